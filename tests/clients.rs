@@ -4,6 +4,8 @@
 //! registry does not deliver its client. A client that was delivered and fails is a failure.
 #![expect(clippy::expect_used, clippy::panic, reason = "a helper that cannot help fails the test")]
 
+#[path = "clients/kits.rs"]
+mod kits;
 #[path = "clients/registry.rs"]
 mod registry;
 #[path = "clients/sdk.rs"]
@@ -41,12 +43,12 @@ fn are_wanted() -> bool {
 fn drive(sdk: &Sdk, script: &str, fewest: usize) {
     let service = Service::start(include_str!("clients/own.toml"), STRANGER);
     let report = sdk.report(script, &[service.url(), service.token()]);
-    hold(report, fewest, service);
+    check(report, fewest, service);
 }
 
 /// Asserts that a client reports "ok" for at least so many scenarios and nothing else for any, and that the service
 /// ends well. Skips the test if a registry did not deliver the client.
-fn hold(report: Result<BTreeMap<String, String>, String>, fewest: usize, service: Service) {
+fn check(report: Result<BTreeMap<String, String>, String>, fewest: usize, service: Service) {
     match report {
         Err(reason) => skip(&reason),
         Ok(report) => {
@@ -65,7 +67,7 @@ fn the_python_sdk_works_with_the_shipped_configuration() {
     }
     let service = Service::start(&shipped(), STRANGER);
     let report = Sdk::Python03.report("python03.py", &["shipped", service.url(), service.token()]);
-    hold(report, 18, service);
+    check(report, 18, service);
 }
 
 #[test]
@@ -76,7 +78,7 @@ fn the_python_sdk_handles_cancellations_and_failures() {
     let service = Service::start(include_str!("clients/own.toml"), STRANGER);
     let report =
         Sdk::Python03.report("python03.py", &["own", service.url(), service.token(), STRANGER]);
-    hold(report, 7, service);
+    check(report, 7, service);
 }
 
 #[test]
@@ -121,7 +123,7 @@ fn the_prometheus_client_reads_the_metrics() {
     }
     let service = Service::start(&shipped(), STRANGER);
     let report = Sdk::Prometheus.report("metrics.py", &[service.url(), service.token()]);
-    hold(report, 6, service);
+    check(report, 6, service);
 }
 
 #[test]
@@ -134,5 +136,5 @@ fn the_api_matches_its_openapi_document() {
     let service =
         Service::start(&include_str!("clients/api.toml").replace("FAKE", &fake), STRANGER);
     let report = Sdk::OpenApi.report("api.py", &[service.url(), STRANGER]);
-    hold(report, 70, service);
+    check(report, 70, service);
 }

@@ -21,6 +21,10 @@ pub(crate) enum Sdk {
     Prometheus,
     /// What validates and drives descriptions in OpenAPI.
     OpenApi,
+    /// What the conformance kit of 0.3 needs.
+    Kit03,
+    /// What the conformance kit of 1.0 needs.
+    Kit10,
 }
 
 impl Sdk {
@@ -50,7 +54,12 @@ impl Sdk {
             Self::JavaScript10 => client.arg("1.0").arg(folder),
             Self::Frameworks03 => client.arg("0.3"),
             Self::Frameworks10 => client.arg("1.0"),
-            Self::Python03 | Self::Python10 | Self::Prometheus | Self::OpenApi => &mut client,
+            Self::Python03
+            | Self::Python10
+            | Self::Prometheus
+            | Self::OpenApi
+            | Self::Kit03
+            | Self::Kit10 => &mut client,
         };
         let printed = answer(client.args(arguments));
         Ok(serde_json::from_str(&printed).expect("the client prints an object"))
@@ -97,6 +106,8 @@ impl Sdk {
             Self::Frameworks10 => ("frameworks10", include_str!("frameworks10.txt")),
             Self::Prometheus => ("prometheus", include_str!("metrics.txt")),
             Self::OpenApi => ("openapi", include_str!("api.txt")),
+            Self::Kit03 => ("kit03", include_str!("kits03.txt")),
+            Self::Kit10 => ("kit10", include_str!("kits10.txt")),
             Self::JavaScript03 => ("javascript03", include_str!("javascript03.json")),
             Self::JavaScript10 => ("javascript10", include_str!("javascript10.json")),
         }

@@ -22,7 +22,10 @@ declare -rA BUDGET=([first]=1 [second]=1 [elsewhere]=1)
 readonly TOTAL=3
 source ./lanes
 lane_first() { run_tests --test first -E 'not test(other)'; }
-lane_second() { run_tests --test second; }
+lane_second() {
+    run_tests --test second
+    echo "four kinds" >>"$ALGONIUS_SCRATCH/details"
+}
 elsewhere_missing() { echo "no such program"; }
 main "$@"
 "#;
@@ -140,7 +143,7 @@ fn gate(play: &Path, lanes: &[&str]) -> io::Result<Ran> {
         Err(_) => gate.env("CARGO_TARGET_DIR", play.join("target")),
     };
     gate.env("PATH", format!("{}:{path}", play.join("bin").display()));
-    gate.env_remove("ALGONIUS_PROFILE").env_remove("ALGONIUS_RESULT");
+    gate.env_remove("ALGONIUS_PROFILE").env("ALGONIUS_RESULT", play.join("page"));
     gate.env("ALGONIUS_LIMIT_SECONDS", limit).env("ALGONIUS_NEXTEST", nextest);
     let output = gate.output()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -244,6 +247,25 @@ fn skips_are_counted_with_their_reasons() {
     assert_eq!((ran.code, ran.last_line()), (Some(0), "2 passed, 0 failed, 2 skipped"));
     assert!(ran.has_line("lane elsewhere: no such program"), "{}", ran.text);
     assert!(ran.has_line("it boundary::one: only root can"), "{}", ran.text);
+}
+
+#[test]
+fn a_page_shows_lanes_skips_failures_and_details() -> io::Result<()> {
+    let folder = TempDir::new()?;
+    stage(folder.path(), &[("b::one", "1\n2\n3\n")])?;
+    gate(folder.path(), &["second", "elsewhere"])?;
+    let page = fs::read_to_string(folder.path().join("page"))?;
+    let parts = [
+        ": 2 passed, 1 failed, 1 skipped.\n",
+        " s | 1 tests FAILED |\n| elsewhere |  | skipped |\n",
+        "\nNot run, or not in full:\n\n- lane elsewhere: no such program\n",
+        "\nFailed:\n\n- unit b::one\n",
+        "\n```text\nfour kinds\n```\n",
+    ];
+    for part in parts {
+        assert!(page.contains(part), "no {part:?} in {page}");
+    }
+    Ok(())
 }
 
 /// Cargo compares only the times of files, so it would run the tests of the other clone.

@@ -1,0 +1,110 @@
+//! The conformance kits of A2A. They come from a repository, because no package registry has them.
+
+use std::env;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::registry::install;
+use crate::sdk::Sdk;
+use crate::service::Service;
+use crate::{STRANGER, check, skip};
+
+/// Variable with the address of the repository of the kits. Without it, the kits do not run.
+const REPOSITORY: &str = "ALGONIUS_KITS";
+
+/// A kit for one version of the protocol.
+struct Kit {
+    version: &'static str,
+    commit: &'static str,
+    /// The packages of Python that it needs.
+    packages: Sdk,
+    /// What the card of the agent must contain for its tests.
+    card: &'static str,
+    /// How many of its tests pass at least.
+    passed: usize,
+}
+
+const KIT_03: Kit = Kit {
+    version: "0.3",
+    commit: "eb1f804c27ea25db8805264d9ed2d7ca077a7776", // Tag 0.3.0.beta4.
+    packages: Sdk::Kit03,
+    card: "extended_card = false", // Its tests of the card assume an agent without tokens.
+    passed: 284,
+};
+
+const KIT_10: Kit = Kit {
+    version: "1.0",
+    commit: "357c4a87afa2818731590647cccbea31c31733a2", // Branch 1.0-dev.
+    packages: Sdk::Kit10,
+    card: "versions = [\"1.0\"]", // It refuses a card with the fields of 0.3.
+    passed: 249,
+};
+
+impl Kit {
+    /// Runs the kit against the scripted agent.
+    fn run(&self) {
+        let Some(repository) = env::var_os(REPOSITORY).filter(|address| !address.is_empty()) else {
+            skip("the conformance kits come from a repository; `.ci/external kits` runs them");
+            return;
+        };
+        let kit = match self.source(Path::new(&repository)) {
+            Ok(kit) => kit.display().to_string(),
+            Err(reason) => return skip(&reason),
+        };
+        let service = Service::start(&self.configuration(), STRANGER);
+        let url = format!("{}/agents/tck", service.url());
+        let table = folder().join(format!("kits-{}.txt", self.version));
+        let table = table.display().to_string();
+        let arguments = [self.version, &kit, &url, service.token(), &table];
+        check(self.packages.report("kits.py", &arguments), self.passed, service);
+    }
+
+    fn configuration(&self) -> String {
+        let test = env::current_exe().expect("the path of the test");
+        let fake = algonius_fakes::fake_agent_path(&test).display().to_string();
+        let text = include_str!("kits.toml").replace("FAKE", &fake).replace("KIT", self.version);
+        format!("{text}{}\n", self.card)
+    }
+
+    /// Returns the folder of the kit. Fetches its commit first if it is missing.
+    ///
+    /// # Errors
+    ///
+    /// The reason why the repository did not deliver the kit.
+    fn source(&self, repository: &Path) -> Result<PathBuf, String> {
+        fs::create_dir_all(folder()).expect("a folder for what tests make");
+        let kit = folder().join(format!("kit-{}", self.version));
+        let lock = File::create(kit.with_extension("lock")).expect("a lock file");
+        lock.lock().expect("one test at a time makes the folder");
+        let stamp = kit.join(".commit");
+        if fs::read_to_string(&stamp).is_ok_and(|commit| commit == self.commit) {
+            return Ok(kit);
+        }
+        _ = fs::remove_dir_all(&kit); // It may not be there.
+        install(Command::new("git").args(["init", "--quiet"]).arg(&kit))?;
+        let git = || {
+            let mut git = Command::new("git");
+            git.arg("-C").arg(&kit);
+            git
+        };
+        install(git().args(["fetch", "--quiet", "--depth=1"]).arg(repository).arg(self.commit))?;
+        install(git().args(["checkout", "--quiet", "FETCH_HEAD"]))?;
+        fs::write(&stamp, self.commit).expect("a stamp");
+        Ok(kit)
+    }
+}
+
+fn folder() -> &'static Path {
+    Path::new(env!("CARGO_TARGET_TMPDIR"))
+}
+
+#[test]
+fn the_kit_of_0_3_passes() {
+    KIT_03.run();
+}
+
+#[test]
+fn the_kit_of_1_0_passes() {
+    KIT_10.run();
+}
