@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use algonius_actors::decide::access::rate::{Bucket, step};
+use algonius_actors::decide::access::rate::{TokenBucket, step};
 use algonius_actors::model::access::endpoint_config::RateLimit;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::observation::alert::{Alert, AlertPhase};
@@ -24,20 +24,20 @@ use webhook::Webhook;
 use crate::push::AddressPolicy;
 
 /// Greatest number of queued alerts.
-pub const WAITING: usize = 64;
+pub const QUEUE_CAPACITY: usize = 64;
 
 /// Number of attempts per alert and hook.
-const TRIES: u32 = 3;
+const MAX_ATTEMPTS: u32 = 3;
 
 /// Base of the pause before a retry, multiplied by the number of the attempt.
-const PAUSE: Duration = Duration::from_secs(1);
+const INITIAL_BACKOFF: Duration = Duration::from_secs(1);
 
 /// Rate of hook calls: a burst at once, one per two seconds in the long run.
-const RATE: RateLimit = RateLimit { per_second: 0.5, burst: 20 };
+const HOOK_RATE_LIMIT: RateLimit = RateLimit { per_second: 0.5, burst: 20 };
 
 /// Receivers of alerts.
 #[derive(Debug, Clone, Default)]
-pub struct Hooks {
+pub struct HookSettings {
     /// URL of the webhook.
     pub webhook: Option<Secret>,
     /// Secret that signs the body.
@@ -53,7 +53,7 @@ pub type AlertNotice = (AlertPhase, Alert);
 pub struct AlertDispatcher(JoinHandle<()>);
 
 /// Configured hooks.
-struct HookConfig {
+struct AlertHooks {
     webhook: Option<Webhook>,
     command: Option<AlertCommand>,
 }
@@ -64,16 +64,16 @@ impl AlertDispatcher {
     /// # Errors
     /// Fails if the URL is not a permitted target, or if TLS cannot be set up.
     pub fn begin(
-        hooks: Hooks,
+        hooks: HookSettings,
         policy: AddressPolicy,
         warden: Arc<dyn Warden>,
-        coming: mpsc::Receiver<AlertNotice>,
+        notices: mpsc::Receiver<AlertNotice>,
     ) -> Result<Self, Failure> {
-        let Hooks { webhook, secret, command } = hooks;
+        let HookSettings { webhook, secret, command } = hooks;
         let webhook = webhook.map(|url| Webhook::new(url, secret, policy)).transpose()?;
         let command = command.map(|(program, args)| AlertCommand { program, args, warden });
-        let desk = HookConfig { webhook, command };
-        Ok(Self(tokio::spawn(desk.work(coming))))
+        let hooks = AlertHooks { webhook, command };
+        Ok(Self(tokio::spawn(hooks.dispatch(notices))))
     }
 
     /// Stops the dispatch. The log has the alerts that were not delivered.
@@ -82,54 +82,54 @@ impl AlertDispatcher {
     }
 }
 
-impl HookConfig {
-    async fn work(self, mut coming: mpsc::Receiver<AlertNotice>) {
+impl AlertHooks {
+    async fn dispatch(self, mut notices: mpsc::Receiver<AlertNotice>) {
         let begun = Instant::now();
-        let mut bucket = Bucket::full(RATE, Duration::ZERO);
-        while let Some((turn, alert)) = coming.recv().await {
+        let mut bucket = TokenBucket::full(HOOK_RATE_LIMIT, Duration::ZERO);
+        while let Some((phase, alert)) = notices.recv().await {
             // Without a bound, an alert that flaps would start programs without end.
-            let (next, verdict) = step(bucket, begun.elapsed(), RATE);
+            let (next, verdict) = step(bucket, begun.elapsed(), HOOK_RATE_LIMIT);
             bucket = next;
             if verdict.is_err() {
                 let cause = alert.cause.as_str();
                 tracing::warn!(cause, "alert rate exceeded: alert is not sent to hooks");
                 continue;
             }
-            let body = body(turn, &alert);
+            let body = body(phase, &alert);
             // Both at once: a webhook that does not respond must not delay the program.
-            tokio::join!(self.call(&body), self.run(&body));
+            tokio::join!(self.call_webhook(&body), self.run_command(&body));
         }
     }
 
-    async fn call(&self, body: &[u8]) {
+    async fn call_webhook(&self, body: &[u8]) {
         let Some(webhook) = &self.webhook else { return };
-        for attempt in 1..=TRIES {
+        for attempt in 1..=MAX_ATTEMPTS {
             match webhook.send(body).await {
                 Ok(()) => return,
                 Err(error) => tracing::warn!(%error, attempt, "alert did not reach the webhook"),
             }
-            tokio::time::sleep(PAUSE * attempt).await;
+            tokio::time::sleep(INITIAL_BACKOFF * attempt).await;
         }
     }
 
-    async fn run(&self, body: &[u8]) {
+    async fn run_command(&self, body: &[u8]) {
         let Some(command) = &self.command else { return };
-        for attempt in 1..=TRIES {
+        for attempt in 1..=MAX_ATTEMPTS {
             match command.send(body).await {
                 Ok(()) => return,
                 Err(error) => tracing::warn!(%error, attempt, "alert did not reach the command"),
             }
-            tokio::time::sleep(PAUSE * attempt).await;
+            tokio::time::sleep(INITIAL_BACKOFF * attempt).await;
         }
     }
 }
 
 /// Returns the JSON object of an alert for hooks.
-fn body(turn: AlertPhase, alert: &Alert) -> Vec<u8> {
+fn body(phase: AlertPhase, alert: &Alert) -> Vec<u8> {
     let Alert { cause, subject, since, value, limit } = alert;
     let version = env!("CARGO_PKG_VERSION");
     let shown = serde_json::json!({
-        "event": turn, "cause": cause, "subject": subject, "since": since, "value": value,
+        "event": phase, "cause": cause, "subject": subject, "since": since, "value": value,
         "limit": limit, "service": {"name": "algonius-supervisor", "version": version},
     });
     shown.to_string().into_bytes()

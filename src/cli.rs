@@ -25,13 +25,13 @@ use client::ServiceClient;
 use configuration::{Configuration, check, init, redact, reload};
 use error::CliError;
 use help::{completions, explain};
-use output::Out;
+use output::CliOutput;
 use tasks::{approvals, lookup, send, watch};
 
 /// Runs the command, and reports the result by the exit code.
 pub async fn run(args: Args) -> ExitCode {
-    let out = Out::new(args.json, args.raw);
-    match perform(args, &out).await {
+    let out = CliOutput::new(args.json, args.raw);
+    match dispatch(args, &out).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             out.trouble(&error);
@@ -40,7 +40,7 @@ pub async fn run(args: Args) -> ExitCode {
     }
 }
 
-async fn perform(args: Args, out: &Out) -> Result<(), CliError> {
+async fn dispatch(args: Args, out: &CliOutput) -> Result<(), CliError> {
     let client = ServiceClient::new(&args.url, args.token_file.as_deref(), args.ca.as_deref());
     match args.command {
         CliCommand::Init { folder, force } => init::run(folder.as_deref(), force, out),
@@ -87,30 +87,30 @@ async fn perform(args: Args, out: &Out) -> Result<(), CliError> {
             watch::logs(&client?, agent, (tasks, follow, output), out).await
         }
         CliCommand::Usage(args) => usage::run(&client?, args, out).await,
-        CliCommand::Tasks(command) => with_tasks(&client?, command, out).await,
+        CliCommand::Tasks(command) => run_tasks_command(&client?, command, out).await,
     }
 }
 
-async fn with_tasks(
+async fn run_tasks_command(
     client: &ServiceClient,
     command: TasksCommand,
-    out: &Out,
+    out: &CliOutput,
 ) -> Result<(), CliError> {
     match command {
         TasksCommand::List { filters, limit, cursor } => {
             tasks::list(client, &filters, (limit, cursor), out).await
         }
         TasksCommand::Show { id, events } => {
-            tasks::show(client, &lookup::task(client, &id).await?, events, out).await
+            tasks::show(client, &lookup::resolve_task_id(client, &id).await?, events, out).await
         }
         TasksCommand::Watch { id, output } => {
-            watch::task(client, &lookup::task(client, &id).await?, output, out).await
+            watch::task(client, &lookup::resolve_task_id(client, &id).await?, output, out).await
         }
         TasksCommand::Retry { id } => {
-            tasks::retry(client, &lookup::task(client, &id).await?, out).await
+            tasks::retry(client, &lookup::resolve_task_id(client, &id).await?, out).await
         }
         TasksCommand::Cancel { id } => {
-            tasks::cancel(client, &lookup::task(client, &id).await?, out).await
+            tasks::cancel(client, &lookup::resolve_task_id(client, &id).await?, out).await
         }
         TasksCommand::Delete { id } => tasks::delete(client, &id, out).await,
         TasksCommand::Export { filters, text, limit } => {

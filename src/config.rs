@@ -14,21 +14,21 @@ mod table;
 pub use diagnostics::{ConfigFault, ConfigFaults, FaultCode, Severity, nearest};
 pub use keys::agent::network::NETWORK_VARIABLES;
 pub use keys::agent::{Agent, AgentWorker};
-pub use keys::alerts::Alerts;
+pub use keys::alerts::AlertSettings;
 pub use keys::inputs::{InputKey, InputSettings};
 pub use keys::log::{LogFormat, LogSettings};
 pub use keys::pressure::PressureSettings;
 pub use keys::program_search::{ProgramSearch, is_executable};
-pub use keys::push::Push;
+pub use keys::push::PushSettings;
 pub use keys::retention::RetentionSettings;
 pub use keys::schedules::{OwnedSchedule, SchedulerSettings};
 pub use keys::server::access::{AccessSettings, LockoutSettings};
 pub use keys::server::{
-    DurabilitySetting, ProgramSettings, PublicSettings, RequestLimits, Server, SourceSettings,
-    usual_token_file,
+    ConfigFileSettings, DurabilitySetting, ProgramSettings, PublicSettings, RequestLimits,
+    ServerSettings, default_token_file,
 };
-pub use keys::telemetry::Telemetry;
-pub use load::{Checked, SHIPPED, load, load_shipped, load_text};
+pub use keys::telemetry::TelemetrySettings;
+pub use load::{LoadedConfig, SHIPPED_CONFIG, load, load_shipped, load_text};
 pub use schema::schema;
 pub use service_files::ServiceFiles;
 pub use settings::{CallerSettings, ObservabilitySettings, SecrecySettings, Settings};

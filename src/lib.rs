@@ -18,13 +18,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use algonius_actors::api::supervision_tree::Tree;
+use algonius_actors::api::supervision_tree::SupervisionTree;
 use algonius_actors::model::host::host_capabilities::HostCapabilities;
 use algonius_actors::ports::clock::Clock;
 use algonius_actors::ports::host_metrics::HostMetrics;
 use algonius_store::Store;
 use algonius_warden::memory;
-use algonius_warden::wardens::{HolderCommand, Left, ProcessHolders};
+use algonius_warden::wardens::{DetachedPrograms, HolderCommand, ProcessHolders};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -41,11 +41,11 @@ use push::PushWorker;
 use serve::http::listen::ShutdownHandle;
 
 /// Running service.
-pub struct Running {
+pub struct RunningService {
     url: String,
     scheme: &'static str,
     address: SocketAddr,
-    tree: Tree,
+    tree: SupervisionTree,
     push_worker: Option<PushWorker>,
     observability: RunningObservability,
     store: Arc<Store>,
@@ -72,7 +72,7 @@ pub fn openapi() -> serde_json::Value {
 ///
 /// # Errors
 /// Fails if any part does not start; nothing runs then.
-pub async fn start(settings: Settings) -> Result<Running, StartError> {
+pub async fn start(settings: Settings) -> Result<RunningService, StartError> {
     start_with(settings, Arc::new(WallClock), HolderCommand::default()).await
 }
 
@@ -80,10 +80,13 @@ pub async fn start(settings: Settings) -> Result<Running, StartError> {
 ///
 /// # Errors
 /// Fails if any part does not start; nothing runs then.
-pub async fn start_as(source: ConfigSource, settings: Settings) -> Result<Running, StartError> {
-    let meter = Arc::new(SystemMetrics::new(settings.server.data_dir.clone()));
-    let world = (Arc::new(WallClock) as _, meter as _);
-    let running = start_from(source, settings, world, HolderCommand::default()).await?;
+pub async fn start_as(
+    source: ConfigSource,
+    settings: Settings,
+) -> Result<RunningService, StartError> {
+    let host_metrics = Arc::new(SystemMetrics::new(settings.server.data_dir.clone()));
+    let environment = (Arc::new(WallClock) as _, host_metrics as _);
+    let running = start_from(source, settings, environment, HolderCommand::default()).await?;
     tokio::spawn(memory::trim_heap_when_idle());
     Ok(running)
 }
@@ -96,9 +99,9 @@ pub async fn start_with(
     settings: Settings,
     clock: Arc<dyn Clock>,
     origin: HolderCommand,
-) -> Result<Running, StartError> {
-    let meter = Arc::new(SystemMetrics::new(settings.server.data_dir.clone()));
-    start_on(settings, clock, meter, origin).await
+) -> Result<RunningService, StartError> {
+    let host_metrics = Arc::new(SystemMetrics::new(settings.server.data_dir.clone()));
+    start_on(settings, clock, host_metrics, origin).await
 }
 
 /// Starts the service with another meter of the machine. Its configuration does not change.
@@ -108,10 +111,10 @@ pub async fn start_with(
 pub async fn start_on(
     settings: Settings,
     clock: Arc<dyn Clock>,
-    meter: Arc<dyn HostMetrics>,
+    host_metrics: Arc<dyn HostMetrics>,
     origin: HolderCommand,
-) -> Result<Running, StartError> {
-    start_from(ConfigSource::given(settings.clone()), settings, (clock, meter), origin).await
+) -> Result<RunningService, StartError> {
+    start_from(ConfigSource::fixed(settings.clone()), settings, (clock, host_metrics), origin).await
 }
 
 /// Starts the service with settings from a source whose changes it applies: binds the address, opens the ledger,
@@ -123,16 +126,17 @@ pub async fn start_on(
 pub async fn start_from(
     source: ConfigSource,
     mut settings: Settings,
-    (clock, meter): (Arc<dyn Clock>, Arc<dyn HostMetrics>),
+    (clock, host_metrics): (Arc<dyn Clock>, Arc<dyn HostMetrics>),
     origin: HolderCommand,
-) -> Result<Running, StartError> {
+) -> Result<RunningService, StartError> {
     app::file_trust::require(&settings, source.file())?;
     // Boxed, because this future is large and would be a part of its callers' futures.
-    let grown = Box::pin(StartedService::start(&mut settings, (&clock, meter), origin)).await?;
-    grown.open(source, settings, clock)
+    let started_service =
+        Box::pin(StartedService::start(&mut settings, (&clock, host_metrics), origin)).await?;
+    started_service.open(source, settings, clock)
 }
 
-impl Running {
+impl RunningService {
     /// Returns the URL at which callers reach the service.
     #[must_use]
     pub fn url(&self) -> &str {
@@ -180,7 +184,7 @@ impl Running {
     pub async fn stop_until(self, deadline: Duration, at_once: watch::Receiver<bool>) {
         self.reloader.abort();
         let kill = || self.holders.kill_all();
-        self.tree.stop_or_kill(deadline, becomes_true(at_once.clone()), kill).await;
+        self.tree.stop_or_kill(deadline, wait_until_true(at_once.clone()), kill).await;
         self.handle.graceful_shutdown(Some(Duration::from_secs(2)));
         let shutdown = async {
             if let Ok(Err(error)) = self.served.await {
@@ -194,7 +198,7 @@ impl Running {
         tokio::select! {
             () = shutdown => {}
             () = async {
-                becomes_true(at_once).await;
+                wait_until_true(at_once).await;
                 // Callers that wait for a killed execution still get an answer.
                 tokio::time::sleep(Duration::from_secs(1)).await;
             } => {}
@@ -205,10 +209,10 @@ impl Running {
 
     /// Ends at once, before the start of a new binary: waits for nothing, leaves running programs to their process
     /// holders, and closes the ledger. The process must end right afterwards without dropping the rest.
-    pub async fn hand_over(self) -> Left {
+    pub async fn hand_over(self) -> DetachedPrograms {
         self.reloader.abort();
-        self.tree.hold().await;
-        let left = self.holders.leave().await;
+        self.tree.start_drain().await;
+        let left = self.holders.detach().await;
         self.handle.shutdown();
         if let Some(worker) = self.push_worker {
             // Interrupted notifications are sent again by the next process instance.
@@ -220,8 +224,8 @@ impl Running {
 }
 
 /// Returns when the value is true; never if the sender was dropped before.
-async fn becomes_true(mut told: watch::Receiver<bool>) {
-    if told.wait_for(|told| *told).await.is_err() {
+async fn wait_until_true(mut value: watch::Receiver<bool>) {
+    if value.wait_for(|value| *value).await.is_err() {
         std::future::pending::<()>().await;
     }
 }

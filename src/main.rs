@@ -9,11 +9,11 @@ use clap::Parser;
 use tokio::runtime::{Builder, Runtime};
 
 /// Environment variable with the number of runtime threads.
-const THREADS: &str = "TOKIO_WORKER_THREADS";
+const WORKER_THREADS_VARIABLE: &str = "TOKIO_WORKER_THREADS";
 
 fn main() -> ExitCode {
     // Before anything else, while memory contains no secret; the system grants it to every process.
-    if startup::guard().is_err() {
+    if startup::protect_process().is_err() {
         return ExitCode::FAILURE;
     }
     // The service starts itself as its own process holder, which has one thread and needs no runtime.
@@ -45,7 +45,7 @@ fn main() -> ExitCode {
 /// more throughput.
 fn runtime() -> std::io::Result<Runtime> {
     let mut builder = Builder::new_multi_thread();
-    if std::env::var_os(THREADS).is_none() {
+    if std::env::var_os(WORKER_THREADS_VARIABLE).is_none() {
         let processors = available_parallelism().map_or(1, Into::into);
         builder.worker_threads((processors / 2).max(1));
     }

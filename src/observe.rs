@@ -13,7 +13,7 @@ mod process;
 use std::sync::Arc;
 use std::time::Duration;
 
-use algonius_actors::model::execution::trace::{SpanId, Trace};
+use algonius_actors::model::execution::trace::{SpanId, TraceContext};
 use algonius_actors::model::observation::alert::{Alert, AlertPhase};
 use algonius_actors::model::observation::telemetry_events::{TelemetryEvent, TelemetrySubject};
 use algonius_actors::ports::observer::Observer;
@@ -26,12 +26,12 @@ use crate::push::WebhookClient;
 use exporter::{ExportItem, Exporter};
 use metrics::Metrics;
 
-pub use exporter::Collector;
+pub use exporter::OtlpCollector;
 pub use gauges::GaugeValues;
 
 /// Request whose response has started.
 #[derive(Debug, Clone)]
-pub struct Requested<'r> {
+pub struct RequestRecord<'r> {
     /// HTTP method.
     pub method: &'static str,
     /// Path template; `None` if no route matches the path.
@@ -43,7 +43,7 @@ pub struct Requested<'r> {
     /// Duration up to the head of the response.
     pub took: Duration,
     /// Trace context of the request.
-    pub trace: Trace,
+    pub trace: TraceContext,
     /// Parent span of the request.
     pub parent: Option<SpanId>,
 }
@@ -76,11 +76,12 @@ impl Instruments {
     #[must_use]
     pub fn new(
         alerts: Option<mpsc::Sender<(AlertPhase, Alert)>>,
-        collector: Option<(Collector, WebhookClient)>,
+        collector: Option<(OtlpCollector, WebhookClient)>,
     ) -> Self {
         let metrics = Arc::new(Metrics::new());
-        let begin =
-            |(collector, courier)| Exporter::begin(collector, courier, Arc::clone(&metrics));
+        let begin = |(collector, webhook_client)| {
+            Exporter::begin(collector, webhook_client, Arc::clone(&metrics))
+        };
         let exporter = collector.map(begin);
         Self(Arc::new(InstrumentState { metrics, exporter, alerts }))
     }
@@ -93,13 +94,13 @@ impl Instruments {
 
     /// True if log lines are exported.
     #[must_use]
-    pub fn wants_lines(&self) -> bool {
+    pub fn exports_lines(&self) -> bool {
         self.0.exporter.as_ref().is_some_and(|exporter| exporter.logs)
     }
 
     /// Exports a log line.
-    pub fn said(&self, line: &ExportedLogLine) {
-        self.export("lines", || ExportItem::Line(otlp::line(line)));
+    pub fn export_line(&self, line: &ExportedLogLine) {
+        self.export("lines", || ExportItem::Line(otlp::log_record(line)));
     }
 
     /// Sends the queued items within a time limit.
@@ -110,49 +111,49 @@ impl Instruments {
     }
 
     fn export(&self, what: &str, item: impl FnOnce() -> ExportItem) {
-        let is_taken = self.0.exporter.as_ref().is_none_or(|exporter| exporter.take(item()));
+        let is_taken = self.0.exporter.as_ref().is_none_or(|exporter| exporter.push(item()));
         if !is_taken {
-            self.0.metrics.dropped(what, 1);
+            self.0.metrics.count_dropped(what, 1);
         }
     }
 
     /// Records a request.
-    pub fn requested(&self, requested: &Requested<'_>) {
+    pub fn requested(&self, requested: &RequestRecord<'_>) {
         self.0.metrics.requested(requested);
         if requested.trace.sampled {
-            self.export("spans", || ExportItem::Span(otlp::requested(requested)));
+            self.export("spans", || ExportItem::Span(otlp::request_span(requested)));
         }
     }
 
     /// Returns all metrics in the text format of Prometheus.
     #[must_use]
-    pub fn numbers(&self, values: &GaugeValues) -> String {
+    pub fn metrics_text(&self, values: &GaugeValues) -> String {
         self.0.metrics.text(values)
     }
 }
 
 impl Observer for Instruments {
-    fn record(&self, news: TelemetryEvent) {
-        match &news {
-            TelemetryEvent::Attempted(attempted) => {
-                self.0.metrics.attempted(attempted);
+    fn record(&self, event: TelemetryEvent) {
+        match &event {
+            TelemetryEvent::AttemptEnded(attempted) => {
+                self.0.metrics.count_attempt(attempted);
                 if is_sampled(&attempted.of) {
-                    self.export("spans", || ExportItem::Span(otlp::attempted(attempted)));
+                    self.export("spans", || ExportItem::Span(otlp::attempt_span(attempted)));
                 }
             }
-            TelemetryEvent::Ended(ended) => {
-                self.0.metrics.ended(ended);
+            TelemetryEvent::ExecutionEnded(ended) => {
+                self.0.metrics.count_execution(ended);
                 if is_sampled(&ended.of) {
-                    self.export("spans", || ExportItem::Span(otlp::ended(ended)));
+                    self.export("spans", || ExportItem::Span(otlp::execution_span(ended)));
                 }
             }
-            TelemetryEvent::Alerted(turn, alert) => {
-                self.0.metrics.alerted(*turn, alert);
+            TelemetryEvent::AlertChanged(phase, alert) => {
+                self.0.metrics.count_alert(*phase, alert);
                 // An actor reports the alert, so a full queue drops it instead of delaying the actor.
                 let sent =
-                    self.0.alerts.as_ref().map(|hooks| hooks.try_send((*turn, alert.clone())));
+                    self.0.alerts.as_ref().map(|hooks| hooks.try_send((*phase, alert.clone())));
                 if let Some(Err(_)) = sent {
-                    self.0.metrics.dropped("alerts", 1);
+                    self.0.metrics.count_dropped("alerts", 1);
                 }
             }
         }

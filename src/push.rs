@@ -17,19 +17,19 @@ use algonius_actors::model::id::ExecutionId;
 use algonius_actors::model::push::PushTarget;
 use algonius_actors::ports::clock::Clock;
 use algonius_actors::ports::ledger::{Ledger, LedgerError};
-use algonius_actors::ports::outbox::{Outbox, Placing};
+use algonius_actors::ports::outbox::{Outbox, RegistrationResult};
 use ipnet::IpNet;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 
 use delivery_worker::WorkerContext;
-use webhook_client::fits_a_header;
+use webhook_client::is_header_value;
 
 pub use url::check_url;
-pub use webhook_client::{CourierError, WebhookClient, WebhookRequest};
+pub use webhook_client::{WebhookClient, WebhookError, WebhookRequest};
 
-mod address;
+mod address_policy;
 mod delivery_worker;
 mod url;
 mod webhook_client;
@@ -38,10 +38,10 @@ mod webhook_client;
 mod tests;
 
 /// Maximum number of targets of one execution.
-pub const TARGETS: u32 = 10;
+pub const MAX_TARGETS: u32 = 10;
 
 /// Maximum length of a token, a scheme or credentials, in bytes.
-const LONGEST_SECRET: usize = 4096;
+const MAX_SECRET_BYTES: usize = 4096;
 
 /// Policy for allowed addresses and for the duration of attempts.
 #[derive(Debug, Clone)]
@@ -58,13 +58,13 @@ pub struct AddressPolicy {
     pub authorities: Vec<CertificateDer<'static>>,
 }
 
-/// Result of a [`Render`].
-pub type Rendered = Pin<Box<dyn Future<Output = Result<Option<Vec<u8>>, Failure>> + Send>>;
+/// Result of a [`RenderFn`].
+pub type RenderFuture = Pin<Box<dyn Future<Output = Result<Option<Vec<u8>>, Failure>> + Send>>;
 
 /// Function that writes the body of a notification about an event, in the form of a protocol version; `None` if that
 /// version has no update for the event. The last event for which the function is called is the change to the
 /// clean-up, by which time the execution has its outcome.
-pub type Render = Arc<dyn Fn(ExecutionId, ProtocolVersion, u64) -> Rendered + Send + Sync>;
+pub type RenderFn = Arc<dyn Fn(ExecutionId, ProtocolVersion, u64) -> RenderFuture + Send + Sync>;
 
 /// Dependencies of the push worker.
 pub struct PushContext {
@@ -75,9 +75,9 @@ pub struct PushContext {
     /// Clock of the service.
     pub clock: Arc<dyn Clock>,
     /// Function that writes the body of a notification.
-    pub render: Render,
+    pub render: RenderFn,
     /// Callback for each abandoned target, with the number of its failures.
-    pub given_up: Arc<dyn Fn(u32) + Send + Sync>,
+    pub on_abandoned: Arc<dyn Fn(u32) + Send + Sync>,
 }
 
 /// Registry of push targets. Cheap to clone.
@@ -92,7 +92,7 @@ pub struct PushRegistry {
 /// Handle of the task that delivers notifications until it is stopped.
 pub struct PushWorker {
     stop: watch::Sender<bool>,
-    working: JoinHandle<()>,
+    task: JoinHandle<()>,
 }
 
 impl PushRegistry {
@@ -106,29 +106,30 @@ impl PushRegistry {
     ///
     /// # Errors
     /// Fails if TLS cannot be set up.
-    pub fn open(&self, post: PushContext) -> Result<PushWorker, Failure> {
-        let courier = WebhookClient::new(AddressPolicy::clone(&self.policy)).map_err(|error| {
-            tracing::error!(%error, "TLS could not be set up");
-            Failure::new(Code::Internal, "TLS could not be set up")
-        })?;
-        Ok(self.open_with(post, courier))
+    pub fn open(&self, context: PushContext) -> Result<PushWorker, Failure> {
+        let webhook_client =
+            WebhookClient::new(AddressPolicy::clone(&self.policy)).map_err(|error| {
+                tracing::error!(%error, "TLS could not be set up");
+                Failure::new(Code::Internal, "TLS could not be set up")
+            })?;
+        Ok(self.open_with(context, webhook_client))
     }
 
-    fn open_with(&self, post: PushContext, courier: WebhookClient) -> PushWorker {
-        let PushContext { ledger, outbox, clock, render, given_up } = post;
+    fn open_with(&self, context: PushContext, webhook_client: WebhookClient) -> PushWorker {
+        let PushContext { ledger, outbox, clock, render, on_abandoned } = context;
         let max_age = self.policy.max_age;
-        let bench = Arc::new(WorkerContext {
+        let context = Arc::new(WorkerContext {
             ledger,
             outbox,
             clock,
             render,
-            given_up,
-            client: courier,
+            on_abandoned,
+            client: webhook_client,
             max_age,
         });
         let (stop, stopped) = watch::channel(false);
-        let working = tokio::spawn(delivery_worker::work(bench, Arc::clone(&self.wakeup), stopped));
-        PushWorker { stop, working }
+        let task = tokio::spawn(delivery_worker::work(context, Arc::clone(&self.wakeup), stopped));
+        PushWorker { stop, task }
     }
 
     /// Returns the wall-clock time for new registrations.
@@ -145,13 +146,15 @@ impl PushRegistry {
         check_url(&target.url.0, &self.policy)?;
         let credentials = target.authentication.as_ref();
         let scheme = credentials.map(|given| given.scheme.as_str());
-        if scheme.is_some_and(|scheme| scheme.is_empty() || !scheme.bytes().all(is_of_a_scheme)) {
-            return Err(wrong("has an authentication scheme that cannot be one"));
+        if scheme.is_some_and(|scheme| scheme.is_empty() || !scheme.bytes().all(is_scheme_byte)) {
+            return Err(invalid_config("has an authentication scheme that cannot be one"));
         }
         let secret = credentials.and_then(|given| given.credentials.as_ref());
         for secret in [secret, target.token.as_ref()].into_iter().flatten() {
-            if secret.0.len() > LONGEST_SECRET || !fits_a_header(&secret.0) {
-                return Err(wrong("has a token or credentials that do not fit into a header"));
+            if secret.0.len() > MAX_SECRET_BYTES || !is_header_value(&secret.0) {
+                return Err(invalid_config(
+                    "has a token or credentials that do not fit into a header",
+                ));
             }
         }
         Ok(())
@@ -163,16 +166,22 @@ impl PushRegistry {
     /// Fails if the address is not allowed, or if the target cannot be recorded.
     pub async fn set(&self, target: PushTarget, known: u64) -> Result<(), Failure> {
         self.check(&target)?;
-        match self.outbox.set(target, known, TARGETS).await.map_err(|error| broken(&error))? {
-            Placing::Placed => {
+        match self
+            .outbox
+            .set(target, known, MAX_TARGETS)
+            .await
+            .map_err(|error| outbox_failure(&error))?
+        {
+            RegistrationResult::Registered => {
                 self.wakeup.notify_one();
                 Ok(())
             }
-            Placing::Full => {
-                let text = format!("there are {TARGETS} push configurations already; delete one");
+            RegistrationResult::Full => {
+                let text =
+                    format!("there are {MAX_TARGETS} push configurations already; delete one");
                 Err(Failure::new(Code::InvalidParams, text))
             }
-            Placing::Unknown => {
+            RegistrationResult::Unknown => {
                 Err(Failure::new(Code::ExecutionUnknown, "there is no such execution"))
             }
         }
@@ -183,7 +192,7 @@ impl PushRegistry {
     /// # Errors
     /// Fails if the target cannot be read.
     pub async fn get(&self, id: ExecutionId, target: &str) -> Result<Option<PushTarget>, Failure> {
-        self.outbox.get(id, target).await.map_err(|error| broken(&error))
+        self.outbox.get(id, target).await.map_err(|error| outbox_failure(&error))
     }
 
     /// Returns all targets of an execution, oldest first.
@@ -191,7 +200,7 @@ impl PushRegistry {
     /// # Errors
     /// Fails if the targets cannot be read.
     pub async fn list(&self, id: ExecutionId) -> Result<Vec<PushTarget>, Failure> {
-        self.outbox.list(id).await.map_err(|error| broken(&error))
+        self.outbox.list(id).await.map_err(|error| outbox_failure(&error))
     }
 
     /// Removes a target. Returns true if it existed.
@@ -199,7 +208,7 @@ impl PushRegistry {
     /// # Errors
     /// Fails if the removal cannot be recorded.
     pub async fn delete(&self, id: ExecutionId, target: &str) -> Result<bool, Failure> {
-        self.outbox.delete(id, target).await.map_err(|error| broken(&error))
+        self.outbox.delete(id, target).await.map_err(|error| outbox_failure(&error))
     }
 }
 
@@ -207,27 +216,27 @@ impl PushWorker {
     /// Stops the delivery after a short wait for running requests. The rest is delivered after the next start.
     pub async fn stop(self) {
         self.stop.send_replace(true);
-        if let Err(error) = self.working.await {
+        if let Err(error) = self.task.await {
             tracing::error!(%error, "push worker had failed");
         }
     }
 }
 
-fn wrong(what: &str) -> Failure {
+fn invalid_config(what: &str) -> Failure {
     Failure::new(Code::InvalidParams, format!("the push configuration {what}"))
 }
 
-fn is_of_a_scheme(byte: u8) -> bool {
+fn is_scheme_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~+".contains(&byte)
 }
 
-fn broken(error: &LedgerError) -> Failure {
+fn outbox_failure(error: &LedgerError) -> Failure {
     tracing::error!(%error, "outbox failed");
     Failure::new(Code::LedgerUnavailable, "the push configurations could not be reached")
 }
 
 /// Returns the message of an error with its causes.
-fn chain(error: &dyn Error) -> String {
+fn error_chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(inner) = cause {

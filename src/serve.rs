@@ -17,7 +17,7 @@ use algonius_actors::model::observation::status::AgentStatus;
 use chrono::{DateTime, Utc};
 
 use crate::push::PushRegistry;
-use a2a::card::public_address::Sites;
+use a2a::card::public_address::PublicAddresses;
 use agent_directory::{AgentDirectory, unknown_agent};
 use api::schedules::ScheduleDefaults;
 use auth::AccessControl;
@@ -44,15 +44,15 @@ pub struct SharedState {
     /// Defaults and rules for schedules.
     pub schedules: ScheduleDefaults,
     /// Addresses at which callers reach the service.
-    pub sites: Sites,
+    pub public_addresses: PublicAddresses,
     /// Limits of request bodies.
-    pub bodies: BodyLimits,
+    pub body_limits: BodyLimits,
     /// Sources of the metrics and of the status.
     pub monitoring: Monitoring,
     /// Facts about the machine and the processes on it.
     pub machine: MachineFacts,
     /// Start time of the service.
-    pub begun: DateTime<Utc>,
+    pub started_at: DateTime<Utc>,
 }
 
 impl App {

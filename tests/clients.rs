@@ -20,7 +20,7 @@ use sdk::Sdk;
 use service::Service;
 
 /// A token that the agents of the test know, for one of them only.
-const STRANGER: &str = "stranger-0123456789-0123456789-0123456789";
+const SECOND_TOKEN: &str = "stranger-0123456789-0123456789-0123456789";
 
 /// The shipped configuration; bad tokens are tried by the dozen here, so nobody is locked out.
 fn shipped() -> String {
@@ -41,7 +41,7 @@ fn are_wanted() -> bool {
 
 /// Drives every binding through an SDK.
 fn drive(sdk: &Sdk, script: &str, fewest: usize) {
-    let service = Service::start(include_str!("clients/own.toml"), STRANGER);
+    let service = Service::start(include_str!("clients/own.toml"), SECOND_TOKEN);
     let report = sdk.report(script, &[service.url(), service.token()]);
     check(report, fewest, service);
 }
@@ -53,7 +53,7 @@ fn check(report: Result<BTreeMap<String, String>, String>, fewest: usize, servic
         Err(reason) => skip(&reason),
         Ok(report) => {
             let bad: Vec<_> = report.iter().filter(|(_, verdict)| *verdict != "ok").collect();
-            assert!(bad.is_empty(), "{bad:#?}\nthe service said:\n{}", service.said());
+            assert!(bad.is_empty(), "{bad:#?}\nthe service said:\n{}", service.stderr_text());
             assert!(report.len() >= fewest, "only {} scenarios: {report:#?}", report.len());
         }
     }
@@ -65,7 +65,7 @@ fn the_python_sdk_works_with_the_shipped_configuration() {
     if !are_wanted() {
         return;
     }
-    let service = Service::start(&shipped(), STRANGER);
+    let service = Service::start(&shipped(), SECOND_TOKEN);
     let report = Sdk::Python03.report("python03.py", &["shipped", service.url(), service.token()]);
     check(report, 18, service);
 }
@@ -75,9 +75,9 @@ fn the_python_sdk_handles_cancellations_and_failures() {
     if !are_wanted() {
         return;
     }
-    let service = Service::start(include_str!("clients/own.toml"), STRANGER);
+    let service = Service::start(include_str!("clients/own.toml"), SECOND_TOKEN);
     let report =
-        Sdk::Python03.report("python03.py", &["own", service.url(), service.token(), STRANGER]);
+        Sdk::Python03.report("python03.py", &["own", service.url(), service.token(), SECOND_TOKEN]);
     check(report, 7, service);
 }
 
@@ -121,7 +121,7 @@ fn the_prometheus_client_reads_the_metrics() {
     if !are_wanted() {
         return;
     }
-    let service = Service::start(&shipped(), STRANGER);
+    let service = Service::start(&shipped(), SECOND_TOKEN);
     let report = Sdk::Prometheus.report("metrics.py", &[service.url(), service.token()]);
     check(report, 6, service);
 }
@@ -134,7 +134,7 @@ fn the_api_matches_its_openapi_document() {
     let test = std::env::current_exe().expect("the path of the test");
     let fake = algonius_fakes::fake_agent_path(&test).display().to_string();
     let service =
-        Service::start(&include_str!("clients/api.toml").replace("FAKE", &fake), STRANGER);
-    let report = Sdk::OpenApi.report("api.py", &[service.url(), STRANGER]);
+        Service::start(&include_str!("clients/api.toml").replace("FAKE", &fake), SECOND_TOKEN);
+    let report = Sdk::OpenApi.report("api.py", &[service.url(), SECOND_TOKEN]);
     check(report, 70, service);
 }

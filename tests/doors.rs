@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use algonius_supervisor::platform::clock::WallClock;
-use algonius_supervisor::{Running, StartError, config, start_with};
+use algonius_supervisor::{RunningService, StartError, config, start_with};
 use algonius_warden::wardens::HolderCommand;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -14,27 +14,27 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-const KEY: &str = "key-key-key-key-key-key-key-key-1";
-const OTHER: &str = "other-other-other-other-other-oth";
-const CARD: &str = "/agents/a/.well-known/agent-card.json";
-const AGENT: &str = "[agents.a]\ncommand = \"cat\"\n";
+const AGENT_KEY: &str = "key-key-key-key-key-key-key-key-1";
+const WRONG_TOKEN: &str = "other-other-other-other-other-oth";
+const CARD_PATH: &str = "/agents/a/.well-known/agent-card.json";
+const AGENT_CONFIG: &str = "[agents.a]\ncommand = \"cat\"\n";
 
 /// A service of these settings; an agent's tables may follow its line.
-struct Service {
-    running: Running,
+struct TestService {
+    running: RunningService,
     token: String,
     _home: TempDir,
 }
 
 /// An answer.
 #[derive(Debug)]
-struct Answer {
+struct RawResponse {
     status: u16,
     head: String,
     body: String,
 }
 
-impl Answer {
+impl RawResponse {
     fn header(&self, name: &str) -> Option<&str> {
         let lines = self.head.lines().filter_map(|line| line.split_once(": "));
         lines.into_iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
@@ -57,7 +57,7 @@ async fn try_start(
     server: &str,
     rest: &str,
     listen: Option<SocketAddr>,
-) -> Result<Service, StartError> {
+) -> Result<TestService, StartError> {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("supervisor.toml");
     let text = format!(
@@ -66,8 +66,8 @@ async fn try_start(
     std::fs::write(&file, text).unwrap();
     let env = |name: &str| match name {
         "PATH" => Some("/usr/bin:/bin".to_owned()),
-        "KEY" => Some(KEY.to_owned()),
-        "OTHER" => Some(OTHER.to_owned()),
+        "KEY" => Some(AGENT_KEY.to_owned()),
+        "OTHER" => Some(WRONG_TOKEN.to_owned()),
         _ => None,
     };
     let checked = config::load(&file, &env).unwrap_or_else(|faults| panic!("{faults}"));
@@ -80,16 +80,16 @@ async fn try_start(
     )
     .await?;
     let token = std::fs::read_to_string(home.path().join("data/token")).unwrap().trim().to_owned();
-    Ok(Service { running, token, _home: home })
+    Ok(TestService { running, token, _home: home })
 }
 
-async fn service(server: &str, rest: &str) -> Service {
+async fn start(server: &str, rest: &str) -> TestService {
     try_start(server, rest, None).await.unwrap_or_else(|error| panic!("{error}"))
 }
 
-impl Service {
+impl TestService {
     /// Sends a head as it is given; `Host` is added unless there is one.
-    async fn say(&self, line: &str, headers: &[&str], body: &str) -> Answer {
+    async fn send(&self, line: &str, headers: &[&str], body: &str) -> RawResponse {
         let mut head = format!("{line} HTTP/1.1\r\nConnection: close\r\n");
         if !headers.iter().any(|header| header.starts_with("Host:")) {
             head.push_str("Host: localhost\r\n");
@@ -108,28 +108,28 @@ impl Service {
         let text = timeout(Duration::from_secs(20), exchange).await.unwrap();
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        Answer { status, head: head.to_owned(), body: body.to_owned() }
+        RawResponse { status, head: head.to_owned(), body: body.to_owned() }
     }
 
-    async fn look(&self, path: &str, headers: &[&str]) -> Answer {
-        self.say(&format!("GET {path}"), headers, "").await
+    async fn request_with(&self, path: &str, headers: &[&str]) -> RawResponse {
+        self.send(&format!("GET {path}"), headers, "").await
     }
 
-    async fn get(&self, path: &str) -> Answer {
-        self.look(path, &[&bearer(&self.token)]).await
+    async fn get(&self, path: &str) -> RawResponse {
+        self.request_with(path, &[&bearer(&self.token)]).await
     }
 
     /// Calls a method of the agent at a path.
-    async fn call(&self, path: &str, method: &str, headers: &[&str]) -> Answer {
+    async fn call(&self, path: &str, method: &str, headers: &[&str]) -> RawResponse {
         let message =
             json!({"role": "user", "messageId": "m", "parts": [{"kind": "text", "text": "hi"}]});
         let params = json!({"message": message, "id": "x"});
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         let headers = [headers, &["Content-Type: application/json"]].concat();
-        self.say(&format!("POST {path}"), &headers, &body.to_string()).await
+        self.send(&format!("POST {path}"), &headers, &body.to_string()).await
     }
 
-    async fn end(self) {
+    async fn stop(self) {
         self.running.stop(Duration::from_secs(5)).await;
     }
 }
@@ -138,19 +138,19 @@ fn bearer(text: &str) -> String {
     format!("Authorization: Bearer {text}")
 }
 
-fn state(answer: &Answer) -> Value {
+fn state(answer: &RawResponse) -> Value {
     answer.json().pointer("/result/status/state").cloned().unwrap_or_default()
 }
 
 #[tokio::test]
 async fn a_lockout_ends_and_its_count_restarts() {
-    let rest = format!("{AGENT}[lockout]\nfailures = 3\nblock = 1\n");
-    let service = service("", &rest).await;
+    let rest = format!("{AGENT_CONFIG}[lockout]\nfailures = 3\nblock = 1\n");
+    let service = start("", &rest).await;
     for _ in 0..5 {
-        assert_eq!(service.look("/status", &[]).await.status, 401);
+        assert_eq!(service.request_with("/status", &[]).await.status, 401);
     }
-    let wrong = bearer(OTHER);
-    let fail = async || service.look("/status", &[&wrong]).await;
+    let wrong = bearer(WRONG_TOKEN);
+    let fail = async || service.request_with("/status", &[&wrong]).await;
     for _ in 0..2 {
         for _ in 0..3 {
             assert_eq!(fail().await.status, 401);
@@ -159,30 +159,30 @@ async fn a_lockout_ends_and_its_count_restarts() {
         assert_eq!((first.status, first.header("retry-after")), (429, Some("1")));
         assert_eq!(first.code(), "locked-out");
         for path in ["/agents", "/api/v1/executions"] {
-            assert_eq!(service.look(path, &[&wrong]).await.body, first.body, "{path}");
+            assert_eq!(service.request_with(path, &[&wrong]).await.body, first.body, "{path}");
         }
         for refused in [
             service.call("/agents/a/v1", "message/send", &[&wrong]).await,
-            service.look("/agents/a/v1/tasks", &[&wrong]).await,
+            service.request_with("/agents/a/v1/tasks", &[&wrong]).await,
         ] {
             assert_eq!((refused.status, refused.code().as_str()), (429, "locked-out"));
         }
-        assert_eq!(service.look(CARD, &[&wrong]).await.status, 200);
+        assert_eq!(service.request_with(CARD_PATH, &[&wrong]).await.status, 200);
         assert_eq!(service.get("/status").await.status, 200);
         // The block lasts for a second, and a request that is refused does not make it longer.
         tokio::time::sleep(Duration::from_millis(1100)).await;
     }
-    service.end().await;
+    service.stop().await;
 }
 
 #[tokio::test]
 async fn forwarded_addresses_are_trusted_from_proxies_only() {
-    let rest = format!("{AGENT}[lockout]\nfailures = 1\n");
-    let wrong = bearer(OTHER);
-    let trusting = service("trusted_proxies = [\"127.0.0.1\"]", &rest).await;
-    let status = async |service: &Service, from: &str| {
+    let rest = format!("{AGENT_CONFIG}[lockout]\nfailures = 1\n");
+    let wrong = bearer(WRONG_TOKEN);
+    let trusting = start("trusted_proxies = [\"127.0.0.1\"]", &rest).await;
+    let status = async |service: &TestService, from: &str| {
         let from = format!("X-Forwarded-For: {from}");
-        service.look("/status", &[wrong.as_str(), &from]).await.status
+        service.request_with("/status", &[wrong.as_str(), &from]).await.status
     };
     assert_eq!(status(&trusting, "198.51.100.7").await, 401);
     assert_eq!(status(&trusting, "198.51.100.7").await, 429);
@@ -191,47 +191,47 @@ async fn forwarded_addresses_are_trusted_from_proxies_only() {
     assert_eq!(status(&trusting, "2001:db8::1").await, 401);
     assert_eq!(status(&trusting, "2001:db8::2").await, 429);
     assert_eq!(trusting.get("/status").await.status, 200);
-    trusting.end().await;
-    let alone = service("", &rest).await;
+    trusting.stop().await;
+    let alone = start("", &rest).await;
     assert_eq!(status(&alone, "198.51.100.7").await, 401);
     assert_eq!(status(&alone, "198.51.100.8").await, 429);
     assert_eq!(alone.get("/status").await.status, 200);
-    alone.end().await;
-    let exempt = format!("{AGENT}[lockout]\nfailures = 1\nexempt = [\"127.0.0.0/8\"]\n");
-    let exempt = service("", &exempt).await;
+    alone.stop().await;
+    let exempt = format!("{AGENT_CONFIG}[lockout]\nfailures = 1\nexempt = [\"127.0.0.0/8\"]\n");
+    let exempt = start("", &exempt).await;
     assert_eq!(status(&exempt, "198.51.100.7").await, 401);
     assert_eq!(status(&exempt, "198.51.100.7").await, 401);
-    exempt.end().await;
+    exempt.stop().await;
 }
 
 #[tokio::test]
 async fn an_agent_key_works_for_its_agent_only() {
     let rest = format!(
-        "{AGENT}[agents.a.auth]\ntype = \"api_key\"\nheader = \"X-Key\"\ntoken_env = \"KEY\"\n\
+        "{AGENT_CONFIG}[agents.a.auth]\ntype = \"api_key\"\nheader = \"X-Key\"\ntoken_env = \"KEY\"\n\
          [agents.b]\ncommand = \"cat\"\n\
          [agents.c]\ncommand = \"cat\"\n[agents.c.auth]\ntype = \"none\"\ninsecure = true\n"
     );
-    let service = service("", &rest).await;
-    let key = format!("X-Key: {KEY}");
+    let service = start("", &rest).await;
+    let key = format!("X-Key: {AGENT_KEY}");
     let send = "message/send";
     assert_eq!(state(&service.call("/agents/a/v1", send, &[&key]).await), "completed");
     assert_eq!(service.call("/agents/a/v1", send, &[]).await.status, 401);
     assert_eq!(service.call("/agents/b/v1", send, &[&key]).await.status, 401);
     let both = [key.as_str(), &bearer(&service.token)];
     assert_eq!(service.call("/agents/a/v1", send, &both).await.status, 401);
-    let as_bearer = bearer(KEY);
+    let as_bearer = bearer(AGENT_KEY);
     let elsewhere = service.call("/agents/b/v1", send, &[&as_bearer]).await;
     assert_eq!(elsewhere.json()["error"]["data"][0]["metadata"]["code"], "forbidden");
     assert_eq!(state(&service.call("/agents/c/v1", send, &[]).await), "completed");
     assert_eq!(service.call("/agents/c/v1", send, &["X-Forwarded-For: ::1"]).await.status, 401);
-    assert_eq!(service.call("/agents/c/v1", send, &[&bearer(OTHER)]).await.status, 401);
-    assert_eq!(service.look("/api/v1/executions", &[]).await.status, 401);
-    service.end().await;
+    assert_eq!(service.call("/agents/c/v1", send, &[&bearer(WRONG_TOKEN)]).await.status, 401);
+    assert_eq!(service.request_with("/api/v1/executions", &[]).await.status, 401);
+    service.stop().await;
 }
 
 #[tokio::test]
 async fn an_open_agent_refuses_remote_clients() {
-    let rest = format!("{AGENT}[agents.a.auth]\ntype = \"none\"\ninsecure = true\n");
+    let rest = format!("{AGENT_CONFIG}[agents.a.auth]\ntype = \"none\"\ninsecure = true\n");
     let listen = Some(SocketAddr::from(([0, 0, 0, 0], 0)));
     let error = try_start("", &rest, listen).await.err().map(|error| error.to_string());
     assert!(error.is_some_and(|error| error.contains("admits every caller")));
@@ -241,10 +241,10 @@ async fn an_open_agent_refuses_remote_clients() {
 async fn unknown_hosts_and_origins_are_refused_first() {
     let server = "allowed_hosts = [\"agents.lan\"]\nallowed_origins = [\"https://c.example\"]\n\
                   public_url = \"https://agents.example.org\"";
-    let service = service(server, AGENT).await;
+    let service = start(server, AGENT_CONFIG).await;
     let token = bearer(&service.token);
     let of = async |headers: &[&str]| {
-        service.look("/status", &[headers, &[token.as_str()]].concat()).await.status
+        service.request_with("/status", &[headers, &[token.as_str()]].concat()).await.status
     };
     for host in ["localhost:9", "127.0.0.1", "agents.lan:80", "agents.example.org"] {
         assert_eq!(of(&[&format!("Host: {host}")]).await, 200, "{host}");
@@ -253,21 +253,24 @@ async fn unknown_hosts_and_origins_are_refused_first() {
     assert_eq!(of(&["Origin: https://c.example"]).await, 200);
     assert_eq!(of(&["Origin: http://localhost"]).await, 200);
     assert_eq!(of(&["Origin: https://evil.example"]).await, 403);
-    assert_eq!(service.look("/health", &["Host: 10.1.2.3:80"]).await.status, 200);
-    assert_eq!(service.look(CARD, &["Host: evil.example"]).await.code(), "host-unknown");
-    service.end().await;
+    assert_eq!(service.request_with("/health", &["Host: 10.1.2.3:80"]).await.status, 200);
+    assert_eq!(
+        service.request_with(CARD_PATH, &["Host: evil.example"]).await.code(),
+        "host-unknown"
+    );
+    service.stop().await;
 }
 
 #[tokio::test]
 async fn disabled_features_are_neither_advertised_nor_available() {
     let rest = format!(
-        "{AGENT}[agents.a.a2a]\nbase_path = \"/bots/x\"\nmethods = [\"send\"]\n\
+        "{AGENT_CONFIG}[agents.a.a2a]\nbase_path = \"/bots/x\"\nmethods = [\"send\"]\n\
          input_modes = [\"image/*\"]\nrate_limit = {{ requests_per_second = 0.01, burst = 2 }}\n\
          [agents.b]\ncommand = \"cat\"\n[agents.b.a2a]\nversions = [\"1.0\"]\n"
     );
-    let service = service("", &rest).await;
+    let service = start("", &rest).await;
     let token = bearer(&service.token);
-    let code = |answer: &Answer| answer.json()["error"]["data"][0]["metadata"]["code"].clone();
+    let code = |answer: &RawResponse| answer.json()["error"]["data"][0]["metadata"]["code"].clone();
     let send = service.call("/bots/x/v1", "message/send", &[&token]).await;
     assert_eq!(code(&send), "content-type-unsupported");
     let get = service.call("/agents/a/v1/", "tasks/get", &[&token]).await;
@@ -279,51 +282,51 @@ async fn disabled_features_are_neither_advertised_nor_available() {
     let old = service.call("/agents/b/v1", "message/send", &[&token]).await;
     assert_eq!(code(&old), "version-unsupported");
 
-    let card = service.look("/bots/x/.well-known/agent-card.json", &[]).await;
+    let card = service.request_with("/bots/x/.well-known/agent-card.json", &[]).await;
     let url = format!("{}/bots/x/v1", service.running.url());
     assert_eq!(card.json()["url"], json!(url));
     assert_eq!(card.json()["defaultInputModes"], json!(["image/*"]));
-    assert_eq!(service.look(CARD, &[]).await.body, card.body);
+    assert_eq!(service.request_with(CARD_PATH, &[]).await.body, card.body);
 
     let directory = service.get("/agents").await.json();
     assert_eq!(directory, service.get("/api/v1/agents").await.json());
     assert_eq!(directory["agents"][0]["url"], json!(url));
-    assert_eq!(service.look("/agents", &[]).await.status, 401);
+    assert_eq!(service.request_with("/agents", &[]).await.status, 401);
     let status = service.get("/a2a/status").await.json();
     assert_eq!(status["agents"][0]["interfaces"][0]["url"], json!(url));
     assert_eq!(status["agents"][0]["health"], "alive");
-    service.end().await;
+    service.stop().await;
 }
 
 #[tokio::test]
 async fn legacy_paths_give_the_same_responses() {
-    let service = service("", AGENT).await;
+    let service = start("", AGENT_CONFIG).await;
     let token = bearer(&service.token);
-    let card = service.look(CARD, &[]).await;
-    let file = service.look("/.well-known/agent-cards/a.json", &[]).await;
+    let card = service.request_with(CARD_PATH, &[]).await;
+    let file = service.request_with("/.well-known/agent-cards/a.json", &[]).await;
     assert_eq!((file.status, &file.body), (200, &card.body));
     for unknown in ["a", "b.json", ".json", "list.json"] {
         let path = format!("/.well-known/agent-cards/{unknown}");
-        let answer = service.look(&path, &[]).await;
+        let answer = service.request_with(&path, &[]).await;
         assert_eq!((answer.status, answer.code().as_str()), (404, "agent-unknown"), "{unknown}");
     }
     let list = service.get("/agents/list.json").await.json();
     assert_eq!(list, service.get("/agents").await.json());
     assert_eq!(list["agents"][0]["id"], "a");
-    assert_eq!(service.look("/agents/list.json", &[]).await.status, 401);
+    assert_eq!(service.request_with("/agents/list.json", &[]).await.status, 401);
 
     let sent = service.call("/agents/a/v1/jsonrpc", "message/send", &[&token]).await.json();
     assert_eq!(sent["result"]["kind"], "task", "{sent}");
     let refused = service.call("/agents/a/v1/jsonrpc", "message/send", &[]).await;
     assert_eq!(refused.status, 401);
     assert_eq!(refused.json()["jsonrpc"], "2.0");
-    service.end().await;
+    service.stop().await;
 }
 
 /// See ADR 44: each has its equivalent, and none answers with an error of the service.
 #[tokio::test]
 async fn rejected_paths_are_unknown() {
-    let service = service("", AGENT).await;
+    let service = start("", AGENT_CONFIG).await;
     let token = bearer(&service.token);
     let rpc = service.call("/rpc", "message/send", &[&token]).await;
     assert_eq!((rpc.status, rpc.code().as_str()), (404, "path-unknown"));
@@ -331,20 +334,20 @@ async fn rejected_paths_are_unknown() {
         let answer = service.get(path).await;
         assert_eq!(answer.status, 404, "{path}: {answer:?}");
     }
-    service.end().await;
+    service.stop().await;
 }
 
 #[tokio::test]
 async fn a_card_is_cacheable_and_not_sent_twice() {
-    let service = service("", AGENT).await;
-    let card = service.look(CARD, &[]).await;
+    let service = start("", AGENT_CONFIG).await;
+    let card = service.request_with(CARD_PATH, &[]).await;
     assert_eq!(card.header("cache-control"), Some("public, max-age=300"));
     assert_eq!(card.header("vary"), Some("A2A-Version"));
     let tag = card.header("etag").unwrap();
-    let again = service.look(CARD, &[&format!("If-None-Match: {tag}")]).await;
+    let again = service.request_with(CARD_PATH, &[&format!("If-None-Match: {tag}")]).await;
     assert_eq!((again.status, again.body.as_str(), again.header("etag")), (304, "", Some(tag)));
-    let head = service.say(&format!("HEAD {CARD}"), &[], "").await;
+    let head = service.send(&format!("HEAD {CARD_PATH}"), &[], "").await;
     assert_eq!((head.status, head.body.as_str(), head.header("etag")), (200, "", Some(tag)));
     assert_eq!(head.header("content-length"), card.header("content-length"));
-    service.end().await;
+    service.stop().await;
 }

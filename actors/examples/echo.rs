@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use algonius_actors::api::Api;
-use algonius_actors::api::supervision_tree::{Tree, TreePlan};
+use algonius_actors::api::supervision_tree::{SupervisionTree, TreePlan};
 use algonius_actors::decide::admission::dedup_key::Keyring;
-use algonius_actors::driver::{Driver, Hold, Lease, Work};
+use algonius_actors::driver::{AttemptLease, Driver, Lease, Work};
 use algonius_actors::model::access::principal::{Caller, Right, Scope};
 use algonius_actors::model::agent::AgentSpec;
 use algonius_actors::model::agent::workspace::Workspace;
@@ -22,13 +22,13 @@ use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::{ContextId, MessageId, PrincipalId};
 use algonius_actors::ports::clock::Clock;
 use algonius_actors::ports::ledger::LedgerError;
-use algonius_actors::ports::observer::Nobody;
+use algonius_actors::ports::observer::NoopObserver;
 use algonius_actors::report::Reporter;
 use algonius_actors::root::AgentDefinition;
 use algonius_actors::services::monitor_handle::MonitorHandle;
 use algonius_actors::services::{
-    ActiveWriters, AttemptResources, BudgetUsages, CredentialBreakers, InputSealer, Masking,
-    RecordStores, Services,
+    ActiveWriters, AttemptResources, BudgetUsages, CredentialBreakers, InputSealer, RecordStores,
+    RedactorHandle, Services,
 };
 use algonius_actors::testing::{MemoryLedger, spec};
 use algonius_redact::Redactor;
@@ -38,21 +38,21 @@ use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 /// Answers with what it is asked.
-struct Echo;
+struct EchoDriver;
 
 #[async_trait]
-impl Driver for Echo {
+impl Driver for EchoDriver {
     async fn workspace(&self, _: &AgentSpec, _: &Request) -> Option<Workspace> {
         None // It changes nothing.
     }
 
     fn start(&self, work: Work, report: Reporter) -> Lease {
-        Box::new(Saying(tokio::spawn(async move {
+        Box::new(EchoLease(tokio::spawn(async move {
             report.started(None);
-            let said = say(&report, &work.request.input.text()).await;
+            let written = write_answer(&report, &work.request.input.text()).await;
             let lost =
                 |error: LedgerError| Failure::new(Code::LedgerUnavailable, error.to_string());
-            report.ended(said.map_err(lost), None);
+            report.ended(written.map_err(lost), None);
         })))
     }
 
@@ -63,18 +63,18 @@ impl Driver for Echo {
 }
 
 /// What is written is masked on its way to the ledger.
-async fn say(report: &Reporter, text: &str) -> Result<(), LedgerError> {
-    let mut scribe = report.scribe(TextChannel::Stdout);
-    scribe.write(text.as_bytes()).await?;
-    let span = scribe.close().await?;
+async fn write_answer(report: &Reporter, text: &str) -> Result<(), LedgerError> {
+    let mut output_writer = report.open_output(TextChannel::Stdout);
+    output_writer.write(text.as_bytes()).await?;
+    let span = output_writer.close().await?;
     report.note(EventKind::answer(span)).await
 }
 
 /// Dropped, it ends at once; its reporter tells so.
-struct Saying(JoinHandle<()>);
+struct EchoLease(JoinHandle<()>);
 
 #[async_trait]
-impl Hold for Saying {
+impl AttemptLease for EchoLease {
     fn stop(&self) {
         self.0.abort();
     }
@@ -82,16 +82,16 @@ impl Hold for Saying {
     async fn clean(self: Box<Self>) {}
 }
 
-impl Drop for Saying {
+impl Drop for EchoLease {
     fn drop(&mut self) {
         self.0.abort();
     }
 }
 
 /// The wall's.
-struct Wall;
+struct SystemClock;
 
-impl Clock for Wall {
+impl Clock for SystemClock {
     #[expect(clippy::disallowed_methods, reason = "this is the clock")]
     fn now(&self) -> DateTime<Utc> {
         Utc::now()
@@ -109,13 +109,15 @@ async fn main() -> Result<(), Box<dyn Error>> {
 /// The tree from its start to its end, with one request.
 async fn run(text: &str) -> Result<String, Box<dyn Error>> {
     let ledger = MemoryLedger::default();
-    let kit = Services {
+    let services = Services {
         inputs: InputSealer::in_memory(),
         ledger: Arc::new(ledger.clone()),
         stores: RecordStores { history: Arc::new(ledger.clone()), interactions: Arc::new(ledger) },
-        clock: Arc::new(Wall),
-        redactor: Masking::fixed(Arc::new(Redactor::new(["correct-horse-battery".to_owned()]))),
-        observer: Arc::new(Nobody),
+        clock: Arc::new(SystemClock),
+        redactor: RedactorHandle::fixed(Arc::new(Redactor::new([
+            "correct-horse-battery".to_owned()
+        ]))),
+        observer: Arc::new(NoopObserver),
         monitor: MonitorHandle::default(),
         keyring: Keyring::new([7; 32]), // One that is kept, where the ledger is.
         resources: AttemptResources::default(),
@@ -123,15 +125,15 @@ async fn run(text: &str) -> Result<String, Box<dyn Error>> {
         breakers: CredentialBreakers::default(),
         budget_usages: BudgetUsages::default(),
     };
-    let seat = AgentDefinition { spec: Arc::new(spec("echo")), driver: Arc::new(Echo) };
-    let tree = Tree::start(kit, vec![seat], TreePlan::default()).await?;
-    let answer = ask(tree.api(), text).await;
+    let definition = AgentDefinition { spec: Arc::new(spec("echo")), driver: Arc::new(EchoDriver) };
+    let tree = SupervisionTree::start(services, vec![definition], TreePlan::default()).await?;
+    let answer = send_request(tree.api(), text).await;
     tree.stop(Duration::from_secs(5)).await;
     Ok(answer?)
 }
 
 /// Asks, waits, and reads the answer as everybody may see it.
-async fn ask(api: &Api, text: &str) -> Result<String, Failure> {
+async fn send_request(api: &Api, text: &str) -> Result<String, Failure> {
     let caller = Caller {
         principal: PrincipalId(Uuid::from_u128(1)),
         name: "operator".to_owned(),
@@ -156,11 +158,11 @@ fn request(caller: &Caller, text: &str) -> Request {
         origin: RequestOrigin::direct(caller.principal, Trigger::Api),
         message: MessageId("message-1".to_owned()),
         context: ContextId("context-1".to_owned()),
-        opens: true,
+        starts_context: true,
         idempotency: None,
         continues: None,
-        standing: Overrides::default(),
-        input: Input::text_of(text),
+        inherited_overrides: Overrides::default(),
+        input: Input::from_text(text),
     }
 }
 

@@ -28,7 +28,7 @@ use tokio::sync::watch;
 
 use crate::decide::admission::AdmissionEvent;
 use crate::driver::Driver;
-use crate::execution::recover::{ContinuedWork, Recovered, resume};
+use crate::execution::recover::{ContinuedWork, RecoveredExecution, resume};
 use crate::maintenance::monitor::LatestEvaluation;
 use crate::model::agent::AgentSpec;
 use crate::model::agent::quota::Deferral;
@@ -50,9 +50,9 @@ use self::queue::QueuedRequest;
 use self::running::RunningExecutions;
 use self::tasks::AgentTasks;
 
-pub(crate) use self::admission::{closed, reused};
+pub(crate) use self::admission::{message_reused, no_open_question};
 pub use self::definition::AgentDefinition;
-pub(crate) use self::lifecycle::removed;
+pub(crate) use self::lifecycle::agent_removed;
 pub use self::snapshot::AgentView;
 
 /// Actor that owns all work of one agent.
@@ -64,7 +64,7 @@ pub struct SubmitReply {
     /// Id of the execution.
     pub execution: ExecutionId,
     /// True if the execution existed before, because the same message was sent earlier.
-    pub joined: bool,
+    pub is_duplicate: bool,
     /// Progress of the execution, while an actor holds it.
     pub progress: Option<watch::Receiver<Progress>>,
     /// Record of an execution that has ended, if the gateway has read it.
@@ -80,17 +80,17 @@ pub enum AgentMsg {
     /// Result of recording an admitted request.
     Recorded(ExecutionId, Result<RecordResult, LedgerError>),
     /// The equal request has ended; the second id is the execution whose result is taken, if any.
-    Freed(ExecutionId, Option<ExecutionId>),
+    CoalescedReleased(ExecutionId, Option<ExecutionId>),
     /// The queue timeout of the first entry may have expired.
-    PatienceDue,
+    QueueTimeoutDue,
     /// The entries of a long queue must be notified of their positions.
-    PlacesDue,
+    PositionsDue,
     /// The resource pressure of the machine changed.
-    Judged,
+    PressureChanged,
     /// A credential became unusable or usable again, or may be probed.
-    CircuitTurned,
+    BreakerChanged,
     /// The deferral of an execution is over.
-    Woken(ExecutionId, Deferral),
+    DeferralOver(ExecutionId, Deferral),
     /// Cancels an execution, if it is here. The reply does not wait for its end.
     Cancel {
         /// Record of the execution.
@@ -105,24 +105,24 @@ pub enum AgentMsg {
     /// Requests the progress of an execution; `None` if it is not here.
     Watch(ExecutionId, RpcReplyPort<Option<watch::Receiver<Progress>>>),
     /// The deadline for the answer to a question passed.
-    Unanswered(Box<Record>),
+    InputTimedOut(Box<Record>),
     /// Cancels an execution with an open question, for this reason.
-    CallOff(Box<Record>, String),
+    CancelWaiting(Box<Record>, String),
     /// The clean-up of an execution is complete, and its outcome is in the ledger.
-    AtRest(ExecutionId),
+    Finished(ExecutionId),
     /// The actor of an execution did not start.
-    Stillborn(ExecutionId),
+    SpawnFailed(ExecutionId),
     /// The work of a crashed execution actor is claimed.
-    TakenOver(Box<ContinuedWork>),
+    TakeoverClaimed(Box<ContinuedWork>),
     /// The leftovers of a lost execution are settled.
-    CutOffSettled(ExecutionId),
+    InterruptedSettled(ExecutionId),
     /// Replaces the agent's definition. Running executions keep the old one; queued ones start with the new one.
-    Reseat(AgentDefinition),
+    Reconfigure(AgentDefinition),
     /// Stops accepting requests. The reply follows once all work has ended; it does not follow if the agent is
     /// configured again before.
-    Leave(RpcReplyPort<()>),
+    Retire(RpcReplyPort<()>),
     /// The open questions of a removed agent are settled.
-    QuestionsSettled,
+    InputsSettled,
     /// No further messages follow.
     Close,
     /// Stops accepting requests and starting executions. The reply follows once nothing runs.
@@ -133,7 +133,7 @@ pub enum AgentMsg {
         why: String,
     },
     /// A task of this actor panicked, so its result never arrives.
-    Broken,
+    WorkerPanicked,
     /// Requests a snapshot. The reply never waits for the work.
     Inspect(RpcReplyPort<AgentView>),
 }
@@ -154,25 +154,25 @@ pub struct Submission {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordResult {
     /// The request is recorded.
-    In,
+    Recorded,
     /// The request is recorded, and this execution with the same content is in progress.
-    Equal(ExecutionId),
+    Equivalent(ExecutionId),
     /// The request is recorded, and this execution with the same content has succeeded.
-    Answered(ExecutionId),
+    EquivalentSucceeded(ExecutionId),
     /// The request duplicates an earlier one.
-    Twin(ExecutionId),
+    Duplicate(ExecutionId),
     /// The message id was used for another message.
     Conflict,
     /// The question that the request answers is no longer open.
-    Closed,
+    QuestionClosed,
 }
 
 impl RecordResult {
     /// Returns true if a new record exists.
-    const fn is_in(self) -> bool {
+    const fn is_recorded(self) -> bool {
         match self {
-            Self::In | Self::Equal(_) | Self::Answered(_) => true,
-            Self::Twin(_) | Self::Conflict | Self::Closed => false,
+            Self::Recorded | Self::Equivalent(_) | Self::EquivalentSucceeded(_) => true,
+            Self::Duplicate(_) | Self::Conflict | Self::QuestionClosed => false,
         }
     }
 }
@@ -187,7 +187,7 @@ pub struct AgentArgs {
     /// Shared services.
     pub services: Arc<Services>,
     /// True if the ledger has no unfinished execution of the agent, as the root has just read.
-    pub begins_anew: bool,
+    pub skips_recovery: bool,
     /// True if the service is stopping: recovered executions then stay in the ledger.
     pub draining: bool,
     /// Resource pressure of the machine.
@@ -220,7 +220,7 @@ impl Actor for AgentActor {
         me: ActorRef<AgentMsg>,
         args: AgentArgs,
     ) -> Result<AgentData, ActorProcessingErr> {
-        let recovered = match args.begins_anew {
+        let recovered = match args.skips_recovery {
             // Saves one read of the ledger for each agent; most agents have nothing to recover.
             true => Vec::new(),
             false => resume(&args.services, &args.spec, &*args.driver).await?,
@@ -228,22 +228,24 @@ impl Actor for AgentActor {
         // Before the first admission, which compares with the amounts that are in memory.
         budget::load(&args).await?;
         let mut data = AgentData::new(me, args);
-        data.judged(); // The root reports each later change.
-        data.circuit_turned();
+        data.apply_pressure(); // The root reports each later change.
+        data.apply_breaker_state();
         for recovered in recovered {
             match recovered {
-                Recovered::Held(work) => {
+                RecoveredExecution::Resumed(work) => {
                     // The slot is taken before anything else starts: the program runs already.
-                    data.arrive(AdmissionEvent::Resumed(work.record.id));
-                    data.taken_over(*work);
+                    data.apply_event(AdmissionEvent::Resumed(work.record.id));
+                    data.handle_takeover(*work);
                 }
-                Recovered::Requeued(record, request) => data.recovered(&record, request),
-                Recovered::Parked(record, deferral, request) => {
+                RecoveredExecution::Requeued(record, request) => {
+                    data.requeue_recovered(&record, request);
+                }
+                RecoveredExecution::Deferred(record, deferral, request) => {
                     let now = data.args.services.clock.now();
                     let entry = QueuedRequest::deferred_before(&record, deferral, request, now);
                     data.defer(record.id, entry, deferral);
                 }
-                Recovered::Asking(record) => {
+                RecoveredExecution::AwaitingInput(record) => {
                     let left = data.args.answer_left(&record);
                     let ledger = Arc::clone(&data.args.services.ledger);
                     data.tasks.read_unanswered(ledger, record.id, left);
@@ -265,31 +267,33 @@ impl Actor for AgentActor {
                 let checked = data.admission.check(&request, None, &data.lifecycle, &data.args);
                 _ = reply.send(checked);
             }
-            AgentMsg::Recorded(id, result) => data.recorded(id, result),
-            AgentMsg::Freed(id, equal) => data.freed(id, equal),
-            AgentMsg::AtRest(id) => data.arrive(AdmissionEvent::Ended(id)),
-            AgentMsg::PatienceDue => data.patience_due(),
-            AgentMsg::PlacesDue => data.admission.notice_due(&data.args),
-            AgentMsg::Judged => data.judged(),
-            AgentMsg::CircuitTurned => data.circuit_turned(),
-            AgentMsg::Woken(id, deferral) => data.woken(id, deferral),
+            AgentMsg::Recorded(id, result) => data.handle_recorded(id, result),
+            AgentMsg::CoalescedReleased(id, equal) => data.handle_release(id, equal),
+            AgentMsg::Finished(id) => data.apply_event(AdmissionEvent::Ended(id)),
+            AgentMsg::QueueTimeoutDue => data.end_expired(),
+            AgentMsg::PositionsDue => data.admission.send_due_notices(&data.args),
+            AgentMsg::PressureChanged => data.apply_pressure(),
+            AgentMsg::BreakerChanged => data.apply_breaker_state(),
+            AgentMsg::DeferralOver(id, deferral) => data.requeue_deferred(id, deferral),
             AgentMsg::Cancel { record, why, reply } => {
                 _ = reply.send(data.cancel(&record, why));
             }
-            AgentMsg::Unanswered(record) => data.unanswered(&record),
-            AgentMsg::CallOff(record, why) => _ = data.cancel(&record, why),
-            AgentMsg::Answered(interaction, reply) => data.running.answered(interaction, reply),
+            AgentMsg::InputTimedOut(record) => data.handle_input_timeout(&record),
+            AgentMsg::CancelWaiting(record, why) => _ = data.cancel(&record, why),
+            AgentMsg::Answered(interaction, reply) => {
+                data.running.forward_answer(interaction, reply);
+            }
             AgentMsg::Watch(id, reply) => _ = reply.send(data.watch(id)),
-            AgentMsg::Stillborn(id) => data.running.cut_off(id, &data.args, &mut data.tasks),
-            AgentMsg::TakenOver(work) => data.taken_over(*work),
-            AgentMsg::CutOffSettled(id) => data.gone(id),
-            AgentMsg::Reseat(definition) => data.reseat(definition),
-            AgentMsg::Leave(reply) => data.leave(reply),
-            AgentMsg::QuestionsSettled => data.lifecycle.report_end(),
+            AgentMsg::SpawnFailed(id) => data.running.interrupt(id, &data.args, &mut data.tasks),
+            AgentMsg::TakeoverClaimed(work) => data.handle_takeover(*work),
+            AgentMsg::InterruptedSettled(id) => data.handle_settled(id),
+            AgentMsg::Reconfigure(definition) => data.reconfigure(definition),
+            AgentMsg::Retire(reply) => data.retire(reply),
+            AgentMsg::InputsSettled => data.lifecycle.report_end(),
             AgentMsg::Close => me.stop(None),
             AgentMsg::Drain(reply) => data.drain(reply),
             AgentMsg::CancelAll { why } => data.running.cancel_all(&why),
-            AgentMsg::Broken => return Err("a task of the agent panicked".into()),
+            AgentMsg::WorkerPanicked => return Err("a task of the agent panicked".into()),
             AgentMsg::Inspect(reply) => _ = reply.send(AgentView::of(data)),
         }
         Ok(())
@@ -305,11 +309,11 @@ impl Actor for AgentActor {
         match event {
             SupervisionEvent::ActorTerminated(child, _, _) => {
                 if let Some(id) = data.running.of_actor(child.get_id()) {
-                    data.terminated(id);
+                    data.handle_termination(id);
                 }
                 Ok(())
             }
-            SupervisionEvent::ActorFailed(child, fault) => data.crashed(&child, fault),
+            SupervisionEvent::ActorFailed(child, fault) => data.handle_crash(&child, fault),
             SupervisionEvent::ActorStarted(_) | SupervisionEvent::ProcessGroupChanged(_) => Ok(()),
         }
     }

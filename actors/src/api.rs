@@ -5,12 +5,12 @@ mod schedules;
 pub mod supervision_tree;
 mod tree;
 
-pub use self::schedules::{COUNTED_DAYS, ScheduleAdmin};
+pub use self::schedules::{STATISTICS_DAYS, ScheduleAdmin};
 pub use self::tree::TreeView;
-pub(crate) use self::tree::{GLANCE, call};
+pub(crate) use self::tree::{STATUS_TIMEOUT, call};
 pub use crate::gateway::reader::Reader;
 pub use crate::gateway::requests::{Requests, SubmitReply};
-pub use crate::gateway::subscription::{Follow, Next};
+pub use crate::gateway::subscription::{Subscription, SubscriptionItem};
 pub use approvals::{AnswerReply, Approvals, CallerAnswer};
 
 /// Handles of a started supervision tree. Clones are cheap.

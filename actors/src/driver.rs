@@ -23,7 +23,7 @@ pub struct Work {
     /// Id of the execution.
     pub execution: ExecutionId,
     /// Id of the attempt.
-    pub stamp: AttemptId,
+    pub attempt_id: AttemptId,
     /// Definition of the agent, with its deadlines and sizes.
     pub spec: Arc<AgentSpec>,
     /// Raw request.
@@ -34,7 +34,7 @@ pub struct Work {
 
 /// Work of an earlier process that was claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Claimed {
+pub struct ClaimedWork {
     /// Run time so far, if the system reports it by a clock that does not jump.
     pub ran: Option<Duration>,
 }
@@ -58,7 +58,7 @@ pub trait Driver: Send + Sync + 'static {
     }
 
     /// Returns the pooled programs of conversations. Does not block.
-    fn kept(&self) -> Vec<PooledProcess> {
+    fn pooled_processes(&self) -> Vec<PooledProcess> {
         Vec::new()
     }
 
@@ -70,7 +70,7 @@ pub trait Driver: Send + Sync + 'static {
     /// or ended; the previous holder loses it.
     ///
     /// Returns `None` if the work is not held. Held work that nobody claims is terminated.
-    fn claim(&self, _execution: ExecutionId, _stamp: AttemptId) -> Option<Claimed> {
+    fn claim(&self, _execution: ExecutionId, _stamp: AttemptId) -> Option<ClaimedWork> {
         None
     }
 
@@ -79,20 +79,20 @@ pub trait Driver: Send + Sync + 'static {
     fn resume(&self, work: Work, report: Reporter) -> Lease;
 
     /// Terminates the work of an attempt that nobody will claim. Returns when nothing of it is left.
-    async fn end(&self, _execution: ExecutionId, _stamp: AttemptId) {}
+    async fn terminate(&self, _execution: ExecutionId, _stamp: AttemptId) {}
 }
 
-/// Handle that holds the work of one attempt. If it is dropped without a [clean-up](Hold::clean), the driver holds the
-/// work for some seconds, so that another actor may [claim](Driver::claim) it; a driver that cannot hold work
+/// Handle that holds the work of one attempt. If it is dropped without a [clean-up](AttemptLease::clean), the driver
+/// holds the work for some seconds, so that another actor may [claim](Driver::claim) it; a driver that cannot hold work
 /// terminates it at once.
-pub type Lease = Box<dyn Hold>;
+pub type Lease = Box<dyn AttemptLease>;
 
 /// Future of a resource usage reading; `None` if the usage cannot be measured.
 pub type UsageFuture = Pin<Box<dyn Future<Output = Option<UsageReading>> + Send>>;
 
 /// Operations on held work.
 #[async_trait]
-pub trait Hold: Send + Sync {
+pub trait AttemptLease: Send + Sync {
     /// Requests the work to terminate: politely, and by force after the grace period. Returns at once; the driver
     /// reports the end to the reporter. A second call has no effect.
     fn stop(&self);

@@ -7,7 +7,7 @@ mod effects;
 mod interactions;
 mod machine;
 mod persistence;
-mod published;
+mod published_state;
 pub(crate) mod recover;
 mod resumption;
 mod stop;
@@ -39,8 +39,8 @@ use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
 use crate::model::interaction::{Interaction, InteractionId};
 use crate::model::observation::status::ExecutionStatus;
-use crate::model::observation::telemetry_events::Tokens;
-use crate::ports::interactions::{Closing, OpenOutcome};
+use crate::model::observation::telemetry_events::TokenCounts;
+use crate::ports::interactions::{CloseOutcome, OpenOutcome};
 use crate::ports::ledger::WriteBatch;
 use crate::report::Report;
 use crate::services::Services;
@@ -49,14 +49,14 @@ use self::attempt::PresentAttempt;
 use self::claim::ResourceClaim;
 use self::context::ExecutionContext;
 use self::interactions::{AttemptInteractions, OpenInteractions};
-use self::machine::{PhaseMachine, ended};
+use self::machine::{PhaseMachine, end_event};
 use self::persistence::Persistence;
-use self::published::PublishedState;
+use self::published_state::PublishedState;
 use self::stop::StopPlan;
 use self::tasks::ExecutionTasks;
 use self::usage::{ExecutionUsage, WallTimeLimit};
 
-pub use self::claim::{ClaimGranted, ClaimHeldUp};
+pub use self::claim::{ClaimBlocked, ClaimGranted};
 pub use self::resumption::Resumption;
 
 /// Actor that drives one execution to its outcome, then stops.
@@ -65,11 +65,11 @@ pub struct ExecutionActor;
 /// Message to an execution's actor.
 pub enum ExecutionMsg {
     /// An event happened. Sent by a timer, by the writer, or by the agent's actor.
-    Happened(ExecutionEvent),
+    Event(ExecutionEvent),
     /// The ledger granted the resources of the attempt.
     Claimed(ClaimGranted),
     /// A resource of the attempt is in use.
-    HeldUp(ClaimHeldUp),
+    Blocked(ClaimBlocked),
     /// The driver reports progress or the end.
     Reported(Report),
     /// Resource usage of the work.
@@ -79,7 +79,7 @@ pub enum ExecutionMsg {
     /// All records are written: the actor may stop.
     Written,
     /// A task of this actor panicked, so its result never arrives.
-    Broken,
+    WorkerPanicked,
     /// Requests the present state. The reply never waits for the work.
     Inspect(RpcReplyPort<ExecutionStatus>),
 }
@@ -91,7 +91,7 @@ pub enum InteractionMsg {
     /// The timer of an interaction fired.
     Due(InteractionId),
     /// The interaction is closed in the ledger, by this call or before.
-    Closed(Closing),
+    Closed(CloseOutcome),
     /// A caller answered, and the ledger has recorded the answer. The reply follows once the agent's request is no longer
     /// open here, so that the caller does not take the question for a new one.
     Answered(Box<Interaction>, RpcReplyPort<Option<watch::Receiver<Progress>>>),
@@ -120,7 +120,7 @@ pub struct ExecutionArgs {
     /// Tracing span with the ids of the execution.
     pub span: Span,
     /// Callback after the clean-up, once the outcome is in the ledger.
-    pub at_rest: AtRest,
+    pub on_slot_released: OnSlotReleased,
 }
 
 /// Decisions of the agent's actor about an execution.
@@ -132,7 +132,7 @@ pub struct ExecutionPlan {
 }
 
 /// Callback that reports a free slot.
-pub type AtRest = Box<dyn FnOnce() + Send>;
+pub type OnSlotReleased = Box<dyn FnOnce() + Send>;
 
 /// State of the actor: the parts of an execution, which it only connects. The workspace, the memory and the lease are
 /// released when their parts are dropped, because ractor drops the state on every exit, also after a kill or a panic,
@@ -162,7 +162,7 @@ impl Actor for ExecutionActor {
     ) -> Result<ExecutionData, ActorProcessingErr> {
         let (first, span) = (args.plan.first.clone(), args.span.clone());
         let data = span.in_scope(|| ExecutionData::new(&me, args));
-        me.cast(ExecutionMsg::Happened(first))?;
+        me.cast(ExecutionMsg::Event(first))?;
         Ok(data)
     }
 
@@ -175,21 +175,23 @@ impl Actor for ExecutionActor {
         let span = data.tasks.span();
         span.in_scope(|| {
             match msg {
-                ExecutionMsg::Happened(event) => data.happened(event),
-                ExecutionMsg::Claimed(grant) => data.claimed(grant),
-                ExecutionMsg::HeldUp(held_up) => data.held_up(held_up),
-                ExecutionMsg::Reported(report) => data.reported(report),
-                ExecutionMsg::Measured(at, usage) => data.measured(at, usage),
+                ExecutionMsg::Event(event) => data.apply_event(event),
+                ExecutionMsg::Claimed(grant) => data.apply_claim(grant),
+                ExecutionMsg::Blocked(blocked) => data.handle_blocked(blocked),
+                ExecutionMsg::Reported(report) => data.handle_report(report),
+                ExecutionMsg::Measured(at, usage) => data.record_reading(at, usage),
                 ExecutionMsg::Interaction(msg) => {
                     if let Some(event) = data.interactions().handle(msg) {
-                        data.happened(event);
+                        data.apply_event(event);
                     }
                 }
-                ExecutionMsg::Written => data.written(),
+                ExecutionMsg::Written => data.handle_written(),
                 ExecutionMsg::Inspect(reply) => {
                     _ = reply.send(data.published.status(data.context.id, &data.attempt));
                 }
-                ExecutionMsg::Broken => return Err("a task of the execution panicked".into()),
+                ExecutionMsg::WorkerPanicked => {
+                    return Err("a task of the execution panicked".into());
+                }
             }
             Ok(())
         })
@@ -199,17 +201,17 @@ impl Actor for ExecutionActor {
 impl ExecutionData {
     fn new(me: &ActorRef<ExecutionMsg>, args: ExecutionArgs) -> Self {
         let context = ExecutionContext::new(me, &args);
-        let ExecutionArgs { from, plan, since: waits_since, span, at_rest, .. } = args;
+        let ExecutionArgs { from, plan, since: waits_since, span, on_slot_released, .. } = args;
         let since = context.now();
         let waited = (since - waits_since).to_std().unwrap_or_default();
-        let expects = context.spec.expected_memory();
+        let (memory, resources) = (context.spec.expected_memory(), &context.services.resources);
         Self {
-            claim: ResourceClaim::new(context.id, expects, &context.services.resources, waited),
+            claim: ResourceClaim::new(context.id, memory, resources, waited),
             persistence: Persistence::new(from.fence, context.start_writer()),
             machine: PhaseMachine::new(from.phase.clone(), plan.policy),
             published: PublishedState::new(from.state, since, context.progress.clone()),
-            stop: StopPlan::new(at_rest),
-            attempt: PresentAttempt::new(from.stamp, from.known),
+            stop: StopPlan::new(on_slot_released),
+            attempt: PresentAttempt::new(from.attempt_id, from.known),
             interactions: OpenInteractions::new(),
             usage: ExecutionUsage::new(from.spent),
             tasks: ExecutionTasks::new(me.clone(), span),
@@ -232,13 +234,13 @@ impl ExecutionData {
     }
 
     /// Applies an event. No other function changes the phase or performs effects.
-    fn happened(&mut self, event: ExecutionEvent) {
+    fn apply_event(&mut self, event: ExecutionEvent) {
         let Some(event) = self.interactions().unless_paused(event) else { return };
         match event {
-            ExecutionEvent::TakenUp { at, ran } => self.begin_wall_time(at, ran),
-            ExecutionEvent::Settled => self.settled(),
+            ExecutionEvent::Resumed { at, ran } => self.begin_wall_time(at, ran),
+            ExecutionEvent::Settled => self.handle_settled(),
             ExecutionEvent::Cleaned { .. } => {
-                self.attempt.cleaned();
+                self.attempt.finish_clean_up();
                 self.claim.release_memory();
             }
             _ => {}
@@ -252,58 +254,60 @@ impl ExecutionData {
         }
     }
 
-    fn claimed(&mut self, ClaimGranted { at, fence, workspace }: ClaimGranted) {
+    fn apply_claim(&mut self, ClaimGranted { at, fence, workspace }: ClaimGranted) {
         // Before the event: its effects write under the new claim, and the ledger refuses the old one.
         self.persistence.set_fence(fence);
-        self.attempt.claimed(at);
+        self.attempt.apply_claim(at);
         self.interactions.reset();
-        self.claim.granted(workspace);
+        self.claim.apply_grant(workspace);
         // The claim wrote the state in the ledger; here it is only published.
         self.publish(State::Starting);
-        self.happened(ExecutionEvent::Claimed { at });
+        self.apply_event(ExecutionEvent::Claimed { at });
     }
 
     /// Handles a claim that failed because a resource is in use.
-    fn held_up(&mut self, held_up: ClaimHeldUp) {
-        let at = held_up.at;
-        self.published.publish_queued(self.claim.held_up(held_up));
-        self.happened(ExecutionEvent::Busy { at, waited: self.claim.waited() });
+    fn handle_blocked(&mut self, blocked: ClaimBlocked) {
+        let at = blocked.at;
+        self.published.publish_queued(self.claim.handle_blocked(blocked));
+        self.apply_event(ExecutionEvent::Busy { at, waited: self.claim.waited() });
     }
 
-    fn reported(&mut self, report: Report) {
+    fn handle_report(&mut self, report: Report) {
         match report {
             Report::Started { at, pid, spawned } => {
-                if self.attempt.started(at, pid) {
+                if self.attempt.record_start(at, pid) {
                     let facts = spawned.into_iter().collect();
                     self.persistence.append(WriteBatch { chunks: Vec::new(), facts });
                 }
-                self.happened(ExecutionEvent::Started { at });
+                self.apply_event(ExecutionEvent::Started { at });
                 self.begin_wall_time(at, Duration::ZERO);
             }
-            Report::Used { at, tokens, charge } => self.used(at, tokens, charge),
-            Report::Questioned { at, wire, question } => {
-                self.interactions().asked(at, wire, *question);
+            Report::UsageReported { at, tokens, charge } => self.handle_usage(at, tokens, charge),
+            Report::QuestionAsked { at, wire, question } => {
+                self.interactions().handle_question(at, wire, *question);
             }
-            Report::Withdrew { at, wire } => self.interactions().withdrew(at, &wire),
-            Report::Delivered { at, wire } => self.interactions().delivered(at, &wire),
+            Report::QuestionWithdrawn { at, wire } => {
+                self.interactions().handle_withdrawal(at, &wire);
+            }
+            Report::AnswerDelivered { at, wire } => self.interactions().record_delivery(at, &wire),
             Report::Ended { at, verdict, exit_code, lines } => {
-                self.persistence.append(self.attempt.ended(at, exit_code, lines));
+                self.persistence.append(self.attempt.record_end(at, exit_code, lines));
                 self.report_attempt(at, verdict.as_ref().err().map(|failure| failure.code));
                 // Before the event: the machine leaves its working phase with it, and the verdict would not count.
-                self.judge_credential(at, &verdict);
-                self.happened(ended(at, verdict, self.context.now()));
+                self.report_credential_failure(at, &verdict);
+                self.apply_event(end_event(at, verdict, self.context.now()));
             }
-            Report::Asked { at, interruption, exit_code, lines } => {
-                self.persistence.append(self.attempt.ended(at, exit_code, lines));
+            Report::InputRequired { at, interruption, exit_code, lines } => {
+                self.persistence.append(self.attempt.record_end(at, exit_code, lines));
                 self.report_attempt(at, None);
-                self.happened(ExecutionEvent::Asked { at, interruption });
+                self.apply_event(ExecutionEvent::NeedsInput { at, interruption });
             }
         }
     }
 
     /// Handles a usage report, which is already in the ledger. Output tokens prove that the credential works.
-    fn used(&mut self, at: AttemptId, tokens: Tokens, charge: Charge) {
-        if at != self.attempt.stamp() {
+    fn handle_usage(&mut self, at: AttemptId, tokens: TokenCounts, charge: Charge) {
+        if at != self.attempt.attempt_id() {
             return;
         }
         self.usage.add(tokens, charge);
@@ -312,13 +316,13 @@ impl ExecutionData {
             self.context.report_served();
         }
         if let Some(failure) = self.usage.excess(&self.context.spec.budget) {
-            self.happened(ExecutionEvent::Overspent { at, failure });
+            self.apply_event(ExecutionEvent::LimitExceeded { at, failure });
         }
     }
 
     /// Handles a reading; one that arrives after the end of its attempt is ignored.
-    fn measured(&mut self, at: AttemptId, usage: UsageReading) {
-        if self.published.state() == State::Running && self.attempt.measured(at, usage) {
+    fn record_reading(&mut self, at: AttemptId, usage: UsageReading) {
+        if self.published.state() == State::Running && self.attempt.record_reading(at, usage) {
             self.persistence.add(self.context.now(), EventKind::Heartbeat(usage));
             self.persistence.flush();
         }
@@ -326,13 +330,13 @@ impl ExecutionData {
 
     /// Starts to measure the run time of the attempt, and ends the attempt when its limit is reached.
     fn begin_wall_time(&mut self, at: AttemptId, ran: Duration) {
-        if at != self.attempt.stamp() || self.published.state() != State::Running {
+        if at != self.attempt.attempt_id() || self.published.state() != State::Running {
             return;
         }
         let budget = &self.context.spec.budget;
         if let Some(limit) = self.usage.begin_wall_time(budget, Instant::now(), ran) {
             let WallTimeLimit { left, failure } = limit;
-            self.tasks.send_after(left, ExecutionEvent::Overspent { at, failure });
+            self.tasks.send_after(left, ExecutionEvent::LimitExceeded { at, failure });
         }
     }
 
@@ -347,8 +351,8 @@ impl ExecutionData {
     }
 
     /// Reports the effect of an attempt's end on its credential. The retries of the program itself are added up too.
-    fn judge_credential(&mut self, at: AttemptId, verdict: &Result<(), Failure>) {
-        if at != self.attempt.stamp() || !self.machine.is_at_work() {
+    fn report_credential_failure(&mut self, at: AttemptId, verdict: &Result<(), Failure>) {
+        if at != self.attempt.attempt_id() || !self.machine.is_at_work() {
             return; // A report after a stop request is unreliable.
         }
         match verdict {
@@ -360,7 +364,7 @@ impl ExecutionData {
         }
     }
 
-    fn settled(&mut self) {
+    fn handle_settled(&mut self) {
         // Not before the ledger has recorded the end: until then its claim refuses the folder to others.
         self.claim.release_workspace();
         if let Some(outcome) = self.machine.outcome() {
@@ -373,8 +377,8 @@ impl ExecutionData {
         self.persistence.finish();
     }
 
-    fn written(&self) {
-        let at = (self.attempt.stamp(), self.persistence.fence());
+    fn handle_written(&self) {
+        let at = (self.attempt.attempt_id(), self.persistence.fence());
         self.published.publish_wait(self.stop.stay(&self.published, at, self.usage.spent()));
         self.context.me.stop(None);
     }

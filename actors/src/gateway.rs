@@ -30,7 +30,7 @@ pub enum AgentRoute {
     /// To the actor of the agent.
     Open(ActorRef<AgentMsg>),
     /// Rejected for this reason.
-    Shut(Failure),
+    Rejecting(Failure),
 }
 
 /// Message to the gateway.
@@ -53,9 +53,9 @@ pub enum GatewayMsg {
     /// Requests the progress of an execution. The agent replies.
     Watch(AgentId, ExecutionId, RpcReplyPort<Option<watch::Receiver<Progress>>>),
     /// Sets the route of an agent. Sent by the root.
-    Routed(AgentId, AgentRoute),
+    SetRoute(AgentId, AgentRoute),
     /// Removes an agent. Its actor is stopped after all earlier messages.
-    Gone(AgentId),
+    RemoveAgent(AgentId),
     /// Rejects all later requests.
     Drain,
     /// Requests the start time.
@@ -65,7 +65,7 @@ pub enum GatewayMsg {
 /// State of the actor.
 pub struct GatewayData {
     routes: HashMap<AgentId, AgentRoute>,
-    draining: bool,
+    is_draining: bool,
     since: DateTime<Utc>,
 }
 
@@ -77,9 +77,9 @@ impl Actor for GatewayActor {
     async fn pre_start(
         &self,
         _: ActorRef<GatewayMsg>,
-        (kit, routes): Self::Arguments,
+        (services, routes): Self::Arguments,
     ) -> Result<GatewayData, ActorProcessingErr> {
-        Ok(GatewayData { routes, draining: false, since: kit.clock.now() })
+        Ok(GatewayData { routes, is_draining: false, since: services.clock.now() })
     }
 
     async fn handle(
@@ -100,9 +100,9 @@ impl Actor for GatewayActor {
                 data.forward(&agent, AgentMsg::Answered(interaction, reply));
             }
             GatewayMsg::Watch(agent, id, reply) => data.forward(&agent, AgentMsg::Watch(id, reply)),
-            GatewayMsg::Routed(agent, route) => _ = data.routes.insert(agent, route),
-            GatewayMsg::Gone(agent) => data.forget(&agent),
-            GatewayMsg::Drain => data.draining = true,
+            GatewayMsg::SetRoute(agent, route) => _ = data.routes.insert(agent, route),
+            GatewayMsg::RemoveAgent(agent) => data.remove_agent(&agent),
+            GatewayMsg::Drain => data.is_draining = true,
             GatewayMsg::Inspect(reply) => _ = reply.send(data.since),
         }
         Ok(())
@@ -137,14 +137,14 @@ impl GatewayData {
 
     fn open_route(&self, agent: &AgentId) -> Result<&ActorRef<AgentMsg>, Failure> {
         match self.routes.get(agent) {
-            _ if self.draining => Err(Failure::new(Code::Draining, "the service is stopping")),
-            None => Err(unknown(agent)),
-            Some(AgentRoute::Shut(failure)) => Err(failure.clone()),
+            _ if self.is_draining => Err(Failure::new(Code::Draining, "the service is stopping")),
+            None => Err(agent_unknown(agent)),
+            Some(AgentRoute::Rejecting(failure)) => Err(failure.clone()),
             Some(AgentRoute::Open(actor)) => Ok(actor),
         }
     }
 
-    fn forget(&mut self, agent: &AgentId) {
+    fn remove_agent(&mut self, agent: &AgentId) {
         if let Some(AgentRoute::Open(actor)) = self.routes.remove(agent) {
             _ = actor.cast(AgentMsg::Close); // A stopped actor needs no message.
         }
@@ -159,6 +159,6 @@ impl GatewayData {
 }
 
 /// Returns the rejection of an agent that is not configured.
-pub(crate) fn unknown(agent: &AgentId) -> Failure {
+pub(crate) fn agent_unknown(agent: &AgentId) -> Failure {
     Failure::new(Code::AgentUnknown, format!("there is no agent `{agent}`"))
 }

@@ -20,23 +20,23 @@ use tokio::sync::watch;
 pub use self::attempt_context::{AttemptContext, OutputSettings};
 pub use self::budget_meter::BudgetMeter;
 pub use self::budget_usage::BudgetUsages;
-pub use self::liveness::Pulse;
+pub use self::liveness::Liveness;
 pub use self::output_writer::{OutputWriter, pieces};
 pub use self::replay_filter::ReplayFilter;
-pub use self::tail_buffer::LastWords;
+pub use self::tail_buffer::RedactedTail;
 pub use self::write_buffer::WriteBuffer;
 
-use crate::decide::budget::count;
+use crate::decide::budget::add_usage;
 use crate::decide::budget::cumulative_usage::CounterValues;
 use crate::model::agent::budget::Charge;
 use crate::model::code::Code;
 use crate::model::execution::event::{EventKind, TextChannel};
 use crate::model::execution::followers::Followers;
-use crate::model::execution::progress::Raw;
+use crate::model::execution::progress::RawAnswer;
 use crate::model::execution::{AttemptId, Interruption};
 use crate::model::failure::Failure;
 use crate::model::interaction::{Question, WireId};
-use crate::model::observation::telemetry_events::Tokens;
+use crate::model::observation::telemetry_events::TokenCounts;
 use crate::model::session::SessionId;
 use crate::ports::ledger::{LedgerError, WriteBatch};
 
@@ -64,7 +64,7 @@ pub enum Report {
         lines: WriteBatch,
     },
     /// The work has ended because it needs input of the caller.
-    Asked {
+    InputRequired {
         /// Id of the attempt.
         at: AttemptId,
         /// Kind of the required input.
@@ -75,7 +75,7 @@ pub enum Report {
         lines: WriteBatch,
     },
     /// The agent asks a person, and its work waits for the answer. The question is raw.
-    Questioned {
+    QuestionAsked {
         /// Id of the attempt.
         at: AttemptId,
         /// Id of the request in the agent's protocol.
@@ -84,25 +84,25 @@ pub enum Report {
         question: Box<Question>,
     },
     /// The agent withdrew its question.
-    Withdrew {
+    QuestionWithdrawn {
         /// Id of the attempt.
         at: AttemptId,
         /// Id of the request in the agent's protocol.
         wire: WireId,
     },
     /// The answer to a question was written to the agent.
-    Delivered {
+    AnswerDelivered {
         /// Id of the attempt.
         at: AttemptId,
         /// Id of the request in the agent's protocol.
         wire: WireId,
     },
     /// The agent reported its usage.
-    Used {
+    UsageReported {
         /// Id of the attempt.
         at: AttemptId,
         /// Tokens since the previous report.
-        tokens: Tokens,
+        tokens: TokenCounts,
         /// Budget amounts since the previous report.
         charge: Charge,
     },
@@ -156,40 +156,41 @@ impl Reporter {
 
     /// Creates a buffer for the last `most` bytes of a text.
     #[must_use]
-    pub fn last_words(&self, most: usize) -> LastWords {
-        LastWords::of(Arc::clone(&self.context.redactor), most)
+    pub fn tail_capture(&self, most: usize) -> RedactedTail {
+        RedactedTail::of(Arc::clone(&self.context.redactor), most)
     }
 
     /// Reports that the work runs, and records its process.
     pub fn started(&self, pid: Option<u32>) {
-        self.context.pulse.beat();
+        self.context.liveness.record_activity();
         let spawned =
-            pid.and_then(|pid| self.context.known.sift(EventKind::ProcessStarted { pid }));
+            pid.and_then(|pid| self.context.known.filter(EventKind::ProcessStarted { pid }));
         let spawned = spawned.map(|fact| (self.now(), fact));
-        (self.send)(Report::Started { at: self.context.stamp, pid, spawned });
+        (self.send)(Report::Started { at: self.context.attempt_id, pid, spawned });
     }
 
     /// Marks the agent as active although it reports nothing: the service itself is not reading its output now.
-    pub fn is_held_up(&self) {
-        self.context.pulse.beat();
+    pub fn mark_active(&self) {
+        self.context.liveness.record_activity();
     }
 
-    /// Reports a question of the agent. The answer arrives at [`Hold::answer`](crate::driver::Hold::answer).
-    pub fn questioned(&self, wire: WireId, question: Question) {
-        self.context.pulse.beat();
-        let (at, question) = (self.context.stamp, Box::new(question));
-        (self.send)(Report::Questioned { at, wire, question });
+    /// Reports a question of the agent. The answer arrives at
+    /// [`AttemptLease::answer`](crate::driver::AttemptLease::answer).
+    pub fn report_question(&self, wire: WireId, question: Question) {
+        self.context.liveness.record_activity();
+        let (at, question) = (self.context.attempt_id, Box::new(question));
+        (self.send)(Report::QuestionAsked { at, wire, question });
     }
 
     /// Reports that the agent withdrew its question.
-    pub fn withdrew(&self, wire: WireId) {
-        (self.send)(Report::Withdrew { at: self.context.stamp, wire });
+    pub fn report_withdrawal(&self, wire: WireId) {
+        (self.send)(Report::QuestionWithdrawn { at: self.context.attempt_id, wire });
     }
 
     /// Reports that the answer to a question was written to the agent.
-    pub fn delivered(&self, wire: WireId) {
-        self.context.pulse.beat();
-        (self.send)(Report::Delivered { at: self.context.stamp, wire });
+    pub fn report_delivery(&self, wire: WireId) {
+        self.context.liveness.record_activity();
+        (self.send)(Report::AnswerDelivered { at: self.context.attempt_id, wire });
     }
 
     /// Returns the followers of the execution.
@@ -200,7 +201,7 @@ impl Reporter {
 
     /// Opens one text channel. Each channel is opened at most once in an attempt.
     #[must_use]
-    pub fn scribe(&self, channel: TextChannel) -> OutputWriter {
+    pub fn open_output(&self, channel: TextChannel) -> OutputWriter {
         OutputWriter::open(self.context.clone(), channel)
     }
 
@@ -210,7 +211,7 @@ impl Reporter {
     /// # Errors
     /// Returns an error if the ledger did not commit.
     pub async fn restart_output(&self) -> Result<(), LedgerError> {
-        self.context.ledger.unwrite(self.context.id, self.context.stamp).await
+        self.context.ledger.delete_output(self.context.id, self.context.attempt_id).await
     }
 
     /// Records an event of the attempt.
@@ -221,23 +222,23 @@ impl Reporter {
         let EventKind::UsageReported { counters: numbers, cumulative } = &fact else {
             return self.context.record(fact).await;
         };
-        let said = Charge::counted(numbers);
-        let (counted, charge) = count(*self.counted.borrow(), said, *cumulative);
-        let charged = self.context.budget_meter.charged(self.context.clock.now(), charge);
+        let reported = Charge::counted(numbers);
+        let (counted, charge) = add_usage(*self.counted.borrow(), reported, *cumulative);
+        let charged = self.context.budget_meter.charge_event(self.context.clock.now(), charge);
         // The event and its charge are one commit: usage without its charge would never be charged later.
         if self.context.record_with(fact, charged.clone()).await? {
             // Only after the commit: a refused event has charged nothing.
             self.counted.send_replace(counted);
             self.context.budget_meter.take(charged.as_ref());
-            let tokens = Tokens { input: charge.input_tokens, output: charge.output_tokens };
-            (self.send)(Report::Used { at: self.context.stamp, tokens, charge });
+            let tokens = TokenCounts { input: charge.input_tokens, output: charge.output_tokens };
+            (self.send)(Report::UsageReported { at: self.context.attempt_id, tokens, charge });
         }
         Ok(())
     }
 
     /// Records an event together with the next one, at the latest with the end of the attempt.
     pub fn add(&self, fact: EventKind) {
-        if let Some(fact) = self.context.known.sift(fact) {
+        if let Some(fact) = self.context.known.filter(fact) {
             let facts = vec![(self.now(), fact)];
             self.context.pending.add(WriteBatch { chunks: Vec::new(), facts });
         }
@@ -247,7 +248,7 @@ impl Reporter {
     ///
     /// # Errors
     /// Returns an error if the ledger did not commit them.
-    pub async fn catch_up(&self) -> Result<(), LedgerError> {
+    pub async fn flush_pending(&self) -> Result<(), LedgerError> {
         if self.context.pending.is_empty() {
             return Ok(());
         }
@@ -255,19 +256,19 @@ impl Reporter {
     }
 
     /// Sets the counters of the program's session: later counters are compared with them.
-    pub fn count_from(&self, counts: CounterValues) {
+    pub fn set_counters(&self, counts: CounterValues) {
         self.counts.send_replace(counts);
     }
 
     /// Returns the counters since the start of the program's session.
     #[must_use]
-    pub fn counts(&self) -> CounterValues {
+    pub fn counters(&self) -> CounterValues {
         self.counts.borrow().clone()
     }
 
     /// Stores the program's raw session id until the attempt has ended. The visible part of the id is recorded as an
     /// event.
-    pub fn name_session(&self, id: &str) {
+    pub fn set_session(&self, id: &str) {
         if let Some(id) = SessionId::new(id) {
             self.session.send_replace(Some(id));
         }
@@ -287,9 +288,9 @@ impl Reporter {
 
     /// Publishes the raw text of the answer to waiting callers, if the agent is configured so. The redacted text is
     /// already recorded.
-    pub fn answered(&self, text: &str) {
+    pub fn publish_answer(&self, text: &str) {
         if self.context.output.raw {
-            let raw = Raw { stamp: self.context.stamp, text: text.into() };
+            let raw = RawAnswer { attempt_id: self.context.attempt_id, text: text.into() };
             self.context.progress.send_modify(|progress| progress.raw = Some(raw));
         }
     }
@@ -306,17 +307,17 @@ impl Reporter {
     }
 
     /// Reports that the work has ended because it needs input of the caller.
-    pub fn with_interruption(mut self, interruption: Interruption, exit_code: Option<i32>) {
+    pub fn end_with_interruption(mut self, interruption: Interruption, exit_code: Option<i32>) {
         self.ended = true;
-        let (at, lines) = (self.context.stamp, self.context.pending.take());
-        (self.send)(Report::Asked { at, interruption, exit_code, lines });
+        let (at, lines) = (self.context.attempt_id, self.context.pending.take());
+        (self.send)(Report::InputRequired { at, interruption, exit_code, lines });
     }
 
     fn report_end(&self, verdict: Result<(), Failure>, exit_code: Option<i32>) {
         // The last failed request was not retried.
         let own_retries = self.failed_requests.borrow().saturating_sub(1);
         let verdict = verdict.map_err(|failure| Failure { own_retries, ..failure });
-        let (at, lines) = (self.context.stamp, self.context.pending.take());
+        let (at, lines) = (self.context.attempt_id, self.context.pending.take());
         (self.send)(Report::Ended { at, verdict, exit_code, lines });
     }
 }

@@ -17,7 +17,7 @@ use chrono::{DateTime, Utc};
 use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
 use tokio::sync::watch;
 
-pub use self::agent_registry::Seating;
+pub use self::agent_registry::AgentRegistry;
 use self::agents::AgentChildren;
 use self::broadcast::ServiceChange;
 use self::context::RootContext;
@@ -30,7 +30,7 @@ pub use crate::agent::AgentDefinition;
 use crate::agent::AgentMsg;
 use crate::gateway::GatewayMsg;
 use crate::maintenance::monitor::{LatestEvaluation, MonitorMsg, ReadingSettings};
-use crate::maintenance::retention::{Retention, RetentionMsg};
+use crate::maintenance::retention::{RetentionMsg, RetentionSpec};
 use crate::model::agent::AgentSpec;
 use crate::model::id::AgentId;
 use crate::model::observation::alert::AlertSpec;
@@ -47,9 +47,9 @@ pub struct RootArgs {
     /// Definitions of the agents.
     pub definitions: Vec<AgentDefinition>,
     /// Settings of the resource readings; `None` disables them.
-    pub probe: Option<ReadingSettings>,
+    pub readings: Option<ReadingSettings>,
     /// Settings of the retention; `None` keeps the whole history.
-    pub retention: Option<Retention>,
+    pub retention: Option<RetentionSpec>,
     /// Limits above which alerts are raised.
     pub alerts: AlertSpec,
     /// Sender of the latest evaluation of the machine.
@@ -62,7 +62,7 @@ pub struct RootArgs {
 
 /// State of an agent, as known to the root.
 #[derive(Clone)]
-pub struct SeatView {
+pub struct RegisteredAgent {
     /// Specification of the agent.
     pub spec: Arc<AgentSpec>,
     /// Actor of the agent; `None` in quarantine, and while the agent waits for its restart.
@@ -88,7 +88,7 @@ pub struct RootView {
     /// Retention actor with the number of its restarts.
     pub retention: Option<(ActorRef<RetentionMsg>, u32)>,
     /// Agents, in the order of their ids.
-    pub agents: Vec<SeatView>,
+    pub agents: Vec<RegisteredAgent>,
 }
 
 /// Message to the root.
@@ -98,22 +98,22 @@ pub enum RootMsg {
     /// The service is stopping: restarted agents start no execution.
     Drain,
     /// The task that settles the executions of a quarantined agent panicked.
-    Unsettled(AgentId),
+    QuarantinePanicked(AgentId),
     /// A state that concerns all agents changed.
-    Turned(ServiceChange),
+    Changed(ServiceChange),
     /// The task that observes such states panicked.
-    Deaf,
+    SubscriptionLost,
     /// The pause of an agent whose start failed because of the ledger is over.
-    Restart(AgentId),
+    RestartAgent(AgentId),
     /// The scheduler must be restarted.
-    Reschedule,
+    RestartScheduler,
     /// Adds an agent, or replaces the definition of an existing one. The reply follows once the agent accepts requests.
-    Seat(AgentDefinition, RpcReplyPort<()>),
+    AddAgent(AgentDefinition, RpcReplyPort<()>),
     /// Removes an agent: it accepts nothing new. The reply follows once its work has ended; it does not follow if the
     /// agent is added again before.
-    Unseat(AgentId, RpcReplyPort<()>),
+    RemoveAgent(AgentId, RpcReplyPort<()>),
     /// A removed agent has finished its work.
-    Emptied(AgentId, u64),
+    AgentDrained(AgentId, u64),
 }
 
 /// State of the actor: the children of the root, and their context.
@@ -152,20 +152,22 @@ impl Actor for RootActor {
         match msg {
             RootMsg::Inspect(reply) => _ = reply.send(data.view()),
             RootMsg::Drain => context.draining = true,
-            RootMsg::Unsettled(agent) => agents.settle(agent, context),
-            RootMsg::Turned(change) => agents.notify(change),
-            RootMsg::Deaf => {
+            RootMsg::QuarantinePanicked(agent) => agents.settle(agent, context),
+            RootMsg::Changed(change) => agents.notify(change),
+            RootMsg::SubscriptionLost => {
                 context.watch_changes();
                 agents.notify_all();
             }
-            RootMsg::Restart(agent) => agents.restart(&agent, context).await,
-            RootMsg::Reschedule => data.scheduler.restart(context).await,
-            RootMsg::Seat(definition, reply) => {
+            RootMsg::RestartAgent(agent) => agents.restart(&agent, context).await,
+            RootMsg::RestartScheduler => data.scheduler.restart(context).await,
+            RootMsg::AddAgent(definition, reply) => {
                 agents.add(definition, context).await;
                 _ = reply.send(());
             }
-            RootMsg::Unseat(agent, reply) => agents.remove(&agent, reply, context),
-            RootMsg::Emptied(agent, removal) => agents.emptied(&agent, removal, context),
+            RootMsg::RemoveAgent(agent, reply) => agents.remove(&agent, reply, context),
+            RootMsg::AgentDrained(agent, removal) => {
+                agents.remove_drained(&agent, removal, context);
+            }
         }
         Ok(())
     }
@@ -179,7 +181,7 @@ impl Actor for RootActor {
     ) -> Result<(), ActorProcessingErr> {
         match event {
             SupervisionEvent::ActorFailed(child, fault) => {
-                data.failed(&child, &fault.to_string()).await;
+                data.handle_failure(&child, &fault.to_string()).await;
             }
             SupervisionEvent::ActorTerminated(..)
             | SupervisionEvent::ActorStarted(_)
@@ -195,7 +197,7 @@ impl RootData {
             context: RootContext::new(me, args.services, args.gateway, args.pressure),
             agents: AgentChildren::new(args.definitions),
             gateway: GatewayChild::default(),
-            monitor: MonitorChild::new(args.probe, args.alerts),
+            monitor: MonitorChild::new(args.readings, args.alerts),
             scheduler: SchedulerChild::new(args.scheduling),
             retention: RetentionChild::new(args.retention),
         }
@@ -217,16 +219,16 @@ impl RootData {
         Ok(())
     }
 
-    async fn failed(&mut self, child: &ActorCell, fault: &str) {
+    async fn handle_failure(&mut self, child: &ActorCell, fault: &str) {
         let Self { context, agents, gateway, monitor, scheduler, retention } = self;
         match agents.of_actor(child) {
-            Some(id) => agents.failed(&id, fault, context).await,
+            Some(id) => agents.handle_failure(&id, fault, context).await,
             None if GatewayChild::is_actor(child, context) => {
-                gateway.failed(fault, agents.routes(), context).await;
+                gateway.handle_failure(fault, agents.routes(), context).await;
             }
-            None if scheduler.is_actor(child) => scheduler.failed(fault, context).await,
-            None if monitor.is_actor(child) => monitor.failed(fault, context).await,
-            None if retention.is_actor(child) => retention.failed(fault, context).await,
+            None if scheduler.is_actor(child) => scheduler.handle_failure(fault, context).await,
+            None if monitor.is_actor(child) => monitor.handle_failure(fault, context).await,
+            None if retention.is_actor(child) => retention.handle_failure(fault, context).await,
             None => {} // A child that did not start; its starter handles the error.
         }
     }

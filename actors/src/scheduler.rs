@@ -10,7 +10,7 @@ mod dispatch;
 mod effects;
 mod entry;
 mod evaluate;
-mod interned;
+mod interned_schedule;
 mod occurrences;
 pub(crate) mod recovery;
 mod result_writer;
@@ -32,9 +32,9 @@ use crate::model::failure::Failure;
 use crate::model::id::ScheduleId;
 use crate::model::observation::status::NextDue;
 use crate::model::schedule::occurrence::{Occurrence, OccurrenceEnding};
-use crate::model::schedule::{Configured, ScheduleView};
-use crate::ports::schedule_store::{Advance, ScheduleStore};
-use crate::ports::schedule_template::Wording;
+use crate::model::schedule::{ConfiguredSchedule, ScheduleView};
+use crate::ports::schedule_store::{ScheduleAdvance, ScheduleStore};
+use crate::ports::schedule_template::ScheduleTemplateRenderer;
 use crate::services::Services;
 
 use self::commands::PendingChange;
@@ -44,19 +44,19 @@ use self::dispatch::Dispatcher;
 use self::evaluate::log_occurrence;
 use self::occurrences::OccurrenceMachine;
 use self::result_writer::ResultWriter;
-use self::schedule_writer::{Advanced, ScheduleWriter};
+use self::schedule_writer::{AdvanceResult, ScheduleWriter};
 use self::table::ScheduleTable;
 use self::tasks::SchedulerTasks;
-pub use self::timer::NAP;
+pub use self::timer::DEFAULT_MAX_SLEEP;
 use self::timer::WakeTimer;
 use self::timer_queue::{TimerEntry, TimerQueue};
 
 /// Maximum number of schedules whose decisions are stored together.
-const BATCH: usize = 256;
+const MAX_BATCH_SCHEDULES: usize = 256;
 /// Maximum number of actions that are performed before other messages are handled.
-const MOST_ACTIONS: usize = 1024;
+const MAX_ACTIONS_PER_ROUND: usize = 1024;
 /// Pause before a schedule is evaluated again whose decisions could not be stored.
-const AGAIN: TimeDelta = TimeDelta::seconds(5);
+const EVALUATION_RETRY_PAUSE: TimeDelta = TimeDelta::seconds(5);
 /// Interval between two deletions of old occurrences.
 const DELETION_INTERVAL: TimeDelta = TimeDelta::hours(1);
 
@@ -69,13 +69,13 @@ pub struct SchedulerConfig {
     /// Store of the schedules.
     pub schedule_store: Arc<dyn ScheduleStore>,
     /// Expander of the input templates.
-    pub wording: Arc<dyn Wording>,
+    pub renderer: Arc<dyn ScheduleTemplateRenderer>,
     /// Schedules of the configuration; `None` if they were applied already and the store has them.
-    pub configured: Option<Vec<Configured>>,
+    pub configured: Option<Vec<ConfiguredSchedule>>,
     /// Time for which occurrences are kept.
     pub history: Duration,
-    /// Longest sleep, after which a changed clock is noticed. The default is [`NAP`].
-    pub nap: Duration,
+    /// Longest sleep, after which a changed clock is noticed. The default is [`DEFAULT_MAX_SLEEP`].
+    pub max_sleep: Duration,
 }
 
 /// Arguments of the scheduler.
@@ -105,13 +105,13 @@ pub enum SchedulerMsg {
     /// A schedule may be due.
     Tick,
     /// The clock was set back.
-    SetBack,
+    ClockSetBack,
     /// Decisions were stored, or the write failed.
-    Advanced(Box<Advanced>),
+    DecisionsStored(Box<AdvanceResult>),
     /// Results of occurrences were stored.
-    Settled,
+    ResultsStored,
     /// Result of a request.
-    Asked(OccurrenceKey, DispatchResult),
+    Dispatched(OccurrenceKey, DispatchResult),
     /// Result of the check whether the agent would permanently refuse the request of a replacing occurrence.
     Checked(OccurrenceKey, Option<Failure>),
     /// The execution of an occurrence ended; with the number of consecutive failures of the schedule.
@@ -119,9 +119,9 @@ pub enum SchedulerMsg {
     /// Changes the schedules. The reply follows once the change is stored.
     Change(ScheduleChange, ChangeReply),
     /// A change was stored, or the write failed.
-    Changed(Box<ChangeResult>),
+    ChangeStored(Box<ChangeResult>),
     /// Requests one schedule.
-    Show(ScheduleId, RpcReplyPort<Option<ScheduleView>>),
+    Get(ScheduleId, RpcReplyPort<Option<ScheduleView>>),
     /// Requests at most this many schedules after an id.
     List(Option<ScheduleId>, usize, RpcReplyPort<Vec<ScheduleView>>),
     /// Requests a snapshot.
@@ -129,7 +129,7 @@ pub enum SchedulerMsg {
     /// Stops submitting requests.
     Drain,
     /// A task panicked.
-    Broken,
+    WorkerPanicked,
 }
 
 /// Snapshot of the scheduler.
@@ -159,7 +159,7 @@ pub struct SchedulerData {
     changes: VecDeque<PendingChange>,
     writer: ScheduleWriter,
     results: ResultWriter,
-    draining: bool,
+    is_draining: bool,
     tasks: SchedulerTasks,
 }
 
@@ -194,21 +194,21 @@ impl Actor for SchedulerActor {
     ) -> Result<(), ActorProcessingErr> {
         match msg {
             SchedulerMsg::Tick => data.wake_timer.fire(),
-            SchedulerMsg::SetBack => data.set_back(),
-            SchedulerMsg::Advanced(advanced) => data.advanced(*advanced),
-            SchedulerMsg::Settled => data.results.written(),
-            SchedulerMsg::Asked(key, result) => data.answered(key, result),
-            SchedulerMsg::Checked(key, refusal) => data.checked(&key, refusal),
-            SchedulerMsg::Ended(key, ending, streak) => data.ended(&key, ending, streak),
+            SchedulerMsg::ClockSetBack => data.handle_clock_set_back(),
+            SchedulerMsg::DecisionsStored(advanced) => data.handle_stored_decisions(*advanced),
+            SchedulerMsg::ResultsStored => data.results.finish_write(),
+            SchedulerMsg::Dispatched(key, result) => data.finish_dispatch(key, result),
+            SchedulerMsg::Checked(key, refusal) => data.handle_check(&key, refusal),
+            SchedulerMsg::Ended(key, ending, streak) => data.handle_end(&key, ending, streak),
             SchedulerMsg::Change(change, reply) => {
                 data.changes.push_back(PendingChange { change, reply });
             }
-            SchedulerMsg::Changed(changed) => data.changed(*changed),
-            SchedulerMsg::Show(id, reply) => _ = reply.send(data.show(&id)),
+            SchedulerMsg::ChangeStored(changed) => data.apply_stored_change(*changed),
+            SchedulerMsg::Get(id, reply) => _ = reply.send(data.show(&id)),
             SchedulerMsg::List(after, limit, reply) => _ = reply.send(data.list(after, limit)),
             SchedulerMsg::Inspect(reply) => _ = reply.send(data.table.snapshot(data.since)),
-            SchedulerMsg::Drain => data.draining = true,
-            SchedulerMsg::Broken => return Err("a task of the scheduler panicked".into()),
+            SchedulerMsg::Drain => data.is_draining = true,
+            SchedulerMsg::WorkerPanicked => return Err("a task of the scheduler panicked".into()),
         }
         data.continue_work();
         Ok(())
@@ -255,7 +255,7 @@ impl SchedulerData {
             changes: VecDeque::new(),
             writer: ScheduleWriter::new(Arc::clone(&args.config.schedule_store)),
             results: ResultWriter::default(),
-            draining: false,
+            is_draining: false,
             tasks: SchedulerTasks::new(me),
             args,
         }
@@ -266,7 +266,7 @@ impl SchedulerData {
         self.tasks.drop_finished();
         // Results are stored while the service stops too: they tell what has been submitted.
         self.results.flush(self.writer.store(), &mut self.tasks);
-        if self.draining {
+        if self.is_draining {
             return;
         }
         // Changes come before evaluations, so that no decision is made for a schedule that its owner has just changed.
@@ -286,8 +286,8 @@ impl SchedulerData {
         // While a write to the store is in progress no schedule can be evaluated; its reply wakes the scheduler.
         let first = if self.writer.is_writing() { None } else { self.timers.first() };
         // Without schedules nothing depends on the clock, and an idle service should not wake.
-        let nap = (!self.table.is_empty()).then_some(self.args.config.nap);
-        self.wake_timer.set_target(first, nap);
+        let max_sleep = (!self.table.is_empty()).then_some(self.args.config.max_sleep);
+        self.wake_timer.set_target(first, max_sleep);
     }
 
     /// Performs the actions that are due.
@@ -296,7 +296,7 @@ impl SchedulerData {
         let (mut batch, mut count) = (Vec::new(), 0);
         // A start after a long absence may make every schedule due at once; replies and changes must not wait for all
         // of them.
-        while batch.len() < BATCH && count < MOST_ACTIONS {
+        while batch.len() < MAX_BATCH_SCHEDULES && count < MAX_ACTIONS_PER_ROUND {
             count += 1;
             match self.timers.take(now) {
                 None => break,
@@ -319,7 +319,7 @@ impl SchedulerData {
     }
 
     /// Evaluates one schedule; returns the decisions to store.
-    fn evaluate(&mut self, id: &ScheduleId, now: DateTime<Utc>) -> Option<Advance> {
+    fn evaluate(&mut self, id: &ScheduleId, now: DateTime<Utc>) -> Option<ScheduleAdvance> {
         let open = self.occurrences.open().counts(id);
         let entry = self.table.schedule_mut(id).filter(|entry| entry.schedule.is_active())?;
         let advance = entry.evaluate(open, now);
@@ -331,15 +331,15 @@ impl SchedulerData {
     }
 
     /// Handles stored decisions; evaluates the schedules again if the write failed.
-    fn advanced(&mut self, advanced: Advanced) {
-        let Advanced { cursors, tokens, result } = advanced;
-        self.writer.written();
+    fn handle_stored_decisions(&mut self, advanced: AdvanceResult) {
+        let AdvanceResult { cursors, tokens, result } = advanced;
+        self.writer.finish_write();
         self.dispatcher.set_tokens(tokens);
         let fresh = match result {
             Ok(fresh) => fresh,
             Err(error) => {
                 tracing::error!(%error, "failed to store decisions of schedules");
-                let at = self.args.now() + AGAIN;
+                let at = self.args.now() + EVALUATION_RETRY_PAUSE;
                 let again = cursors.into_iter().map(|it| TimerEntry::Evaluate(it.schedule));
                 again.for_each(|entry| self.timers.add(at, entry));
                 return;
@@ -357,7 +357,7 @@ impl SchedulerData {
     }
 
     /// Evaluates every schedule again.
-    fn set_back(&mut self) {
+    fn handle_clock_set_back(&mut self) {
         tracing::warn!("clock set back: recomputing all schedules");
         self.timers.advance(self.args.now());
     }

@@ -40,7 +40,7 @@ pub struct Services {
     /// Wall clock.
     pub clock: Arc<dyn Clock>,
     /// Redactor of secrets.
-    pub redactor: Masking,
+    pub redactor: RedactorHandle,
     /// Sealer of inputs that redaction would change.
     pub inputs: InputSealer,
     /// Keyring for the keys of requests.
@@ -88,17 +88,17 @@ impl AttemptResources {
 impl Services {
     /// Reports to the monitor how much of its day's budget an agent has used.
     pub(crate) fn report_spent(&self, spec: &AgentSpec) {
-        if let Some(sighting) = self.budget_usages.sighting(spec, &*self.clock) {
-            self.monitor.observe(sighting);
+        if let Some(alert_input) = self.budget_usages.alert_input(spec, &*self.clock) {
+            self.monitor.observe(alert_input);
         }
     }
 }
 
 /// Handle of the redactor that is in force. Clones are cheap. A stream keeps the redactor of its start.
 #[derive(Clone)]
-pub struct Masking(watch::Receiver<Arc<Redactor>>);
+pub struct RedactorHandle(watch::Receiver<Arc<Redactor>>);
 
-impl Masking {
+impl RedactorHandle {
     /// Creates a handle whose redactor the owner of the sender replaces.
     #[must_use]
     pub const fn of(redactor: watch::Receiver<Arc<Redactor>>) -> Self {

@@ -1,22 +1,22 @@
 //! Test environment: the real tree in virtual time, with scripted ports.
 //!
-//! A [`World`] must be [ended](World::end). It panics if an actor, a lease or a task outlives it, and if a recorded
-//! transition is not in the table or does not follow the previous one.
+//! A [`TestTree`] must be [ended](TestTree::end). It panics if an actor, a lease or a task outlives it, and if a
+//! recorded transition is not in the table or does not follow the previous one.
 
-mod asking;
+mod client;
 mod clock;
 mod driver;
-mod gate;
+mod fault_injection;
+mod fixtures;
+mod host_metrics;
+mod interactions;
 mod ledger;
-mod life;
-mod meter;
-mod parts;
-mod questions;
+mod reconfigure;
+mod schedule_store;
 mod scheduling;
 mod sealer;
-mod seating;
-mod stage;
-mod timebook;
+mod service_instance;
+mod work_probe;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,47 +26,47 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-pub use self::asking::CallerResult;
+pub use self::client::CallerResult;
 pub use self::clock::VirtualClock;
-pub use self::driver::{Act, ScriptedDriver};
-use self::gate::Gate;
-pub use self::gate::{GateFaults, GatedCall};
+pub use self::driver::{ScriptedAttempt, ScriptedDriver};
+use self::fault_injection::FaultyLedger;
+pub use self::fault_injection::{GateFaults, GatedCall};
+pub use self::fixtures::spec;
+use self::fixtures::{caller, text_request};
+pub use self::host_metrics::{PRESSURE_LIMITS, SAMPLE_INTERVAL, ScriptedMeter, full_disk};
+pub use self::interactions::{answer_question, answer_while_stopped};
 pub use self::ledger::MemoryLedger;
-use self::life::{agenda, grow, kit};
-pub use self::meter::{BOUNDS, PACE, ScriptedMeter, full_disk};
-pub use self::parts::spec;
-use self::parts::{asked, caller};
-pub use self::questions::{answer_question, answer_while_stopped};
-pub use self::scheduling::every;
+pub use self::schedule_store::MemoryScheduleStore;
+pub use self::scheduling::cron_schedule;
 pub use self::sealer::ScriptedSealer;
-pub use self::stage::{Life, StageState};
-pub use self::timebook::MemoryTimebook;
+use self::service_instance::{run_tree, scheduler_config, services};
+pub use self::work_probe::{WorkLifetime, WorkProbe};
 
 use crate::agent::SubmitReply;
-use crate::api::{Api, supervision_tree::Tree};
+use crate::api::{Api, supervision_tree::SupervisionTree};
 use crate::model::agent::AgentSpec;
 use crate::model::code::Code;
 use crate::model::execution::{event::EventKind, progress::Progress, record::Record};
 use crate::model::id::ExecutionId;
 use crate::model::observation::status::{AgentStatus, TreeStatus};
-use crate::model::schedule::Configured;
+use crate::model::schedule::ConfiguredSchedule;
 use crate::ports::ledger::Ledger;
 
 /// Longest wait for an end; beyond it something is lost.
-const FOR_EVER: Duration = Duration::from_secs(3600);
+const TEST_TIMEOUT: Duration = Duration::from_secs(3600);
 
 /// Id of the agent in an environment with a single agent.
-pub const WORKER: &str = "worker";
+pub const DEFAULT_AGENT: &str = "worker";
 
 /// Supervision tree with its test environment.
-pub struct World {
+pub struct TestTree {
     /// Faults of the tree's ledger.
     pub faults: Arc<GateFaults>,
     /// Ledger without faults.
     pub ledger: MemoryLedger,
     /// Store of the schedules without faults.
-    pub schedule_store: MemoryTimebook,
-    configured: Vec<Configured>,
+    pub schedule_store: MemoryScheduleStore,
+    configured: Vec<ConfiguredSchedule>,
     /// Driver of all agents.
     pub driver: Arc<ScriptedDriver>,
     /// Wall clock.
@@ -75,11 +75,11 @@ pub struct World {
     pub host_metrics: Arc<ScriptedMeter>,
     is_watched: bool,
     specs: Vec<AgentSpec>,
-    gate: Arc<Gate>,
+    gate: Arc<FaultyLedger>,
     redactor: Arc<algonius_redact::Redactor>,
     /// Sealer of inputs that redaction changes.
     pub sealer: Arc<ScriptedSealer>,
-    tree: Option<Tree>,
+    tree: Option<SupervisionTree>,
     api: Box<Api>,
     progress: watch::Sender<HashMap<ExecutionId, watch::Receiver<Progress>>>,
     messages: AtomicU32,
@@ -88,32 +88,32 @@ pub struct World {
     ended: bool,
 }
 
-impl World {
-    /// Creates an environment with one agent, [`WORKER`], modified by `tune`.
+impl TestTree {
+    /// Creates an environment with one agent, [`DEFAULT_AGENT`], modified by `tune`.
     pub async fn tuned(tune: impl FnOnce(&mut AgentSpec)) -> Self {
-        let mut worker = spec(WORKER);
+        let mut worker = spec(DEFAULT_AGENT);
         tune(&mut worker);
         Self::of([worker]).await
     }
 
-    /// Creates an environment with one agent, [`WORKER`].
+    /// Creates an environment with one agent, [`DEFAULT_AGENT`].
     pub async fn new() -> Self {
-        Self::of([spec(WORKER)]).await
+        Self::of([spec(DEFAULT_AGENT)]).await
     }
 
     /// Creates an environment with these agents.
     pub async fn of(specs: impl IntoIterator<Item = AgentSpec>) -> Self {
-        Self::masked(specs, Arc::new(algonius_redact::Redactor::new([]))).await
+        Self::with_redactor(specs, Arc::new(algonius_redact::Redactor::new([]))).await
     }
 
-    /// Creates an environment with these agents, and resource readings with the limits [`BOUNDS`].
-    pub async fn watched(specs: impl IntoIterator<Item = AgentSpec>) -> Self {
+    /// Creates an environment with these agents, and resource readings with the limits [`PRESSURE_LIMITS`].
+    pub async fn with_monitor(specs: impl IntoIterator<Item = AgentSpec>) -> Self {
         Self::on(specs, true, Arc::new(algonius_redact::Redactor::new([]))).await
     }
 
     /// Creates an environment with these agents and a redactor, which many environments may share, because its
     /// construction is expensive.
-    pub async fn masked(
+    pub async fn with_redactor(
         specs: impl IntoIterator<Item = AgentSpec>,
         redactor: Arc<algonius_redact::Redactor>,
     ) -> Self {
@@ -130,18 +130,18 @@ impl World {
         let (ledger, clock) = (MemoryLedger::default(), Arc::new(VirtualClock::default()));
         let (driver, faults) =
             (Arc::new(ScriptedDriver::default()), Arc::new(GateFaults::default()));
-        let gate = Arc::new(Gate::new(Arc::clone(&faults)));
+        let gate = Arc::new(FaultyLedger::new(Arc::clone(&faults)));
         let sealer = Arc::<ScriptedSealer>::default();
-        let world = kit((&ledger, &redactor), &sealer, &gate, &clock);
+        let parts = services((&ledger, &redactor), &sealer, &gate, &clock);
         let meter = Arc::new(ScriptedMeter::default());
-        let timebook = MemoryTimebook::default();
-        let nothing = agenda(&timebook, &gate, &[]);
-        let tree = grow(world, (&specs, &driver), is_watched.then_some(&meter), nothing).await;
+        let schedule_store = MemoryScheduleStore::default();
+        let nothing = scheduler_config(&schedule_store, &gate, &[]);
+        let tree = run_tree(parts, (&specs, &driver), is_watched.then_some(&meter), nothing).await;
         let api = Box::new(tree.api().clone());
         Self {
             faults,
             ledger,
-            schedule_store: timebook,
+            schedule_store,
             configured: Vec::new(),
             driver,
             clock,
@@ -161,19 +161,19 @@ impl World {
     }
 
     /// Scripts the attempts of every execution with this input.
-    pub fn script(&self, text: &str, acts: impl IntoIterator<Item = Act>) {
+    pub fn script(&self, text: &str, acts: impl IntoIterator<Item = ScriptedAttempt>) {
         self.driver.script(text, acts);
     }
 
     /// Returns the seconds since the start of the environment.
     #[must_use]
     pub fn second(&self) -> u64 {
-        self.clock.born().elapsed().as_secs()
+        self.clock.created_at().elapsed().as_secs()
     }
 
     /// Waits until this many seconds have passed since the start of the environment.
     pub async fn at(&self, second: u64) {
-        tokio::time::sleep_until(self.clock.born() + Duration::from_secs(second)).await;
+        tokio::time::sleep_until(self.clock.created_at() + Duration::from_secs(second)).await;
     }
 
     /// Submits a text to the worker under a new message id.
@@ -181,7 +181,7 @@ impl World {
     /// # Errors
     /// Returns the code of the rejection.
     pub async fn submit(&self, text: &str) -> Result<ExecutionId, Code> {
-        self.submit_to(WORKER, text).await
+        self.submit_to(DEFAULT_AGENT, text).await
     }
 
     /// Submits a text under a new message id.
@@ -203,14 +203,14 @@ impl World {
         message: &str,
         text: &str,
     ) -> Result<(ExecutionId, bool), Code> {
-        let request = asked(agent, message, text);
+        let request = text_request(agent, message, text);
         let ticket =
             self.api.requests.submit(&caller(), request).await.map_err(|failure| failure.code)?;
-        let SubmitReply { execution, joined, progress, .. } = ticket;
+        let SubmitReply { execution, is_duplicate, progress, .. } = ticket;
         if let Some(progress) = progress {
             self.progress.send_modify(|all| _ = all.insert(execution, progress));
         }
-        Ok((execution, joined))
+        Ok((execution, is_duplicate))
     }
 
     /// Waits for the end as a caller does, and returns it: `completed`, `failed: agent-exit`, `unfinished`, or `lost`
@@ -218,8 +218,8 @@ impl World {
     pub async fn wait(&self, id: ExecutionId) -> String {
         let progress = self.progress.borrow().get(&id).cloned();
         if let Some(record) = self.record(id).await {
-            let settled = asking::settled_for_good(&self.api.requests, &record, progress);
-            let settled = tokio::time::timeout(FOR_EVER, settled);
+            let settled = client::wait_until_settled(&self.api.requests, &record, progress);
+            let settled = tokio::time::timeout(TEST_TIMEOUT, settled);
             if settled.await.is_err() {
                 return "lost".to_owned();
             }
@@ -302,7 +302,7 @@ impl World {
     /// # Panics
     /// Panics if the actor accepted the message unharmed.
     pub async fn crash_agent(&self, agent: &str) {
-        self.clock.arm(1);
+        self.clock.panic_at_reading(1);
         let answer = self.submit_to(agent, "the last straw").await;
         assert_eq!(answer, Err(Code::Internal), "agent `{agent}` did not crash");
     }
@@ -321,24 +321,24 @@ impl World {
 
     /// Kills the service as `kill -9` does: without notifications, and no call returns.
     pub async fn kill(&mut self) {
-        self.gate.shut();
+        self.gate.kill();
         if self.tree.take().is_some() {
             _ = self.api.tree.root.get_cell().kill_and_wait(None).await; // It may have stopped already.
         }
-        if self.settle_down().await > 0 {
+        if self.wait_for_tasks().await > 0 {
             // A task that pauses before a retry notices only then that the service was killed.
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
-        self.assert_still().await;
+        self.assert_no_tasks().await;
     }
 
     /// Starts the service again on the same ledger.
     pub async fn start(&mut self) {
-        self.gate = Arc::new(Gate::new(Arc::clone(&self.faults)));
-        let kit = kit((&self.ledger, &self.redactor), &self.sealer, &self.gate, &self.clock);
+        self.gate = Arc::new(FaultyLedger::new(Arc::clone(&self.faults)));
+        let parts = services((&self.ledger, &self.redactor), &self.sealer, &self.gate, &self.clock);
         let meter = self.is_watched.then_some(&self.host_metrics);
-        let agenda = agenda(&self.schedule_store, &self.gate, &self.configured);
-        let tree = grow(kit, (&self.specs, &self.driver), meter, agenda).await;
+        let scheduler_config = scheduler_config(&self.schedule_store, &self.gate, &self.configured);
+        let tree = run_tree(parts, (&self.specs, &self.driver), meter, scheduler_config).await;
         *self.api = tree.api().clone();
         self.progress.send_modify(HashMap::clear);
         self.tree = Some(tree);
@@ -346,12 +346,12 @@ impl World {
 
     /// Stops the service gracefully: running executions may finish within this many seconds.
     pub async fn stop(&mut self, seconds: u64) {
-        self.stopping(seconds).await;
-        self.assert_still().await;
+        self.start_stop(seconds).await;
+        self.assert_no_tasks().await;
     }
 
     /// Returns the graceful stop as a separate future, so that callers may send requests meanwhile.
-    pub fn stopping(&mut self, seconds: u64) -> impl Future<Output = ()> + use<> {
+    pub fn start_stop(&mut self, seconds: u64) -> impl Future<Output = ()> + use<> {
         let tree = self.tree.take();
         async move {
             if let Some(tree) = tree {
@@ -365,14 +365,14 @@ impl World {
     /// # Panics
     /// Panics if an actor, a lease or a task lives on, or if recorded transitions are not a valid sequence.
     pub async fn end(mut self) {
-        self.faults.heal();
+        self.faults.clear_faults();
         self.stop(0).await;
-        assert_eq!(self.ledger.breaches().await, [""; 0], "moves are a chain of the table");
+        assert_eq!(self.ledger.violations().await, [""; 0], "moves are a chain of the table");
         self.ended = true;
     }
 
     /// Waits for ending tasks, and returns the number of remaining ones.
-    async fn settle_down(&self) -> usize {
+    async fn wait_for_tasks(&self) -> usize {
         let metrics = Handle::current().metrics();
         for _ in 0..1000 {
             if metrics.num_alive_tasks() <= self.tasks {
@@ -384,14 +384,14 @@ impl World {
     }
 
     /// Waits for ending tasks, then checks that none is left.
-    async fn assert_still(&self) {
-        let left = self.settle_down().await;
-        let StageState { alive, leases, .. } = self.driver.stage();
+    async fn assert_no_tasks(&self) {
+        let left = self.wait_for_tasks().await;
+        let WorkProbe { alive, leases, .. } = self.driver.probe();
         assert_eq!((left, alive, leases), (0, 0, 0), "tasks, work and leases outlive the service");
     }
 }
 
-impl Drop for World {
+impl Drop for TestTree {
     fn drop(&mut self) {
         let is_left = !self.ended && !std::thread::panicking();
         assert!(!is_left, "a world was left without `end`");

@@ -8,15 +8,15 @@ use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::event::EventKind;
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::ports::ledger::Ledger;
-use algonius_actors::testing::{Act, WORKER, World};
+use algonius_actors::testing::{DEFAULT_AGENT, ScriptedAttempt, TestTree};
 
-fn beating(spec: &mut AgentSpec) {
+fn with_heartbeat(spec: &mut AgentSpec) {
     spec.program_mut().unwrap().heartbeat = Some(Duration::from_secs(30));
 }
 
 /// The second of the world of each heartbeat, with the seconds that the attempt had taken.
-async fn beats(world: &World, id: ExecutionId) -> Vec<(i64, u64)> {
-    let events = world.ledger.events(id, 0).await.unwrap();
+async fn heartbeats(tree: &TestTree, id: ExecutionId) -> Vec<(i64, u64)> {
+    let events = tree.ledger.events(id, 0).await.unwrap();
     let beats = events.iter().filter_map(|event| match &event.data {
         EventKind::Heartbeat(usage) => {
             Some((event.at.timestamp() - 1_800_000_000, usage.cpu_ms / 1000))
@@ -28,54 +28,54 @@ async fn beats(world: &World, id: ExecutionId) -> Vec<(i64, u64)> {
 
 #[tokio::test(start_paused = true)]
 async fn a_heartbeat_reports_usage_of_running_work_only() {
-    let world = World::tuned(beating).await;
-    world.script("long", [Act::ok(95).starting_for(2)]);
-    let long = world.submit("long").await.unwrap();
-    let waits = world.submit("waits").await.unwrap();
-    world.at(50).await;
-    let running = world.agent(WORKER).await.work.running;
+    let tree = TestTree::tuned(with_heartbeat).await;
+    tree.script("long", [ScriptedAttempt::ok(95).with_start_delay(2)]);
+    let long = tree.submit("long").await.unwrap();
+    let waits = tree.submit("waits").await.unwrap();
+    tree.at(50).await;
+    let running = tree.agent(DEFAULT_AGENT).await.work.running;
     assert_eq!(running[0].usage.map(|usage| usage.cpu_ms), Some(32_000));
-    assert_eq!(world.wait(long).await, "completed");
-    assert_eq!(world.wait(waits).await, "completed");
-    assert_eq!(beats(&world, long).await, [(32, 32), (62, 62), (92, 92)]);
-    assert_eq!(beats(&world, waits).await, []);
-    world.end().await;
+    assert_eq!(tree.wait(long).await, "completed");
+    assert_eq!(tree.wait(waits).await, "completed");
+    assert_eq!(heartbeats(&tree, long).await, [(32, 32), (62, 62), (92, 92)]);
+    assert_eq!(heartbeats(&tree, waits).await, []);
+    tree.end().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn each_attempt_restarts_its_heartbeat() {
-    let world = World::tuned(beating).await;
-    let fails = Act::fail(40, Code::TransientFailure);
-    world.script("flaky", [fails, Act::ok(1000).stopping_for(10)]);
-    let id = world.submit("flaky").await.unwrap();
-    world.at(100).await;
-    world.cancel(id).await.unwrap();
-    assert_eq!(world.wait(id).await, "cancelled: execution-cancelled");
-    assert_eq!(beats(&world, id).await, [(30, 30), (71, 30)]);
-    world.end().await;
+    let tree = TestTree::tuned(with_heartbeat).await;
+    let fails = ScriptedAttempt::fail(40, Code::TransientFailure);
+    tree.script("flaky", [fails, ScriptedAttempt::ok(1000).with_stop_delay(10)]);
+    let id = tree.submit("flaky").await.unwrap();
+    tree.at(100).await;
+    tree.cancel(id).await.unwrap();
+    assert_eq!(tree.wait(id).await, "cancelled: execution-cancelled");
+    assert_eq!(heartbeats(&tree, id).await, [(30, 30), (71, 30)]);
+    tree.end().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_heartbeat_does_not_extend_the_idle_timeout() {
-    let world = World::tuned(|spec| {
-        beating(spec);
+    let tree = TestTree::tuned(|spec| {
+        with_heartbeat(spec);
         spec.limits.deadlines.idle = Some(Duration::from_secs(70));
     });
-    let world = world.await;
-    world.script("silent", [Act::ok(1000)]);
-    assert_eq!(world.run("silent").await, "timeout: idle-timeout at 70");
-    world.end().await;
+    let tree = tree.await;
+    tree.script("silent", [ScriptedAttempt::ok(1000)]);
+    assert_eq!(tree.run("silent").await, "timeout: idle-timeout at 70");
+    tree.end().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn resumed_work_sends_heartbeats_again() {
-    let mut world = World::tuned(beating).await;
-    world.script("long", [Act::ok(100)]);
-    let id = world.submit("long").await.unwrap();
-    world.at(40).await;
-    world.driver.hold(id);
-    world.restart().await;
-    world.at(75).await;
-    assert_eq!(beats(&world, id).await, [(30, 30), (70, 30)]);
-    world.end().await;
+    let mut tree = TestTree::tuned(with_heartbeat).await;
+    tree.script("long", [ScriptedAttempt::ok(100)]);
+    let id = tree.submit("long").await.unwrap();
+    tree.at(40).await;
+    tree.driver.hold(id);
+    tree.restart().await;
+    tree.at(75).await;
+    assert_eq!(heartbeats(&tree, id).await, [(30, 30), (70, 30)]);
+    tree.end().await;
 }

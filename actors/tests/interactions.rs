@@ -17,10 +17,10 @@ use algonius_actors::model::permission::{
 };
 use algonius_actors::ports::interactions::Interactions;
 use algonius_actors::ports::ledger::Ledger;
-use algonius_actors::testing::{Act, World, answer_question, answer_while_stopped};
+use algonius_actors::testing::{ScriptedAttempt, TestTree, answer_question, answer_while_stopped};
 
-async fn world(policy: PermissionPolicy) -> World {
-    World::tuned(|spec| {
+async fn test_tree(policy: PermissionPolicy) -> TestTree {
+    TestTree::tuned(|spec| {
         if let WorkerFacts::Program(program) = &mut spec.worker {
             program.permissions = Some(Arc::new(policy));
         }
@@ -29,14 +29,14 @@ async fn world(policy: PermissionPolicy) -> World {
 }
 
 /// Waits until an execution has open questions, and returns them, oldest first.
-async fn questions(world: &World, id: ExecutionId, count: usize) -> Vec<Interaction> {
+async fn open_questions(tree: &TestTree, id: ExecutionId, count: usize) -> Vec<Interaction> {
     loop {
         let filter = InteractionFilter {
             execution: Some(id),
             state: Some(InteractionState::Open),
             ..InteractionFilter::default()
         };
-        let mut open = world.ledger.interactions(filter).await.unwrap();
+        let mut open = tree.ledger.interactions(filter).await.unwrap();
         if open.len() == count {
             open.reverse();
             return open;
@@ -47,41 +47,41 @@ async fn questions(world: &World, id: ExecutionId, count: usize) -> Vec<Interact
 }
 
 /// Waits until an execution has ended. A caller's wait would return at a question.
-async fn ended(world: &World, id: ExecutionId) {
-    while world.record(id).await.unwrap().outcome.is_none() {
+async fn wait_until_ended(tree: &TestTree, id: ExecutionId) {
+    while tree.record(id).await.unwrap().outcome.is_none() {
         // In virtual time: a poll of the ledger, which notifies nobody, lets the actors run.
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 
-fn words(world: &World) -> Vec<String> {
-    let stage = world.driver.stage();
+fn delivered_answers(tree: &TestTree) -> Vec<String> {
+    let stage = tree.driver.probe();
     let word = |answer: &String| answer.split_once(' ').unwrap_or_default().1.to_owned();
     stage.answers.iter().map(word).collect()
 }
 
-async fn states(world: &World, id: ExecutionId) -> Vec<InteractionState> {
+async fn states(tree: &TestTree, id: ExecutionId) -> Vec<InteractionState> {
     let filter = InteractionFilter { execution: Some(id), ..InteractionFilter::default() };
-    let all = world.ledger.interactions(filter).await.unwrap();
+    let all = tree.ledger.interactions(filter).await.unwrap();
     all.iter().rev().map(|one| one.state).collect()
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_reaches_the_agent_once() {
-    let world = world(PermissionPolicy::default()).await;
-    world.script("work", [Act::ok(1).asking("0", "touch a")]);
-    let id = world.submit("work").await.unwrap();
-    let asked = questions(&world, id, 1).await.remove(0);
-    let shown = world.record(id).await.unwrap().shown_state();
+    let tree = test_tree(PermissionPolicy::default()).await;
+    tree.script("work", [ScriptedAttempt::ok(1).with_question("0", "touch a")]);
+    let id = tree.submit("work").await.unwrap();
+    let asked = open_questions(&tree, id, 1).await.remove(0);
+    let shown = tree.record(id).await.unwrap().public_state();
     assert_eq!(shown, PublicState::InputRequired);
-    assert_eq!(answer_question(&world, asked.id, AnswerValue::Allow).await, Ok(()));
-    assert_eq!(answer_question(&world, asked.id, AnswerValue::Allow).await, Ok(()), "once more");
+    assert_eq!(answer_question(&tree, asked.id, AnswerValue::Allow).await, Ok(()));
+    assert_eq!(answer_question(&tree, asked.id, AnswerValue::Allow).await, Ok(()), "once more");
     let denied = AnswerValue::Deny { reason: None };
-    assert_eq!(answer_question(&world, asked.id, denied).await, Err(Code::InteractionClosed));
-    ended(&world, id).await;
-    assert_eq!(words(&world), ["0:allow"]);
-    assert_eq!(states(&world, id).await, [InteractionState::Answered]);
-    let events = world.ledger.events(id, 0).await.unwrap();
+    assert_eq!(answer_question(&tree, asked.id, denied).await, Err(Code::InteractionClosed));
+    wait_until_ended(&tree, id).await;
+    assert_eq!(delivered_answers(&tree), ["0:allow"]);
+    assert_eq!(states(&tree, id).await, [InteractionState::Answered]);
+    let events = tree.ledger.events(id, 0).await.unwrap();
     let kinds: Vec<_> = events
         .iter()
         .filter_map(|event| match &event.data {
@@ -91,7 +91,7 @@ async fn an_answer_reaches_the_agent_once() {
         })
         .collect();
     assert_eq!(kinds, ["opened", "closed"]);
-    world.end().await;
+    tree.end().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -103,16 +103,19 @@ async fn a_rule_answers_without_a_person() {
     };
     let rules =
         vec![rule("cargo test*", PermissionVerdict::Allow), rule("rm *", PermissionVerdict::Deny)];
-    let world = world(PermissionPolicy { rules, ..PermissionPolicy::default() }).await;
-    world.script("work", [Act::ok(1).asking("0", "cargo test").asking("1", "rm -r x")]);
-    let id = world.submit("work").await.unwrap();
-    ended(&world, id).await;
-    assert_eq!(words(&world), ["0:allow", "1:deny"]);
-    let decisions = world.ledger.decisions(DecisionFilter::default()).await.unwrap();
+    let tree = test_tree(PermissionPolicy { rules, ..PermissionPolicy::default() }).await;
+    tree.script(
+        "work",
+        [ScriptedAttempt::ok(1).with_question("0", "cargo test").with_question("1", "rm -r x")],
+    );
+    let id = tree.submit("work").await.unwrap();
+    wait_until_ended(&tree, id).await;
+    assert_eq!(delivered_answers(&tree), ["0:allow", "1:deny"]);
+    let decisions = tree.ledger.decisions(DecisionFilter::default()).await.unwrap();
     let verdicts: Vec<_> = decisions.iter().map(|(_, one)| one.verdict).collect();
     assert_eq!(verdicts, [PermissionVerdict::Allow, PermissionVerdict::Deny]);
-    assert_eq!(states(&world, id).await, []);
-    world.end().await;
+    assert_eq!(states(&tree, id).await, []);
+    tree.end().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -120,93 +123,97 @@ async fn an_unanswered_question_is_denied_or_ends_the_turn() {
     for (on_timeout, answers, outcome) in
         [(OnTimeout::Deny, &["0:deny"][..], "completed"), (OnTimeout::Cancel, &[], "cancelled")]
     {
-        let world = world(PermissionPolicy { on_timeout, ..PermissionPolicy::default() }).await;
-        world.script("work", [Act::ok(1).asking("0", "touch a")]);
-        let id = world.submit("work").await.unwrap();
-        ended(&world, id).await;
-        assert_eq!(words(&world), answers);
-        assert!((300..303).contains(&world.second()), "second {}", world.second());
-        assert_eq!(states(&world, id).await, [InteractionState::Expired]);
-        let record = world.record(id).await.unwrap();
+        let tree = test_tree(PermissionPolicy { on_timeout, ..PermissionPolicy::default() }).await;
+        tree.script("work", [ScriptedAttempt::ok(1).with_question("0", "touch a")]);
+        let id = tree.submit("work").await.unwrap();
+        wait_until_ended(&tree, id).await;
+        assert_eq!(delivered_answers(&tree), answers);
+        assert!((300..303).contains(&tree.second()), "second {}", tree.second());
+        assert_eq!(states(&tree, id).await, [InteractionState::Expired]);
+        let record = tree.record(id).await.unwrap();
         assert_eq!(record.outcome.unwrap().state().as_str(), outcome);
-        world.end().await;
+        tree.end().await;
     }
 }
 
 /// The run deadline of the agent is 300 s, and so is the timeout of the question.
 #[tokio::test(start_paused = true)]
 async fn the_run_deadline_pauses_while_a_person_is_asked() {
-    let world = world(PermissionPolicy::default()).await;
-    world.script("work", [Act::ok(200).asking("0", "touch a")]);
-    let id = world.submit("work").await.unwrap();
-    let asked = questions(&world, id, 1).await.remove(0);
-    world.at(250).await;
-    answer_question(&world, asked.id, AnswerValue::Allow).await.unwrap();
-    ended(&world, id).await;
-    let record = world.record(id).await.unwrap();
+    let tree = test_tree(PermissionPolicy::default()).await;
+    tree.script("work", [ScriptedAttempt::ok(200).with_question("0", "touch a")]);
+    let id = tree.submit("work").await.unwrap();
+    let asked = open_questions(&tree, id, 1).await.remove(0);
+    tree.at(250).await;
+    answer_question(&tree, asked.id, AnswerValue::Allow).await.unwrap();
+    wait_until_ended(&tree, id).await;
+    let record = tree.record(id).await.unwrap();
     assert_eq!(record.outcome.unwrap().state().as_str(), "completed", "{:?}", record.failure);
-    assert!(world.second() >= 450, "the work ran for 200 s after the answer");
-    world.end().await;
+    assert!(tree.second() >= 450, "the work ran for 200 s after the answer");
+    tree.end().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_turn_withdraws_its_questions() {
-    let world = world(PermissionPolicy::default()).await;
-    world.script("work", [Act::ok(1).asking("0", "a").asking("1", "b")]);
-    let id = world.submit("work").await.unwrap();
-    let asked = questions(&world, id, 2).await;
-    world.cancel(id).await.unwrap();
-    ended(&world, id).await;
-    assert_eq!(states(&world, id).await, [InteractionState::Withdrawn; 2]);
-    let late = answer_question(&world, asked[0].id, AnswerValue::Allow).await;
+    let tree = test_tree(PermissionPolicy::default()).await;
+    tree.script("work", [ScriptedAttempt::ok(1).with_question("0", "a").with_question("1", "b")]);
+    let id = tree.submit("work").await.unwrap();
+    let asked = open_questions(&tree, id, 2).await;
+    tree.cancel(id).await.unwrap();
+    wait_until_ended(&tree, id).await;
+    assert_eq!(states(&tree, id).await, [InteractionState::Withdrawn; 2]);
+    let late = answer_question(&tree, asked[0].id, AnswerValue::Allow).await;
     assert_eq!(late, Err(Code::InteractionClosed));
-    world.end().await;
+    tree.end().await;
 }
 
 /// The process of the service ends while a question is open; the held work asks again, under the same id.
 #[tokio::test(start_paused = true)]
 async fn an_open_question_survives_the_loss_of_the_process() {
     for is_answered_meanwhile in [false, true] {
-        let mut world = world(PermissionPolicy::default()).await;
-        world.script("work", [Act::ok(1).asking("0", "touch a")]);
-        let id = world.submit("work").await.unwrap();
-        let asked = questions(&world, id, 1).await.remove(0);
-        world.driver.hold(id);
-        world.kill().await;
+        let mut tree = test_tree(PermissionPolicy::default()).await;
+        tree.script("work", [ScriptedAttempt::ok(1).with_question("0", "touch a")]);
+        let id = tree.submit("work").await.unwrap();
+        let asked = open_questions(&tree, id, 1).await.remove(0);
+        tree.driver.hold(id);
+        tree.kill().await;
         if is_answered_meanwhile {
-            answer_while_stopped(&world, asked.id, AnswerValue::Allow).await;
+            answer_while_stopped(&tree, asked.id, AnswerValue::Allow).await;
         }
-        world.start().await;
+        tree.start().await;
         if !is_answered_meanwhile {
-            let open = questions(&world, id, 1).await.remove(0);
+            let open = open_questions(&tree, id, 1).await.remove(0);
             assert_eq!((open.id, open.due_at), (asked.id, asked.due_at));
-            answer_question(&world, asked.id, AnswerValue::Allow).await.unwrap();
+            answer_question(&tree, asked.id, AnswerValue::Allow).await.unwrap();
         }
-        ended(&world, id).await;
-        assert_eq!(words(&world), ["0:allow"], "answered meanwhile: {is_answered_meanwhile}");
-        assert_eq!(states(&world, id).await, [InteractionState::Answered]);
-        world.end().await;
+        wait_until_ended(&tree, id).await;
+        assert_eq!(
+            delivered_answers(&tree),
+            ["0:allow"],
+            "answered meanwhile: {is_answered_meanwhile}"
+        );
+        assert_eq!(states(&tree, id).await, [InteractionState::Answered]);
+        tree.end().await;
     }
 }
 
 /// The ledger has only the redacted text of a delivered answer, which the agent must not receive.
 #[tokio::test(start_paused = true)]
 async fn a_delivered_answer_is_never_sent_again() {
-    let mut world = world(PermissionPolicy::default()).await;
-    world.script("work", [Act::ok(1).asking("0", "touch a")]);
-    let id = world.submit("work").await.unwrap();
-    let asked = questions(&world, id, 1).await.remove(0);
-    world.driver.hold(id);
-    world.kill().await;
+    let mut tree = test_tree(PermissionPolicy::default()).await;
+    tree.script("work", [ScriptedAttempt::ok(1).with_question("0", "touch a")]);
+    let id = tree.submit("work").await.unwrap();
+    let asked = open_questions(&tree, id, 1).await.remove(0);
+    tree.driver.hold(id);
+    tree.kill().await;
     let denied = AnswerValue::Deny { reason: Some("[redacted]".to_owned()) };
-    answer_while_stopped(&world, asked.id, denied).await;
-    world.ledger.delivered(asked.id, asked.asked_at).await.unwrap();
-    world.start().await;
-    ended(&world, id).await;
-    assert_eq!(words(&world), ["0:cancelled"]);
-    assert_eq!(states(&world, id).await, [InteractionState::Answered]);
-    let events = world.ledger.events(id, 0).await.unwrap();
+    answer_while_stopped(&tree, asked.id, denied).await;
+    tree.ledger.delivered(asked.id, asked.asked_at).await.unwrap();
+    tree.start().await;
+    wait_until_ended(&tree, id).await;
+    assert_eq!(delivered_answers(&tree), ["0:cancelled"]);
+    assert_eq!(states(&tree, id).await, [InteractionState::Answered]);
+    let events = tree.ledger.events(id, 0).await.unwrap();
     let is_warning = |event: &&_| matches!(event, EventKind::Warning { message } if message.contains("was lost"));
     assert_eq!(events.iter().map(|event| &event.data).filter(is_warning).count(), 1);
-    world.end().await;
+    tree.end().await;
 }

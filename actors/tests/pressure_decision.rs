@@ -1,18 +1,18 @@
 //! When a machine has too little of something to take more work.
 
-use algonius_actors::decide::host::pressure::{Gauges, basis, step};
+use algonius_actors::decide::host::pressure::{PressureGauges, basis, step};
 use algonius_actors::model::host::pressure::Shortage::*;
 use algonius_actors::model::host::pressure::{
     HostReading, PressureBasis, PressureSpec, Shortage, StallReading,
 };
-use algonius_actors::testing::BOUNDS;
+use algonius_actors::testing::PRESSURE_LIMITS;
 use proptest::prelude::*;
 
-const USAGE: PressureSpec = PressureSpec { by_stalls: false, ..BOUNDS };
+const USAGE_LIMITS: PressureSpec = PressureSpec { by_stalls: false, ..PRESSURE_LIMITS };
 const GIB: u64 = 1 << 30;
 
 /// A machine at ease.
-fn ease(cores: u32) -> HostReading {
+fn idle_machine(cores: u32) -> HostReading {
     HostReading {
         cores,
         cpu_percent: Some(10.0),
@@ -24,37 +24,37 @@ fn ease(cores: u32) -> HostReading {
 }
 
 /// What is short after the readings, one after the other.
-fn story(spec: &PressureSpec, readings: &[HostReading]) -> Vec<Vec<Shortage>> {
-    let next = |gauges: &mut Gauges, reading: &HostReading| {
+fn shortages_after(spec: &PressureSpec, readings: &[HostReading]) -> Vec<Vec<Shortage>> {
+    let next = |gauges: &mut PressureGauges, reading: &HostReading| {
         *gauges = step(std::mem::take(gauges), reading, spec);
         Some(gauges.short())
     };
-    readings.iter().scan(Gauges::default(), next).collect()
+    readings.iter().scan(PressureGauges::default(), next).collect()
 }
 
 /// What is short on a machine that stays as it is.
-fn lasting(spec: &PressureSpec, reading: HostReading) -> Vec<Shortage> {
-    story(spec, &[reading; 3]).pop().unwrap_or_default()
+fn lasting_shortages(spec: &PressureSpec, reading: HostReading) -> Vec<Shortage> {
+    shortages_after(spec, &[reading; 3]).pop().unwrap_or_default()
 }
 
 #[test]
 fn readings_above_the_default_bounds_are_pressure() {
     for (reading, short) in [
-        (HostReading { cpu_percent: Some(90.1), ..ease(2) }, Cpu),
-        (HostReading { memory_percent: Some(85.1), ..ease(2) }, Memory),
-        (HostReading { load: Some(4.1), ..ease(64) }, Load),
-        (HostReading { disk_free_bytes: Some(999_999_999), ..ease(2) }, Disk),
+        (HostReading { cpu_percent: Some(90.1), ..idle_machine(2) }, Cpu),
+        (HostReading { memory_percent: Some(85.1), ..idle_machine(2) }, Memory),
+        (HostReading { load: Some(4.1), ..idle_machine(64) }, Load),
+        (HostReading { disk_free_bytes: Some(999_999_999), ..idle_machine(2) }, Disk),
     ] {
-        assert_eq!(lasting(&USAGE, reading), [short]);
+        assert_eq!(lasting_shortages(&USAGE_LIMITS, reading), [short]);
     }
     let bounds = HostReading {
         cpu_percent: Some(90.0),
         memory_percent: Some(85.0),
         load: Some(4.0),
         disk_free_bytes: Some(1_000_000_000),
-        ..ease(2)
+        ..idle_machine(2)
     };
-    assert_eq!(lasting(&USAGE, bounds), []);
+    assert_eq!(lasting_shortages(&USAGE_LIMITS, bounds), []);
 }
 
 #[test]
@@ -64,13 +64,19 @@ fn stalls_decide_whatever_the_usage() {
         memory_percent: Some(99.0),
         load: Some(40.0),
         stalls: Some(StallReading { cpu_percent: 99.0, memory_percent: 5.0, io_percent: 60.0 }),
-        ..ease(16)
+        ..idle_machine(16)
     };
-    assert_eq!(lasting(&BOUNDS, busy), []);
-    let of = |stalls| HostReading { stalls: Some(stalls), ..ease(16) };
+    assert_eq!(lasting_shortages(&PRESSURE_LIMITS, busy), []);
+    let of = |stalls| HostReading { stalls: Some(stalls), ..idle_machine(16) };
     let thrashing = of(StallReading { memory_percent: 21.0, ..StallReading::default() });
     let drowning = of(StallReading { io_percent: 96.0, ..StallReading::default() });
-    assert_eq!((lasting(&BOUNDS, thrashing), lasting(&BOUNDS, drowning)), (vec![Memory], vec![Io]));
+    assert_eq!(
+        (
+            lasting_shortages(&PRESSURE_LIMITS, thrashing),
+            lasting_shortages(&PRESSURE_LIMITS, drowning)
+        ),
+        (vec![Memory], vec![Io])
+    );
 }
 
 /// Five builds beside the service on two processors; then so many that nothing moves; then their
@@ -80,47 +86,66 @@ fn a_high_load_counts_only_with_processor_stalls() {
     let with = |load, cpu_percent| HostReading {
         load: Some(load),
         stalls: Some(StallReading { cpu_percent, ..StallReading::default() }),
-        ..ease(2)
+        ..idle_machine(2)
     };
-    assert_eq!(lasting(&BOUNDS, with(20.0, 99.9)), []);
-    assert_eq!(lasting(&BOUNDS, with(33.0, 99.9)), [Load]);
-    assert_eq!(lasting(&BOUNDS, with(33.0, 40.0)), []);
+    assert_eq!(lasting_shortages(&PRESSURE_LIMITS, with(20.0, 99.9)), []);
+    assert_eq!(lasting_shortages(&PRESSURE_LIMITS, with(33.0, 99.9)), [Load]);
+    assert_eq!(lasting_shortages(&PRESSURE_LIMITS, with(33.0, 40.0)), []);
 }
 
 #[test]
 fn without_stall_data_memory_and_load_decide() {
     let of = |reading: HostReading| HostReading { stalls: None, ..reading };
-    let busy = of(HostReading { cpu_percent: Some(100.0), load: Some(31.0), ..ease(2) });
-    assert_eq!((basis(&busy, &BOUNDS), lasting(&BOUNDS, busy)), (PressureBasis::Fallback, vec![]));
-    assert_eq!(lasting(&BOUNDS, of(HostReading { load: Some(33.0), ..ease(2) })), [Load]);
+    let busy = of(HostReading { cpu_percent: Some(100.0), load: Some(31.0), ..idle_machine(2) });
     assert_eq!(
-        lasting(&BOUNDS, of(HostReading { memory_percent: Some(86.0), ..ease(2) })),
+        (basis(&busy, &PRESSURE_LIMITS), lasting_shortages(&PRESSURE_LIMITS, busy)),
+        (PressureBasis::Fallback, vec![])
+    );
+    assert_eq!(
+        lasting_shortages(
+            &PRESSURE_LIMITS,
+            of(HostReading { load: Some(33.0), ..idle_machine(2) })
+        ),
+        [Load]
+    );
+    assert_eq!(
+        lasting_shortages(
+            &PRESSURE_LIMITS,
+            of(HostReading { memory_percent: Some(86.0), ..idle_machine(2) })
+        ),
         [Memory]
     );
 }
 
 #[test]
 fn pressure_needs_repeated_readings_and_clears_with_margin() {
-    let with = |percent| HostReading { memory_percent: Some(percent), ..ease(2) };
+    let with = |percent| HostReading { memory_percent: Some(percent), ..idle_machine(2) };
     let readings = [20.0, 90.0, 20.0, 90.0, 90.0, 84.0, 84.0, 84.0, 20.0, 90.0, 20.0, 20.0];
     let readings = readings.map(with);
-    let shown: Vec<_> = story(&USAGE, &readings).into_iter().map(|short| short.len()).collect();
+    let shown: Vec<_> =
+        shortages_after(&USAGE_LIMITS, &readings).into_iter().map(|short| short.len()).collect();
     assert_eq!(shown, [0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 0]);
 }
 
 #[test]
 fn the_first_reading_is_effective() {
-    let full = HostReading { disk_free_bytes: Some(1), ..ease(2) };
-    assert_eq!(story(&BOUNDS, &[full, ease(2), ease(2)]), [vec![Disk], vec![Disk], vec![]]);
+    let full = HostReading { disk_free_bytes: Some(1), ..idle_machine(2) };
+    assert_eq!(
+        shortages_after(&PRESSURE_LIMITS, &[full, idle_machine(2), idle_machine(2)]),
+        [vec![Disk], vec![Disk], vec![]]
+    );
 }
 
 #[test]
 fn unreadable_readings_and_disabled_bounds_give_no_pressure() {
-    assert_eq!(lasting(&USAGE, HostReading::default()), []);
-    assert_eq!(lasting(&BOUNDS, HostReading::default()), []);
-    let off = PressureSpec { min_disk_free_bytes: 0, ..BOUNDS };
-    let full = HostReading { disk_free_bytes: Some(0), ..ease(2) };
-    assert_eq!((lasting(&off, full), lasting(&BOUNDS, full)), (vec![], vec![Disk]));
+    assert_eq!(lasting_shortages(&USAGE_LIMITS, HostReading::default()), []);
+    assert_eq!(lasting_shortages(&PRESSURE_LIMITS, HostReading::default()), []);
+    let off = PressureSpec { min_disk_free_bytes: 0, ..PRESSURE_LIMITS };
+    let full = HostReading { disk_free_bytes: Some(0), ..idle_machine(2) };
+    assert_eq!(
+        (lasting_shortages(&off, full), lasting_shortages(&PRESSURE_LIMITS, full)),
+        (vec![], vec![Disk])
+    );
 }
 
 proptest! {
@@ -130,9 +155,9 @@ proptest! {
     fn a_pressure_state_lasts_for_at_least_two_readings(
         levels in proptest::collection::vec(70.0f64..100.0, 0..60),
     ) {
-        let with = |percent: &f64| HostReading { cpu_percent: Some(*percent), ..ease(2) };
-        let readings: Vec<_> = levels.iter().map(with).chain([ease(2), ease(2)]).collect();
-        let shown = story(&USAGE, &readings);
+        let with = |percent: &f64| HostReading { cpu_percent: Some(*percent), ..idle_machine(2) };
+        let readings: Vec<_> = levels.iter().map(with).chain([idle_machine(2), idle_machine(2)]).collect();
+        let shown = shortages_after(&USAGE_LIMITS, &readings);
         for three in shown.windows(3) {
             prop_assert!(!(three[0] != three[1] && three[1] != three[2]), "{:?}", shown);
         }

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use algonius_actors::decide::execution::way_out;
-use algonius_actors::decide::recovery::{Lost, RecoveryDecision, recover};
+use algonius_actors::decide::execution::transitions_to_end;
+use algonius_actors::decide::recovery::{InputLoss, RecoveryDecision, recover};
 use algonius_actors::model::agent::Access;
 use algonius_actors::model::agent::budget::Charge;
 use algonius_actors::model::agent::quota::{AccountCause, Deferral};
@@ -22,7 +22,7 @@ fn accepted_at() -> DateTime<Utc> {
 }
 
 fn record(state: State) -> Record {
-    let (stamp, at) = (AttemptId::FIRST, accepted_at());
+    let (attempt_id, at) = (AttemptId::FIRST, accepted_at());
     Record {
         id: ExecutionId(Uuid::from_u128(1)),
         agent: AgentId::new("worker").unwrap(),
@@ -35,7 +35,7 @@ fn record(state: State) -> Record {
         state,
         outcome: None,
         failure: None,
-        stamp,
+        attempt_id,
         fence: Fence::default(),
         requested: RequestedInput::default(),
         params: std::collections::BTreeMap::default(),
@@ -45,7 +45,7 @@ fn record(state: State) -> Record {
         started_at: None,
         changed_at: at,
         ended_at: None,
-        parked: None,
+        deferred: None,
         spent: Charge::default(),
         pid: None,
         exit_code: None,
@@ -54,17 +54,17 @@ fn record(state: State) -> Record {
 }
 
 /// Returns the reason why an input is lost, if it is lost.
-const fn lost(is_whole: bool) -> Option<Lost> {
-    if is_whole { None } else { Some(Lost::KeyGone) }
+const fn input_loss(is_unredacted: bool) -> Option<InputLoss> {
+    if is_unredacted { None } else { Some(InputLoss::KeyGone) }
 }
 
 /// The verdict after so many seconds of at most 60, in a word.
-fn verdict(state: State, is_whole: bool, waited: i64) -> String {
+fn decision_word(state: State, is_unredacted: bool, waited: i64) -> String {
     let now = accepted_at() + TimeDelta::seconds(waited);
-    match recover(&record(state), now, Duration::from_secs(60), false, lost(is_whole)) {
+    match recover(&record(state), now, Duration::from_secs(60), false, input_loss(is_unredacted)) {
         RecoveryDecision::Requeue => "requeue".to_owned(),
         RecoveryDecision::Keep => "keep".to_owned(),
-        RecoveryDecision::Park(_) => "park".to_owned(),
+        RecoveryDecision::Defer(_) => "park".to_owned(),
         RecoveryDecision::Resume => "resume".to_owned(),
         RecoveryDecision::Fail(failure) => failure.code.to_string(),
     }
@@ -73,7 +73,7 @@ fn verdict(state: State, is_whole: bool, waited: i64) -> String {
 #[test]
 fn recovery_requeues_whole_inputs_within_the_queue_timeout() {
     let verdicts = [(true, 60), (true, 61), (false, 60), (false, 61), (true, -5)]
-        .map(|(is_whole, waited)| verdict(State::Idle, is_whole, waited));
+        .map(|(is_unredacted, waited)| decision_word(State::Idle, is_unredacted, waited));
     let [expired, lost] = [Code::QueueTimeout, Code::InterruptedNotRun].map(Code::as_str);
     assert_eq!(verdicts, ["requeue", expired, lost, expired, "requeue"]);
 }
@@ -92,7 +92,7 @@ fn the_failure_of_a_lost_input_states_its_cause() {
         other => format!("{other:?}"),
     };
     assert_eq!(
-        [Lost::NotStored, Lost::KeyGone, Lost::Damaged].map(why),
+        [InputLoss::NotStored, InputLoss::KeyGone, InputLoss::Damaged].map(why),
         [
             "the service stopped before it ran, and its input held secrets that are not stored",
             "the service stopped before it ran, and its input was sealed and the key is gone; a key in \
@@ -105,33 +105,33 @@ fn the_failure_of_a_lost_input_states_its_cause() {
 proptest! {
     /// Whatever else is true of it: what has begun is interrupted, what waits for input is kept.
     #[test]
-    fn recovery_never_restarts_work_that_has_begun(is_whole: bool, waited in 0i64..10_000) {
+    fn recovery_never_restarts_work_that_has_begun(is_unredacted: bool, waited in 0i64..10_000) {
         for state in State::ALL {
             let expected = match state {
                 State::Idle => continue,
                 State::Waiting => "keep",
                 _ => "interrupted",
             };
-            prop_assert_eq!(verdict(*state, is_whole, waited), expected, "{}", state);
+            prop_assert_eq!(decision_word(*state, is_unredacted, waited), expected, "{}", state);
         }
     }
 }
 
 #[test]
 fn recovery_keeps_deferrals_of_any_age_with_a_whole_input() {
-    let word = |is_whole, state, after| {
-        let parked = Some(Deferral {
+    let word = |is_unredacted, state, after| {
+        let deferred = Some(Deferral {
             until: accepted_at(),
             times: 1,
             attempt: 1,
             cause: AccountCause::QuotaExhausted,
             overloads: 0,
         });
-        let stamp = AttemptId { turn: 1, attempt: after };
-        let record = Record { parked, stamp, ..record(state) };
+        let attempt_id = AttemptId { turn: 1, attempt: after };
+        let record = Record { deferred, attempt_id, ..record(state) };
         let now = accepted_at() + TimeDelta::days(1);
-        match recover(&record, now, Duration::from_secs(60), false, lost(is_whole)) {
-            RecoveryDecision::Park(_) => "park".to_owned(),
+        match recover(&record, now, Duration::from_secs(60), false, input_loss(is_unredacted)) {
+            RecoveryDecision::Defer(_) => "park".to_owned(),
             RecoveryDecision::Fail(failure) => failure.code.to_string(),
             _ => "else".to_owned(),
         }
@@ -149,7 +149,7 @@ fn recovery_keeps_deferrals_of_any_age_with_a_whole_input() {
 fn every_transition_is_in_the_table() {
     use State::{Failed, Idle, Running, Starting, Waiting};
     for from in [Idle, Starting, Running, Waiting, Failed] {
-        let way = way_out(from, Outcome::Failed);
+        let way = transitions_to_end(from, Outcome::Failed);
         let mut state = from;
         for (left, entered) in way {
             assert_eq!(left, state, "no chain from {from}");

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use algonius_actors::decide::output::early::EarlyStream;
+use algonius_actors::decide::output::early_redaction::EarlyRedactionStream;
 use algonius_redact::Redactor;
 use proptest::prelude::*;
 
@@ -50,7 +50,7 @@ fn words() -> impl Strategy<Value = Vec<&'static str>> {
 
 /// Returns all text that a stream releases, with early releases after some of the pieces.
 fn released(text: &str, size: usize, releases: &[bool]) -> String {
-    let mut stream = EarlyStream::new(Arc::clone(&REDACTOR));
+    let mut stream = EarlyRedactionStream::new(Arc::clone(&REDACTOR));
     let mut released = String::new();
     let mut times = releases.iter().cycle();
     for piece in text.as_bytes().chunks(size) {
@@ -82,7 +82,7 @@ fn a_released_prefix_still_marks_its_secret() {
 
 #[test]
 fn harmless_words_are_released_before_the_line_ends() {
-    let mut stream = EarlyStream::new(Arc::clone(&REDACTOR));
+    let mut stream = EarlyRedactionStream::new(Arc::clone(&REDACTOR));
     assert_eq!(stream.push(b"Continue? [y/N] "), "");
     assert_eq!(stream.release(), "Continue? [y/N] ");
     assert_eq!(stream.release(), "");

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use algonius_actors::decide::retention::{ClockConfidence, RemovalRange, RetentionProgress};
-use algonius_actors::model::host::storage_stats::{KeepPolicy, RetentionBatch, StorageStats};
+use algonius_actors::model::host::storage_stats::{RetentionBatch, RetentionLimits, StorageStats};
 use chrono::{DateTime, TimeDelta, Utc};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -13,8 +13,8 @@ fn now() -> DateTime<Utc> {
     DateTime::UNIX_EPOCH + TimeDelta::seconds(1_800_000_000)
 }
 
-fn bounds() -> KeepPolicy {
-    KeepPolicy {
+fn limits() -> RetentionLimits {
+    RetentionLimits {
         max_age: Some(30 * DAY),
         max_executions: Some(1000),
         max_bytes: Some(1 << 20),
@@ -22,20 +22,20 @@ fn bounds() -> KeepPolicy {
     }
 }
 
-fn stock(executions: u64, bytes: u64) -> StorageStats {
+fn storage_stats(executions: u64, bytes: u64) -> StorageStats {
     StorageStats { executions, ended: executions, bytes, ..StorageStats::default() }
 }
 
 /// What a pass asks for when each of its sweeps finds nothing.
-fn asked(
-    keep: KeepPolicy,
+fn requested_batches(
+    keep: RetentionLimits,
     stock: StorageStats,
     age_counts: bool,
 ) -> Vec<(RemovalRange, RetentionBatch)> {
     let mut progress = RetentionProgress::new_pass(now(), age_counts, &stock);
     let mut asked = Vec::new();
-    while let Some((source, sweep)) = progress.next(&keep, &stock) {
-        asked.push((source, sweep));
+    while let Some((source, batch)) = progress.next(&keep, &stock) {
+        asked.push((source, batch));
         progress = progress.removed(source, 0);
     }
     asked
@@ -43,16 +43,19 @@ fn asked(
 
 #[test]
 fn only_executions_over_the_maximum_age_are_removed() {
-    let sweep = RetentionBatch { from: None, before: Some(now() - TimeDelta::days(30)), most: 50 };
-    assert_eq!(asked(bounds(), stock(10, 1), true), [(RemovalRange::Age, sweep)]);
-    assert_eq!(asked(bounds(), stock(10, 1), false), []);
-    let for_ever = KeepPolicy { max_age: None, ..bounds() };
-    assert_eq!(asked(for_ever, stock(1000, 1 << 20), true), []);
+    let batch = RetentionBatch { from: None, before: Some(now() - TimeDelta::days(30)), most: 50 };
+    assert_eq!(
+        requested_batches(limits(), storage_stats(10, 1), true),
+        [(RemovalRange::Age, batch)]
+    );
+    assert_eq!(requested_batches(limits(), storage_stats(10, 1), false), []);
+    let for_ever = RetentionLimits { max_age: None, ..limits() };
+    assert_eq!(requested_batches(for_ever, storage_stats(1000, 1 << 20), true), []);
 }
 
 #[test]
 fn excess_executions_are_removed_except_recent_ones() {
-    let keep = KeepPolicy { max_age: None, ..bounds() };
+    let keep = RetentionLimits { max_age: None, ..limits() };
     let (future, past) = (now() + TimeDelta::days(1), now() - TimeDelta::hours(1));
     let sweeps = |most| {
         [
@@ -60,21 +63,21 @@ fn excess_executions_are_removed_except_recent_ones() {
             (RemovalRange::Past, RetentionBatch { from: None, before: Some(past), most }),
         ]
     };
-    assert_eq!(asked(keep, stock(1007, 1), true), sweeps(7));
-    assert_eq!(asked(keep, stock(90_000, 1), true), sweeps(50));
-    assert_eq!(asked(keep, stock(900, (1 << 20) + 1), true), sweeps(5));
-    let free = StorageStats { free_bytes: 1, ..stock(900, (1 << 20) + 1) };
-    assert_eq!(asked(keep, free, true), []);
+    assert_eq!(requested_batches(keep, storage_stats(1007, 1), true), sweeps(7));
+    assert_eq!(requested_batches(keep, storage_stats(90_000, 1), true), sweeps(50));
+    assert_eq!(requested_batches(keep, storage_stats(900, (1 << 20) + 1), true), sweeps(5));
+    let free = StorageStats { free_bytes: 1, ..storage_stats(900, (1 << 20) + 1) };
+    assert_eq!(requested_batches(keep, free, true), []);
 }
 
 #[test]
 fn a_pass_removes_a_bounded_share_by_age() {
-    let stock = stock(10_000, 1);
-    let keep = KeepPolicy { max_executions: None, max_bytes: None, ..bounds() };
+    let stock = storage_stats(10_000, 1);
+    let keep = RetentionLimits { max_executions: None, max_bytes: None, ..limits() };
     let (mut progress, mut removed) = (RetentionProgress::new_pass(now(), true, &stock), 0);
-    while let Some((source, sweep)) = progress.next(&keep, &stock) {
-        removed += u64::from(sweep.most);
-        progress = progress.removed(source, sweep.most.into());
+    while let Some((source, batch)) = progress.next(&keep, &stock) {
+        removed += u64::from(batch.most);
+        progress = progress.removed(source, batch.most.into());
     }
     // A clock change removes nothing at once
     assert_eq!(removed, 500);
@@ -82,10 +85,10 @@ fn a_pass_removes_a_bounded_share_by_age() {
 
 #[test]
 fn executions_below_the_minimum_age_are_never_removed() {
-    let keep = KeepPolicy { max_age: Some(HOUR), min_age: DAY, ..bounds() };
+    let keep = RetentionLimits { max_age: Some(HOUR), min_age: DAY, ..limits() };
     let before = Some(now() - TimeDelta::days(1));
     assert_eq!(
-        asked(keep, stock(1, 1), true),
+        requested_batches(keep, storage_stats(1, 1), true),
         [(RemovalRange::Age, RetentionBatch { from: None, before, most: 50 })]
     );
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt::{Debug, Display};
 
 use algonius_actors::model::code::Code;
-use algonius_actors::model::execution::{MOVES, Outcome, State};
+use algonius_actors::model::execution::{Outcome, State, TRANSITIONS};
 use algonius_actors::model::id::{AgentId, ExecutionId};
 use proptest::prelude::*;
 use serde::Serialize;
@@ -53,16 +53,17 @@ fn an_unknown_code_reads_as_internal() {
 /// The table as a map: from every state the rest is reached, and no move is listed twice.
 #[test]
 fn every_state_leads_to_an_end() {
-    let distinct: BTreeSet<_> = MOVES.iter().collect();
-    assert_eq!(distinct.len(), MOVES.len());
+    let distinct: BTreeSet<_> = TRANSITIONS.iter().collect();
+    assert_eq!(distinct.len(), TRANSITIONS.len());
     for state in State::ALL {
         let mut reached = BTreeSet::from([*state]);
         for _ in State::ALL {
-            let next = MOVES.iter().filter(|(from, _)| reached.contains(from)).map(|(_, to)| *to);
+            let next =
+                TRANSITIONS.iter().filter(|(from, _)| reached.contains(from)).map(|(_, to)| *to);
             reached.extend(next.collect::<Vec<_>>());
         }
         assert!(reached.contains(&State::Idle), "{state} is a dead end");
-        assert!(MOVES.iter().any(|(_, to)| to == state), "{state} is never reached");
+        assert!(TRANSITIONS.iter().any(|(_, to)| to == state), "{state} is never reached");
     }
 }
 

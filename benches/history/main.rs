@@ -7,13 +7,13 @@ mod fill;
 
 use std::rc::Rc;
 
-use algonius_gauge::ask::stamped;
-use algonius_gauge::client::Client;
-use algonius_gauge::load::{Asked, Until, run};
-use algonius_gauge::part::{self, is_quick};
-use algonius_gauge::report::{Curve, Goal, Report, Row};
+use algonius_gauge::a2a_requests::numbered_request;
+use algonius_gauge::client::KeepAliveClient;
+use algonius_gauge::load::{LoadRequest, StopCondition, run};
+use algonius_gauge::report::{BenchReport, Curve, Goal, ResultRow};
+use algonius_gauge::role::{self, is_quick};
 use algonius_gauge::round::Rounds;
-use algonius_gauge::run::Run;
+use algonius_gauge::run::RunTimes;
 use algonius_gauge::service::Service;
 use tokio::runtime::Builder;
 
@@ -28,10 +28,10 @@ const PAGES: [(&str, &str); 4] = [
 ];
 
 /// Requests of each kind per round.
-const EACH: usize = 40;
+const REQUESTS_PER_ROUND: usize = 40;
 
 fn main() {
-    if part::is_played() {
+    if role::run_requested_role() {
         return;
     }
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
@@ -43,19 +43,19 @@ async fn measure() {
         if is_quick() { [1_000, 10_000, 100_000] } else { [10_000, 100_000, 1_000_000] };
     let mut services = Vec::new();
     for count in counts {
-        services.push((count, filled(count).await));
+        services.push((count, start_filled(count).await));
     }
     let mut rounds = Rounds::default();
     for _ in 0..=Rounds::count() {
         for (count, service) in &services {
             for (page, query) in PAGES {
-                rounds.take(&kind(page, *count), ask(service, query).await);
+                rounds.take(&kind(page, *count), run_query(service, query).await);
             }
         }
     }
-    let mut report = Report::of("history");
+    let mut report = BenchReport::of("history");
     for (page, _) in PAGES {
-        tell(&mut report, &rounds, page, counts);
+        report_page(&mut report, &rounds, page, counts);
     }
     let point = |count: i64| (count as f64, rounds.of(&kind("newest 50", count), median));
     report.curve(Curve {
@@ -64,14 +64,14 @@ async fn measure() {
         up: "ms for the newest 50".to_owned(),
         points: counts.map(point).to_vec(),
     });
-    report.keep();
+    report.store();
 }
 
-fn tell(report: &mut Report, rounds: &Rounds, page: &str, [short, _, long]: [i64; 3]) {
+fn report_page(report: &mut BenchReport, rounds: &Rounds, page: &str, [short, _, long]: [i64; 3]) {
     let (of_short, of_long) = (kind(page, short), kind(page, long));
     let is_first = page == "newest 50";
     let goal = |goal| if is_first { goal } else { Goal::Told };
-    let row = |what, value, unit: &str, goal, behind| Row {
+    let row = |what, value, unit: &str, goal, behind| ResultRow {
         number: 16,
         what,
         value,
@@ -84,24 +84,24 @@ fn tell(report: &mut Report, rounds: &Rounds, page: &str, [short, _, long]: [i64
         rounds.of(&of_long, median),
         "ms",
         goal(Goal::AtMost(2.0, 1.0)),
-        rounds.whole(&of_long).told(),
+        rounds.whole(&of_long).summary(),
     ));
     report.row(row(
         format!("{page}: growth from {short} to {long}"),
         rounds.ratio(&of_long, &of_short, median),
         "×",
         goal(Goal::AtMost(1.5, 1.2)),
-        format!("of {short}: {}", rounds.whole(&of_short).told()),
+        format!("of {short}: {}", rounds.whole(&of_short).summary()),
     ));
 }
 
 /// Starts a service with this many executions in its ledger.
-async fn filled(count: i64) -> Service {
+async fn start_filled(count: i64) -> Service {
     let rest = "[retention]\nenabled = false\n[agents.cat]\ncommand = \"cat\"\n";
     let service = Service::start(PROGRAM, "drain_timeout = 0\n", rest).await;
-    run(service.address, &service.rpc("cat", 64), 1, Until::Done(1)).await;
+    run(service.address, &service.rpc("cat", 64), 1, StopCondition::Completed(1)).await;
     fill::fill(&service.home().join("state/algonius/ledger.db"), count);
-    let mut client = Client::to(service.address).await;
+    let mut client = KeepAliveClient::to(service.address).await;
     let line = service.request("GET /api/v1/executions?limit=50", "", "");
     let answer = client.ask(line.as_bytes()).await;
     let body: serde_json::Value = serde_json::from_slice(answer.body).expect("JSON");
@@ -110,17 +110,17 @@ async fn filled(count: i64) -> Service {
     service
 }
 
-async fn ask(service: &Service, query: &str) -> Run {
+async fn run_query(service: &Service, query: &str) -> RunTimes {
     let line = format!("GET /api/v1/executions?{query}");
-    let request = stamped(&service.request(&line, "", ""));
-    let asked = Rc::new(Asked { request, is_good: Box::new(|answer| answer.status == 200) });
-    run(service.address, &asked, 1, Until::Done(EACH)).await
+    let request = numbered_request(&service.request(&line, "", ""));
+    let asked = Rc::new(LoadRequest { request, is_good: Box::new(|answer| answer.status == 200) });
+    run(service.address, &asked, 1, StopCondition::Completed(REQUESTS_PER_ROUND)).await
 }
 
 fn kind(page: &str, count: i64) -> String {
     format!("{page} of {count}")
 }
 
-fn median(run: &Run) -> f64 {
+fn median(run: &RunTimes) -> f64 {
     run.at(500)
 }

@@ -2,36 +2,36 @@
 
 use std::fmt::Write as _;
 
-use algonius_gauge::load::{Until, run};
-use algonius_gauge::part::is_quick;
-use algonius_gauge::report::{Goal, Report, Row};
+use algonius_gauge::load::{StopCondition, run};
+use algonius_gauge::report::{BenchReport, Goal, ResultRow};
+use algonius_gauge::role::is_quick;
 use algonius_gauge::round::Rounds;
-use algonius_gauge::run::Run;
+use algonius_gauge::run::RunTimes;
 use algonius_gauge::service::Service;
 use tokio::task::{LocalSet, spawn_local};
 
 use super::{PROGRAM, SERVER};
 
 /// Number of agents.
-const AGENTS: usize = 10;
+const AGENT_COUNT: usize = 10;
 
 /// Measures row 10.
-pub(crate) async fn measure(report: &mut Report) {
+pub(crate) async fn measure(report: &mut BenchReport) {
     let mut agents = String::new();
-    for number in 0..AGENTS {
+    for number in 0..AGENT_COUNT {
         _ = writeln!(agents, "[agents.a{number}]\ncommand = \"sleep\"\nargs = [\"0.2\"]");
     }
     let service = Service::start(PROGRAM, SERVER, &agents).await;
     let (mut rounds, each) = (Rounds::default(), if is_quick() { 2 } else { 5 });
     for _ in 0..Rounds::count() {
         rounds.take("alone", at_once(&service, 1, each).await);
-        rounds.take("together", at_once(&service, AGENTS, each).await);
+        rounds.take("together", at_once(&service, AGENT_COUNT, each).await);
     }
-    let median = |run: &Run| run.at(500);
-    let [alone, together] = ["alone", "together"].map(|kind| rounds.whole(kind).told());
-    report.row(Row {
+    let median = |run: &RunTimes| run.at(500);
+    let [alone, together] = ["alone", "together"].map(|kind| rounds.whole(kind).summary());
+    report.row(ResultRow {
         number: 10,
-        what: format!("{AGENTS} agents of 200 ms at once: slow-down"),
+        what: format!("{AGENT_COUNT} agents of 200 ms at once: slow-down"),
         value: (rounds.ratio("together", "alone", median) - 1.0) * 100.0,
         unit: "%".to_owned(),
         goal: Goal::AtMost(5.0, 2.0),
@@ -40,12 +40,14 @@ pub(crate) async fn measure(report: &mut Report) {
 }
 
 /// Returns the times of the first agents, each with sequential requests.
-async fn at_once(service: &Service, agents: usize, each: usize) -> Run {
+async fn at_once(service: &Service, agents: usize, each: usize) -> RunTimes {
     let all = LocalSet::new();
     let runs = all.run_until(async {
         let ask = |number| {
             let (address, asked) = (service.address, service.rpc(&format!("a{number}"), 0));
-            spawn_local(async move { run(address, &asked, 1, Until::Done(each)).await })
+            spawn_local(
+                async move { run(address, &asked, 1, StopCondition::Completed(each)).await },
+            )
         };
         let asking: Vec<_> = (0..agents).map(ask).collect();
         let mut runs = Vec::new();
@@ -56,5 +58,5 @@ async fn at_once(service: &Service, agents: usize, each: usize) -> Run {
     });
     let runs = runs.await;
     let lasted = runs.iter().map(|run| run.lasted).max().unwrap_or_default();
-    Run::joined(&runs, lasted)
+    RunTimes::joined(&runs, lasted)
 }

@@ -8,43 +8,43 @@ mod burst;
 mod jobs;
 mod waiting;
 
-use algonius_gauge::report::Report;
-use algonius_gauge::{part, process};
+use algonius_gauge::report::BenchReport;
+use algonius_gauge::{process, role};
 use tokio::runtime::Builder;
 
 /// Program under measurement.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_algonius");
 
 /// Bytes of each message, and of its answer.
-const BYTES: usize = 1024;
+const MESSAGE_BYTES: usize = 1024;
 
 /// Settings with enough connections, and a long enough queue.
 const SERVER: &str = "max_connections = 20000\ndrain_timeout = 0\n";
 
 fn main() {
-    if part::is_played() {
+    if role::run_requested_role() {
         return;
     }
-    let descriptors = process::descriptors();
+    let descriptors = process::raise_descriptor_limit();
     // One thread: the client leaves the processors to the service.
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let mut report = Report::of("load");
+    let mut report = BenchReport::of("load");
     runtime.block_on(async {
-        if part::is_wanted("burst") {
+        if role::is_selected("burst") {
             burst::measure(&mut report).await;
         }
-        if part::is_wanted("jobs") {
+        if role::is_selected("jobs") {
             jobs::measure(&mut report).await;
         }
-        if part::is_wanted("agents") {
+        if role::is_selected("agents") {
             agents::measure(&mut report).await;
         }
-        if part::is_wanted("waiting") {
+        if role::is_selected("waiting") {
             waiting::measure(descriptors, &mut report).await;
         }
     });
-    if part::is_whole() {
-        report.keep();
+    if role::is_complete_run() {
+        report.store();
     }
 }
 

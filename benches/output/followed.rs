@@ -4,11 +4,11 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use algonius_gauge::ask::stamped;
-use algonius_gauge::client::Client;
-use algonius_gauge::load::number;
-use algonius_gauge::part::is_quick;
-use algonius_gauge::report::{Curve, Report};
+use algonius_gauge::a2a_requests::numbered_request;
+use algonius_gauge::client::KeepAliveClient;
+use algonius_gauge::load::unique_number;
+use algonius_gauge::report::{BenchReport, Curve};
+use algonius_gauge::role::is_quick;
 use algonius_gauge::run::median;
 use algonius_gauge::service::Service;
 use serde_json::{Value, json};
@@ -31,10 +31,10 @@ output = "events"
 "#;
 
 /// Time limit for all followers to connect.
-const PATIENCE: Duration = Duration::from_secs(30);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Measures how the time until all followers have received everything grows with their number.
-pub(crate) async fn measure(descriptors: usize, report: &mut Report) {
+pub(crate) async fn measure(descriptors: usize, report: &mut BenchReport) {
     let service = Service::start(PROGRAM, "max_connections = 5000", AGENT).await;
     let most = descriptors.saturating_sub(200).min(1000);
     let mut points = Vec::new();
@@ -42,7 +42,7 @@ pub(crate) async fn measure(descriptors: usize, report: &mut Report) {
         let mut times = Vec::new();
         for round in 0..if is_quick() { 1 } else { 3 } {
             let gate = format!("gate-{followers}-{round}");
-            times.push(heard(&service, &gate, followers).await.as_secs_f64() * 1e3);
+            times.push(delivery_time(&service, &gate, followers).await.as_secs_f64() * 1e3);
         }
         points.push((followers as f64, median(times)));
     }
@@ -59,41 +59,41 @@ pub(crate) async fn measure(descriptors: usize, report: &mut Report) {
 
 /// Barrier that counts the connected followers.
 #[derive(Default)]
-struct Hall {
+struct FollowerBarrier {
     present: Cell<usize>,
     full: Notify,
 }
 
-impl Hall {
-    fn enter(&self, seats: usize) {
+impl FollowerBarrier {
+    fn arrive(&self, definitions: usize) {
         self.present.set(self.present.get() + 1);
-        if self.present.get() == seats {
+        if self.present.get() == definitions {
             self.full.notify_one();
         }
     }
 }
 
 /// Returns the time from the first event until all followers have received the last.
-async fn heard(service: &Service, gate: &str, followers: usize) -> Duration {
+async fn delivery_time(service: &Service, gate: &str, followers: usize) -> Duration {
     let gate = service.home().join(gate);
-    let task = begun(service, &gate.display().to_string()).await;
+    let task = start_execution(service, &gate.display().to_string()).await;
     let request = service.call("teller", "tasks/resubscribe", &json!({"id": task}));
-    let (hall, all) = (Rc::new(Hall::default()), LocalSet::new());
+    let (hall, all) = (Rc::new(FollowerBarrier::default()), LocalSet::new());
     for _ in 0..followers {
-        let (mut client, request) = (Client::to(service.address).await, request.clone());
+        let (mut client, request) = (KeepAliveClient::to(service.address).await, request.clone());
         let hall = Rc::clone(&hall);
         all.spawn_local(async move {
             let mut is_here = false;
             let seen = |_: &[u8]| {
                 if !std::mem::replace(&mut is_here, true) {
-                    hall.enter(followers);
+                    hall.arrive(followers);
                 }
             };
             let answer = client.follow(request.as_bytes(), seen).await;
             assert!(answer.holds("thing number 99") && answer.holds("\"final\":true"));
         });
     }
-    let full = timeout(PATIENCE, all.run_until(hall.full.notified())).await;
+    let full = timeout(CONNECT_TIMEOUT, all.run_until(hall.full.notified())).await;
     assert!(full.is_ok(), "{} of {followers} have come", hall.present.get());
     let begin = Instant::now();
     std::fs::write(gate, "").expect("a gate");
@@ -102,12 +102,13 @@ async fn heard(service: &Service, gate: &str, followers: usize) -> Duration {
 }
 
 /// Starts an execution that waits for this file, and returns its task.
-async fn begun(service: &Service, gate: &str) -> Value {
+async fn start_execution(service: &Service, gate: &str) -> Value {
     let message = json!({"kind": "message", "role": "user",
-        "messageId": algonius_gauge::ask::MARK, "parts": [{"kind": "text", "text": gate}]});
+        "messageId": algonius_gauge::a2a_requests::NUMBER_PLACEHOLDER, "parts": [{"kind": "text", "text": gate}]});
     let params = json!({"message": message, "configuration": {"blocking": false}});
-    let request = stamped(&service.call("teller", "message/send", &params))(number());
-    let mut client = Client::to(service.address).await;
+    let request =
+        numbered_request(&service.call("teller", "message/send", &params))(unique_number());
+    let mut client = KeepAliveClient::to(service.address).await;
     let answer = client.ask(&request).await;
     let answer: Value = serde_json::from_slice(answer.body).expect("JSON");
     answer.pointer("/result/id").cloned().expect("a task")

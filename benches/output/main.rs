@@ -9,36 +9,36 @@ mod readable;
 mod sizes;
 mod streamed;
 
-use algonius_gauge::report::Report;
-use algonius_gauge::{part, process};
+use algonius_gauge::report::BenchReport;
+use algonius_gauge::{process, role};
 use tokio::runtime::Builder;
 
 /// Program under measurement.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_algonius");
 
 fn main() {
-    if part::is_played() {
+    if role::run_requested_role() {
         return;
     }
-    let descriptors = process::descriptors();
+    let descriptors = process::raise_descriptor_limit();
     // One thread: the client leaves the processors to the service.
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let mut report = Report::of("output");
+    let mut report = BenchReport::of("output");
     runtime.block_on(async {
-        if part::is_wanted("sizes") {
+        if role::is_selected("sizes") {
             sizes::measure(&mut report).await;
         }
-        if part::is_wanted("streamed") {
+        if role::is_selected("streamed") {
             streamed::measure(&mut report).await;
         }
-        if part::is_wanted("readable") {
+        if role::is_selected("readable") {
             readable::measure(&mut report).await;
         }
-        if part::is_wanted("followed") {
+        if role::is_selected("followed") {
             followed::measure(descriptors, &mut report).await;
         }
     });
-    if part::is_whole() {
-        report.keep();
+    if role::is_complete_run() {
+        report.store();
     }
 }

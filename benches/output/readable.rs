@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use algonius_gauge::ask::{message, stamped};
-use algonius_gauge::client::{Answer, Client};
-use algonius_gauge::load::{number, wall};
-use algonius_gauge::part::is_quick;
-use algonius_gauge::report::{Goal, Report, Row};
-use algonius_gauge::run::Run;
+use algonius_gauge::a2a_requests::{message, numbered_request};
+use algonius_gauge::client::{BenchResponse, KeepAliveClient};
+use algonius_gauge::load::{unique_number, wall_clock_nanoseconds};
+use algonius_gauge::report::{BenchReport, Goal, ResultRow};
+use algonius_gauge::role::is_quick;
+use algonius_gauge::run::RunTimes;
 use algonius_gauge::service::Service;
 use algonius_gauge::spawn::text;
 use serde_json::{Value, json};
@@ -15,45 +15,45 @@ use serde_json::{Value, json};
 use super::PROGRAM;
 
 /// Size of the result in bytes.
-const BYTES: usize = 100_000;
+const RESULT_BYTES: usize = 100_000;
 
 /// Agent that prints the time in nanoseconds at the end of its output.
 const AGENT: &str = "[agents.one]\ncommand = \"sh\"\n\
     args = [\"-c\", \"cat HERE/result; exec date +%s%N\"]\n";
 
 /// Measures row 20.
-pub(crate) async fn measure(report: &mut Report) {
+pub(crate) async fn measure(report: &mut BenchReport) {
     let service = Service::start(PROGRAM, "", AGENT).await;
-    std::fs::write(service.home().join("result"), text(BYTES)).expect("a file");
-    let send = stamped(&service.call("one", "message/send", &message(1)));
-    let mut client = Client::to(service.address).await;
+    std::fs::write(service.home().join("result"), text(RESULT_BYTES)).expect("a file");
+    let send = numbered_request(&service.call("one", "message/send", &message(1)));
+    let mut client = KeepAliveClient::to(service.address).await;
     let mut times = Vec::new();
     for _ in 0..if is_quick() { 100 } else { 1000 } {
-        let sent = task(&client.ask(&send(number())).await);
+        let sent = task(&client.ask(&send(unique_number())).await);
         let id = sent.pointer("/result/id").expect("an id");
         let request = service.call("one", "tasks/get", &json!({"id": id}));
         let answer = client.ask(request.as_bytes()).await;
-        let read = wall();
-        times.push(read.saturating_sub(ended(&task(&answer))));
+        let read = wall_clock_nanoseconds();
+        times.push(read.saturating_sub(output_end_time(&task(&answer))));
     }
-    let run = Run::of(times, Duration::ZERO);
-    report.row(Row {
+    let run = RunTimes::of(times, Duration::ZERO);
+    report.row(ResultRow {
         number: 20,
         what: "100 KB can be read after the program's last word, p99".to_owned(),
         value: run.at(990),
         unit: "ms".to_owned(),
         goal: Goal::AtMost(20.0, 5.0),
-        behind: format!("{}; from its last word until `tasks/get` has answered", run.told()),
+        behind: format!("{}; from its last word until `tasks/get` has answered", run.summary()),
     });
 }
 
-fn task(answer: &Answer<'_>) -> Value {
-    assert!(answer.holds("\"state\":\"completed\"") && answer.body.len() > BYTES);
+fn task(answer: &BenchResponse<'_>) -> Value {
+    assert!(answer.holds("\"state\":\"completed\"") && answer.body.len() > RESULT_BYTES);
     serde_json::from_slice(answer.body).expect("JSON")
 }
 
 /// Returns the time at which the program wrote the end of its output.
-fn ended(task: &Value) -> u64 {
+fn output_end_time(task: &Value) -> u64 {
     let text = task.pointer("/result/artifacts/0/parts/0/text").and_then(Value::as_str);
     let is_other = |char: char| !char.is_ascii_digit();
     let last = text.and_then(|text| text.trim_end().rsplit(is_other).next());

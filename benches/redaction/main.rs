@@ -8,31 +8,32 @@ mod text;
 use std::hint::black_box;
 use std::sync::Arc;
 
-use algonius_gauge::part::is_quick;
-use algonius_gauge::report::{Curve, Goal, Report, Row};
+use algonius_gauge::report::{BenchReport, Curve, Goal, ResultRow};
+use algonius_gauge::role::is_quick;
 use algonius_gauge::round::Rounds;
-use algonius_gauge::run::Run;
+use algonius_gauge::run::RunTimes;
 use algonius_redact::{Pattern, Redaction};
 use algonius_redact::{RedactionStream, Redactor};
 use tokio::time::Instant;
 
 /// Bytes that a program writes at a time.
-const PIECE: usize = 64 << 10;
+const PIECE_BYTES: usize = 64 << 10;
 
 /// Number of configured patterns: the maximum.
-const PATTERNS: usize = 64;
+const PATTERN_COUNT: usize = 64;
 
 /// Number of registered values. Together with the patterns they are nine times the built-in rules: the formats of some
 /// sixty kinds of tokens, and a dozen families of key words.
-const VALUES: usize = 640;
+const VALUE_COUNT: usize = 640;
 
-type Masks = fn(&Arc<Redactor>, &str) -> usize;
+type RedactFn = fn(&Arc<Redactor>, &str) -> usize;
 
 fn main() {
     let bytes = if is_quick() { 1 << 20 } else { 8 << 20 };
     let text = text::ordinary(bytes);
-    let [plain, values, both] = [(0, 0), (VALUES, 0), (VALUES, PATTERNS)].map(redactor);
-    let kinds: [(&str, &Arc<Redactor>, Masks); 5] = [
+    let [plain, values, both] =
+        [(0, 0), (VALUE_COUNT, 0), (VALUE_COUNT, PATTERN_COUNT)].map(redactor);
+    let kinds: [(&str, &Arc<Redactor>, RedactFn); 5] = [
         ("copied", &plain, copied),
         ("whole", &plain, whole),
         ("streamed", &plain, streamed),
@@ -45,18 +46,21 @@ fn main() {
             let begin = Instant::now();
             assert!(black_box(masks(redactor, &text)) > 0);
             let lasted = begin.elapsed();
-            rounds.take(kind, Run::of(vec![u64::try_from(lasted.as_nanos()).unwrap_or(0)], lasted));
+            rounds.take(
+                kind,
+                RunTimes::of(vec![u64::try_from(lasted.as_nanos()).unwrap_or(0)], lasted),
+            );
         }
     }
-    tell(&rounds, text.len());
+    report_speed(&rounds, text.len());
 }
 
-fn tell(rounds: &Rounds, bytes: usize) {
-    let mut report = Report::of("redaction");
+fn report_speed(rounds: &Rounds, bytes: usize) {
+    let mut report = BenchReport::of("redaction");
     let speed = |kind: &str| bytes as f64 / 1e6 / (rounds.of(kind, |run| run.lasted as f64) / 1e9);
     let [copied, whole, streamed, values, ten] =
         ["copied", "whole", "streamed", "values", "ten times"].map(speed);
-    let row = |what: &str, value, unit: &str, goal, behind| Row {
+    let row = |what: &str, value, unit: &str, goal, behind| ResultRow {
         number: 18,
         what: what.to_owned(),
         value,
@@ -67,16 +71,16 @@ fn tell(rounds: &Rounds, bytes: usize) {
     let aim = Goal::AtLeast(100.0, 300.0);
     let behind = format!("{:.1} MB of lines of a log; copied {copied:.0} MB/s", bytes as f64 / 1e6);
     report.row(row("redaction, default rules, a whole text", whole, "MB/s", aim, behind));
-    let behind = format!("in pieces of {} KB, as programs write", PIECE >> 10);
+    let behind = format!("in pieces of {} KB, as programs write", PIECE_BYTES >> 10);
     report.row(row("redaction, default rules, a stream", streamed, "MB/s", aim, behind));
     let behind = format!(
-        "{VALUES} registered values and {PATTERNS} patterns: {ten:.0} MB/s; without the patterns {values:.0}"
+        "{VALUE_COUNT} registered values and {PATTERN_COUNT} patterns: {ten:.0} MB/s; without the patterns {values:.0}"
     );
     let ratio = rounds.ratio("ten times", "whole", |run| run.lasted as f64);
     let aim = Goal::AtMost(3.0, 2.0);
     report.row(row("redaction, ten times the rules: time", ratio, "×", aim, behind));
     report.curve(curve(bytes));
-    report.keep();
+    report.store();
 }
 
 /// Returns the speed by the number of registered values.
@@ -118,6 +122,7 @@ fn whole(redactor: &Arc<Redactor>, text: &str) -> usize {
 
 fn streamed(redactor: &Arc<Redactor>, text: &str) -> usize {
     let mut stream = RedactionStream::new(Arc::clone(redactor));
-    let said: usize = text.as_bytes().chunks(PIECE).map(|piece| stream.push(piece).len()).sum();
+    let said: usize =
+        text.as_bytes().chunks(PIECE_BYTES).map(|piece| stream.push(piece).len()).sum();
     said + stream.finish().len()
 }

@@ -2,49 +2,51 @@
 
 use std::rc::Rc;
 
-use algonius_gauge::ask::{is_completed, message, plain, same};
-use algonius_gauge::client::{Answer, Client};
-use algonius_gauge::load::{Asked, Until, run};
-use algonius_gauge::part::Server;
-use algonius_gauge::report::{Goal, Report, Row};
+use algonius_gauge::a2a_requests::{is_completed, message, plain, repeated_request};
+use algonius_gauge::client::{BenchResponse, KeepAliveClient};
+use algonius_gauge::load::{LoadRequest, StopCondition, run};
+use algonius_gauge::report::{BenchReport, Goal, ResultRow};
+use algonius_gauge::role::ServerProcess;
 use algonius_gauge::round::Rounds;
-use algonius_gauge::run::Run;
+use algonius_gauge::run::RunTimes;
 use algonius_gauge::service::Service;
 use serde_json::{Value, json};
 
-use super::BYTES;
+use super::MESSAGE_BYTES;
 
 /// Number of requests in flight.
-const WIDE: usize = 10;
+const PARALLEL_REQUESTS: usize = 10;
 
 /// Kind of answer.
-struct Kind {
+struct AnswerKind {
     name: &'static str,
-    asked: Rc<Asked>,
+    asked: Rc<LoadRequest>,
     /// Length of the answer in bytes.
     bytes: usize,
 }
 
 /// Measures row 5.
-pub(crate) async fn measure(service: &Service, report: &mut Report) {
-    let bare = Server::start("answers");
+pub(crate) async fn measure(service: &Service, report: &mut BenchReport) {
+    let bare = ServerProcess::start("answers");
     let (kinds, mut rounds) = (kinds(service).await, Rounds::default());
-    let until = Until::Over(Rounds::lasting() / 2);
+    let until = StopCondition::Elapsed(Rounds::lasting() / 2);
     for _ in 0..Rounds::count() {
         for kind in &kinds {
-            rounds.take(kind.name, run(service.address, &kind.asked, WIDE, until).await);
+            rounds
+                .take(kind.name, run(service.address, &kind.asked, PARALLEL_REQUESTS, until).await);
             let body = r#"{"jsonrpc":"2.0","id":1,"method":"tasks/get"}"#;
-            let asked = same(&plain(&format!("/{}", kind.bytes), "", body), kind.bytes);
-            rounds.take(&below(kind.name), run(bare.address, &asked, WIDE, until).await);
+            let asked = repeated_request(&plain(&format!("/{}", kind.bytes), "", body), kind.bytes);
+            rounds
+                .take(&below(kind.name), run(bare.address, &asked, PARALLEL_REQUESTS, until).await);
         }
     }
-    for Kind { name, bytes, .. } in kinds {
-        let [rate, most] = [name, &below(name)].map(|kind| rounds.of(kind, Run::rate));
-        let told = rounds.whole(name).told();
-        report.row(Row {
+    for AnswerKind { name, bytes, .. } in kinds {
+        let [rate, most] = [name, &below(name)].map(|kind| rounds.of(kind, RunTimes::rate));
+        let told = rounds.whole(name).summary();
+        report.row(ResultRow {
             number: 5,
-            what: format!("{name}, {WIDE} in flight"),
-            value: rounds.ratio(name, &below(name), Run::rate),
+            what: format!("{name}, {PARALLEL_REQUESTS} in flight"),
+            value: rounds.ratio(name, &below(name), RunTimes::rate),
             unit: "× axum".to_owned(),
             goal: Goal::AtLeast(0.4, 0.7),
             behind: format!("{rate:.0}/s; axum {most:.0}/s with {bytes} bytes; {told}"),
@@ -56,22 +58,25 @@ fn below(kind: &str) -> String {
     format!("axum for {kind}")
 }
 
-async fn kinds(service: &Service) -> Vec<Kind> {
-    let mut client = Client::to(service.address).await;
-    let sent = service.call("cat", "message/send", &message(BYTES));
+async fn kinds(service: &Service) -> Vec<AnswerKind> {
+    let mut client = KeepAliveClient::to(service.address).await;
+    let sent = service.call("cat", "message/send", &message(MESSAGE_BYTES));
     let answer = client.ask(sent.as_bytes()).await;
     let task: Value = serde_json::from_slice(answer.body).expect("JSON");
     let task = json!({"id": task.pointer("/result/id").expect("a task")});
     let found = service.call("cat", "tasks/get", &task);
     let status = service.request("GET /status", "", "");
     let refused = sent.replace(&service.token, "").replace("authorization: Bearer \r\n", "");
-    let of = async |client: &mut Client, name, request: &str, is_good: fn(&Answer<'_>) -> bool| {
+    let of = async |client: &mut KeepAliveClient,
+                    name,
+                    request: &str,
+                    is_good: fn(&BenchResponse<'_>) -> bool| {
         // The mark is not replaced: the message is the same each time.
         let bytes = request.to_owned().into_bytes();
         let length = client.ask(&bytes).await.body.len();
         let request = Box::new(move |_| bytes.clone());
-        let asked = Asked { request, is_good: Box::new(is_good) };
-        Kind { name, asked: Rc::new(asked), bytes: length }
+        let asked = LoadRequest { request, is_good: Box::new(is_good) };
+        AnswerKind { name, asked: Rc::new(asked), bytes: length }
     };
     vec![
         of(&mut client, "tasks/get", &found, is_completed).await,

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use a2a::a2a_service_client::A2aServiceClient;
 use algonius_a2a::grpc::proto::lf_a2a_v1 as a2a;
-use algonius_gauge::load::number;
-use algonius_gauge::run::{Run, nanoseconds};
+use algonius_gauge::load::unique_number;
+use algonius_gauge::run::{RunTimes, nanoseconds};
 use algonius_gauge::service::Service;
 use algonius_gauge::spawn::text;
 use axum::http::Uri;
@@ -24,30 +24,30 @@ use tokio::time::Instant;
 use tonic::metadata::AsciiMetadataValue;
 use tonic::{Request, body::Body};
 
-use super::BYTES;
+use super::MESSAGE_BYTES;
 
-type Http2 = Client<Connector, Body>;
+type Http2 = Client<GrpcConnector, Body>;
 
 /// Caller with one connection for all requests in flight.
 #[derive(Clone)]
-pub(crate) struct Caller {
+pub(crate) struct GrpcCaller {
     client: A2aServiceClient<Http2>,
     credential: AsciiMetadataValue,
     text: String,
 }
 
-impl Caller {
+impl GrpcCaller {
     pub(crate) fn to(service: &Service) -> Self {
         let builder = &mut Client::builder(TokioExecutor::new());
-        let channel = builder.http2_only(true).build(Connector(service.address));
+        let channel = builder.http2_only(true).build(GrpcConnector(service.address));
         let origin = format!("http://{}", service.address).parse().expect("an address");
         let credential = format!("Bearer {}", service.token).parse().expect("a token");
         let client = A2aServiceClient::with_origin(channel, origin);
-        Self { client, credential, text: text(BYTES) }
+        Self { client, credential, text: text(MESSAGE_BYTES) }
     }
 
     /// Sends with this many requests in flight for this time.
-    pub(crate) async fn run(&mut self, in_flight: usize, lasting: Duration) -> Run {
+    pub(crate) async fn run(&mut self, in_flight: usize, lasting: Duration) -> RunTimes {
         self.send().await; // Opens the connection before the first measured request.
         let (begin, times) = (Instant::now(), Rc::new(RefCell::new(Vec::new())));
         let all = LocalSet::new();
@@ -62,13 +62,13 @@ impl Caller {
             });
         }
         all.await;
-        Run::of(times.take(), begin.elapsed())
+        RunTimes::of(times.take(), begin.elapsed())
     }
 
     async fn send(&mut self) {
         let content = Some(a2a::part::Content::Text(self.text.clone()));
         let message = a2a::Message {
-            message_id: format!("{:016x}", number()),
+            message_id: format!("{:016x}", unique_number()),
             role: a2a::Role::User.into(),
             parts: vec![a2a::Part { content, ..Default::default() }],
             ..Default::default()
@@ -88,9 +88,9 @@ impl Caller {
 
 /// Connector to the service.
 #[derive(Clone)]
-struct Connector(SocketAddr);
+struct GrpcConnector(SocketAddr);
 
-impl tower::Service<Uri> for Connector {
+impl tower::Service<Uri> for GrpcConnector {
     type Response = TokioIo<TcpStream>;
     type Error = io::Error;
     type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;

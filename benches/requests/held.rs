@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use algonius_actors::model::execution::AttemptId;
-use algonius_actors::model::host::resources::Resources;
+use algonius_actors::model::host::resources::ResourceLimits;
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::model::program::Exit;
-use algonius_gauge::limit::{Limit, cores, found};
-use algonius_gauge::report::{Goal, Report, Row};
+use algonius_gauge::report::{BenchReport, Goal, ResultRow};
 use algonius_gauge::round::Rounds;
-use algonius_gauge::run::{Run, nanoseconds};
+use algonius_gauge::run::{RunTimes, nanoseconds};
 use algonius_gauge::spawn::text;
+use algonius_gauge::spawn_limit::{SpawnLimit, cores, find_program};
 use algonius_warden::wardens::{HolderCommand, LaunchOptions, ProcessHolders};
 use algonius_warden::{Launch, OutputMemory, RootCapabilities, Stdin, Warden as _};
 use tempfile::TempDir;
@@ -22,34 +22,34 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::{BYTES, PROGRAM};
+use super::{MESSAGE_BYTES, PROGRAM};
 
 /// Number of concurrent programs.
-const WIDE: usize = 10;
+const PARALLEL_PROGRAMS: usize = 10;
 
 /// Measures the throughput of a process holder alone, relative to L.
-pub(crate) async fn measure(report: &mut Report) {
-    let hold = Arc::new(Hold::start(found("cat"), text(BYTES)).await);
-    let (limit, mut rounds) = (Limit::of_cat(BYTES), Rounds::default());
+pub(crate) async fn measure(report: &mut BenchReport) {
+    let hold = Arc::new(HolderFixture::start(find_program("cat"), text(MESSAGE_BYTES)).await);
+    let (limit, mut rounds) = (SpawnLimit::of_cat(MESSAGE_BYTES), Rounds::default());
     for _ in 0..Rounds::count() {
         rounds.take("L", limit.run(cores(), Rounds::lasting()));
-        rounds.take("held", wide(&hold).await);
+        rounds.take("held", run_parallel(&hold).await);
     }
     hold.wardens.end().await;
-    let [rate, most] = ["held", "L"].map(|kind| rounds.of(kind, Run::rate));
-    report.row(Row {
+    let [rate, most] = ["held", "L"].map(|kind| rounds.of(kind, RunTimes::rate));
+    report.row(ResultRow {
         number: 1,
-        what: format!("a warden without the rest of the service, {WIDE} in flight"),
-        value: rounds.ratio("held", "L", Run::rate),
+        what: format!("a warden without the rest of the service, {PARALLEL_PROGRAMS} in flight"),
+        value: rounds.ratio("held", "L", RunTimes::rate),
         unit: "× L".to_owned(),
         goal: Goal::Told,
-        behind: format!("{rate:.0}/s; L {most:.0}/s; {}", rounds.whole("held").told()),
+        behind: format!("{rate:.0}/s; L {most:.0}/s; {}", rounds.whole("held").summary()),
     });
 }
 
-async fn wide(hold: &Arc<Hold>) -> Run {
+async fn run_parallel(hold: &Arc<HolderFixture>) -> RunTimes {
     let (begin, mut all) = (Instant::now(), JoinSet::new());
-    for _ in 0..WIDE {
+    for _ in 0..PARALLEL_PROGRAMS {
         let hold = Arc::clone(hold);
         all.spawn(async move {
             let mut times = Vec::new();
@@ -62,25 +62,25 @@ async fn wide(hold: &Arc<Hold>) -> Run {
         });
     }
     let times = all.join_all().await.concat();
-    Run::of(times, begin.elapsed())
+    RunTimes::of(times, begin.elapsed())
 }
 
 /// Process holder without a service.
-struct Hold {
+struct HolderFixture {
     _home: TempDir,
     wardens: Arc<ProcessHolders>,
     program: PathBuf,
     text: String,
 }
 
-impl Hold {
+impl HolderFixture {
     async fn start(program: PathBuf, text: String) -> Self {
         let home = tempfile::tempdir().expect("a home");
         let terms = LaunchOptions {
-            origin: HolderCommand::of(PROGRAM),
+            command: HolderCommand::of(PROGRAM),
             runtime_dir: home.path().to_owned(),
             instance: Uuid::new_v4(),
-            patience: Duration::from_secs(1),
+            reattach_grace: Duration::from_secs(1),
             groups: None,
             memory: OutputMemory::of(256 << 20),
         };
@@ -92,21 +92,21 @@ impl Hold {
     async fn run(&self) {
         let launch = Launch {
             execution: ExecutionId::fresh(),
-            stamp: AttemptId::FIRST,
+            attempt_id: AttemptId::FIRST,
             program: self.program.clone(),
             args: Vec::new(),
             env: BTreeMap::new(),
             working_dir: "/".into(),
-            stdin: Stdin::Whole(self.text.clone().into_bytes()),
+            stdin: Stdin::Bytes(self.text.clone().into_bytes()),
             cap: 1 << 20,
-            dies_alone: false,
+            ends_with_supervisor: false,
             limits: Vec::new(),
             ruleset: None,
             scratch: None,
             rights: RootCapabilities::All,
             user: None,
             wrapper: None,
-            resources: Resources::default(),
+            resources: ResourceLimits::default(),
         };
         let mut spawned = self.wardens.launch(launch).await.expect("the program");
         let mut said = String::new();

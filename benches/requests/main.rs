@@ -10,54 +10,54 @@ mod grpc;
 mod held;
 mod paths;
 
-use algonius_gauge::limit::{Limit, cores};
-use algonius_gauge::report::{Goal, Report, Row};
+use algonius_gauge::report::{BenchReport, Goal, ResultRow};
 use algonius_gauge::round::Rounds;
-use algonius_gauge::{part, service::Service};
+use algonius_gauge::spawn_limit::{SpawnLimit, cores};
+use algonius_gauge::{role, service::Service};
 use tokio::runtime::Builder;
 
 /// Program under measurement.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_algonius");
 
 /// Bytes of each message, and of its answer.
-const BYTES: usize = 1024;
+const MESSAGE_BYTES: usize = 1024;
 
 /// Read-only agent, like that of the shipped configuration, with a longer queue.
 const CAT: &str = "[agents.cat]\ncommand = \"cat\"\nmax_concurrent = 10\nqueue_depth = 1000\n";
 
 fn main() {
-    if part::is_played() {
+    if role::run_requested_role() {
         return;
     }
     // One thread: the client leaves the processors to the service.
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let mut report = Report::of("requests");
+    let mut report = BenchReport::of("requests");
     runtime.block_on(async {
         let service = Service::start(PROGRAM, "", CAT).await;
-        if part::is_wanted("limit") {
+        if role::is_selected("limit") {
             in_c(&mut report);
         }
-        if part::is_wanted("paths") {
+        if role::is_selected("paths") {
             paths::measure(&service, &mut report).await;
         }
-        if part::is_wanted("childless") {
+        if role::is_selected("childless") {
             childless::measure(&service, &mut report).await;
         }
-        if part::is_wanted("durable") {
+        if role::is_selected("durable") {
             durable::measure(&mut report).await;
         }
-        if part::is_wanted("held") {
+        if role::is_selected("held") {
             held::measure(&mut report).await;
         }
     });
-    if part::is_whole() {
-        report.keep();
+    if role::is_complete_run() {
+        report.store();
     }
 }
 
 /// Compares L with the same spawner in C.
-fn in_c(report: &mut Report) {
-    let (limit, mut rounds) = (Limit::of_cat(BYTES), Rounds::default());
+fn in_c(report: &mut BenchReport) {
+    let (limit, mut rounds) = (SpawnLimit::of_cat(MESSAGE_BYTES), Rounds::default());
     for _ in 0..Rounds::count() {
         rounds.take("L", limit.run(cores(), Rounds::lasting()));
         let Some(run) = limit.run_in_c(cores(), Rounds::lasting()) else {
@@ -67,7 +67,7 @@ fn in_c(report: &mut Report) {
         rounds.take("C", run);
     }
     let (rust, c) = (rounds.of("L", |run| run.rate()), rounds.of("C", |run| run.rate()));
-    report.row(Row {
+    report.row(ResultRow {
         number: 1,
         what: "the yardstick L, against the same in C".to_owned(),
         value: rounds.ratio("L", "C", |run| run.rate()),

@@ -8,41 +8,41 @@ mod tree;
 
 use std::time::Duration;
 
-use algonius_gauge::part::is_quick;
-use algonius_gauge::process::{awake, resident};
-use algonius_gauge::report::{Curve, Goal, Report, Row};
+use algonius_gauge::process::{resident, thread_cpu_time_ms};
+use algonius_gauge::report::{BenchReport, Curve, Goal, ResultRow};
+use algonius_gauge::role::is_quick;
 use tokio::runtime::Builder;
 use tokio::time::sleep;
 
-use tree::{Standing, quiet};
+use tree::{ScheduleTree, idle_schedules};
 
 /// Number of schedules.
-const MANY: usize = 100_000;
+const SCHEDULE_COUNT: usize = 100_000;
 
 /// Interval between evaluations at which their cost is measurable; a service uses twenty seconds.
-const NAP: Duration = Duration::from_millis(4);
+const EVALUATION_INTERVAL: Duration = Duration::from_millis(4);
 
 /// Time beyond the duration of this bench.
-const FOREVER: Duration = Duration::from_secs(86_400);
+const BEYOND_BENCH: Duration = Duration::from_secs(86_400);
 
 fn main() {
     // The processor time of an ended thread would be missing from the sum.
     let runtime = Builder::new_multi_thread()
         .worker_threads(2)
-        .thread_keep_alive(FOREVER)
+        .thread_keep_alive(BEYOND_BENCH)
         .enable_all()
         .build()
         .expect("a runtime");
-    let mut report = Report::of("schedules");
+    let mut report = BenchReport::of("schedules");
     runtime.block_on(async {
-        standing(&mut report).await;
+        measure_idle(&mut report).await;
         firing::measure(&mut report).await;
     });
-    report.keep();
+    report.store();
 }
 
 /// Cost of schedules while none is due.
-struct Cost {
+struct IdleCost {
     /// Microseconds of processor time per evaluation.
     tick: f64,
     /// Resident bytes of the process.
@@ -51,17 +51,17 @@ struct Cost {
     took: f64,
 }
 
-async fn standing(report: &mut Report) {
-    let counts = [0, MANY / 100, MANY / 10, MANY];
+async fn measure_idle(report: &mut BenchReport) {
+    let counts = [0, SCHEDULE_COUNT / 100, SCHEDULE_COUNT / 10, SCHEDULE_COUNT];
     let mut costs = Vec::new();
     for count in counts {
         costs.push(cost(count).await);
     }
-    let bare = bare().await;
+    let bare = sleep_time().await;
     let (Some(none), Some(all)) = (costs.first(), costs.last()) else { return };
-    let each = (all.resident - none.resident) / MANY as f64;
+    let each = (all.resident - none.resident) / SCHEDULE_COUNT as f64;
     report.row(row(
-        &format!("{MANY} schedules: idle tick"),
+        &format!("{SCHEDULE_COUNT} schedules: idle tick"),
         all.tick,
         "µs",
         Goal::AtMost(10.0, 5.0),
@@ -72,7 +72,7 @@ async fn standing(report: &mut Report) {
         ),
     ));
     report.row(row(
-        &format!("{MANY} schedules: idle tick, beyond a bare sleep"),
+        &format!("{SCHEDULE_COUNT} schedules: idle tick, beyond a bare sleep"),
         all.tick - bare,
         "µs",
         Goal::Told,
@@ -89,52 +89,52 @@ async fn standing(report: &mut Report) {
     });
 }
 
-async fn cost(count: usize) -> Cost {
-    let tree = Standing::with(quiet(count), NAP).await;
+async fn cost(count: usize) -> IdleCost {
+    let tree = ScheduleTree::with(idle_schedules(count), EVALUATION_INTERVAL).await;
     let took = tree.took.as_secs_f64();
-    settled().await;
-    let tick = tick().await;
+    wait_until_idle().await;
+    let tick = evaluation_time().await;
     let resident = resident(std::process::id());
     tree.end().await;
-    Cost { tick, resident, took }
+    IdleCost { tick, resident, took }
 }
 
 /// Returns the microseconds of processor time per evaluation in an idle process.
-async fn tick() -> f64 {
+async fn evaluation_time() -> f64 {
     let own = std::process::id();
     let lasting = if is_quick() { 2 } else { 10 };
-    let before = awake(own);
+    let before = thread_cpu_time_ms(own);
     sleep(Duration::from_secs(lasting)).await; // The measured interval.
-    let spent = awake(own) - before;
+    let spent = thread_cpu_time_ms(own) - before;
     // The timer adds a millisecond to each interval, and the wakeup up to another one.
-    let ticks = lasting as f64 * 1e3 / (NAP.as_secs_f64() * 1e3 + 2.0);
+    let ticks = lasting as f64 * 1e3 / (EVALUATION_INTERVAL.as_secs_f64() * 1e3 + 2.0);
     spent * 1e3 / ticks
 }
 
 /// Returns the same for a task that only sleeps for this interval: the unavoidable cost.
-async fn bare() -> f64 {
+async fn sleep_time() -> f64 {
     let sleeper = tokio::spawn(async {
         loop {
-            sleep(NAP + Duration::from_millis(1)).await; // The measured operation.
+            sleep(EVALUATION_INTERVAL + Duration::from_millis(1)).await; // The measured operation.
         }
     });
-    let tick = tick().await;
+    let tick = evaluation_time().await;
     sleeper.abort();
     tick
 }
 
 /// Waits until the process is idle: each schedule was evaluated once by then.
-async fn settled() {
+async fn wait_until_idle() {
     let own = std::process::id();
     loop {
-        let before = awake(own);
+        let before = thread_cpu_time_ms(own);
         sleep(Duration::from_millis(500)).await;
-        if awake(own) - before < 25.0 {
+        if thread_cpu_time_ms(own) - before < 25.0 {
             return;
         }
     }
 }
 
-pub(crate) fn row(what: &str, value: f64, unit: &str, goal: Goal, behind: String) -> Row {
-    Row { number: 17, what: what.to_owned(), value, unit: unit.to_owned(), goal, behind }
+pub(crate) fn row(what: &str, value: f64, unit: &str, goal: Goal, behind: String) -> ResultRow {
+    ResultRow { number: 17, what: what.to_owned(), value, unit: unit.to_owned(), goal, behind }
 }

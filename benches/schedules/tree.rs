@@ -5,23 +5,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use algonius_actors::api::Api;
-use algonius_actors::api::supervision_tree::{Tree, TreePlan};
+use algonius_actors::api::supervision_tree::{SupervisionTree, TreePlan};
 use algonius_actors::decide::admission::dedup_key::Keyring;
 use algonius_actors::model::access::principal::{Right, Scope, TokenSeed};
-use algonius_actors::model::schedule::recurrence::Timetable;
-use algonius_actors::model::schedule::{Configured, Overlap, ScheduleSpec};
+use algonius_actors::model::schedule::recurrence::RecurrenceRule;
+use algonius_actors::model::schedule::{ConfiguredSchedule, OverlapPolicy, ScheduleSpec};
 use algonius_actors::ports::clock::Clock as _;
 use algonius_actors::ports::ledger::Ledger as _;
-use algonius_actors::ports::observer::Nobody;
-use algonius_actors::ports::schedule_template::Wording;
+use algonius_actors::ports::observer::NoopObserver;
+use algonius_actors::ports::schedule_template::ScheduleTemplateRenderer;
 use algonius_actors::root::AgentDefinition;
 use algonius_actors::scheduler::SchedulerConfig;
 use algonius_actors::services::monitor_handle::MonitorHandle;
 use algonius_actors::services::{
-    ActiveWriters, AttemptResources, BudgetUsages, CredentialBreakers, InputSealer, Masking,
-    RecordStores, Services,
+    ActiveWriters, AttemptResources, BudgetUsages, CredentialBreakers, InputSealer, RecordStores,
+    RedactorHandle, Services,
 };
-use algonius_actors::testing::{ScriptedDriver, WORKER, every, spec};
+use algonius_actors::testing::{DEFAULT_AGENT, ScriptedDriver, cron_schedule, spec};
 use algonius_redact::Redactor;
 use algonius_store::{Durability, Store};
 use algonius_supervisor::platform::clock::WallClock;
@@ -32,49 +32,49 @@ use tokio::time::Instant;
 /// Owner of the schedules that may create executions.
 pub(crate) const OWNER: &str = "operator";
 
-struct Plainly;
+struct PlainTemplate;
 
-impl Wording for Plainly {
+impl ScheduleTemplateRenderer for PlainTemplate {
     fn input(&self, spec: &ScheduleSpec, _: DateTime<Utc>) -> Result<String, String> {
         Ok(spec.input.clone())
     }
 }
 
 /// Tree with its ledger, and the duration of its start.
-pub(crate) struct Standing {
-    tree: Tree,
+pub(crate) struct ScheduleTree {
+    tree: SupervisionTree,
     pub(crate) store: Arc<Store>,
     pub(crate) took: Duration,
     _folder: TempDir,
 }
 
-impl Standing {
+impl ScheduleTree {
     /// Starts a tree with these schedules, which sleeps no longer than `nap`.
-    pub(crate) async fn with(configured: Vec<Configured>, nap: Duration) -> Self {
+    pub(crate) async fn with(configured: Vec<ConfiguredSchedule>, max_sleep: Duration) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let store = Store::open(&folder.path().join("data"), Durability::Process).await;
         let store = Arc::new(store.expect("a store"));
         let scope = Scope { rights: vec![Right::Read, Right::Run], agents: None };
         let seed = TokenSeed { name: OWNER.to_owned(), hash: [9; 32], scope, expires: None };
         store.seed(vec![seed], WallClock.now()).await.expect("an owner");
-        let agenda = SchedulerConfig {
+        let scheduler_config = SchedulerConfig {
             schedule_store: Arc::clone(&store) as _,
-            wording: Arc::new(Plainly),
+            renderer: Arc::new(PlainTemplate),
             configured: Some(configured),
             history: Duration::from_secs(90 * 86_400),
-            nap,
+            max_sleep,
         };
         let begin = Instant::now();
-        let tree = Tree::start(
-            kit(&store),
-            seats(),
-            TreePlan { agenda: Some(agenda), ..TreePlan::default() },
+        let tree = SupervisionTree::start(
+            services(&store),
+            agent_definitions(),
+            TreePlan { scheduler_config: Some(scheduler_config), ..TreePlan::default() },
         );
         let tree = tree.await.expect("a tree");
         Self { tree, store, took: begin.elapsed(), _folder: folder }
     }
 
-    pub(crate) fn door(&self) -> &Api {
+    pub(crate) fn api(&self) -> &Api {
         self.tree.api()
     }
 
@@ -84,15 +84,15 @@ impl Standing {
     }
 }
 
-fn seats() -> Vec<AgentDefinition> {
-    let mut worker = spec(WORKER);
+fn agent_definitions() -> Vec<AgentDefinition> {
+    let mut worker = spec(DEFAULT_AGENT);
     worker.limits.capacity.running = None;
     worker.limits.capacity.waiting = 10_000;
     let driver = Arc::new(ScriptedDriver::default());
     vec![AgentDefinition { spec: Arc::new(worker), driver }]
 }
 
-fn kit(store: &Arc<Store>) -> Services {
+fn services(store: &Arc<Store>) -> Services {
     Services {
         inputs: InputSealer::in_memory(),
         ledger: Arc::clone(store) as _,
@@ -101,9 +101,9 @@ fn kit(store: &Arc<Store>) -> Services {
             interactions: Arc::clone(store) as _,
         },
         clock: Arc::new(WallClock),
-        redactor: Masking::fixed(Arc::new(Redactor::new([]))),
+        redactor: RedactorHandle::fixed(Arc::new(Redactor::new([]))),
         keyring: Keyring::new([7; 32]),
-        observer: Arc::new(Nobody),
+        observer: Arc::new(NoopObserver),
         monitor: MonitorHandle::default(),
         resources: AttemptResources::default(),
         active_writers: ActiveWriters::default(),
@@ -113,11 +113,12 @@ fn kit(store: &Arc<Store>) -> Services {
 }
 
 /// Returns schedules of which none is due soon, each with a time and an input text of its own.
-pub(crate) fn quiet(count: usize) -> Vec<Configured> {
+pub(crate) fn idle_schedules(count: usize) -> Vec<ConfiguredSchedule> {
     let month = (WallClock.now() + chrono::TimeDelta::days(60)).format("%-m").to_string();
     let one = |number: usize| {
         let (minute, hour, day) = (number % 60, number / 60 % 24, number / 1440 % 28 + 1);
-        let spec = every(&format!("s{number}"), &format!("{minute} {hour} {day} {month} *"));
+        let spec =
+            cron_schedule(&format!("s{number}"), &format!("{minute} {hour} {day} {month} *"));
         let input = format!("Look after item {number}, and say what is to be done about it.");
         owned(ScheduleSpec { name: format!("Schedule {number}"), input, ..spec })
     };
@@ -125,22 +126,27 @@ pub(crate) fn quiet(count: usize) -> Vec<Configured> {
 }
 
 /// Returns schedules with this period in seconds, spread over it by their jitter.
-pub(crate) fn busy(count: usize, seconds: usize, owner: &str) -> Vec<Configured> {
-    let timetable = Timetable::new(&format!("@every {seconds}s"), "UTC", true).expect("a pace");
+pub(crate) fn frequent_schedules(
+    count: usize,
+    seconds: usize,
+    owner: &str,
+) -> Vec<ConfiguredSchedule> {
+    let timetable =
+        RecurrenceRule::new(&format!("@every {seconds}s"), "UTC", true).expect("a pace");
     let one = |number: usize| {
-        let spec = every(&format!("busy-{owner}-{number}"), "0 0 1 1 *");
+        let spec = cron_schedule(&format!("busy-{owner}-{number}"), "0 0 1 1 *");
         let spec = ScheduleSpec {
             timetable: timetable.clone(),
             jitter: Duration::from_millis(seconds as u64 * 1000 - 1),
-            overlap: Overlap::Allow,
+            overlap: OverlapPolicy::Allow,
             params: BTreeMap::new(),
             ..spec
         };
-        Configured { spec, owner: owner.to_owned() }
+        ConfiguredSchedule { spec, owner: owner.to_owned() }
     };
     (0..count).map(one).collect()
 }
 
-fn owned(spec: ScheduleSpec) -> Configured {
-    Configured { spec, owner: OWNER.to_owned() }
+fn owned(spec: ScheduleSpec) -> ConfiguredSchedule {
+    ConfiguredSchedule { spec, owner: OWNER.to_owned() }
 }

@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use algonius_gauge::client::Client;
-use algonius_gauge::part::is_quick;
-use algonius_gauge::process::share;
-use algonius_gauge::report::{Curve, Goal, Report, Row};
+use algonius_gauge::client::KeepAliveClient;
+use algonius_gauge::process::proportional_bytes;
+use algonius_gauge::report::{BenchReport, Curve, Goal, ResultRow};
+use algonius_gauge::role::is_quick;
 use algonius_gauge::round::Rounds;
 use algonius_gauge::run::median;
 use algonius_gauge::service::Service;
@@ -15,14 +15,14 @@ use tokio::time::{Instant, sleep};
 use super::PROGRAM;
 
 /// Time for the service to settle after its start.
-const SETTLED: Duration = Duration::from_secs(2);
+const SETTLE_TIME: Duration = Duration::from_secs(2);
 
 /// Greatest number of agents in the bench.
-const MANY: usize = 10_000;
+const MAX_AGENTS: usize = 10_000;
 
 /// Measures row 14.
-pub(crate) async fn measure(report: &mut Report) {
-    let counts = [1, 101, 1001, MANY];
+pub(crate) async fn measure(report: &mut BenchReport) {
+    let counts = [1, 101, 1001, MAX_AGENTS];
     let mut points = Vec::new();
     for count in counts {
         points.push((count as f64, memory(count).await));
@@ -30,7 +30,7 @@ pub(crate) async fn measure(report: &mut Report) {
     let of = |count: usize| {
         points.iter().find(|(agents, _)| *agents == count as f64).map_or(f64::NAN, |(_, it)| *it)
     };
-    let row = |what: String, value, unit: &str, goal, behind| Row {
+    let row = |what: String, value, unit: &str, goal, behind| ResultRow {
         number: 14,
         what,
         value,
@@ -41,17 +41,18 @@ pub(crate) async fn measure(report: &mut Report) {
     let behind = "share of memory (PSS) of the service and its warden".to_owned();
     let aim = Goal::AtMost(20.0, 12.0);
     report.row(row("memory with one agent".to_owned(), of(1) / 1e6, "MB", aim, behind));
-    let (each, all) = ((of(1001) - of(1)) / 1e6, (of(MANY) - of(1)) / (MANY as f64 - 1.0) / 1e3);
-    let behind = format!("of the first thousand; of {MANY} {all:.2} KB each");
+    let (each, all) =
+        ((of(1001) - of(1)) / 1e6, (of(MAX_AGENTS) - of(1)) / (MAX_AGENTS as f64 - 1.0) / 1e3);
+    let behind = format!("of the first thousand; of {MAX_AGENTS} {all:.2} KB each");
     let aim = Goal::AtMost(12.0, 9.0);
     report.row(row("memory of each further agent".to_owned(), each, "KB", aim, behind));
     let mut times = Vec::new();
     for _ in 0..if is_quick() { 1 } else { Rounds::count() } {
-        times.push(start(MANY).await);
+        times.push(start(MAX_AGENTS).await);
     }
     let behind = format!("{} starts, from the call of the program on", times.len());
     let aim = Goal::AtMost(500.0, 300.0);
-    let what = format!("{MANY} agents: start to first answer");
+    let what = format!("{MAX_AGENTS} agents: start to first answer");
     report.row(row(what, median(times), "ms", aim, behind));
     report.curve(Curve {
         name: "agents".to_owned(),
@@ -77,8 +78,8 @@ fn config(agents: usize) -> String {
 /// Returns the memory in bytes with this many agents, none of which has run.
 async fn memory(agents: usize) -> f64 {
     let service = Service::on(PROGRAM, &config(agents)).await;
-    sleep(SETTLED).await;
-    service.sum(share)
+    sleep(SETTLE_TIME).await;
+    service.sum(proportional_bytes)
 }
 
 /// Returns the milliseconds until the first answer.
@@ -86,7 +87,7 @@ async fn start(agents: usize) -> f64 {
     let text = config(agents);
     let begin = Instant::now();
     let service = Service::on(PROGRAM, &text).await;
-    let mut client = Client::to(service.address).await;
+    let mut client = KeepAliveClient::to(service.address).await;
     let asked = service.request(&format!("GET /api/v1/agents/agent-{}", agents - 1), "", "");
     let answer = client.ask(asked.as_bytes()).await;
     assert_eq!(answer.status, 200);

@@ -1,23 +1,23 @@
 //! Row 9: sequential requests, each with a program of its own, beside thousands of idle connections, and beside
 //! gigabytes of memory in the service.
 
-use algonius_gauge::client::Client;
-use algonius_gauge::load::{Until, run};
-use algonius_gauge::part::is_quick;
+use algonius_gauge::client::KeepAliveClient;
+use algonius_gauge::load::{StopCondition, run};
 use algonius_gauge::process::resident;
-use algonius_gauge::report::{Curve, Goal, Report, Row};
+use algonius_gauge::report::{BenchReport, Curve, Goal, ResultRow};
+use algonius_gauge::role::is_quick;
 use algonius_gauge::round::Rounds;
-use algonius_gauge::run::Run;
+use algonius_gauge::run::RunTimes;
 use algonius_gauge::service::Service;
 use serde_json::json;
 
 use super::PROGRAM;
 
 /// Descriptors for everything except client connections.
-const SPARE: usize = 500;
+const SPARE_DESCRIPTORS: usize = 500;
 
 /// Size in bytes of each waiting request.
-const LARGE: usize = 4_000_000;
+const LARGE_REQUEST_BYTES: usize = 4_000_000;
 
 const SERVER: &str = "max_connections = 20000\nheader_timeout = 600\ndrain_timeout = 0\n\
     max_body_bytes = 8_000_000\n";
@@ -29,36 +29,36 @@ const AGENTS: &str = "[limits]\nqueue_depth_max = 20000\nmax_input_bytes_max = 8
     timeout = 3600\nmax_input_bytes = 8_000_000\n";
 
 /// Measures row 9.
-pub(crate) async fn measure(descriptors: usize, report: &mut Report) {
-    let most = descriptors.saturating_sub(SPARE).min(10_000);
+pub(crate) async fn measure(descriptors: usize, report: &mut BenchReport) {
+    let most = descriptors.saturating_sub(SPARE_DESCRIPTORS).min(10_000);
     let steps = [most / 100, most / 10, most];
     let bytes = if is_quick() { 128 << 20 } else { 2_usize << 30 };
     let alone = Service::start(PROGRAM, SERVER, AGENTS).await;
     let crowded = Service::start(PROGRAM, SERVER, AGENTS).await;
     let heavy = Service::start(PROGRAM, SERVER, AGENTS).await;
-    weigh_down(&heavy, bytes).await;
+    queue_large_requests(&heavy, bytes).await;
     let held = heavy.processes().map(resident).iter().sum::<f64>();
     let (mut rounds, mut crowd, mut points) = (Rounds::default(), Vec::new(), Vec::new());
     for step in steps {
         while crowd.len() < step {
-            crowd.push(connected(&crowded).await);
+            crowd.push(connect(&crowded).await);
         }
-        let run = ask(&crowded).await;
+        let run = measure_requests(&crowded).await;
         points.push((step as f64, run.at(500)));
     }
     for _ in 0..Rounds::count() {
-        rounds.take("alone", ask(&alone).await);
-        rounds.take("crowded", ask(&crowded).await);
-        rounds.take("heavy", ask(&heavy).await);
+        rounds.take("alone", measure_requests(&alone).await);
+        rounds.take("crowded", measure_requests(&crowded).await);
+        rounds.take("heavy", measure_requests(&heavy).await);
     }
     let mut still = 0;
     for client in &mut crowd {
         still += usize::from(client.ask(standing(&crowded).as_bytes()).await.status == 200);
     }
     assert_eq!(still, crowd.len(), "connections were cut while they stood around");
-    let median = |run: &Run| run.at(500);
+    let median = |run: &RunTimes| run.at(500);
     let mut tell = |what: String, kind: &str| {
-        report.row(Row {
+        report.row(ResultRow {
             number: 9,
             what,
             value: rounds.ratio(kind, "alone", median),
@@ -66,8 +66,8 @@ pub(crate) async fn measure(descriptors: usize, report: &mut Report) {
             goal: Goal::AtMost(1.2, 1.05),
             behind: format!(
                 "{}; alone: {}",
-                rounds.whole(kind).told(),
-                rounds.whole("alone").told()
+                rounds.whole(kind).summary(),
+                rounds.whole("alone").summary()
             ),
         });
     };
@@ -81,9 +81,9 @@ pub(crate) async fn measure(descriptors: usize, report: &mut Report) {
     });
 }
 
-async fn ask(service: &Service) -> Run {
+async fn measure_requests(service: &Service) -> RunTimes {
     let asked = service.rpc("cat", 64);
-    run(service.address, &asked, 1, Until::Over(Rounds::lasting())).await
+    run(service.address, &asked, 1, StopCondition::Elapsed(Rounds::lasting())).await
 }
 
 fn standing(service: &Service) -> String {
@@ -91,18 +91,19 @@ fn standing(service: &Service) -> String {
 }
 
 /// Returns a connection with one completed request.
-async fn connected(service: &Service) -> Client {
-    let mut client = Client::to(service.address).await;
+async fn connect(service: &Service) -> KeepAliveClient {
+    let mut client = KeepAliveClient::to(service.address).await;
     assert_eq!(client.ask(standing(service).as_bytes()).await.status, 200);
     client
 }
 
 /// Queues requests of this many bytes together: their inputs stay in memory until they are done, and the programs start
 /// meanwhile.
-async fn weigh_down(service: &Service, bytes: usize) {
-    let mut client = Client::to(service.address).await;
-    let text = "what is asked is held in memory, and this is a long question. ".repeat(LARGE / 62);
-    for number in 0..bytes.div_ceil(LARGE) {
+async fn queue_large_requests(service: &Service, bytes: usize) {
+    let mut client = KeepAliveClient::to(service.address).await;
+    let text = "what is asked is held in memory, and this is a long question. "
+        .repeat(LARGE_REQUEST_BYTES / 62);
+    for number in 0..bytes.div_ceil(LARGE_REQUEST_BYTES) {
         let message = json!({
             "kind": "message", "role": "user", "messageId": format!("heavy-{number}"),
             "parts": [{"kind": "text", "text": text}],

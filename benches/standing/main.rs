@@ -7,25 +7,25 @@ mod agents;
 mod crowd;
 mod rest;
 
-use algonius_gauge::report::Report;
-use algonius_gauge::{part, process};
+use algonius_gauge::report::BenchReport;
+use algonius_gauge::{process, role};
 use tokio::runtime::Builder;
 
 /// Program under measurement.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_algonius");
 
 fn main() {
-    if part::is_played() {
+    if role::run_requested_role() {
         return;
     }
-    let descriptors = process::descriptors();
+    let descriptors = process::raise_descriptor_limit();
     // One thread: the client leaves the processors to the service.
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let mut report = Report::of("standing");
+    let mut report = BenchReport::of("standing");
     runtime.block_on(async {
         rest::measure(&mut report).await;
         agents::measure(&mut report).await;
         crowd::measure(descriptors, &mut report).await;
     });
-    report.keep();
+    report.store();
 }

@@ -2,29 +2,30 @@
 
 use std::time::Duration;
 
-use algonius_gauge::part::is_quick;
-use algonius_gauge::process::{awake, wakings};
-use algonius_gauge::report::{Goal, Report, Row};
+use algonius_gauge::process::{context_switches, thread_cpu_time_ms};
+use algonius_gauge::report::{BenchReport, Goal, ResultRow};
+use algonius_gauge::role::is_quick;
 use algonius_gauge::service::Service;
 use tokio::time::sleep;
 
 use super::PROGRAM;
 
 /// Time for the service to settle first.
-const SETTLED: Duration = Duration::from_secs(2);
+const SETTLE_TIME: Duration = Duration::from_secs(2);
 
 /// Measures row 15, with everything that is enabled by default: the monitoring of the machine, and of the configuration
 /// file.
-pub(crate) async fn measure(report: &mut Report) {
+pub(crate) async fn measure(report: &mut BenchReport) {
     let text = "[server]\nlisten = \"127.0.0.1:0\"\n[agents.cat]\ncommand = \"cat\"\n";
     let service = Service::on(PROGRAM, text).await;
-    sleep(SETTLED).await;
+    sleep(SETTLE_TIME).await;
     let seconds = if is_quick() { 5 } else { 30 };
-    let (woken, spent) = (service.sum(wakings), service.sum(awake));
+    let (woken, spent) = (service.sum(context_switches), service.sum(thread_cpu_time_ms));
     sleep(Duration::from_secs(seconds)).await; // The measured interval.
-    let (woken, spent) = (service.sum(wakings) - woken, service.sum(awake) - spent);
+    let (woken, spent) =
+        (service.sum(context_switches) - woken, service.sum(thread_cpu_time_ms) - spent);
     let seconds = seconds as f64;
-    let row = |what: &str, value, unit: &str, goal, behind| Row {
+    let row = |what: &str, value, unit: &str, goal, behind| ResultRow {
         number: 15,
         what: what.to_owned(),
         value,

@@ -7,19 +7,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use algonius_actors::model::execution::AttemptId;
-use algonius_actors::model::host::resources::Resources;
+use algonius_actors::model::host::resources::ResourceLimits;
 use algonius_actors::model::id::ExecutionId;
 use algonius_warden::{Launch, OutputPipe, RootCapabilities, Spawned, Stdin, Warden};
 use tokio::time::timeout;
 
 /// Time limit of the program.
-const TIMEOUT: Duration = Duration::from_secs(30);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Bytes of its output that are held; the service discards the output.
-const HELD: u64 = 64 << 10;
+const MAX_OUTPUT_BYTES: u64 = 64 << 10;
 
 /// Search path of the program.
-const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+const SEARCH_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// Program that receives alerts.
 pub(super) struct AlertCommand {
@@ -34,7 +34,7 @@ impl AlertCommand {
         let Spawned { stdout, stderr, ending, tree, .. } =
             self.warden.launch(self.launch(body)).await?;
         let run = async { tokio::join!(ending, drain(stdout), drain(stderr)).0 };
-        let ended = timeout(TIMEOUT, run).await;
+        let ended = timeout(COMMAND_TIMEOUT, run).await;
         // A late program still runs, and a finished one may have left children.
         tree.sweep().await;
         let exit = ended.map_err(|_late| io::Error::other("the program did not end in time"))??;
@@ -48,21 +48,21 @@ impl AlertCommand {
     fn launch(&self, body: &[u8]) -> Launch {
         Launch {
             execution: ExecutionId::fresh(),
-            stamp: AttemptId::FIRST,
+            attempt_id: AttemptId::FIRST,
             program: self.program.clone(),
             args: self.args.clone(),
-            env: [("PATH".into(), PATH.into())].into(),
+            env: [("PATH".into(), SEARCH_PATH.into())].into(),
             working_dir: PathBuf::from("/"),
-            stdin: Stdin::Whole(body.to_vec()),
-            cap: HELD,
-            dies_alone: true,
+            stdin: Stdin::Bytes(body.to_vec()),
+            cap: MAX_OUTPUT_BYTES,
+            ends_with_supervisor: true,
             limits: Vec::new(),
             ruleset: None,
             scratch: None,
             rights: RootCapabilities::All,
             user: None,
             wrapper: None,
-            resources: Resources::default(),
+            resources: ResourceLimits::default(),
         }
     }
 }

@@ -9,13 +9,13 @@ use algonius_actors::model::push::Secret;
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
-use crate::push::{AddressPolicy, CourierError, WebhookClient, WebhookRequest, check_url};
+use crate::push::{AddressPolicy, WebhookClient, WebhookError, WebhookRequest, check_url};
 
 /// Header with the signature, by which the receiver authenticates the service.
-const SIGNATURE: &str = "x-algonius-signature";
+const SIGNATURE_HEADER: &str = "x-algonius-signature";
 
 /// Time limit of one attempt.
-const TIMEOUT: Duration = Duration::from_secs(10);
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Webhook that receives alerts.
 pub(super) struct Webhook {
@@ -35,25 +35,26 @@ impl Webhook {
         policy: AddressPolicy,
     ) -> Result<Self, Failure> {
         check_url(&url.0, &policy)?;
-        let courier = WebhookClient::new(AddressPolicy { timeout: TIMEOUT, ..policy });
-        let courier = courier.map_err(|error| {
+        let webhook_client =
+            WebhookClient::new(AddressPolicy { timeout: ATTEMPT_TIMEOUT, ..policy });
+        let webhook_client = webhook_client.map_err(|error| {
             tracing::error!(%error, "TLS could not be set up");
             Failure::new(Code::Internal, "TLS could not be set up")
         })?;
-        Ok(Self { url, secret, client: courier })
+        Ok(Self { url, secret, client: webhook_client })
     }
 
     /// Sends the body once.
-    pub(super) async fn send(&self, body: &[u8]) -> Result<(), CourierError> {
+    pub(super) async fn send(&self, body: &[u8]) -> Result<(), WebhookError> {
         let signed = self.secret.as_ref().and_then(|secret| signature(secret, body));
-        let headers = signed.map(|signature| (SIGNATURE.to_owned(), Secret(signature)));
-        let letter = WebhookRequest {
+        let headers = signed.map(|signature| (SIGNATURE_HEADER.to_owned(), Secret(signature)));
+        let webhook_request = WebhookRequest {
             url: self.url.clone(),
-            media: "application/json",
+            media_type: "application/json",
             headers: headers.into_iter().collect(),
             body: body.to_vec().into(),
         };
-        self.client.send(&letter).await
+        self.client.send(&webhook_request).await
     }
 }
 

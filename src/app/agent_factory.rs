@@ -9,7 +9,7 @@ use algonius_actors::model::host::host_capabilities::HostCapabilities;
 use algonius_actors::ports::sessions::Sessions;
 use algonius_actors::root::AgentDefinition;
 use algonius_warden::Warden;
-use algonius_warden::confinement::bubblewrap::Guarded;
+use algonius_warden::confinement::bubblewrap::ProtectedServiceFiles;
 use algonius_warden::confinement::group::ControlGroups;
 use algonius_warden::wardens::ProcessHolders;
 use nix::sys::statfs::{TMPFS_MAGIC, statfs};
@@ -17,9 +17,9 @@ use tokio::task::spawn_blocking;
 
 use crate::StartError;
 use crate::app::confinement;
-use crate::app::confinement::{Machine, UserPlaces};
-use crate::app::program_versions::{Programs, VersionRequester};
-use crate::config::{Agent, AgentWorker, Server, ServiceFiles};
+use crate::app::confinement::{HostContext, UserFolders};
+use crate::app::program_versions::{ProgramRegistry, VersionRequester};
+use crate::config::{Agent, AgentWorker, ServerSettings, ServiceFiles};
 use crate::drivers::program::context::{DriverContext, SharedDriverContext, folder_name};
 use crate::drivers::program::driver::ProcessDriver;
 use crate::drivers::program::service_paths::ServicePaths;
@@ -32,14 +32,14 @@ pub(crate) struct AgentFactory {
     groups: Option<Arc<ControlGroups>>,
     holders: Arc<ProcessHolders>,
     place: Arc<SharedDriverContext>,
-    programs: Programs,
-    users: UserPlaces,
+    programs: ProgramRegistry,
+    users: UserFolders,
     remotes: RemoteConnections,
 }
 
 impl AgentFactory {
     pub(crate) fn new(
-        server: &Server,
+        server: &ServerSettings,
         (machine, files): (HostCapabilities, &ServiceFiles),
         (groups, wardens): (Option<Arc<ControlGroups>>, Arc<ProcessHolders>),
         sessions: Arc<dyn Sessions>,
@@ -47,29 +47,29 @@ impl AgentFactory {
         let site = DriverContext {
             runtime_dir: server.runtime_dir.clone(),
             sockets: machine.sockets.clone(),
-            bubblewrap: bubblewrap(&machine),
+            bubblewrap: find_bubblewrap(&machine),
             in_memory: is_in_memory(&server.runtime_dir),
         };
         let remotes = RemoteConnections::new(server.programs.output_memory, Arc::clone(&sessions))?;
-        let service = Arc::new(ServicePaths::new(guarded(files)));
+        let service = Arc::new(ServicePaths::new(guarded_files(files)));
         let place = Arc::new(SharedDriverContext::new(site, service, sessions));
         place.prepare()?;
-        let users = user_places(server);
-        let programs = Programs::new();
+        let users = user_folders(server);
+        let programs = ProgramRegistry::new();
         Ok(Self { machine, groups, holders: wardens, place, programs, users, remotes })
     }
 
     /// Hides these files of the service from programs that are started from now on.
     pub(crate) async fn protect(&self, files: ServiceFiles) {
         let place = Arc::clone(&self.place);
-        if let Err(error) = spawn_blocking(move || place.service.set(guarded(&files))).await {
+        if let Err(error) = spawn_blocking(move || place.service.set(guarded_files(&files))).await {
             tracing::error!(%error, "failed to protect the files of the configuration");
         }
     }
 
     /// Decides how an agent is isolated with these files of the service.
     pub(crate) fn isolate(&self, agent: &mut Agent, files: &ServiceFiles) {
-        confinement::isolate_on(agent, &Machine { capabilities: &self.machine, files });
+        confinement::decide_isolation(agent, &HostContext { capabilities: &self.machine, files });
     }
 
     /// Removes the folders of executions that ended while the service was down.
@@ -90,21 +90,25 @@ impl AgentFactory {
     }
 
     /// Returns the process holders.
-    pub(crate) const fn wardens(&self) -> &Arc<ProcessHolders> {
+    pub(crate) const fn holders(&self) -> &Arc<ProcessHolders> {
         &self.holders
     }
 
     /// Returns the known facts about the programs.
-    pub(crate) const fn programs(&self) -> &Programs {
+    pub(crate) const fn programs(&self) -> &ProgramRegistry {
         &self.programs
     }
 
     /// Decides the user, the isolation and the limits of an agent, and creates its home.
-    pub(crate) fn settle(&self, agent: &mut Agent, files: &ServiceFiles) -> Result<(), StartError> {
-        confinement::user(agent, &self.users)?;
-        confinement::sandbox(agent, &Machine { capabilities: &self.machine, files })?;
-        confinement::limit(agent, self.groups.as_deref())?;
-        confinement::home(agent)
+    pub(crate) fn confine(
+        &self,
+        agent: &mut Agent,
+        files: &ServiceFiles,
+    ) -> Result<(), StartError> {
+        confinement::assign_user(agent, &self.users)?;
+        confinement::decide_sandbox(agent, &HostContext { capabilities: &self.machine, files })?;
+        confinement::decide_limits(agent, self.groups.as_deref())?;
+        confinement::create_home(agent)
     }
 
     /// Returns the definition of a settled agent, with its driver.
@@ -121,7 +125,7 @@ impl AgentFactory {
         if spec.enabled && spec.unavailable().is_none() {
             let requester =
                 VersionRequester { place: Arc::clone(&self.place), warden: Arc::clone(&warden) };
-            self.programs.ask(requester, &spec, &program);
+            self.programs.request_version(requester, &spec, &program);
         }
         let driver = Arc::new(ProcessDriver::new(program, Arc::clone(&self.place), warden));
         AgentDefinition { spec, driver }
@@ -129,22 +133,22 @@ impl AgentFactory {
 }
 
 /// Returns the folders of agents that have their own users.
-pub(crate) fn user_places(server: &Server) -> UserPlaces {
+pub(crate) fn user_folders(server: &ServerSettings) -> UserFolders {
     let (data_dir, runtime_dir) = (server.data_dir.clone(), server.runtime_dir.clone());
-    UserPlaces { data_dir, runtime_dir, range: server.programs.agent_users }
+    UserFolders { data_dir, runtime_dir, range: server.programs.agent_users }
 }
 
 /// Returns the files of the service in the form for sandboxes.
-fn guarded(files: &ServiceFiles) -> Guarded {
+fn guarded_files(files: &ServiceFiles) -> ProtectedServiceFiles {
     let ServiceFiles { unreadable, unwritable, folder, programs: _ } = files.clone();
-    Guarded { unreadable, unwritable, folder }
+    ProtectedServiceFiles { unreadable, unwritable, folder }
 }
 
 fn is_in_memory(folder: &Path) -> bool {
     statfs(folder).is_ok_and(|of| of.filesystem_type() == TMPFS_MAGIC)
 }
 
-fn bubblewrap(machine: &HostCapabilities) -> Option<PathBuf> {
+fn find_bubblewrap(machine: &HostCapabilities) -> Option<PathBuf> {
     let look = || algonius_warden::capabilities::bubblewrap(std::env::var_os("PATH").as_deref());
-    machine.means().bubblewrap.then(look).flatten()
+    machine.sandbox_capabilities().bubblewrap.then(look).flatten()
 }

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use tokio::task::spawn_blocking;
 
 use crate::StartError;
-use crate::app::http_state::Specs;
+use crate::app::http_state::AgentSpecs;
 use crate::config::{Agent, Settings};
 use crate::platform::token;
 use crate::serve::auth::authenticator::{self, Authenticator};
@@ -23,8 +23,11 @@ pub(crate) const OPERATOR: &str = "operator";
 pub(crate) const ANONYMOUS: &str = authenticator::ANONYMOUS;
 
 /// Rejects an agent that allows anonymous callers if the service listens on an address that is not loopback.
-pub(crate) fn guarded(agents: &[Agent], address: SocketAddr) -> Result<(), StartError> {
-    let open = agents.iter().find(|agent| agent.spec.exposure.open);
+pub(crate) fn check_anonymous_access(
+    agents: &[Agent],
+    address: SocketAddr,
+) -> Result<(), StartError> {
+    let open = agents.iter().find(|agent| agent.spec.a2a_exposure.open);
     match open.filter(|_| !address.ip().is_loopback()) {
         Some(agent) => Err(StartError::Open { agent: agent.spec.id.clone() }),
         None => Ok(()),
@@ -47,10 +50,10 @@ impl Credentials {
     pub(crate) async fn seed(
         ledger: &dyn Ledger,
         settings: &Settings,
-        agents: &Specs,
+        agents: &AgentSpecs,
         clock: &dyn Clock,
     ) -> Result<Self, StartError> {
-        let own = own(&settings.server.token_file).await?;
+        let own = ensure_operator_token(&settings.server.token_file).await?;
         // Anonymous callers have principals too, so that their executions have owners.
         let anonymous_principals =
             authenticator::anonymous_principals(agents.values().map(|spec| &**spec));
@@ -71,19 +74,23 @@ impl Credentials {
     }
 
     /// Returns the authenticator for these agents.
-    pub(crate) fn guard(&self, agents: &Specs) -> Authenticator {
+    pub(crate) fn guard(&self, agents: &AgentSpecs) -> Authenticator {
         let specs = agents.values().map(|spec| &**spec);
         Authenticator::new(self.tokens.clone(), specs, &self.anonymous_principals)
     }
 }
 
 /// Returns the text of the command line's own token; creates the token if it does not exist.
-async fn own(file: &Path) -> Result<String, StartError> {
+async fn ensure_operator_token(file: &Path) -> Result<String, StartError> {
     let file: PathBuf = file.to_owned();
     let read = spawn_blocking(move || token::ensure(&file)).await;
     let text = read.unwrap_or_else(|error| Err(io::Error::other(error)));
     let text = text.map_err(|source| StartError::Token { source })?;
-    if text.len() < authenticator::SHORTEST { Err(StartError::ShortToken) } else { Ok(text) }
+    if text.len() < authenticator::MIN_TOKEN_LENGTH {
+        Err(StartError::ShortToken)
+    } else {
+        Ok(text)
+    }
 }
 
 fn operator(text: &str) -> TokenSeed {

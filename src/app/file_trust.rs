@@ -5,11 +5,11 @@
 //! Access control lists are not examined. The bits of the mode limit them too, except for the group,
 //! whose bits are the limit of the whole list.
 
-mod automatic;
+mod automatic_reload;
 mod group;
+mod mode_watcher;
 mod modes;
 mod path_components;
-mod short_changes;
 
 use std::fmt::{self, Display};
 use std::fs::{self, Metadata, Permissions};
@@ -22,11 +22,11 @@ use nix::unistd::{Uid, User, geteuid};
 
 use crate::config::Settings;
 
-pub(crate) use automatic::obstacle;
-pub(crate) use modes::{ChangedFile, Modes, own_files};
-pub(crate) use short_changes::Moments;
+pub(crate) use automatic_reload::obstacle;
+pub(crate) use mode_watcher::ModeWatcher;
+pub(crate) use modes::{ChangedFile, FileModes, own_files};
 
-use self::path_components::{Kind, PathComponent, PathRoute};
+use self::path_components::{ComponentKind, PathComponent, PathRoute};
 
 /// Bits of a mode.
 const WRITE_GROUP: u32 = 0o020;
@@ -75,9 +75,9 @@ impl Display for TrustFault {
 /// Files that cannot be trusted; never empty.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n  "))]
-pub struct Untrusted(pub(crate) Vec<TrustFault>);
+pub struct UntrustedFiles(pub(crate) Vec<TrustFault>);
 
-impl Untrusted {
+impl UntrustedFiles {
     /// Returns the same text for callers, with the names of the files and without their folders.
     pub(crate) fn without_paths(&self) -> String {
         let told: Vec<_> = self.0.iter().map(TrustFault::without_path).collect();
@@ -89,13 +89,13 @@ impl Untrusted {
 ///
 /// # Errors
 /// Fails if files cannot be trusted, and names all of them.
-pub(crate) fn require(settings: &Settings, file: Option<&Path>) -> Result<(), Untrusted> {
+pub(crate) fn require(settings: &Settings, file: Option<&Path>) -> Result<(), UntrustedFiles> {
     let faults = faults(settings, file);
     if !faults.is_empty() {
-        return Err(Untrusted(faults));
+        return Err(UntrustedFiles(faults));
     }
     for folder in [&settings.server.data_dir, &settings.server.runtime_dir] {
-        if let Err(error) = close(folder) {
+        if let Err(error) = remove_access_of_others(folder) {
             let folder = folder.display();
             tracing::warn!(%folder, %error, "cannot take other users' access to a folder of the service");
         }
@@ -115,7 +115,7 @@ pub(crate) fn faults(settings: &Settings, file: Option<&Path>) -> Vec<TrustFault
     ];
     let mut faults: Vec<TrustFault> = Vec::new();
     let found = own.into_iter().chain(key).flat_map(|(what, path, role)| examine(what, path, role));
-    for fault in found.chain(of_configuration(settings, file)) {
+    for fault in found.chain(configuration_faults(settings, file)) {
         // Several files may lie in the same untrusted folder.
         if !faults.iter().any(|known| known.path == fault.path) {
             faults.push(fault);
@@ -125,7 +125,7 @@ pub(crate) fn faults(settings: &Settings, file: Option<&Path>) -> Vec<TrustFault
 }
 
 /// Returns the faults that let another user change the configuration.
-pub(crate) fn of_configuration(settings: &Settings, file: Option<&Path>) -> Vec<TrustFault> {
+pub(crate) fn configuration_faults(settings: &Settings, file: Option<&Path>) -> Vec<TrustFault> {
     let all = configuration_paths(settings, file);
     all.into_iter().flat_map(|(what, path)| examine(what, path, FileRole::Configuration)).collect()
 }
@@ -154,7 +154,7 @@ fn examine(what: &'static str, path: &Path, role: FileRole) -> Vec<TrustFault> {
         Ok(PathRoute(places)) => places,
         Err(error) => {
             let reason = format!("cannot be examined ({error})");
-            let repair = format!("ls -ld {}", quoted(path));
+            let repair = format!("ls -ld {}", shell_quoted(path));
             return vec![TrustFault { what, path: path.to_owned(), reason, repair }];
         }
     };
@@ -171,11 +171,11 @@ fn examine(what: &'static str, path: &Path, role: FileRole) -> Vec<TrustFault> {
 /// Returns the problem of a place on the path, and the command that repairs it.
 fn fault(place: &PathComponent, role: FileRole) -> Option<(String, String)> {
     let PathComponent { path, kind, data } = place;
-    let (owner, mode, path) = (Uid::from_raw(data.uid()), data.mode(), quoted(path));
+    let (owner, mode, path) = (Uid::from_raw(data.uid()), data.mode(), shell_quoted(path));
     if !is_trusted(owner, *kind) {
         let user = User::from_uid(owner).ok().flatten().map_or(owner.to_string(), |it| it.name);
         let own = User::from_uid(geteuid()).ok().flatten().map_or("root".into(), |it| it.name);
-        let option = if *kind == Kind::Link { "-h " } else { "" };
+        let option = if *kind == ComponentKind::Link { "-h " } else { "" };
         return Some((
             format!("belongs to the user `{user}`"),
             format!("chown {option}{own} {path}"),
@@ -184,13 +184,13 @@ fn fault(place: &PathComponent, role: FileRole) -> Option<(String, String)> {
     let is_writable = mode & WRITE_OTHERS != 0
         || mode & WRITE_GROUP != 0 && !group::is_private(data.gid(), owner);
     match (kind, role) {
-        (Kind::Link, _) => None,
+        (ComponentKind::Link, _) => None,
         // A user who may write a sticky folder can neither rename nor remove the files of another user.
-        (Kind::Folder, _) if mode & STICKY != 0 => None,
-        (Kind::End, FileRole::Token) if mode & 0o077 != 0 => {
+        (ComponentKind::Folder, _) if mode & STICKY != 0 => None,
+        (ComponentKind::End, FileRole::Token) if mode & 0o077 != 0 => {
             Some(("is accessible to other users".into(), format!("chmod 600 {path}")))
         }
-        (Kind::End, FileRole::Key) if mode & private(data) != 0 => {
+        (ComponentKind::End, FileRole::Key) if mode & forbidden_key_bits(data) != 0 => {
             Some(("is accessible to other users".into(), format!("chmod 600 {path}")))
         }
         _ if is_writable => {
@@ -201,13 +201,13 @@ fn fault(place: &PathComponent, role: FileRole) -> Option<(String, String)> {
 }
 
 /// Returns the bits that the mode of a private key must not have.
-fn private(data: &Metadata) -> u32 {
+fn forbidden_key_bits(data: &Metadata) -> u32 {
     if data.uid() == 0 { 0o037 } else { 0o077 }
 }
 
 /// Returns true if the service may rely on a file that this owner can change.
-fn is_trusted(owner: Uid, kind: Kind) -> bool {
-    owner.is_root() || owner == geteuid() || kind == Kind::Folder && is_outside(owner)
+fn is_trusted(owner: Uid, kind: ComponentKind) -> bool {
+    owner.is_root() || owner == geteuid() || kind == ComponentKind::Folder && is_outside(owner)
 }
 
 /// Returns true if a user id stands for all users outside of the user namespace of this process. In such a namespace,
@@ -233,7 +233,7 @@ fn is_read_only(path: &Path) -> bool {
 
 /// Removes other users' read access to a folder of the service. Only the right to pass through remains, because agents
 /// with their own users need it.
-fn close(folder: &Path) -> io::Result<()> {
+fn remove_access_of_others(folder: &Path) -> io::Result<()> {
     let data = match fs::metadata(folder) {
         Ok(data) if Uid::from_raw(data.uid()) == geteuid() => data,
         Ok(_) => return Ok(()),
@@ -249,7 +249,7 @@ fn close(folder: &Path) -> io::Result<()> {
 }
 
 /// Returns a path in the quoting of a shell.
-fn quoted(path: &Path) -> String {
+fn shell_quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let is_plain = |it: char| it.is_ascii_alphanumeric() || "/._-+@:,".contains(it);
     if text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }

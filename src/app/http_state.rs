@@ -9,37 +9,37 @@ use algonius_actors::api::Api;
 use algonius_actors::model::agent::AgentSpec;
 use algonius_actors::model::host::host_capabilities::HostCapabilities;
 use algonius_actors::model::id::AgentId;
-use algonius_warden::MemoryUse;
+use algonius_warden::OutputMemoryUsage;
 use algonius_warden::wardens::ProcessHolders;
 use chrono::{DateTime, Utc};
 
-use crate::app::program_versions::Programs;
+use crate::app::program_versions::ProgramRegistry;
 use crate::config::{LockoutSettings, Settings};
 use crate::observe::Instruments;
 use crate::push::PushRegistry;
-use crate::serve::a2a::card::public_address::{GivenGrpcUrls, Sites};
+use crate::serve::a2a::card::public_address::{GrpcUrlConfig, PublicAddresses};
 use crate::serve::agent_directory::{AgentDirectory, ProgramFactsFn};
 use crate::serve::api::schedules::ScheduleDefaults;
 use crate::serve::auth::AccessControl;
 use crate::serve::auth::authenticator::Authenticator;
-use crate::serve::auth::host::Hosts;
+use crate::serve::auth::host::HostPolicy;
 use crate::serve::auth::lockout::Lockouts;
-use crate::serve::auth::rate_limit::Rates;
+use crate::serve::auth::rate_limit::RateLimiter;
 use crate::serve::http::body_budget::BodyLimits;
 use crate::serve::ops::admin::Admin;
-use crate::serve::ops::pages;
+use crate::serve::ops::error_pages;
 use crate::serve::ops::single_flight::SingleFlight;
 use crate::serve::ops::status::{MachineFacts, Monitoring};
 use crate::serve::ops::storage_stats_cache::StatsCache;
-use crate::serve::router::hot_swap::RoutedPaths;
+use crate::serve::router::hot_swap::RoutePublisher;
 use crate::serve::{App, SharedState};
 use crate::wire::api::OutputMemoryStatus;
 
 /// Agents by id, as the API shows them.
-pub(crate) type Specs = BTreeMap<AgentId, Arc<AgentSpec>>;
+pub(crate) type AgentSpecs = BTreeMap<AgentId, Arc<AgentSpec>>;
 
 /// State that is independent of the configuration.
-pub(crate) struct Fixed {
+pub(crate) struct StaticState {
     pub(crate) address: SocketAddr,
     /// URL scheme of the listening address.
     pub(crate) scheme: &'static str,
@@ -49,42 +49,42 @@ pub(crate) struct Fixed {
     pub(crate) holders: Arc<ProcessHolders>,
     pub(crate) instruments: Instruments,
     pub(crate) admin: Arc<dyn Admin>,
-    pub(crate) programs: Programs,
+    pub(crate) programs: ProgramRegistry,
 }
 
 /// HTTP state: serves the configuration in force.
 pub(crate) struct HttpState {
-    fixed: Fixed,
+    static_state: StaticState,
     lockouts: Arc<Lockouts>,
-    rates: Arc<Rates>,
-    paths: RoutedPaths,
+    rate_limiter: Arc<RateLimiter>,
+    paths: RoutePublisher,
 }
 
 impl HttpState {
     /// Creates the state without any served configuration.
-    pub(crate) fn new(fixed: Fixed, lockout: &LockoutSettings) -> Self {
+    pub(crate) fn new(static_state: StaticState, lockout: &LockoutSettings) -> Self {
         // Rates and lockouts outlive a configuration: a reload must not give a caller a new allowance.
-        let (lockouts, rates) = (lockouts(lockout), Arc::default());
-        Self { fixed, lockouts, rates, paths: RoutedPaths::default() }
+        let (lockouts, rate_limiter) = (lockouts(lockout), Arc::default());
+        Self { static_state, lockouts, rate_limiter, paths: RoutePublisher::default() }
     }
 
     /// Returns the api to the supervision tree.
     pub(crate) const fn api(&self) -> &Api {
-        &self.fixed.api
+        &self.static_state.api
     }
 
     /// Returns the address on which the service listens.
     pub(crate) const fn address(&self) -> SocketAddr {
-        self.fixed.address
+        self.static_state.address
     }
 
     /// Returns the served paths.
-    pub(crate) const fn paths(&self) -> &RoutedPaths {
+    pub(crate) const fn paths(&self) -> &RoutePublisher {
         &self.paths
     }
 
     /// Resets the count of wrong credentials and sets new limits.
-    pub(crate) fn lock_out(&mut self, lockout: &LockoutSettings) {
+    pub(crate) fn reset_lockouts(&mut self, lockout: &LockoutSettings) {
         self.lockouts = lockouts(lockout);
     }
 
@@ -93,65 +93,74 @@ impl HttpState {
     pub(crate) fn show(
         &self,
         settings: &Settings,
-        agents: Specs,
+        agents: AgentSpecs,
         guard: Authenticator,
         since: DateTime<Utc>,
     ) {
-        self.paths.show(App::new(self.shared(settings, agents, guard, since)));
+        self.paths.show(App::new(self.shared_state(settings, agents, guard, since)));
     }
 
     /// Creates the state that requests share.
-    fn shared(
+    fn shared_state(
         &self,
         settings: &Settings,
-        agents: Specs,
+        agents: AgentSpecs,
         guard: Authenticator,
         since: DateTime<Utc>,
     ) -> SharedState {
-        let (Settings { server, default_agent, scheduling, .. }, fixed) =
-            (settings.clone(), &self.fixed);
+        let (Settings { server, default_agent, scheduling, .. }, static_state) =
+            (settings.clone(), &self.static_state);
         let entry = server.entry;
-        let url = url(server.public.url.as_deref(), fixed.scheme, fixed.address);
-        pages::set_address(&url);
-        let grpc = GivenGrpcUrls { v0_3: entry.grpc_url_0_3, v1_0: entry.grpc_url_1_0 };
+        let url = base_url(server.public.url.as_deref(), static_state.scheme, static_state.address);
+        error_pages::set_service_url(&url);
+        let grpc = GrpcUrlConfig { v0_3: entry.grpc_url_0_3, v1_0: entry.grpc_url_1_0 };
         SharedState {
-            api: fixed.api.clone(),
-            admin: Arc::clone(&fixed.admin),
-            push: fixed.push_registry.clone(),
+            api: static_state.api.clone(),
+            admin: Arc::clone(&static_state.admin),
+            push: static_state.push_registry.clone(),
             access: AccessControl {
                 authenticator: guard,
                 lockouts: Arc::clone(&self.lockouts),
-                rates: Arc::clone(&self.rates),
-                hosts: Hosts::new(fixed.address, &url, entry.allowed_hosts)
+                rate_limiter: Arc::clone(&self.rate_limiter),
+                hosts: HostPolicy::new(static_state.address, &url, entry.allowed_hosts)
                     .with_origins(entry.allowed_origins),
                 proxies: entry.trusted_proxies,
                 public_card: server.public.card,
             },
-            agents: AgentDirectory::new(agents, default_agent, known(&fixed.programs)),
+            agents: AgentDirectory::new(
+                agents,
+                default_agent,
+                program_facts_fn(&static_state.programs),
+            ),
             schedules: ScheduleDefaults { zone: scheduling.timezone, seconds: scheduling.seconds },
-            sites: match server.public.url.is_none() && fixed.address.ip().is_unspecified() {
-                true => Sites::of_callers(url, fixed.scheme, grpc),
-                false => Sites::fixed(url, grpc),
+            public_addresses: match server.public.url.is_none()
+                && static_state.address.ip().is_unspecified()
+            {
+                true => PublicAddresses::from_request_host(url, static_state.scheme, grpc),
+                false => PublicAddresses::fixed(url, grpc),
             },
-            bodies: BodyLimits::new(server.requests.max_body_bytes, server.requests.body_timeout),
+            body_limits: BodyLimits::new(
+                server.requests.max_body_bytes,
+                server.requests.body_timeout,
+            ),
             monitoring: Monitoring {
-                instruments: fixed.instruments.clone(),
+                instruments: static_state.instruments.clone(),
                 metrics: settings.observability.metrics,
-                ledger_bytes: sizes(server.data_dir),
+                ledger_bytes: ledger_size_fn(server.data_dir),
                 storage_stats: StatsCache::default(),
                 status: SingleFlight::default(),
             },
             machine: MachineFacts {
-                capabilities: fixed.capabilities.clone(),
-                holders: living(&fixed.holders),
+                capabilities: static_state.capabilities.clone(),
+                holders: holder_status_fn(&static_state.holders),
             },
-            begun: since,
+            started_at: since,
         }
     }
 }
 
 /// Returns the base URL at which callers reach the service.
-pub(crate) fn url(public: Option<&str>, scheme: &str, address: SocketAddr) -> String {
+pub(crate) fn base_url(public: Option<&str>, scheme: &str, address: SocketAddr) -> String {
     public.map_or_else(|| format!("{scheme}://{address}"), str::to_owned)
 }
 
@@ -160,24 +169,24 @@ fn lockouts(lockout: &LockoutSettings) -> Arc<Lockouts> {
 }
 
 /// Returns a function that reports the process ids of the process holders and the usage of the memory for output.
-fn living(
+fn holder_status_fn(
     wardens: &Arc<ProcessHolders>,
 ) -> Arc<dyn Fn() -> (Vec<u32>, OutputMemoryStatus) + Send + Sync> {
     let wardens = Arc::clone(wardens);
     Arc::new(move || {
-        let MemoryUse { limit, used, waiting } = wardens.memory();
+        let OutputMemoryUsage { limit, used, waiting } = wardens.memory();
         (wardens.pids(), OutputMemoryStatus { limit_bytes: limit, used_bytes: used, waiting })
     })
 }
 
 /// Returns a function that reports the known facts about a program.
-fn known(programs: &Programs) -> ProgramFactsFn {
+fn program_facts_fn(programs: &ProgramRegistry) -> ProgramFactsFn {
     let programs = programs.clone();
     Arc::new(move |id| programs.of(id))
 }
 
 /// Returns a function that reports the size of the ledger's files, in bytes.
-fn sizes(data_dir: PathBuf) -> Arc<dyn Fn() -> u64 + Send + Sync> {
+fn ledger_size_fn(data_dir: PathBuf) -> Arc<dyn Fn() -> u64 + Send + Sync> {
     Arc::new(move || {
         let files = ["ledger.db", "ledger.db-wal", "ledger.db-shm"].map(|name| data_dir.join(name));
         files.iter().filter_map(|file| file.metadata().ok()).map(|data| data.len()).sum()

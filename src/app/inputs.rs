@@ -19,7 +19,7 @@ use crate::StartError;
 use crate::config::{self, InputKey};
 
 /// First byte of a sealed text: the version of its format.
-const VERSION: u8 = 1;
+const FORMAT_VERSION: u8 = 1;
 
 /// Sealer that encrypts with the first of its keys, and decrypts with any of them.
 pub(crate) struct KeySealer {
@@ -37,9 +37,9 @@ impl KeySealer {
         instance: Uuid,
         wardens: &ProcessHolders,
     ) -> Result<Self, StartError> {
-        let file = key_file::file(runtime_dir, data_dir, instance);
+        let file = key_file::key_file_path(runtime_dir, data_dir, instance);
         let in_file = file.as_deref().map(key_file::read).transpose()?.flatten();
-        let kept = wardens.kept().filter_map(|secret| secret.try_into().ok());
+        let kept = wardens.stored_secret().filter_map(|secret| secret.try_into().ok());
         let found: Vec<[u8; 32]> = in_file.into_iter().chain(kept).collect();
         let configured: Vec<_> = settings.keys.iter().map(|InputKey(secret)| *secret).collect();
         if configured.is_empty() && found.is_empty() {
@@ -83,19 +83,19 @@ impl KeySealer {
 
 impl Sealer for KeySealer {
     fn close(&self, row: SealedFor<'_>, text: &[u8]) -> Result<Vec<u8>, SealError> {
-        let sealed = self.first.seal.close(&self.place(row), text).ok_or(SealError::Damaged)?;
-        Ok([&[VERSION][..], &self.first.id, &sealed].concat())
+        let sealed = self.first.cipher.close(&self.place(row), text).ok_or(SealError::Damaged)?;
+        Ok([&[FORMAT_VERSION][..], &self.first.id, &sealed].concat())
     }
 
     fn open(&self, row: SealedFor<'_>, sealed: &[u8]) -> Result<Vec<u8>, SealError> {
         let (version, rest) = sealed.split_first().ok_or(SealError::Damaged)?;
         let (id, sealed) = rest.split_first_chunk().ok_or(SealError::Damaged)?;
-        if *version != VERSION {
+        if *version != FORMAT_VERSION {
             return Err(SealError::Damaged);
         }
         let mut keys = std::iter::once(&self.first).chain(&self.others);
         let key = keys.find(|key| key.id == *id).ok_or(SealError::KeyGone)?;
-        key.seal.open(&self.place(row), sealed).ok_or(SealError::Damaged)
+        key.cipher.open(&self.place(row), sealed).ok_or(SealError::Damaged)
     }
 }
 

@@ -8,20 +8,20 @@ use algonius_warden::wardens::ProcessHolders;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use tokio::sync::mpsc;
 
-use crate::alert::{AlertDispatcher, AlertNotice, Hooks, WAITING};
-use crate::app::push_setup::policy;
-use crate::observe::{Collector, Instruments};
+use crate::alert::{AlertDispatcher, AlertNotice, HookSettings, QUEUE_CAPACITY};
+use crate::app::push_setup::address_policy;
+use crate::observe::{Instruments, OtlpCollector};
 use crate::push::{AddressPolicy, WebhookClient, check_url};
 use crate::{StartError, config};
 
 /// Time limit for the answer of a collector.
-const TIMEOUT: Duration = Duration::from_secs(10);
+const COLLECTOR_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Observability of a service before its start.
 pub(crate) struct Observability {
     /// Metrics and telemetry.
     pub(crate) instruments: Instruments,
-    hooks: Option<(Hooks, AddressPolicy, mpsc::Receiver<AlertNotice>)>,
+    hooks: Option<(HookSettings, AddressPolicy, mpsc::Receiver<AlertNotice>)>,
 }
 
 impl Observability {
@@ -29,18 +29,19 @@ impl Observability {
     /// notifications may use, and those that the operator allows for alerts alone.
     pub(crate) fn prepare(settings: &config::Settings) -> Result<Self, StartError> {
         let collector = settings.observability.telemetry.clone().map(collector).transpose()?;
-        let config::Alerts { webhook, secret, command, allow, authorities, .. } =
+        let config::AlertSettings { webhook, secret, command, allow, authorities, .. } =
             *settings.observability.alerts.clone();
         if webhook.is_none() && command.is_none() {
             let instruments = Instruments::new(None, collector);
             return Ok(Self { instruments, hooks: None });
         }
-        let (sender, coming) = mpsc::channel(WAITING);
-        let hooks = Hooks { webhook: webhook.map(Secret), secret: secret.map(Secret), command };
+        let (sender, notices) = mpsc::channel(QUEUE_CAPACITY);
+        let hooks =
+            HookSettings { webhook: webhook.map(Secret), secret: secret.map(Secret), command };
         let mut push = settings.push.clone().unwrap_or_default();
         push.allow.extend(allow);
         push.authorities = push.authorities.and(&authorities);
-        let hooks = Some((hooks, policy(push), coming));
+        let hooks = Some((hooks, address_policy(push), notices));
         Ok(Self { instruments: Instruments::new(Some(sender), collector), hooks })
     }
 
@@ -50,10 +51,11 @@ impl Observability {
         wardens: &Arc<ProcessHolders>,
     ) -> Result<RunningObservability, StartError> {
         let instruments = self.instruments;
-        let Some((hooks, policy, coming)) = self.hooks else {
+        let Some((hooks, address_policy, notices)) = self.hooks else {
             return Ok(RunningObservability { instruments, alerts: None });
         };
-        let alerts = AlertDispatcher::begin(hooks, policy, Arc::clone(wardens) as _, coming);
+        let alerts =
+            AlertDispatcher::begin(hooks, address_policy, Arc::clone(wardens) as _, notices);
         let alerts = alerts.map_err(|failure| StartError::Alerts { cause: failure.message })?;
         Ok(RunningObservability { instruments, alerts: Some(alerts) })
     }
@@ -76,18 +78,20 @@ impl RunningObservability {
 
 /// Returns the collector, and a client for it. The client may use any address, because the operator chose the
 /// collector.
-fn collector(telemetry: config::Telemetry) -> Result<(Collector, WebhookClient), StartError> {
-    let config::Telemetry { endpoint, headers, logs } = telemetry;
+fn collector(
+    telemetry: config::TelemetrySettings,
+) -> Result<(OtlpCollector, WebhookClient), StartError> {
+    let config::TelemetrySettings { endpoint, headers, logs } = telemetry;
     let everywhere = [IpNet::V4(Ipv4Net::default()), IpNet::V6(Ipv6Net::default())];
     let allow = AddressPolicy {
         allow: everywhere.to_vec(),
-        timeout: TIMEOUT,
-        ..policy(Default::default())
+        timeout: COLLECTOR_TIMEOUT,
+        ..address_policy(Default::default())
     };
     check_url(&endpoint, &allow)
         .map_err(|failure| StartError::Telemetry { cause: failure.message })?;
     let client = WebhookClient::new(allow)
         .map_err(|error| StartError::Telemetry { cause: error.to_string() })?;
     let headers = headers.into_iter().map(|(name, value)| (name, Secret(value))).collect();
-    Ok((Collector { endpoint, headers, logs }, client))
+    Ok((OtlpCollector { endpoint, headers, logs }, client))
 }

@@ -1,7 +1,7 @@
 //! Facts about the programs behind agents. The version of each is requested when its agent is prepared, in the
 //! background; an untested version causes only a warning.
 
-mod alone;
+mod temporary_holder;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use algonius_actors::model::agent::AgentSpec;
 use algonius_actors::model::id::AgentId;
 use algonius_actors::model::observation::status::ProgramStatus;
 use algonius_actors::model::program::program_runtime::VersionSpec;
-use algonius_actors::model::program::version::Version;
+use algonius_actors::model::program::version::ProgramVersion;
 use algonius_actors::model::program::{OutputPattern, ProgramSpec};
 use algonius_warden::Warden;
 use tokio::sync::{Mutex, watch};
@@ -19,11 +19,11 @@ use tokio::sync::{Mutex, watch};
 use crate::drivers::program::context::SharedDriverContext;
 use crate::drivers::program::version::{VersionError, VersionSubject, query};
 
-pub(crate) use alone::TemporaryHolder;
+pub(crate) use temporary_holder::TemporaryHolder;
 
 /// Time limit of a version request. A program on Node needs ten seconds of processor time for it and shares the
 /// processors with other work; no execution waits for it.
-const PATIENCE: Duration = Duration::from_secs(60);
+const VERSION_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Runner of version requests in the sandboxes of the agents. Cheap to clone.
 #[derive(Clone)]
@@ -37,50 +37,50 @@ impl VersionRequester {
     ///
     /// # Errors
     /// Fails if the program cannot be run, takes longer than `patience`, or reports no version.
-    pub(crate) async fn ask(
+    pub(crate) async fn request_version(
         &self,
         (spec, program): (Arc<AgentSpec>, Arc<ProgramSpec>),
         version: &VersionSpec,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<String, VersionError> {
         let Self { place, warden } = self.clone();
-        query(VersionSubject { spec, program, place, warden }, version, patience).await
+        query(VersionSubject { spec, program, place, warden }, version, timeout).await
     }
 }
 
 /// Known facts about each program. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(crate) struct Programs {
+pub(crate) struct ProgramRegistry {
     known: Arc<watch::Sender<BTreeMap<AgentId, ProgramStatus>>>,
     /// Lock that serializes version requests: all at once would compete with each other, and with executions, for the
     /// processors.
-    turn: Arc<Mutex<()>>,
+    request_lock: Arc<Mutex<()>>,
 }
 
-impl Programs {
+impl ProgramRegistry {
     /// Returns an empty record.
     pub(crate) fn new() -> Self {
         let known = Arc::new(watch::Sender::new(BTreeMap::new()));
-        Self { known, turn: Arc::default() }
+        Self { known, request_lock: Arc::default() }
     }
 
     /// Requests the version of an agent's program in the background.
-    pub(crate) fn ask(
+    pub(crate) fn request_version(
         &self,
         requester: VersionRequester,
         spec: &Arc<AgentSpec>,
         program: &Arc<ProgramSpec>,
     ) {
-        let (id, known) = (spec.id.clone(), unknown_version(program));
+        let (id, known) = (spec.id.clone(), facts_without_version(program));
         self.known.send_modify(|all| _ = all.insert(id.clone(), known));
-        if program.outfit.version.is_none() {
+        if program.program_runtime.version.is_none() {
             return;
         }
         let (programs, spec, program) = (self.clone(), Arc::clone(spec), Arc::clone(program));
         tokio::spawn(async move {
-            let turn = programs.turn.lock().await;
-            let known = look(&requester, spec, program).await;
-            drop(turn);
+            let request_lock = programs.request_lock.lock().await;
+            let known = inspect_program(&requester, spec, program).await;
+            drop(request_lock);
             if let Some(warning) = &known.warning {
                 tracing::warn!(agent = %id, warning, "program");
             }
@@ -96,28 +96,29 @@ impl Programs {
 }
 
 /// Inspects the program of an agent: its preset, and the version that it reports.
-pub(crate) async fn look(
+pub(crate) async fn inspect_program(
     requester: &VersionRequester,
     spec: Arc<AgentSpec>,
     program: Arc<ProgramSpec>,
 ) -> ProgramStatus {
-    let known = unknown_version(&program);
-    let Some(version) = program.outfit.version.clone() else { return known };
-    let told = requester.ask((spec, Arc::clone(&program)), &version, PATIENCE).await;
-    let warning = match &told {
-        Ok(version) => untested(version, &program),
+    let known = facts_without_version(&program);
+    let Some(version) = program.program_runtime.version.clone() else { return known };
+    let reported =
+        requester.request_version((spec, Arc::clone(&program)), &version, VERSION_TIMEOUT).await;
+    let warning = match &reported {
+        Ok(version) => untested_warning(version, &program),
         Err(error) => Some(error.to_string()),
     };
-    ProgramStatus { version: told.ok(), warning, ..known }
+    ProgramStatus { version: reported.ok(), warning, ..known }
 }
 
 /// Returns the facts that are known without a version request.
-fn unknown_version(program: &ProgramSpec) -> ProgramStatus {
-    let outfit = &program.outfit;
-    let tested = outfit.version.as_ref().and_then(|spec| spec.tested.as_ref());
+fn facts_without_version(program: &ProgramSpec) -> ProgramStatus {
+    let program_runtime = &program.program_runtime;
+    let tested = program_runtime.version.as_ref().and_then(|spec| spec.tested.as_ref());
     ProgramStatus {
-        preset: outfit.preset.as_ref().map(|preset| preset.name.clone()),
-        verified: outfit.preset.as_ref().map(|preset| preset.is_verified),
+        preset: program_runtime.preset.as_ref().map(|preset| preset.name.clone()),
+        verified: program_runtime.preset.as_ref().map(|preset| preset.is_verified),
         tested: tested.map(ToString::to_string),
         prints_events: program.dialogue.is_some()
             || matches!(program.output, OutputPattern::Events | OutputPattern::Native(_)),
@@ -126,8 +127,8 @@ fn unknown_version(program: &ProgramSpec) -> ProgramStatus {
 }
 
 /// Returns the warning about an untested version.
-fn untested(version: &str, program: &ProgramSpec) -> Option<String> {
-    let tested = program.outfit.version.as_ref()?.tested.as_ref()?;
-    let is_tested = Version::parse(version).is_some_and(|version| tested.holds(&version));
+fn untested_warning(version: &str, program: &ProgramSpec) -> Option<String> {
+    let tested = program.program_runtime.version.as_ref()?.tested.as_ref()?;
+    let is_tested = ProgramVersion::parse(version).is_some_and(|version| tested.contains(&version));
     (!is_tested).then(|| format!("version {version} was not tested: {tested} was"))
 }

@@ -11,45 +11,48 @@ use algonius_actors::ports::ledger::Ledger;
 use algonius_store::Store;
 
 use crate::config::Settings;
-use crate::push::{AddressPolicy, PushContext, PushRegistry, PushWorker, Render};
+use crate::push::{AddressPolicy, PushContext, PushRegistry, PushWorker, RenderFn};
 use crate::{StartError, config, serve};
 
 /// Returns the registry of push targets and the worker that notifies them; `None` if push is disabled.
-pub(crate) fn set_up(
+pub(crate) fn set_up_push(
     settings: &Settings,
     store: &Arc<Store>,
     clock: &Arc<dyn Clock>,
     api: &Api,
 ) -> Result<(Option<PushRegistry>, Option<PushWorker>), StartError> {
     let Some(push) = settings.push.clone() else { return Ok((None, None)) };
-    let registry = PushRegistry::new(Arc::clone(store) as _, Arc::clone(clock), policy(push));
-    let worker = registry.open(post(store, Arc::clone(clock), api));
+    let registry =
+        PushRegistry::new(Arc::clone(store) as _, Arc::clone(clock), address_policy(push));
+    let worker = registry.open(push_context(store, Arc::clone(clock), api));
     let worker = worker.map_err(|error| StartError::Push { cause: error.message })?;
     Ok((Some(registry), Some(worker)))
 }
 
-pub(crate) fn policy(push: config::Push) -> AddressPolicy {
-    let config::Push { allow, insecure_http, timeout, max_age, authorities } = push;
+pub(crate) fn address_policy(push: config::PushSettings) -> AddressPolicy {
+    let config::PushSettings { allow, insecure_http, timeout, max_age, authorities } = push;
     let authorities = authorities.iter().cloned().collect();
     AddressPolicy { allow, insecure_http, timeout, max_age, authorities }
 }
 
 /// Returns the context of the push worker: the ledger, and the rendering of the transports.
-fn post(store: &Arc<Store>, clock: Arc<dyn Clock>, api: &Api) -> PushContext {
+fn push_context(store: &Arc<Store>, clock: Arc<dyn Clock>, api: &Api) -> PushContext {
     let (ledger, api): (Arc<dyn Ledger>, _) = (Arc::clone(store) as _, api.clone());
     let (reader, tree_api) = (Arc::clone(&ledger), api.clone());
-    let render: Render = Arc::new(move |execution, version, event| {
+    let render: RenderFn = Arc::new(move |execution, version, event| {
         let (ledger, api) = (Arc::clone(&reader), api.clone());
         Box::pin(async move {
             match ledger.execution(execution).await {
                 Ok(Some(record)) => {
-                    serve::a2a::operations::push::notice(&api, &record, version, event).await
+                    serve::a2a::operations::push::notification_body(&api, &record, version, event)
+                        .await
                 }
                 Ok(None) => Ok(None),
                 Err(error) => Err(Failure::new(Code::LedgerUnavailable, error.to_string())),
             }
         })
     });
-    let given_up = Arc::new(move |failures| tree_api.tree.see(AlertInput::GivenUp(failures)));
-    PushContext { ledger, outbox: Arc::clone(store) as _, clock, render, given_up }
+    let on_abandoned =
+        Arc::new(move |failures| tree_api.tree.observe(AlertInput::GivenUp(failures)));
+    PushContext { ledger, outbox: Arc::clone(store) as _, clock, render, on_abandoned }
 }

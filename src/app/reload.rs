@@ -24,7 +24,7 @@ use std::time::Duration;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::AgentId;
 use algonius_actors::ports::clock::Clock;
-use algonius_actors::root::Seating;
+use algonius_actors::root::AgentRegistry;
 use algonius_actors::services::CredentialBreakers;
 use algonius_store::Store;
 use tokio::sync::mpsc;
@@ -33,17 +33,17 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::app::agent_factory::AgentFactory;
 use crate::app::credentials::Credentials;
-use crate::app::http_state::{HttpState, Specs};
+use crate::app::http_state::{AgentSpecs, HttpState};
 use crate::config::{ConfigSource, Settings};
 
-pub(crate) use agent_toggles::Switches;
+pub(crate) use agent_toggles::AgentSwitches;
 use agents::ServedAgents;
-pub(crate) use agents::specs;
+pub(crate) use agents::specs_by_id;
 use config_protection::FileProtection;
 use file_watch::ConfigFiles;
-use publication::{Publication, WatchState};
+use publication::{StatusPublisher, WatchState};
 pub(crate) use redaction::RedactionState;
-use reload_handle::ReloadOrder;
+use reload_handle::ReloadRequest;
 pub(crate) use reload_handle::{ReloadHandle, ReloadState, channel};
 pub(crate) use schedules::schedules;
 use tokens::{TokenAdministration, replace_token_file};
@@ -57,7 +57,7 @@ pub(crate) struct ReloadContext {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) store: Arc<Store>,
     pub(crate) agent_factory: AgentFactory,
-    pub(crate) seating: Seating,
+    pub(crate) agent_registry: AgentRegistry,
     pub(crate) http_state: HttpState,
     pub(crate) redaction: RedactionState,
     pub(crate) breakers: CredentialBreakers,
@@ -73,11 +73,11 @@ pub(crate) struct Reloader {
     booted: Settings,
     /// Settings in force.
     settings: Settings,
-    switches: Switches,
+    switches: AgentSwitches,
     agents: ServedAgents,
     tokens: TokenAdministration,
     protection: FileProtection,
-    publication: Publication,
+    publisher: StatusPublisher,
     /// Reason why the last installed program could not be used.
     program_error: Option<String>,
 }
@@ -87,19 +87,19 @@ impl Reloader {
     pub(crate) fn start(
         context: ReloadContext,
         settings: Settings,
-        (specs, keys, switches): (Specs, Credentials, Switches),
+        (specs, credentials, switches): (AgentSpecs, Credentials, AgentSwitches),
         state: ReloadState,
     ) -> JoinHandle<()> {
-        let ReloadContext { source, clock, store, agent_factory, seating, .. } = context;
-        let ReloadState { orders, status, levels } = state;
+        let ReloadContext { source, clock, store, agent_factory, agent_registry, .. } = context;
+        let ReloadState { requests, status, levels } = state;
         let (http_state, redaction, breakers) =
             (context.http_state, context.redaction, context.breakers);
         let mut reloader = Self {
             protection: FileProtection::of(source.file()),
             files: ConfigFiles::of(source, &settings),
-            agents: ServedAgents::new((agent_factory, seating), http_state.address(), specs),
-            tokens: TokenAdministration::new(store, Arc::clone(&clock), keys),
-            publication: Publication::new(clock, status, levels),
+            agents: ServedAgents::new((agent_factory, agent_registry), http_state.address(), specs),
+            tokens: TokenAdministration::new(store, Arc::clone(&clock), credentials),
+            publisher: StatusPublisher::new(clock, status, levels),
             http_state,
             redaction,
             breakers,
@@ -109,23 +109,23 @@ impl Reloader {
             program_error: None,
         };
         reloader.protect_files();
-        reloader.publication.start(reloader.watch_state(), reloader.switches.overridden());
+        reloader.publisher.start(reloader.watch_state(), reloader.switches.overridden());
         reloader.show();
-        tokio::spawn(reloader.work(orders))
+        tokio::spawn(reloader.work(requests))
     }
 
     /// Handles orders and detected changes, one after the other.
-    async fn work(mut self, mut orders: mpsc::Receiver<ReloadOrder>) {
+    async fn work(mut self, mut requests: mpsc::Receiver<ReloadRequest>) {
         let mut checks = interval(CHECK_INTERVAL);
         // A check that was late must not be followed by others at once: each of them finds the same.
         checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                order = orders.recv() => match order {
-                    Some(order) => self.perform(order).await,
+                order = requests.recv() => match order {
+                    Some(order) => self.handle_request(order).await,
                     None => return,
                 },
-                Some(gone) = self.agents.departed() => self.gone(gone),
+                Some(gone) = self.agents.next_departed() => self.remove_departed(gone),
                 _ = checks.tick() => {
                     self.check_files().await;
                     self.check_programs().await;
@@ -149,25 +149,27 @@ impl Reloader {
         }
     }
 
-    async fn perform(&mut self, order: ReloadOrder) {
+    async fn handle_request(&mut self, order: ReloadRequest) {
         match order {
-            ReloadOrder::Reload(why, reply) => {
+            ReloadRequest::Reload(why, reply) => {
                 self.protection.acknowledge();
                 _ = reply.send(self.reload(why).await);
             }
-            ReloadOrder::Switch(agent, on, reply) => _ = reply.send(self.switch(agent, on).await),
-            ReloadOrder::Make(wanted, reply) => {
+            ReloadRequest::SwitchAgent(agent, on, reply) => {
+                _ = reply.send(self.switch(agent, on).await);
+            }
+            ReloadRequest::CreateToken(wanted, reply) => {
                 let redaction = &mut self.redaction;
                 let created = self.tokens.create(*wanted, &self.settings, redaction).await;
-                _ = reply.send(self.shown_if_done(created));
+                _ = reply.send(self.show_if_ok(created));
             }
-            ReloadOrder::Revoke(name, reply) => {
+            ReloadRequest::RevokeToken(name, reply) => {
                 let revoked = self.tokens.revoke(name, &self.settings).await;
-                _ = reply.send(self.shown_if_done(revoked));
+                _ = reply.send(self.show_if_ok(revoked));
             }
-            ReloadOrder::Rotate(reply) => {
+            ReloadRequest::RotateOperatorToken(reply) => {
                 let rotated = self.rotate().await;
-                _ = reply.send(self.shown_if_done(rotated));
+                _ = reply.send(self.show_if_ok(rotated));
             }
         }
     }
@@ -175,7 +177,7 @@ impl Reloader {
     /// Replaces the text of the operator's token.
     async fn rotate(&mut self) -> Result<(), Failure> {
         replace_token_file(self.settings.server.token_file.clone()).await?;
-        self.files.begin(); // The service itself changed this file, so its change requests no reload.
+        self.files.record_states(); // The service itself changed this file, so its change requests no reload.
         let specs = self.agents.specs();
         self.tokens.renew(&self.settings, specs, &mut self.redaction).await?;
         tracing::info!("operator token rotated");
@@ -183,7 +185,7 @@ impl Reloader {
     }
 
     /// Publishes the tokens in force after a successful change of them.
-    fn shown_if_done<T>(&self, done: Result<T, Failure>) -> Result<T, Failure> {
+    fn show_if_ok<T>(&self, done: Result<T, Failure>) -> Result<T, Failure> {
         if done.is_ok() {
             self.show();
         }
@@ -191,7 +193,7 @@ impl Reloader {
     }
 
     /// Removes an agent from the published configuration after it has finished its executions.
-    fn gone(&mut self, agent: Option<AgentId>) {
+    fn remove_departed(&mut self, agent: Option<AgentId>) {
         let Some(id) = agent else { return };
         // The agent may have been configured again since.
         if self.settings.agents.iter().all(|agent| agent.spec.id != id) {
@@ -215,13 +217,13 @@ impl Reloader {
     }
 
     fn publish_watch_state(&self) {
-        self.publication.watch_state(self.watch_state());
+        self.publisher.watch_state(self.watch_state());
     }
 
     /// Publishes the configuration in force.
     fn show(&self) {
         let specs = self.agents.specs();
         let guard = self.tokens.guard(specs);
-        self.http_state.show(&self.settings, specs.clone(), guard, self.publication.since());
+        self.http_state.show(&self.settings, specs.clone(), guard, self.publisher.since());
     }
 }

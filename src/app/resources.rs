@@ -9,19 +9,19 @@ use algonius_actors::model::host::host_capabilities::HostCapabilities;
 use algonius_actors::ports::clock::Clock;
 use algonius_actors::services::monitor_handle::MonitorHandle;
 use algonius_actors::services::{
-    ActiveWriters, AttemptResources, BudgetUsages, CredentialBreakers, InputSealer, Masking,
-    RecordStores, Services,
+    ActiveWriters, AttemptResources, BudgetUsages, CredentialBreakers, InputSealer, RecordStores,
+    RedactorHandle, Services,
 };
 use algonius_store::{Durability, Store};
 use algonius_warden::OutputMemory;
 use algonius_warden::wardens::{HolderCommand, LaunchOptions, ProcessHolders};
 use tokio::task::spawn_blocking;
 
-use crate::app::agent_factory::{AgentFactory, user_places};
-use crate::app::confinement::Machine;
+use crate::app::agent_factory::{AgentFactory, user_folders};
+use crate::app::confinement::HostContext;
 use crate::app::inputs::KeySealer;
 use crate::app::{confinement, credentials};
-use crate::config::{self, RequestLimits, Server, ServiceFiles};
+use crate::config::{self, RequestLimits, ServerSettings, ServiceFiles};
 use crate::observe::Instruments;
 use crate::platform::tls::Certificates;
 use crate::serve::http::listen::ListenLimits;
@@ -41,32 +41,35 @@ impl ServiceResources {
     /// Binds the address, examines the machine, opens the store, reattaches or starts the process holders, and decides
     /// the confinement of the agents.
     pub(crate) async fn open(
-        (server, inputs, files): (&Server, &config::InputSettings, &ServiceFiles),
+        (server, inputs, files): (&ServerSettings, &config::InputSettings, &ServiceFiles),
         agents: &mut [config::Agent],
-        origin: HolderCommand,
+        command: HolderCommand,
     ) -> Result<Self, StartError> {
         let certificates = server.tls.clone().map(Certificates::open).transpose()?;
         let listener = TcpListener::bind(server.listen)
             .map_err(|source| StartError::Listen { address: server.listen, source })?;
         let address = listener.local_addr().unwrap_or(server.listen);
-        credentials::guarded(agents, address)?;
-        let capabilities = machine().await?;
-        let machine = Machine { capabilities: &capabilities, files };
-        agents.iter_mut().try_for_each(|agent| confinement::sandbox(agent, &machine))?;
+        credentials::check_anonymous_access(agents, address)?;
+        let capabilities = probe_host().await?;
+        let machine = HostContext { capabilities: &capabilities, files };
+        agents.iter_mut().try_for_each(|agent| confinement::decide_sandbox(agent, &machine))?;
         let store = Arc::new(Store::open(&server.data_dir, durability(server)).await?);
-        let places = user_places(server);
-        agents.iter_mut().try_for_each(|agent| confinement::user(agent, &places))?;
+        let places = user_folders(server);
+        agents.iter_mut().try_for_each(|agent| confinement::assign_user(agent, &places))?;
         let instance = store.instance().id;
-        let groups = confinement::groups(agents, instance).await?;
-        agents.iter_mut().try_for_each(|agent| confinement::limit(agent, groups.as_deref()))?;
-        agents.iter().try_for_each(confinement::home)?;
-        let (runtime_dir, patience) = (server.runtime_dir.clone(), server.programs.reattach_grace);
+        let groups = confinement::open_control_groups(agents, instance).await?;
+        agents
+            .iter_mut()
+            .try_for_each(|agent| confinement::decide_limits(agent, groups.as_deref()))?;
+        agents.iter().try_for_each(confinement::create_home)?;
+        let (runtime_dir, reattach_grace) =
+            (server.runtime_dir.clone(), server.programs.reattach_grace);
         let (groups, memory) = (groups.clone(), OutputMemory::of(server.programs.output_memory));
         let terms = LaunchOptions {
-            origin,
+            command,
             runtime_dir,
             instance,
-            patience,
+            reattach_grace,
             groups: groups.clone(),
             memory,
         };
@@ -84,7 +87,7 @@ impl ServiceResources {
     pub(crate) fn services(
         &self,
         clock: Arc<dyn Clock>,
-        redactor: Masking,
+        redactor: RedactorHandle,
         instruments: &Instruments,
         memory: Option<u64>,
     ) -> Services {
@@ -109,17 +112,21 @@ impl ServiceResources {
     }
 }
 
-async fn machine() -> Result<HostCapabilities, StartError> {
+async fn probe_host() -> Result<HostCapabilities, StartError> {
     let looked = spawn_blocking(host_capabilities).await;
     looked.map_err(|error| StartError::Warden { source: io::Error::other(error) })
 }
 
-pub(crate) const fn bounds(server: &Server) -> ListenLimits {
+pub(crate) const fn listen_limits(server: &ServerSettings) -> ListenLimits {
     let RequestLimits { max_connections, header_timeout, write_timeout, .. } = &server.requests;
-    ListenLimits { connections: *max_connections, head: *header_timeout, unread: *write_timeout }
+    ListenLimits {
+        connections: *max_connections,
+        header_timeout: *header_timeout,
+        write_timeout: *write_timeout,
+    }
 }
 
-fn durability(server: &Server) -> Durability {
+fn durability(server: &ServerSettings) -> Durability {
     match server.durability {
         config::DurabilitySetting::Process => Durability::Process,
         config::DurabilitySetting::Power => Durability::Power,

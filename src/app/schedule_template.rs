@@ -1,18 +1,18 @@
 //! Rendering of the input texts of schedules.
 
 use algonius_actors::model::schedule::ScheduleSpec;
-use algonius_actors::ports::schedule_template::Wording;
+use algonius_actors::ports::schedule_template::ScheduleTemplateRenderer;
 use chrono::{DateTime, SecondsFormat, Utc};
 
-use crate::platform::template::{Moment, Template};
+use crate::platform::template::{ScheduleValues, Template};
 
 /// Renderer of the templates of schedules.
 pub(crate) struct TemplateRenderer;
 
-impl Wording for TemplateRenderer {
+impl ScheduleTemplateRenderer for TemplateRenderer {
     fn input(&self, spec: &ScheduleSpec, planned: DateTime<Utc>) -> Result<String, String> {
         let here = planned.with_timezone(&spec.timetable.zone());
-        let moment = Moment {
+        let moment = ScheduleValues {
             schedule_id: spec.id.to_string(),
             schedule_name: spec.name.clone(),
             agent_id: spec.agent.to_string(),
@@ -21,7 +21,8 @@ impl Wording for TemplateRenderer {
             time: here.format("%H:%M").to_string(),
             param: spec.params.clone(),
         };
-        let template = Template::of::<Moment>(&spec.input).map_err(|error| error.to_string())?;
+        let template =
+            Template::of::<ScheduleValues>(&spec.input).map_err(|error| error.to_string())?;
         template.render(&moment).map_err(|error| error.to_string())
     }
 }

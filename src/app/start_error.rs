@@ -8,7 +8,7 @@ use algonius_actors::model::id::AgentId;
 use algonius_actors::ports::ledger::LedgerError;
 use algonius_store::StoreError;
 
-use crate::app::file_trust::Untrusted;
+use crate::app::file_trust::UntrustedFiles;
 use crate::platform::tls::TlsError;
 
 /// Error that prevents the start of the service.
@@ -24,7 +24,7 @@ pub enum StartError {
     },
     /// Another user of the machine can read or change a file that the service relies on.
     #[error("the service does not start on files that other users can read or change:\n  {0}")]
-    Untrusted(#[from] Untrusted),
+    Untrusted(#[from] UntrustedFiles),
     /// The files of `[server.tls]` are unusable.
     #[error("the service cannot speak TLS: {0}")]
     Tls(#[from] TlsError),

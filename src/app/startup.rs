@@ -3,43 +3,43 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use algonius_actors::api::supervision_tree::{Tree, TreePlan};
+use algonius_actors::api::supervision_tree::{SupervisionTree, TreePlan};
 use algonius_actors::maintenance::monitor::ReadingSettings;
-use algonius_actors::maintenance::retention::Retention;
+use algonius_actors::maintenance::retention::RetentionSpec;
 use algonius_actors::model::execution::State;
-use algonius_actors::model::execution::record::Filter;
+use algonius_actors::model::execution::record::ExecutionFilter;
 use algonius_actors::model::id::AgentId;
-use algonius_actors::model::program::OnLoss;
+use algonius_actors::model::program::OnServiceLoss;
 use algonius_actors::ports::clock::Clock;
 use algonius_actors::ports::host_metrics::HostMetrics;
 use algonius_actors::ports::ledger::Ledger;
 use algonius_actors::root::AgentDefinition;
-use algonius_actors::scheduler::{NAP, SchedulerConfig};
+use algonius_actors::scheduler::{DEFAULT_MAX_SLEEP, SchedulerConfig};
 use algonius_actors::services::Services;
 use algonius_store::Store;
 use algonius_warden::wardens::{HolderCommand, ProcessHolders};
 
 use crate::app::credentials::Credentials;
-use crate::app::http_state::{Fixed, HttpState, Specs};
+use crate::app::http_state::{AgentSpecs, HttpState, StaticState};
 use crate::app::observability_setup::{Observability, RunningObservability};
-use crate::app::push_setup::set_up;
-use crate::app::reload::{self, RedactionState, ReloadContext, Reloader, Switches};
+use crate::app::push_setup::set_up_push;
+use crate::app::reload::{self, AgentSwitches, RedactionState, ReloadContext, Reloader};
 use crate::app::resources::ServiceResources;
 use crate::app::schedule_template::TemplateRenderer;
 use crate::config::{self, ConfigSource, SchedulerSettings, Settings};
 use crate::serve::http::listen::{self, ShutdownHandle};
-use crate::{Running, StartError};
+use crate::{RunningService, StartError};
 
 /// Interval between two searches for sealed inputs to erase, if the history has no bounds.
-const ERASED: Duration = Duration::from_secs(600);
+const INPUT_ERASE_INTERVAL: Duration = Duration::from_secs(600);
 
 /// Service with its supervision tree, before it accepts connections.
 pub(crate) struct StartedService {
     resources: ServiceResources,
-    tree: Tree,
-    specs: Specs,
-    keys: Credentials,
-    switches: Switches,
+    tree: SupervisionTree,
+    specs: AgentSpecs,
+    credentials: Credentials,
+    switches: AgentSwitches,
     redaction: RedactionState,
     observability: RunningObservability,
 }
@@ -53,34 +53,36 @@ impl StartedService {
         origin: HolderCommand,
     ) -> Result<Self, StartError> {
         let Settings { server, agents, secrecy, service_files, .. } = settings;
-        let mut switches = Switches::read(&server.data_dir)?;
+        let mut switches = AgentSwitches::read(&server.data_dir)?;
         switches.apply_to(agents);
         let resources =
             ServiceResources::open((server, &secrecy.inputs, service_files), agents, origin)
                 .await?;
         // A program that nobody resumes must not write into a folder that an agent of this process uses.
-        end_what_is_over(&*resources.store, agents, resources.agent_factory.wardens()).await?;
+        end_unresumable_programs(&*resources.store, agents, resources.agent_factory.holders())
+            .await?;
         // Before this process creates a folder that could be mistaken for an old one.
         resources.agent_factory.sweep().await;
         let definitions =
             agents.iter().map(|agent| resources.agent_factory.definition(agent.clone()));
         let definitions: Vec<_> = definitions.collect();
-        let specs = reload::specs(definitions.iter().map(|definition| &definition.spec));
-        let keys = Credentials::seed(&*resources.store, settings, &specs, &**clock).await?;
+        let specs = reload::specs_by_id(definitions.iter().map(|definition| &definition.spec));
+        let credentials = Credentials::seed(&*resources.store, settings, &specs, &**clock).await?;
         // The operator's token is redacted like every configured secret: an agent may print it.
-        let secrets = settings.secrecy.secrets.iter().chain([&keys.own]).cloned();
+        let secrets = settings.secrecy.secrets.iter().chain([&credentials.own]).cloned();
         let redaction = RedactionState::new(secrets, settings.secrecy.redaction.clone());
         let observability = Observability::prepare(settings)?;
         let services = resources.services(
             Arc::clone(clock),
             redaction.masking(),
             &observability.instruments,
-            memory(settings.pressure, &*meter),
+            agents_memory(settings.pressure, &*meter),
         );
-        let plan = plan(settings, meter, &resources.store);
-        let observability = observability.start(resources.agent_factory.wardens())?;
-        let tree = start(services, definitions, plan, resources.agent_factory.wardens()).await?;
-        Ok(Self { resources, tree, specs, keys, switches, redaction, observability })
+        let plan = tree_plan(settings, meter, &resources.store);
+        let observability = observability.start(resources.agent_factory.holders())?;
+        let tree =
+            start_tree(services, definitions, plan, resources.agent_factory.holders()).await?;
+        Ok(Self { resources, tree, specs, credentials, switches, redaction, observability })
     }
 
     /// Accepts connections, and watches the configuration from then on.
@@ -89,17 +91,18 @@ impl StartedService {
         source: ConfigSource,
         settings: Settings,
         clock: Arc<dyn Clock>,
-    ) -> Result<Running, StartError> {
-        let Self { resources, tree, specs, keys, switches, redaction, observability } = self;
-        let (push_registry, push_worker) = set_up(&settings, &resources.store, &clock, tree.api())?;
-        let bounds = super::resources::bounds(&settings.server);
+    ) -> Result<RunningService, StartError> {
+        let Self { resources, tree, specs, credentials, switches, redaction, observability } = self;
+        let (push_registry, push_worker) =
+            set_up_push(&settings, &resources.store, &clock, tree.api())?;
+        let bounds = super::resources::listen_limits(&settings.server);
         let ServiceResources { listener, address, certificates, store, agent_factory, .. } =
             resources;
         let scheme = if certificates.is_some() { "https" } else { "http" };
-        let (reload_handle, orders) =
+        let (reload_handle, reload_state) =
             reload::channel(&store, settings.observability.log.level, source.file());
-        let holders = Arc::clone(agent_factory.wardens());
-        let fixed = Fixed {
+        let holders = Arc::clone(agent_factory.holders());
+        let fixed = StaticState {
             address,
             scheme,
             api: tree.api().clone(),
@@ -111,24 +114,26 @@ impl StartedService {
             programs: agent_factory.programs().clone(),
         };
         let http_state = HttpState::new(fixed, &settings.callers.lockout);
-        let url = super::http_state::url(settings.server.public.url.as_deref(), scheme, address);
+        let url =
+            super::http_state::base_url(settings.server.public.url.as_deref(), scheme, address);
         let (paths, handle) = (http_state.paths().latest(), ShutdownHandle::new());
-        let (seating, kept) = (tree.seating(), Arc::clone(&store));
-        let breakers = tree.api().tree.circuits();
+        let (agent_registry, kept) = (tree.agent_registry(), Arc::clone(&store));
+        let breakers = tree.api().tree.breakers();
         let context = ReloadContext {
             source,
             clock,
             store,
             agent_factory,
-            seating,
+            agent_registry,
             http_state,
             redaction,
             breakers,
         };
-        let reloader = Reloader::start(context, settings, (specs, keys, switches), orders);
+        let reloader =
+            Reloader::start(context, settings, (specs, credentials, switches), reload_state);
         let served =
             tokio::spawn(listen::serve(listener, certificates, paths, bounds, handle.clone()));
-        Ok(Running {
+        Ok(RunningService {
             url,
             scheme,
             address,
@@ -146,70 +151,76 @@ impl StartedService {
 }
 
 /// Ends held programs that no agent will resume, before anything starts that may work in the same folder.
-async fn end_what_is_over(
+async fn end_unresumable_programs(
     ledger: &dyn Ledger,
     agents: &[config::Agent],
     wardens: &ProcessHolders,
 ) -> Result<(), StartError> {
     let reattaches = |id: &AgentId| {
         let mut found = agents.iter().filter(|agent| agent.spec.id == *id);
-        found
-            .any(|agent| agent.program().is_some_and(|program| program.on_loss == OnLoss::Reattach))
+        found.any(|agent| {
+            agent.program().is_some_and(|program| program.on_loss == OnServiceLoss::Reattach)
+        })
     };
-    let unfinished = ledger.executions(Filter { unfinished: true, ..Filter::default() }).await?;
-    let goes_on = unfinished.into_iter().filter(|record| {
+    let unfinished = ledger
+        .executions(ExecutionFilter { unfinished: true, ..ExecutionFilter::default() })
+        .await?;
+    let resumable = unfinished.into_iter().filter(|record| {
         matches!(record.state, State::Starting | State::Running) && reattaches(&record.agent)
     });
-    wardens.end_all_but(&goes_on.map(|record| (record.id, record.stamp)).collect()).await;
+    wardens.end_all_except(&resumable.map(|record| (record.id, record.attempt_id)).collect()).await;
     Ok(())
 }
 
 /// Returns the bytes of memory for all agents together: by default four fifths of the machine's.
-fn memory(pressure: Option<config::PressureSettings>, meter: &dyn HostMetrics) -> Option<u64> {
+fn agents_memory(
+    pressure: Option<config::PressureSettings>,
+    meter: &dyn HostMetrics,
+) -> Option<u64> {
     pressure?.agents_memory.or_else(|| Some(meter.memory()? / 5 * 4))
 }
 
 /// Returns the bounds of the history. Without bounds, sealed inputs are erased nevertheless.
-fn bounds(retention: Option<config::RetentionSettings>) -> Retention {
-    let interval = retention.map_or(ERASED, |it| it.interval);
-    Retention { keep: retention.map(|it| it.keep), interval }
+fn retention(retention: Option<config::RetentionSettings>) -> RetentionSpec {
+    let interval = retention.map_or(INPUT_ERASE_INTERVAL, |it| it.interval);
+    RetentionSpec { keep: retention.map(|it| it.keep), interval }
 }
 
 /// Starts the tree, which resumes the executions of held programs. Programs that no execution resumes are terminated.
-async fn start(
+async fn start_tree(
     services: Services,
     definitions: Vec<AgentDefinition>,
     plan: TreePlan,
     wardens: &ProcessHolders,
-) -> Result<Tree, StartError> {
-    let tree = Tree::start(services, definitions, plan).await;
+) -> Result<SupervisionTree, StartError> {
+    let tree = SupervisionTree::start(services, definitions, plan).await;
     let tree = tree.map_err(|error| StartError::Tree { cause: error.to_string() })?;
-    wardens.end_the_unclaimed().await;
+    wardens.end_unclaimed().await;
     Ok(tree)
 }
 
 /// Returns the tree's tasks besides serving its agents.
-fn plan(settings: &Settings, meter: Arc<dyn HostMetrics>, store: &Arc<Store>) -> TreePlan {
-    let probe = |it: config::PressureSettings| ReadingSettings {
+fn tree_plan(settings: &Settings, meter: Arc<dyn HostMetrics>, store: &Arc<Store>) -> TreePlan {
+    let readings = |it: config::PressureSettings| ReadingSettings {
         host_metrics: meter,
         spec: it.spec,
         interval: it.interval,
     };
     TreePlan {
-        probe: settings.pressure.map(probe),
-        agenda: Some(agenda(store, &settings.scheduling)),
-        retention: Some(bounds(settings.retention)),
+        readings: settings.pressure.map(readings),
+        scheduler_config: Some(scheduler_config(store, &settings.scheduling)),
+        retention: Some(retention(settings.retention)),
         alerts: settings.observability.alerts.spec,
     }
 }
 
 /// Returns the configuration of the scheduler.
-fn agenda(store: &Arc<Store>, scheduling: &SchedulerSettings) -> SchedulerConfig {
+fn scheduler_config(store: &Arc<Store>, scheduling: &SchedulerSettings) -> SchedulerConfig {
     SchedulerConfig {
         schedule_store: Arc::clone(store) as _,
-        wording: Arc::new(TemplateRenderer),
+        renderer: Arc::new(TemplateRenderer),
         configured: Some(reload::schedules(scheduling)),
         history: scheduling.history,
-        nap: NAP,
+        max_sleep: DEFAULT_MAX_SLEEP,
     }
 }

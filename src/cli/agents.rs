@@ -12,12 +12,12 @@ use serde_json::{Value, json};
 
 use super::args::agents::AgentsCommand;
 use super::client::ServiceClient;
-use super::client::query::escaped;
+use super::client::query::percent_encode;
 use super::error::CliError;
-use super::output::Out;
-use super::output::time_text::ago;
-use super::status::life;
-use crate::wire::admin::Switched;
+use super::output::CliOutput;
+use super::output::time_text::format_age;
+use super::status::health_text;
+use crate::wire::admin::AgentSwitch;
 use crate::wire::api::agent::{AgentDetail, AgentLimits};
 use crate::wire::api::{AgentEntry, AgentList, ServiceStatus};
 
@@ -25,44 +25,44 @@ use crate::wire::api::{AgentEntry, AgentList, ServiceStatus};
 pub(super) async fn run(
     client: Result<ServiceClient, CliError>,
     command: AgentsCommand,
-    out: &Out,
+    out: &CliOutput,
 ) -> Result<(), CliError> {
     match command {
         AgentsCommand::List => list(&client?, out).await,
         AgentsCommand::Show { id } => {
             let client = client?;
-            known(&client, &id, show(&client, &id, out).await).await
+            with_suggestion(&client, &id, show(&client, &id, out).await).await
         }
         AgentsCommand::Enable { id } => {
             let client = client?;
-            known(&client, &id, switch(&client, &id, "enable", out).await).await
+            with_suggestion(&client, &id, switch(&client, &id, "enable", out).await).await
         }
         AgentsCommand::Disable { id } => {
             let client = client?;
-            known(&client, &id, switch(&client, &id, "disable", out).await).await
+            with_suggestion(&client, &id, switch(&client, &id, "disable", out).await).await
         }
         AgentsCommand::Add(wanted) => add::run(client, wanted, out).await,
         AgentsCommand::Presets { config } => presets::run(config.as_deref(), out).await,
         AgentsCommand::Test { id, input } => {
             let client = client?;
-            known(&client, &id, probe::run(&client, &id, input, out).await).await
+            with_suggestion(&client, &id, probe::run(&client, &id, input, out).await).await
         }
     }
 }
 
 /// Adds a suggestion to the error of an unknown agent.
-async fn known(
+async fn with_suggestion(
     client: &ServiceClient,
     id: &str,
     done: Result<(), CliError>,
 ) -> Result<(), CliError> {
     match done {
-        Err(error) => Err(client.suggesting(error, id).await),
+        Err(error) => Err(client.with_suggestion(error, id).await),
         done => done,
     }
 }
 
-async fn list(client: &ServiceClient, out: &Out) -> Result<(), CliError> {
+async fn list(client: &ServiceClient, out: &CliOutput) -> Result<(), CliError> {
     let list: AgentList = client.get("/api/v1/agents").await?;
     let tree = client.get::<ServiceStatus>("/status").await?.tree;
     let of = |entry: &AgentEntry| tree.agents.iter().find(|agent| agent.id.as_str() == entry.id);
@@ -78,7 +78,11 @@ async fn list(client: &ServiceClient, out: &Out) -> Result<(), CliError> {
         return Ok(());
     }
     let rows = list.agents.iter().map(|entry| row(entry, of(entry), tree.at)).collect();
-    out.table(["AGENT", "STATE", "RUNNING", "QUEUE", "ACCESS", "LAST", "WHAT"], rows, "no agents");
+    out.print_table(
+        ["AGENT", "STATE", "RUNNING", "QUEUE", "ACCESS", "LAST", "WHAT"],
+        rows,
+        "no agents",
+    );
     Ok(())
 }
 
@@ -90,7 +94,9 @@ fn row(entry: &AgentEntry, status: Option<&AgentStatus>, at: DateTime<Utc>) -> [
         status.map_or("-".to_owned(), running),
         status.map_or("-".to_owned(), queue),
         entry.access.clone(),
-        last.map_or("-".to_owned(), |last| format!("{} {} ago", last.outcome, ago(at, last.at))),
+        last.map_or("-".to_owned(), |last| {
+            format!("{} {} ago", last.outcome, format_age(at, last.at))
+        }),
         entry.description.clone(),
     ]
 }
@@ -100,7 +106,7 @@ fn state(entry: &AgentEntry, status: Option<&AgentStatus>, at: DateTime<Utc>) ->
     let word = if entry.enabled { "enabled" } else { "disabled" };
     let by = if entry.switched { " (switched)" } else { "" };
     let health = status.map_or(String::new(), |status| {
-        life(status.health, status.starts.since, status.starts.restarts, at)
+        health_text(status.health, status.starts.since, status.starts.restarts, at)
     });
     format!("{word}{by}{health}")
 }
@@ -124,8 +130,8 @@ fn queue(status: &AgentStatus) -> String {
     )
 }
 
-async fn show(client: &ServiceClient, id: &str, out: &Out) -> Result<(), CliError> {
-    let detail: AgentDetail = client.get(&format!("/api/v1/agents/{}", escaped(id))).await?;
+async fn show(client: &ServiceClient, id: &str, out: &CliOutput) -> Result<(), CliError> {
+    let detail: AgentDetail = client.get(&format!("/api/v1/agents/{}", percent_encode(id))).await?;
     if out.is_json() {
         out.shape(&detail);
         return Ok(());
@@ -158,7 +164,7 @@ async fn show(client: &ServiceClient, id: &str, out: &Out) -> Result<(), CliErro
     rows.extend(status.starts.last_fault.clone().map(|fault| ("fault", fault)));
     rows.push(("url", entry.url.clone()));
     rows.push(("card", entry.card.clone()));
-    rows.iter().for_each(|(name, value)| out.line(&format!("{name:<13} {value}")));
+    rows.iter().for_each(|(name, value)| out.print_line(&format!("{name:<13} {value}")));
     Ok(())
 }
 
@@ -177,19 +183,24 @@ fn bounds(limits: &AgentLimits) -> Vec<(&'static str, String)> {
     ]
 }
 
-async fn switch(client: &ServiceClient, id: &str, how: &str, out: &Out) -> Result<(), CliError> {
-    let path = format!("/api/v1/agents/{}/{how}", escaped(id));
-    let switched: Switched = client.post(&path, json!({})).await?;
+async fn switch(
+    client: &ServiceClient,
+    id: &str,
+    how: &str,
+    out: &CliOutput,
+) -> Result<(), CliError> {
+    let path = format!("/api/v1/agents/{}/{how}", percent_encode(id));
+    let switched: AgentSwitch = client.post(&path, json!({})).await?;
     if out.is_json() {
         out.shape(&switched);
         return Ok(());
     }
-    let Switched { id, enabled, configured } = &switched;
+    let AgentSwitch { id, enabled, configured } = &switched;
     let word = |is_on: bool| if is_on { "enabled" } else { "disabled" };
     let until = match enabled == configured {
         true => "as configured".to_owned(),
         false => format!("until it is switched back; configured: {}", word(*configured)),
     };
-    out.line(&format!("agent {id} is {}, {until}", word(*enabled)));
+    out.print_line(&format!("agent {id} is {}, {until}", word(*enabled)));
     Ok(())
 }

@@ -15,28 +15,28 @@ macro_rules! examples {
     };
 }
 
+pub mod add_agent;
 pub mod agents;
 pub mod approvals;
 pub mod filters;
-pub mod presets;
 pub mod quota;
 pub mod schedule;
 pub mod send;
 pub mod service;
 pub mod usage;
 
+pub use add_agent::AddAgentArgs;
 use agents::AgentsCommand;
 use approvals::{AnswerArgs, ApprovalsArgs, DenyArgs};
 use filters::Filters;
-pub use presets::AddAgent;
 use quota::QuotaCommand;
 use schedule::ScheduleCommand;
-use send::Send;
+use send::SendArgs;
 use service::ServiceCommand;
 use usage::UsageArgs;
 
 /// Search order of configurations, as `configuration` implements it.
-const ORDER: &str = "\
+const CONFIG_SEARCH_ORDER: &str = "\
 Configuration, for `serve`, `check`, `doctor`, `agents add` and `agents presets`: the first of
   1. the file that the command names (--config FILE, or FILE with `check` and `doctor`)
   2. the file that ALGONIUS_CONFIG names
@@ -47,11 +47,11 @@ Configuration, for `serve`, `check`, `doctor`, `agents add` and `agents presets`
 
 /// Text after the help: order of configurations and exit codes.
 fn after_help() -> String {
-    format!("{ORDER}\n\n{EXIT_CODES}")
+    format!("{CONFIG_SEARCH_ORDER}\n\n{EXIT_CODES}")
 }
 
 /// Heading of the options that all commands have.
-const GLOBAL: &str = "Global options";
+const GLOBAL_OPTIONS_HEADING: &str = "Global options";
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -67,20 +67,20 @@ Exit codes:
 #[command(name = "algonius", version, arg_required_else_help = true, after_help = after_help())]
 pub struct Args {
     /// URL of the service.
-    #[arg(long, global = true, help_heading = GLOBAL, env = "ALGONIUS_URL", default_value = "http://127.0.0.1:8080")]
+    #[arg(long, global = true, help_heading = GLOBAL_OPTIONS_HEADING, env = "ALGONIUS_URL", default_value = "http://127.0.0.1:8080")]
     pub url: String,
     /// File that contains the token [default: the token file that a service of this user wrote].
-    #[arg(long, global = true, help_heading = GLOBAL, env = "ALGONIUS_TOKEN_FILE", value_name = "FILE")]
+    #[arg(long, global = true, help_heading = GLOBAL_OPTIONS_HEADING, env = "ALGONIUS_TOKEN_FILE", value_name = "FILE")]
     pub token_file: Option<PathBuf>,
     /// File with root certificates for `https://` [default: the built-in root certificates].
-    #[arg(long, global = true, help_heading = GLOBAL, env = "ALGONIUS_CA", value_name = "FILE")]
+    #[arg(long, global = true, help_heading = GLOBAL_OPTIONS_HEADING, env = "ALGONIUS_CA", value_name = "FILE")]
     pub ca: Option<PathBuf>,
     /// Print JSON for programs.
-    #[arg(long, global = true, help_heading = GLOBAL)]
+    #[arg(long, global = true, help_heading = GLOBAL_OPTIONS_HEADING)]
     pub json: bool,
     /// Print texts of agents unchanged, with control characters. Without this option, colours reach a terminal and
     /// all other control characters are shown as text.
-    #[arg(long, global = true, help_heading = GLOBAL)]
+    #[arg(long, global = true, help_heading = GLOBAL_OPTIONS_HEADING)]
     pub raw: bool,
     /// Command to run.
     #[command(subcommand)]
@@ -160,7 +160,7 @@ pub enum CliCommand {
     Token(TokenCommand),
     /// Send a message to an agent and print its answer.
     #[command(after_help = examples!("algonius send reviewer \"Review the last commit\"", "algonius send fixer --param branch=main --no-wait < task.md"))]
-    Send(Send),
+    Send(SendArgs),
     /// Show the supervision tree.
     #[command(after_help = examples!("algonius status", "algonius status --watch --every 5"))]
     Status {
@@ -297,7 +297,7 @@ pub enum TasksCommand {
 pub enum TokenCommand {
     /// Create a token and print its secret, which is shown only once.
     #[command(after_help = examples!("algonius token create ci --scope run --agent reviewer", "algonius token create dashboard --scope read --expires 2030-01-31T12:00:00Z"))]
-    Create(NewToken),
+    Create(CreateTokenArgs),
     /// List tokens without their secrets.
     List,
     /// Revoke a token that `create` made.
@@ -311,7 +311,7 @@ pub enum TokenCommand {
 
 /// Arguments of `token create`.
 #[derive(Debug, clap::Args)]
-pub struct NewToken {
+pub struct CreateTokenArgs {
     /// Name of the principal. It keeps ownership of its tasks when the token is replaced.
     pub name: String,
     /// Scopes: read, run, admin [default: read,run].

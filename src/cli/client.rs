@@ -2,10 +2,10 @@
 
 mod agent_call;
 mod connector;
-pub(super) mod feed;
+pub(super) mod error_response;
+pub(super) mod execution_feed;
 mod http;
 pub(super) mod query;
-pub(super) mod refusal;
 pub(super) mod sse_stream;
 pub(super) mod tail;
 

@@ -18,9 +18,9 @@ use serde_json::json;
 use super::client::ServiceClient;
 use super::configuration::Configuration;
 use super::error::CliError;
-use super::output::Out;
-use super::service::installed::Installed;
-use crate::config::{self, Checked, ConfigFault, Severity};
+use super::output::CliOutput;
+use super::service::installed::InstalledUnit;
+use crate::config::{self, ConfigFault, LoadedConfig, Severity};
 use crate::host_capabilities;
 use environment::AgentEnvironment;
 use finding::{Finding, FindingLevel, print_findings};
@@ -33,15 +33,15 @@ use finding::{Finding, FindingLevel, print_findings};
 pub(super) async fn run(
     client: Result<ServiceClient, CliError>,
     named: Option<&Path>,
-    out: &Out,
+    out: &CliOutput,
 ) -> Result<(), CliError> {
     let capabilities = host_capabilities();
     let configuration = Configuration::find(named);
     let file = configuration.file.as_deref();
-    let unit = Installed::find().filter(|unit| file.is_some_and(|file| unit.starts(file)));
+    let unit = InstalledUnit::find().filter(|unit| file.is_some_and(|file| unit.starts(file)));
     let mut findings = machine::check(&capabilities);
     findings.push(network::check());
-    findings.push(unit.as_ref().map_or_else(not_installed, Installed::finding));
+    findings.push(unit.as_ref().map_or_else(not_installed, InstalledUnit::finding));
     findings.push(Finding::good("configuration file", configuration.describe()));
     let read = |env: &dyn Fn(&str) -> Option<String>| match file {
         Some(file) => config::load(file, env),
@@ -50,9 +50,9 @@ pub(super) async fn run(
     let environment = AgentEnvironment::of(client.as_ref(), file, unit, |env| _ = read(env)).await;
     findings.extend(environment.findings());
     match read(&|name| environment.variable(name)) {
-        Ok(Checked { mut settings, warnings }) => {
-            findings.extend(warnings.iter().map(warned));
-            let variables = environment.unit().map(Installed::variables);
+        Ok(LoadedConfig { mut settings, warnings }) => {
+            findings.extend(warnings.iter().map(fault_finding));
+            let variables = environment.unit().map(InstalledUnit::variables);
             findings.extend(paths::check(&settings, file, variables));
             findings.push(listen_address::check(&settings.server).await);
             findings.extend(agents::check(&mut settings, file, &capabilities).await);
@@ -64,15 +64,15 @@ pub(super) async fn run(
     }
     let bad = findings.iter().filter(|finding| finding.weight == FindingLevel::Bad).count();
     print(&capabilities, &findings, out);
-    if bad == 0 { Ok(()) } else { Err(CliError::Unsound { bad }) }
+    if bad == 0 { Ok(()) } else { Err(CliError::ChecksFailed { bad }) }
 }
 
 /// Converts a fault that does not prevent the start. An agent that cannot serve is a problem nevertheless.
-fn warned(fault: &ConfigFault) -> Finding {
+fn fault_finding(fault: &ConfigFault) -> Finding {
     let fix = fault.hint.clone().unwrap_or_else(|| "see docs/configuration.md".to_owned());
     match fault.severity {
         Severity::Unavailable => Finding::bad("configuration", fault.to_string(), fix),
-        Severity::Error | Severity::Warning | Severity::Lack => {
+        Severity::Error | Severity::Warning | Severity::MissingWhileDisabled => {
             Finding::warning("configuration", fault.to_string(), fix)
         }
     }
@@ -82,7 +82,7 @@ fn not_installed() -> Finding {
     Finding::good("service", "not installed under systemd; agents are looked up in this PATH")
 }
 
-impl Installed {
+impl InstalledUnit {
     /// Returns the configuration and the search path of the installed service.
     pub(super) fn finding(&self) -> Finding {
         let (unit, config) = (self.unit.display(), self.config.display());
@@ -92,7 +92,7 @@ impl Installed {
     }
 }
 
-fn print(capabilities: &HostCapabilities, findings: &[Finding], out: &Out) {
+fn print(capabilities: &HostCapabilities, findings: &[Finding], out: &CliOutput) {
     if out.is_json() {
         return out.shape(&json!({"rungs": capabilities, "findings": findings}));
     }

@@ -17,7 +17,7 @@ use service::ServiceError;
 pub(super) enum CliError {
     /// The address is not a URL of a service.
     #[error("`{url}` is not an address of the service: it must begin with `http://` or `https://`")]
-    Address { url: String },
+    InvalidUrl { url: String },
     /// No service responds.
     #[error("no service answers at {url}; start one with `algonius serve`")]
     Unreachable { url: String, source: hyper_util::client::legacy::Error },
@@ -29,13 +29,13 @@ pub(super) enum CliError {
     Authorities(TlsError),
     /// The connection was lost.
     #[error("the connection to the service broke")]
-    Broken { source: hyper::Error },
+    ConnectionLost { source: hyper::Error },
     /// No token was found.
     #[error("there is no token in {}; name one by --token-file", file.display())]
     NoToken { file: PathBuf, source: std::io::Error },
     /// The response is not one of this service.
     #[error("the answer is not one of this service: {about}")]
-    Strange { about: &'static str },
+    UnexpectedResponse { about: &'static str },
     /// The service refused the request.
     #[error("{}\n  hint: {} ({})", .0.message, .0.hint, .0.code)]
     Refused(ErrorBody),
@@ -43,17 +43,17 @@ pub(super) enum CliError {
     #[error("there is no error code `{given}`\n  hint: {hint}")]
     UnknownCode { given: String, hint: String },
     /// A part of an id names several tasks.
-    #[error("`{given}` is a part of several ids; give more of it:{}", listed(.candidates, *.more))]
+    #[error("`{given}` is a part of several ids; give more of it:{}", candidate_lines(.candidates, *.more))]
     Ambiguous { given: String, candidates: Vec<String>, more: bool },
     /// The service refuses requests for a known time.
-    #[error("{}", refused_for(.trouble, *.seconds))]
-    RefusedFor { trouble: ErrorBody, seconds: u64 },
+    #[error("{}", too_many_requests_message(.error_body, *.seconds))]
+    TooManyRequests { error_body: ErrorBody, seconds: u64 },
     /// The service rejected its configuration.
-    #[error("{}", message(.trouble, .faults))]
-    Rejected { trouble: ErrorBody, faults: Vec<ConfigurationError> },
+    #[error("{}", message(.error_body, .faults))]
+    Rejected { error_body: ErrorBody, faults: Vec<ConfigurationError> },
     /// The agent did not succeed.
     #[error("{message}")]
-    NotDone { message: String, trouble: Option<ErrorBody> },
+    NotSucceeded { message: String, error_body: Option<ErrorBody> },
     /// The configuration is invalid.
     #[error("{0}")]
     Configuration(ConfigFaults),
@@ -62,10 +62,10 @@ pub(super) enum CliError {
     Unavailable { agents: usize },
     /// A unit would start a service whose `PATH` lacks programs.
     #[error("{}", .0.join("\n"))]
-    NotInstalled(Vec<String>),
+    MissingPrograms(Vec<String>),
     /// Some checks of the machine failed.
     #[error("{bad} of these problems prevent the service from working")]
-    Unsound { bad: usize },
+    ChecksFailed { bad: usize },
     /// A file cannot be written or read.
     #[error("{what} {}", file.display())]
     File { what: &'static str, file: PathBuf, source: std::io::Error },
@@ -86,20 +86,20 @@ pub(super) enum CliError {
     Output { source: std::io::Error },
 }
 
-fn listed(candidates: &[String], more: bool) -> String {
+fn candidate_lines(candidates: &[String], more: bool) -> String {
     let lines = candidates.iter().map(|candidate| format!("\n  {candidate}"));
     lines.chain(more.then(|| "\n  …".to_owned())).collect()
 }
 
-fn message(trouble: &ErrorBody, faults: &[ConfigurationError]) -> String {
-    let mut lines = vec![format!("{} ({})", trouble.message, trouble.code)];
+fn message(error_body: &ErrorBody, faults: &[ConfigurationError]) -> String {
+    let mut lines = vec![format!("{} ({})", error_body.message, error_body.code)];
     lines.extend(faults.iter().map(|fault| format!("  {fault}")));
     lines.join("\n")
 }
 
 /// Formats the refusal with its remaining time.
-fn refused_for(trouble: &ErrorBody, seconds: u64) -> String {
-    let ErrorBody { code, message, hint, .. } = trouble;
+fn too_many_requests_message(error_body: &ErrorBody, seconds: u64) -> String {
+    let ErrorBody { code, message, hint, .. } = error_body;
     let what = if code == "locked-out" { "wrong tokens are blocked for another" } else { "wait" };
     let left = duration(seconds);
     format!("{message}; {what} {left}\n  hint: {hint} ({code})")
@@ -118,7 +118,7 @@ impl CliError {
     /// Returns the seconds to wait before the next request, if the service reported them.
     pub(super) const fn retry_after(&self) -> Option<u64> {
         match self {
-            Self::RefusedFor { seconds, .. } => Some(*seconds),
+            Self::TooManyRequests { seconds, .. } => Some(*seconds),
             _ => None,
         }
     }
@@ -126,10 +126,10 @@ impl CliError {
     /// Returns the error of the service, if there is one.
     pub(super) const fn trouble(&self) -> Option<&ErrorBody> {
         match self {
-            Self::Refused(trouble)
-            | Self::RefusedFor { trouble, .. }
-            | Self::Rejected { trouble, .. } => Some(trouble),
-            Self::NotDone { trouble, .. } => trouble.as_ref(),
+            Self::Refused(error_body)
+            | Self::TooManyRequests { error_body, .. }
+            | Self::Rejected { error_body, .. } => Some(error_body),
+            Self::NotSucceeded { error_body, .. } => error_body.as_ref(),
             _ => None,
         }
     }
@@ -137,20 +137,20 @@ impl CliError {
     /// Returns the exit code that the help lists.
     pub(super) fn exit_code(&self) -> u8 {
         match self {
-            Self::Address { .. }
+            Self::InvalidUrl { .. }
             | Self::Authorities(_)
             | Self::Configuration(_)
             | Self::Unavailable { .. }
-            | Self::NotInstalled(_)
+            | Self::MissingPrograms(_)
             | Self::Ambiguous { .. }
             | Self::UnknownCode { .. }
             | Self::Rejected { .. } => 4,
             Self::Service(error) => error.exit_code(),
             Self::Add(error) => error.exit_code(),
             Self::NoToken { .. } => 2,
-            Self::NotDone { .. } => 5,
-            Self::Refused(trouble) | Self::RefusedFor { trouble, .. } => {
-                match trouble.code.as_str() {
+            Self::NotSucceeded { .. } => 5,
+            Self::Refused(error_body) | Self::TooManyRequests { error_body, .. } => {
+                match error_body.code.as_str() {
                     "unauthenticated" | "forbidden" | "locked-out" => 2,
                     "agent-unknown" | "execution-unknown" | "schedule-unknown" => 3,
                     _ => 1,
@@ -158,9 +158,9 @@ impl CliError {
             }
             Self::Unreachable { .. }
             | Self::Insecure { .. }
-            | Self::Broken { .. }
-            | Self::Strange { .. }
-            | Self::Unsound { .. }
+            | Self::ConnectionLost { .. }
+            | Self::UnexpectedResponse { .. }
+            | Self::ChecksFailed { .. }
             | Self::File { .. }
             | Self::Start(_)
             | Self::Input { .. }
@@ -175,8 +175,8 @@ mod tests {
 
     #[test]
     fn a_duration_shows_its_two_largest_units() {
-        let told = [1, 59, 60, 898, 3600, 7385].map(duration);
+        let texts = [1, 59, 60, 898, 3600, 7385].map(duration);
         let expected = ["1 s", "59 s", "1 min 0 s", "14 min 58 s", "1 h 0 min", "2 h 3 min"];
-        assert_eq!(told, expected);
+        assert_eq!(texts, expected);
     }
 }

@@ -1,7 +1,7 @@
 //! Output: tables and sentences for people, JSON for programs.
 //!
 //! All text passes through this module, and most of it comes from agents, callers or remote systems. No text can
-//! control the terminal: see [`Visible`].
+//! control the terminal: see [`TerminalScanner`].
 
 pub(super) mod failure_details;
 pub(super) mod progress;
@@ -23,15 +23,15 @@ use super::error::CliError;
 use crate::platform::terminal_text::{self, TerminalScanner};
 
 /// Output of a command.
-pub(super) struct Out {
+pub(super) struct CliOutput {
     json: bool,
     raw: bool,
-    stdout: RefCell<StdoutPipe>,
-    stderr: RefCell<StdoutPipe>,
+    stdout: RefCell<OutputStream>,
+    stderr: RefCell<OutputStream>,
 }
 
 /// Standard output or standard error.
-struct StdoutPipe {
+struct OutputStream {
     file: Box<dyn Write>,
     /// Filter of control characters; `None` prints the text unchanged.
     visible: Option<TerminalScanner>,
@@ -40,7 +40,7 @@ struct StdoutPipe {
     is_open: bool,
 }
 
-impl Out {
+impl CliOutput {
     /// Creates the output, as JSON if `json` is true; `raw` prints text unchanged, including control characters.
     pub(super) fn new(json: bool, raw: bool) -> Self {
         let (stdout, stderr) = (io::stdout(), io::stderr());
@@ -48,8 +48,8 @@ impl Out {
         Self {
             json,
             raw,
-            stdout: RefCell::new(StdoutPipe::new(Box::new(stdout), on_terminal, raw)),
-            stderr: RefCell::new(StdoutPipe::new(Box::new(stderr), err_on_terminal, raw)),
+            stdout: RefCell::new(OutputStream::new(Box::new(stdout), on_terminal, raw)),
+            stderr: RefCell::new(OutputStream::new(Box::new(stderr), err_on_terminal, raw)),
         }
     }
 
@@ -59,40 +59,40 @@ impl Out {
     }
 
     /// True if standard output is a regular file, which is read only after the end.
-    pub(super) fn goes_to_a_file(&self) -> bool {
+    pub(super) fn writes_to_file(&self) -> bool {
         let own = std::io::stdout().as_fd().try_clone_to_owned().map(File::from);
         own.and_then(|file| file.metadata()).is_ok_and(|metadata| metadata.is_file())
     }
 
     /// Prints a line.
-    pub(super) fn line(&self, text: &str) {
-        _ = self.stdout().line(text); // A reader that has gone wants no more.
+    pub(super) fn print_line(&self, text: &str) {
+        _ = self.stdout().print_line(text); // A reader that has gone wants no more.
     }
 
     /// Prints lines in one write.
     ///
     /// # Errors
     /// Fails if the reader has gone.
-    pub(super) fn lines(&self, lines: &[String]) -> io::Result<()> {
+    pub(super) fn print_lines(&self, lines: &[String]) -> io::Result<()> {
         let mut stdout = self.stdout();
-        stdout.line(&lines.join("\n"))?;
+        stdout.print_line(&lines.join("\n"))?;
         stdout.file.flush()
     }
 
     /// Prints a whole text; on a terminal it ends with a line end.
     pub(super) fn text(&self, text: &str) {
         let mut stdout = self.stdout();
-        _ = stdout.piece(text).and_then(|()| stdout.end());
+        _ = stdout.print_piece(text).and_then(|()| stdout.end());
     }
 
     /// Prints a piece of a text immediately.
-    pub(super) fn piece(&self, text: &str) {
-        _ = self.stdout().piece(text);
+    pub(super) fn print_piece(&self, text: &str) {
+        _ = self.stdout().print_piece(text);
     }
 
     /// Prints a piece of a text to standard error.
-    pub(super) fn aside(&self, text: &str) {
-        _ = self.stderr().piece(text);
+    pub(super) fn print_stderr(&self, text: &str) {
+        _ = self.stderr().print_piece(text);
     }
 
     /// Ends texts that were printed piece by piece.
@@ -104,29 +104,29 @@ impl Out {
     /// Prints a shape as JSON.
     pub(super) fn shape(&self, shape: &impl Serialize) {
         if let Ok(text) = serde_json::to_string_pretty(shape) {
-            self.document(&text);
+            self.print_document(&text);
         }
     }
 
     /// Prints a JSON document.
-    pub(super) fn document(&self, document: &str) {
-        self.line(&self.json(document));
+    pub(super) fn print_document(&self, document: &str) {
+        self.print_line(&self.json(document));
     }
 
     /// Returns a writer of JSON documents to standard output, one per line.
-    pub(super) fn documents(&self) -> Documents {
-        Documents { rest: Vec::new(), raw: self.raw }
+    pub(super) fn document_writer(&self) -> JsonDocumentWriter {
+        JsonDocumentWriter { rest: Vec::new(), raw: self.raw }
     }
 
     /// Prints rows under headings, or a sentence if there are no rows.
-    pub(super) fn table<const N: usize>(
+    pub(super) fn print_table<const N: usize>(
         &self,
         head: [&str; N],
         rows: Vec<[String; N]>,
         none: &str,
     ) {
         if rows.is_empty() {
-            return self.line(none);
+            return self.print_line(none);
         }
         // The table measures the printed text, so its cells are filtered first.
         let rows = rows.into_iter().map(|row| match self.raw {
@@ -135,31 +135,34 @@ impl Out {
         });
         let mut table = Table::new();
         table.load_style(presets::NOTHING).set_header(head).add_rows(rows);
-        self.line(&table.trim_fmt());
+        self.print_line(&table.trim_fmt());
     }
 
     /// Prints a remark to standard error.
-    pub(super) fn note(&self, text: &str) {
+    pub(super) fn print_note(&self, text: &str) {
         // The earlier output ends first: otherwise the remark would have its color.
         _ = self.stdout().finish();
-        _ = self.stderr().line(text);
+        _ = self.stderr().print_line(text);
     }
 
     /// Prints an error with all its causes.
     pub(super) fn trouble(&self, error: &CliError) {
         if self.json {
             let (code, text) = (error.exit_code(), chain(error));
-            let mut told = json!({"error": text, "exitCode": code});
-            let trouble = error.trouble().and_then(|trouble| serde_json::to_value(trouble).ok());
-            if let (Some(told), Some(Value::Object(trouble))) = (told.as_object_mut(), trouble) {
-                told.extend(trouble);
+            let mut object = json!({"error": text, "exitCode": code});
+            let error_body =
+                error.trouble().and_then(|error_body| serde_json::to_value(error_body).ok());
+            if let (Some(object), Some(Value::Object(error_body))) =
+                (object.as_object_mut(), error_body)
+            {
+                object.extend(error_body);
             }
-            if let (Some(told), Some(seconds)) = (told.as_object_mut(), error.retry_after()) {
-                told.insert("retryAfterSeconds".to_owned(), json!(seconds));
+            if let (Some(object), Some(seconds)) = (object.as_object_mut(), error.retry_after()) {
+                object.insert("retryAfterSeconds".to_owned(), json!(seconds));
             }
-            return self.note(&self.json(&told.to_string()));
+            return self.print_note(&self.json(&object.to_string()));
         }
-        self.note(&format!("error: {}", chain(error)));
+        self.print_note(&format!("error: {}", chain(error)));
     }
 
     /// Returns a JSON document in its printed form.
@@ -168,16 +171,16 @@ impl Out {
     }
 
     /// Borrows standard output for one statement only: no method of a pipe prints to the other one.
-    fn stdout(&self) -> RefMut<'_, StdoutPipe> {
+    fn stdout(&self) -> RefMut<'_, OutputStream> {
         self.stdout.borrow_mut()
     }
 
-    fn stderr(&self) -> RefMut<'_, StdoutPipe> {
+    fn stderr(&self) -> RefMut<'_, OutputStream> {
         self.stderr.borrow_mut()
     }
 }
 
-impl Drop for Out {
+impl Drop for CliOutput {
     /// Prints the text that the filter still holds back, and resets the color of the terminal.
     fn drop(&mut self) {
         _ = self.stdout().finish();
@@ -185,13 +188,13 @@ impl Drop for Out {
     }
 }
 
-impl StdoutPipe {
+impl OutputStream {
     fn new(file: Box<dyn Write>, is_terminal: bool, is_raw: bool) -> Self {
         let visible = (!is_raw).then(|| TerminalScanner::new(is_terminal));
         Self { file, visible, is_terminal, is_open: false }
     }
 
-    fn piece(&mut self, text: &str) -> io::Result<()> {
+    fn print_piece(&mut self, text: &str) -> io::Result<()> {
         if let Some(last) = text.chars().next_back() {
             self.is_open = last != '\n';
         }
@@ -218,7 +221,7 @@ impl StdoutPipe {
         self.file.flush()
     }
 
-    fn line(&mut self, text: &str) -> io::Result<()> {
+    fn print_line(&mut self, text: &str) -> io::Result<()> {
         self.finish()?;
         self.is_open = false;
         let text = match &mut self.visible {
@@ -230,13 +233,13 @@ impl StdoutPipe {
 }
 
 /// Writer of JSON documents to standard output, which arrive in pieces.
-pub(super) struct Documents {
+pub(super) struct JsonDocumentWriter {
     /// Start of a character that has not arrived completely.
     rest: Vec<u8>,
     raw: bool,
 }
 
-impl Write for Documents {
+impl Write for JsonDocumentWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut stdout = io::stdout().lock();
         if self.raw {

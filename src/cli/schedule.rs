@@ -1,58 +1,59 @@
 //! `algonius schedule`: manages schedules.
 
-use algonius_actors::model::schedule::statistics::Statistics;
+use algonius_actors::model::schedule::statistics::ScheduleStatistics;
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
 
 use super::args::schedule::{ScheduleCommand, ScheduleOptions};
 use super::client::ServiceClient;
 use super::error::CliError;
-use super::output::Out;
+use super::output::CliOutput;
 use super::output::screen::cut;
 use super::output::time_text::took;
 use crate::wire::api::schedules::{
     OccurrenceEntry, OccurrenceList, Preview, ScheduleDetail, ScheduleEntry, ScheduleList, Upcoming,
 };
 
-const ROOT: &str = "/api/v1/schedules";
+const SCHEDULES_PATH: &str = "/api/v1/schedules";
 /// Maximum number of characters of an input that are shown.
-const INPUT: usize = 200;
+const MAX_INPUT_CHARS: usize = 200;
 
 /// Runs the command.
 pub(super) async fn run(
     client: &ServiceClient,
     command: ScheduleCommand,
-    out: &Out,
+    out: &CliOutput,
 ) -> Result<(), CliError> {
     match command {
         ScheduleCommand::List => list(client, out).await,
         ScheduleCommand::Show { id } => show(client, &id, out).await,
         ScheduleCommand::Create { id, terms } => {
-            let body = terms.over(json!({"id": id}))?;
-            print_entry(&client.post(ROOT, body).await?, out);
+            let body = terms.override_fields(json!({"id": id}))?;
+            print_entry(&client.post(SCHEDULES_PATH, body).await?, out);
             Ok(())
         }
         ScheduleCommand::Update { id, terms } => update(client, &id, terms, out).await,
         ScheduleCommand::Delete { id } => {
-            client.remove(&format!("{ROOT}/{id}")).await?;
+            client.remove(&format!("{SCHEDULES_PATH}/{id}")).await?;
             if out.is_json() {
                 out.shape(&json!({"removed": id}));
             } else {
-                out.note(&format!("schedule {id} is removed"));
+                out.print_note(&format!("schedule {id} is removed"));
             }
             Ok(())
         }
-        ScheduleCommand::Pause { id } => order(client, &id, "pause", out).await,
-        ScheduleCommand::Resume { id } => order(client, &id, "resume", out).await,
-        ScheduleCommand::Run { id } => order(client, &id, "run", out).await,
+        ScheduleCommand::Pause { id } => post_action(client, &id, "pause", out).await,
+        ScheduleCommand::Resume { id } => post_action(client, &id, "resume", out).await,
+        ScheduleCommand::Run { id } => post_action(client, &id, "run", out).await,
         ScheduleCommand::Next { id, count } => {
-            let told: Preview = client.get(&format!("{ROOT}/{id}/next?count={count}")).await?;
-            preview(&told, out);
+            let report: Preview =
+                client.get(&format!("{SCHEDULES_PATH}/{id}/next?count={count}")).await?;
+            preview(&report, out);
             Ok(())
         }
         ScheduleCommand::Explain { cron, timezone, count } => {
             let body = json!({"cron": cron, "timezone": timezone, "count": count});
-            preview(&client.post(&format!("{ROOT}/preview"), body).await?, out);
+            preview(&client.post(&format!("{SCHEDULES_PATH}/preview"), body).await?, out);
             Ok(())
         }
         ScheduleCommand::History { id, status: verdict, limit } => {
@@ -61,14 +62,14 @@ pub(super) async fn run(
     }
 }
 
-async fn list(client: &ServiceClient, out: &Out) -> Result<(), CliError> {
+async fn list(client: &ServiceClient, out: &CliOutput) -> Result<(), CliError> {
     let mut all = ScheduleList { schedules: Vec::new(), next: None };
-    let mut path = format!("{ROOT}?limit=1000");
+    let mut path = format!("{SCHEDULES_PATH}?limit=1000");
     loop {
         let page: ScheduleList = client.get(&path).await?;
         all.schedules.extend(page.schedules);
         let Some(next) = page.next else { break };
-        path = format!("{ROOT}?limit=1000&after={next}");
+        path = format!("{SCHEDULES_PATH}?limit=1000&after={next}");
     }
     if out.is_json() {
         out.shape(&all);
@@ -76,7 +77,7 @@ async fn list(client: &ServiceClient, out: &Out) -> Result<(), CliError> {
     }
     let rows = all.schedules.iter().map(row).collect();
     let head = ["SCHEDULE", "AGENT", "WHEN", "ZONE", "STATE", "NEXT", "FROM"];
-    out.table(head, rows, "no schedules");
+    out.print_table(head, rows, "no schedules");
     Ok(())
 }
 
@@ -87,31 +88,31 @@ fn row(entry: &ScheduleEntry) -> [String; 7] {
         body.agent.clone(),
         body.cron.clone(),
         body.timezone.clone().unwrap_or_default(),
-        as_word(&entry.state),
-        entry.next.map_or("-".to_owned(), at),
-        as_word(&entry.origin),
+        to_word(&entry.state),
+        entry.next.map_or("-".to_owned(), format_time),
+        to_word(&entry.origin),
     ]
 }
 
-async fn show(client: &ServiceClient, id: &str, out: &Out) -> Result<(), CliError> {
-    let detail: ScheduleDetail = client.get(&format!("{ROOT}/{id}")).await?;
+async fn show(client: &ServiceClient, id: &str, out: &CliOutput) -> Result<(), CliError> {
+    let detail: ScheduleDetail = client.get(&format!("{SCHEDULES_PATH}/{id}")).await?;
     if out.is_json() {
         out.shape(&detail);
         return Ok(());
     }
     print_entry(&detail.entry, out);
-    out.line(&format!("means     {}", detail.description));
-    let input = cut(detail.entry.body.input.trim(), INPUT);
-    out.line(&format!("input     {input}"));
-    statistics(&detail.statistics).iter().for_each(|line| out.line(line));
-    out.line("next times:");
+    out.print_line(&format!("means     {}", detail.description));
+    let input = cut(detail.entry.body.input.trim(), MAX_INPUT_CHARS);
+    out.print_line(&format!("input     {input}"));
+    statistics(&detail.statistics).iter().for_each(|line| out.print_line(line));
+    out.print_line("next times:");
     upcoming(&detail.upcoming, out);
     Ok(())
 }
 
 /// Returns the statistics of the last thirty days in sentences.
-fn statistics(told: &Statistics) -> Vec<String> {
-    let times: Vec<_> = told
+fn statistics(report: &ScheduleStatistics) -> Vec<String> {
+    let times: Vec<_> = report
         .times
         .iter()
         .filter(|(_, count)| **count > 0)
@@ -121,24 +122,25 @@ fn statistics(told: &Statistics) -> Vec<String> {
         return vec!["30 days   no time has passed yet".to_owned()];
     }
     let mut lines = vec![format!("30 days   {} times", times.join(", "))];
-    if told.ended > 0 {
-        let retried = match told.recovered {
+    if report.ended > 0 {
+        let retried = match report.recovered {
             0 => String::new(),
             count => format!(", {count} of them after a failed attempt"),
         };
-        let share = told.success_permille.map_or(String::new(), |it| format!(" ({})", percent(it)));
+        let share =
+            report.success_permille.map_or(String::new(), |it| format!(" ({})", percent(it)));
         lines.push(format!(
             "results   {} of {} tasks succeeded{share}{retried}",
-            told.succeeded, told.ended
+            report.succeeded, report.ended
         ));
     }
     let failed: Vec<_> =
-        told.failed.iter().map(|(class, count)| format!("{count} {}", as_word(class))).collect();
+        report.failed.iter().map(|(class, count)| format!("{count} {}", to_word(class))).collect();
     if !failed.is_empty() {
         lines.push(format!("failures  {}", failed.join(", ")));
     }
-    if let Some(punctual) = told.punctual_permille {
-        let latest = told.delay_max_ms.map_or(String::new(), |late| {
+    if let Some(punctual) = report.punctual_permille {
+        let latest = report.delay_max_ms.map_or(String::new(), |late| {
             format!("; the latest was {} late", took(late.saturating_mul(1000)))
         });
         lines.push(format!("on time   {} within 30 s{latest}", percent(punctual)));
@@ -156,16 +158,24 @@ async fn update(
     client: &ServiceClient,
     id: &str,
     terms: ScheduleOptions,
-    out: &Out,
+    out: &CliOutput,
 ) -> Result<(), CliError> {
-    let detail: ScheduleDetail = client.get(&format!("{ROOT}/{id}")).await?;
+    let detail: ScheduleDetail = client.get(&format!("{SCHEDULES_PATH}/{id}")).await?;
     let body = serde_json::to_value(&detail.entry.body).unwrap_or_default();
-    print_entry(&client.put(&format!("{ROOT}/{id}"), terms.over(body)?).await?, out);
+    print_entry(
+        &client.put(&format!("{SCHEDULES_PATH}/{id}"), terms.override_fields(body)?).await?,
+        out,
+    );
     Ok(())
 }
 
-async fn order(client: &ServiceClient, id: &str, verb: &str, out: &Out) -> Result<(), CliError> {
-    print_entry(&client.post(&format!("{ROOT}/{id}/{verb}"), json!({})).await?, out);
+async fn post_action(
+    client: &ServiceClient,
+    id: &str,
+    verb: &str,
+    out: &CliOutput,
+) -> Result<(), CliError> {
+    print_entry(&client.post(&format!("{SCHEDULES_PATH}/{id}/{verb}"), json!({})).await?, out);
     Ok(())
 }
 
@@ -174,10 +184,10 @@ async fn history(
     id: &str,
     verdict: Option<String>,
     limit: u32,
-    out: &Out,
+    out: &CliOutput,
 ) -> Result<(), CliError> {
     let verdict = verdict.map_or(String::new(), |verdict| format!("&status={verdict}"));
-    let path = format!("{ROOT}/{id}/occurrences?limit={limit}{verdict}");
+    let path = format!("{SCHEDULES_PATH}/{id}/occurrences?limit={limit}{verdict}");
     let list: OccurrenceList = client.get(&path).await?;
     if out.is_json() {
         out.shape(&list);
@@ -185,7 +195,7 @@ async fn history(
     }
     let rows = list.occurrences.iter().map(occurrence).collect();
     let head = ["PLANNED", "VERDICT", "LATE", "ENDED", "TASK", "WHY"];
-    out.table(head, rows, "nothing yet");
+    out.print_table(head, rows, "nothing yet");
     Ok(())
 }
 
@@ -193,8 +203,8 @@ fn occurrence(entry: &OccurrenceEntry) -> [String; 6] {
     let times = if entry.times > 1 { format!(" x{}", entry.times) } else { String::new() };
     let code = entry.code.map(|code| code.as_str().to_owned());
     [
-        at(entry.planned),
-        format!("{}{times}", as_word(&entry.status)),
+        format_time(entry.planned),
+        format!("{}{times}", to_word(&entry.status)),
         entry.delay_ms.map_or(String::new(), |late| format!("{late} ms")),
         entry.outcome.map_or(String::new(), |outcome| outcome.to_string()),
         entry.execution.clone().unwrap_or_default(),
@@ -202,54 +212,54 @@ fn occurrence(entry: &OccurrenceEntry) -> [String; 6] {
     ]
 }
 
-fn print_entry(entry: &ScheduleEntry, out: &Out) {
+fn print_entry(entry: &ScheduleEntry, out: &CliOutput) {
     if out.is_json() {
         return out.shape(entry);
     }
     let body = &entry.body;
     let zone = body.timezone.as_deref().unwrap_or_default();
-    out.line(&format!("schedule  {} ({})", body.id, as_word(&entry.state)));
-    out.line(&format!("asks      {}", body.agent));
-    out.line(&format!("when      {} in {zone}", body.cron));
-    out.line(&format!("next      {}", entry.next.map_or("-".to_owned(), at)));
+    out.print_line(&format!("schedule  {} ({})", body.id, to_word(&entry.state)));
+    out.print_line(&format!("asks      {}", body.agent));
+    out.print_line(&format!("when      {} in {zone}", body.cron));
+    out.print_line(&format!("next      {}", entry.next.map_or("-".to_owned(), format_time)));
     if entry.input_lost {
-        out.line("input     lost: it was sealed and the key is gone; its times are refused until it is given again");
+        out.print_line("input     lost: it was sealed and the key is gone; its times are refused until it is given again");
     }
     if entry.alert {
-        out.line(&format!("alert     failed {} times in a row", entry.failures_in_a_row));
+        out.print_line(&format!("alert     failed {} times in a row", entry.failures_in_a_row));
     }
     for id in &entry.working {
-        out.line(&format!("working   {id}"));
+        out.print_line(&format!("working   {id}"));
     }
 }
 
-fn preview(told: &Preview, out: &Out) {
+fn preview(report: &Preview, out: &CliOutput) {
     if out.is_json() {
-        return out.shape(told);
+        return out.shape(report);
     }
-    out.line(&told.description);
-    upcoming(&told.upcoming, out);
+    out.print_line(&report.description);
+    upcoming(&report.upcoming, out);
 }
 
-fn upcoming(times: &[Upcoming], out: &Out) {
+fn upcoming(times: &[Upcoming], out: &CliOutput) {
     for time in times {
-        out.line(&format!("  {}  ({})", time.local, at(time.planned)));
+        out.print_line(&format!("  {}  ({})", time.local, format_time(time.planned)));
     }
 }
 
-fn at(time: DateTime<Utc>) -> String {
+fn format_time(time: DateTime<Utc>) -> String {
     time.format("%Y-%m-%d %H:%M:%SZ").to_string()
 }
 
 /// Returns a public word as text.
-fn as_word(value: &impl serde::Serialize) -> String {
+fn to_word(value: &impl serde::Serialize) -> String {
     let value = serde_json::to_value(value).unwrap_or_default();
     value.as_str().unwrap_or_default().to_owned()
 }
 
 impl ScheduleOptions {
     /// Overrides fields of a request body.
-    fn over(self, body: Value) -> Result<Value, CliError> {
+    fn override_fields(self, body: Value) -> Result<Value, CliError> {
         let mut body = match body {
             Value::Object(body) => body,
             _ => Map::new(),

@@ -13,10 +13,10 @@ use tokio::sync::watch;
 
 use super::configuration::{ConfigOrigin, Configuration};
 use super::error::CliError;
-use super::output::Out;
-use crate::config::{Checked, ConfigFault, ConfigSource, LogFormat, Server, Settings};
-use crate::observe::logging::{self, LineFormat, Tap};
-use crate::{Running, start_as};
+use super::output::CliOutput;
+use crate::config::{ConfigFault, ConfigSource, LoadedConfig, LogFormat, ServerSettings, Settings};
+use crate::observe::logging::{self, LineFormat, LogHandle};
+use crate::{RunningService, start_as};
 use notify::Notifier;
 
 /// Serves until SIGTERM or SIGINT, then drains; a second signal kills running executions. SIGHUP reloads the
@@ -24,25 +24,25 @@ use notify::Notifier;
 pub(super) async fn run(
     configuration: &Configuration,
     listen: Option<SocketAddr>,
-    out: &Out,
+    out: &CliOutput,
 ) -> Result<(), CliError> {
-    let source = ConfigSource::new(configuration.file.as_deref()).listening(listen);
-    let Checked { settings, warnings } = source.read().map_err(CliError::Configuration)?;
-    let tap = init_logging(&settings, &warnings);
+    let source = ConfigSource::new(configuration.file.as_deref()).with_listen_address(listen);
+    let LoadedConfig { settings, warnings } = source.read().map_err(CliError::Configuration)?;
+    let log_handle = init_logging(&settings, &warnings);
     if listen.is_some() {
-        warn_of_listeners(&settings.server);
+        warn_about_plain_http(&settings.server);
     }
     warn_of_root();
     let mut signals = signals()?;
-    let mut upgrade = on(SignalKind::user_defined2())?;
-    let mut hangup = on(SignalKind::hangup())?;
+    let mut upgrade = register_signal(SignalKind::user_defined2())?;
+    let mut hangup = register_signal(SignalKind::hangup())?;
     let drain = settings.server.drain_timeout;
-    let agents: Vec<_> = settings.agents.iter().map(|agent| shown(&agent.spec)).collect();
+    let agents: Vec<_> = settings.agents.iter().map(|agent| agent_label(&agent.spec)).collect();
     let token_file = settings.server.token_file.clone();
     let running = start_as(source, settings).await?;
-    tap.set_target(running.instruments());
+    log_handle.export_to(running.instruments());
     let mut levels = running.levels();
-    out.note(&banner(&running, configuration, &token_file, &agents));
+    out.print_note(&banner(&running, configuration, &token_file, &agents));
     let notifier = Notifier::of_environment();
     notifier.ready(running.scheme(), running.address());
     loop {
@@ -57,7 +57,7 @@ pub(super) async fn run(
                 return Ok(());
             }
             _ = hangup.recv() => running.reload("SIGHUP"),
-            Ok(()) = levels.changed() => tap.turn(*levels.borrow_and_update()),
+            Ok(()) = levels.changed() => log_handle.set_level(*levels.borrow_and_update()),
         }
     }
 }
@@ -71,7 +71,7 @@ fn warn_of_root() {
 }
 
 /// Warns about plain HTTP on the address of the command line; the configuration warns about its own address.
-fn warn_of_listeners(server: &Server) {
+fn warn_about_plain_http(server: &ServerSettings) {
     let is_secured = server.tls.is_some() || !server.entry.trusted_proxies.is_empty();
     if !server.listen.ip().is_loopback() && !is_secured {
         let address = server.listen;
@@ -79,21 +79,21 @@ fn warn_of_listeners(server: &Server) {
     }
 }
 
-fn init_logging(settings: &Settings, warnings: &[ConfigFault]) -> Tap {
+fn init_logging(settings: &Settings, warnings: &[ConfigFault]) -> LogHandle {
     let form = match settings.observability.log.format {
         LogFormat::Auto => LineFormat::Auto,
         LogFormat::Human => LineFormat::Human,
         LogFormat::Json => LineFormat::Json,
     };
-    let tap = logging::init(form, settings.observability.log.level);
+    let log_handle = logging::init(form, settings.observability.log.level);
     for warning in warnings {
         tracing::warn!(%warning, "configuration");
     }
-    tap
+    log_handle
 }
 
 /// Lets running executions finish. A second signal kills them.
-async fn drain_or_stop(running: Running, deadline: Duration, signals: &mut [Signal; 2]) {
+async fn drain_or_stop(running: RunningService, deadline: Duration, signals: &mut [Signal; 2]) {
     tracing::info!(deadline_s = deadline.as_secs_f64(), "draining");
     let (second, at_once) = watch::channel(false);
     let hurry = async {
@@ -109,22 +109,22 @@ async fn drain_or_stop(running: Running, deadline: Duration, signals: &mut [Sign
 }
 
 fn signals() -> Result<[Signal; 2], CliError> {
-    Ok([on(SignalKind::terminate())?, on(SignalKind::interrupt())?])
+    Ok([register_signal(SignalKind::terminate())?, register_signal(SignalKind::interrupt())?])
 }
 
-fn on(kind: SignalKind) -> Result<Signal, CliError> {
+fn register_signal(kind: SignalKind) -> Result<Signal, CliError> {
     signal(kind).map_err(|source| CliError::Input { source })
 }
 
 /// Reports the executions that remain for the next service, and for how long.
-async fn hand_over(running: Running, out: &Out) {
+async fn hand_over(running: RunningService, out: &CliOutput) {
     tracing::info!("handing over");
     let left = running.hand_over().await;
-    out.note(&format!(
+    out.print_note(&format!(
         "ended for the next service: {} running go on for {} s (reattach_grace) until it is there, \
          {} end (on_supervisor_loss)",
-        left.going_on,
-        left.patience.as_secs_f64(),
+        left.running,
+        left.reattach_grace.as_secs_f64(),
         left.ending,
     ));
 }
@@ -137,7 +137,7 @@ async fn stop_requested([terminate, interrupt]: &mut [Signal; 2]) {
 }
 
 /// Returns the description of an agent in the first lines of the service.
-fn shown(spec: &AgentSpec) -> String {
+fn agent_label(spec: &AgentSpec) -> String {
     let id = &spec.id;
     match spec.unavailability() {
         Some(reason) => format!("{id} (unavailable: {reason})"),
@@ -146,7 +146,7 @@ fn shown(spec: &AgentSpec) -> String {
 }
 
 fn banner(
-    running: &Running,
+    running: &RunningService,
     configuration: &Configuration,
     token: &Path,
     agents: &[String],

@@ -10,21 +10,21 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use super::args::service::{InstallScope, ServiceCommand, UnitScope};
+use super::args::service::{InstallScope, ServiceCommand, UnitOptions};
 use super::error::CliError;
 use super::error::service::ServiceError;
-use super::output::Out;
+use super::output::CliOutput;
 use crate::config::{self, Severity};
 
-use install_paths::{DirectoryVariables, Owner};
+use install_paths::{DirectoryVariables, UnitOwner};
 use systemd::Systemd;
 use unit::Unit;
 
 /// Installs, removes or shows the unit.
-pub(super) fn run(command: ServiceCommand, out: &Out) -> Result<(), CliError> {
+pub(super) fn run(command: ServiceCommand, out: &CliOutput) -> Result<(), CliError> {
     match command {
         ServiceCommand::Install { scope, wish, dry_run: true, force: _ } => {
-            out.text(&wanted(&owner(&scope), wish)?.text());
+            out.text(&requested_unit(&owner(&scope), wish)?.text());
             Ok(())
         }
         ServiceCommand::Install { scope, wish, dry_run: false, force } => {
@@ -35,16 +35,18 @@ pub(super) fn run(command: ServiceCommand, out: &Out) -> Result<(), CliError> {
     }
 }
 
-fn owner(scope: &InstallScope) -> Owner {
-    if scope.system { Owner::Machine } else { Owner::User }
+fn owner(scope: &InstallScope) -> UnitOwner {
+    if scope.system { UnitOwner::Machine } else { UnitOwner::User }
 }
 
 /// Returns the requested unit.
-fn wanted(owner: &Owner, wish: UnitScope) -> Result<Unit, ServiceError> {
+fn requested_unit(owner: &UnitOwner, wish: UnitOptions) -> Result<Unit, ServiceError> {
     let here = DirectoryVariables::of_this_process();
     let program = match wish.program {
         Some(program) => absolute(&program)?,
-        None => std::env::current_exe().map_err(|source| ServiceError::Unknown { source })?,
+        None => {
+            std::env::current_exe().map_err(|source| ServiceError::UnknownProgramPath { source })?
+        }
     };
     let config = match wish.config {
         Some(config) => absolute(&config)?,
@@ -55,22 +57,27 @@ fn wanted(owner: &Owner, wish: UnitScope) -> Result<Unit, ServiceError> {
 }
 
 fn absolute(file: &Path) -> Result<PathBuf, ServiceError> {
-    std::path::absolute(file).map_err(|source| ServiceError::Unknown { source })
+    std::path::absolute(file).map_err(|source| ServiceError::UnknownProgramPath { source })
 }
 
 /// Installs the unit, but writes nothing if the service could not start with it.
-fn install(owner: &Owner, wish: UnitScope, force: bool, out: &Out) -> Result<(), CliError> {
+fn install(
+    owner: &UnitOwner,
+    wish: UnitOptions,
+    force: bool,
+    out: &CliOutput,
+) -> Result<(), CliError> {
     let systemd = Systemd::of(owner)?;
-    let unit = wanted(owner, wish)?;
-    sound(&unit)?;
+    let unit = requested_unit(owner, wish)?;
+    check_configuration(&unit)?;
     owner.exists()?;
     let file = owner.unit_file(&DirectoryVariables::of_this_process())?;
     if !force {
-        ours(&file)?;
+        check_generated(&file)?;
     }
     write(&file, &unit.text())?;
     systemd.query(&["daemon-reload"])?;
-    systemd.query(&["enable", "--now", install_paths::NAME])?;
+    systemd.query(&["enable", "--now", install_paths::UNIT_NAME])?;
     if out.is_json() {
         let unit_file = file.display().to_string();
         out.shape(
@@ -78,17 +85,17 @@ fn install(owner: &Owner, wish: UnitScope, force: bool, out: &Out) -> Result<(),
         );
         return Ok(());
     }
-    out.line(&format!("unit           {}", file.display()));
-    out.line(&format!("configuration  {}", unit.config()));
-    out.line(&format!("log            {}", systemd.log()));
+    out.print_line(&format!("unit           {}", file.display()));
+    out.print_line(&format!("configuration  {}", unit.config()));
+    out.print_line(&format!("log            {}", systemd.log()));
     if let Some(more) = owner.remark() {
-        out.note(more);
+        out.print_note(more);
     }
     Ok(())
 }
 
 /// Checks that the configuration exists and is valid, with the search path of the service.
-fn sound(unit: &Unit) -> Result<(), CliError> {
+fn check_configuration(unit: &Unit) -> Result<(), CliError> {
     let file = Path::new(unit.config());
     if !file.exists() {
         return Err(ServiceError::NoConfiguration { file: file.to_owned() }.into());
@@ -100,14 +107,14 @@ fn sound(unit: &Unit) -> Result<(), CliError> {
     // The user can first install the program or set another path.
     let missing = checked.warnings.iter().filter(|it| it.severity == Severity::Unavailable);
     let missing: Vec<_> = missing.map(ToString::to_string).collect();
-    if missing.is_empty() { Ok(()) } else { Err(CliError::NotInstalled(missing)) }
+    if missing.is_empty() { Ok(()) } else { Err(CliError::MissingPrograms(missing)) }
 }
 
 /// Checks that an existing file was written by this command.
-fn ours(file: &Path) -> Result<(), CliError> {
+fn check_generated(file: &Path) -> Result<(), CliError> {
     match fs::read_to_string(file) {
-        Ok(text) if unit::is_ours(&text) => Ok(()),
-        Ok(_) => Err(ServiceError::Foreign { file: file.to_owned() }.into()),
+        Ok(text) if unit::is_generated(&text) => Ok(()),
+        Ok(_) => Err(ServiceError::ForeignUnit { file: file.to_owned() }.into()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         Err(source) => Err(CliError::File { what: "cannot read", file: file.to_owned(), source }),
     }
@@ -118,15 +125,15 @@ fn write(file: &Path, text: &str) -> Result<(), CliError> {
     let fault = |source| CliError::File { what: "cannot write", file: file.to_owned(), source };
     let folder = file.parent().unwrap_or(Path::new("/"));
     fs::create_dir_all(folder).map_err(fault)?;
-    let fresh = folder.join(format!(".{}.new", install_paths::NAME));
+    let fresh = folder.join(format!(".{}.new", install_paths::UNIT_NAME));
     fs::write(&fresh, text).and_then(|()| fs::rename(&fresh, file)).map_err(fault)
 }
 
-fn uninstall(owner: &Owner, out: &Out) -> Result<(), CliError> {
+fn uninstall(owner: &UnitOwner, out: &CliOutput) -> Result<(), CliError> {
     let systemd = Systemd::of(owner)?;
-    let file = installed(owner)?;
-    ours(&file)?;
-    systemd.query(&["disable", "--now", install_paths::NAME])?;
+    let file = installed_unit_file(owner)?;
+    check_generated(&file)?;
+    systemd.query(&["disable", "--now", install_paths::UNIT_NAME])?;
     fs::remove_file(&file).map_err(|source| {
         let (what, file) = ("cannot remove", file.clone());
         CliError::File { what, file, source }
@@ -135,37 +142,37 @@ fn uninstall(owner: &Owner, out: &Out) -> Result<(), CliError> {
     if out.is_json() {
         out.shape(&json!({"removed": file.display().to_string()}));
     } else {
-        out.line(&format!("removed  {}", file.display()));
+        out.print_line(&format!("removed  {}", file.display()));
     }
     Ok(())
 }
 
 /// Returns the path of the installed unit.
-fn installed(owner: &Owner) -> Result<PathBuf, ServiceError> {
+fn installed_unit_file(owner: &UnitOwner) -> Result<PathBuf, ServiceError> {
     let file = owner.unit_file(&DirectoryVariables::of_this_process())?;
     if file.exists() { Ok(file) } else { Err(ServiceError::NotInstalled { file }) }
 }
 
-fn status(owner: &Owner, out: &Out) -> Result<(), CliError> {
+fn status(owner: &UnitOwner, out: &CliOutput) -> Result<(), CliError> {
     let systemd = Systemd::of(owner)?;
-    let file = installed(owner)?;
-    let told = systemd.show()?;
+    let file = installed_unit_file(owner)?;
+    let state = systemd.show()?;
     if out.is_json() {
         out.shape(&json!({
             "unit": file.display().to_string(),
-            "active": told.active,
-            "enabled": told.enabled,
-            "pid": told.pid,
-            "says": told.says,
+            "active": state.active,
+            "enabled": state.enabled,
+            "pid": state.pid,
+            "says": state.status_text,
         }));
         return Ok(());
     }
-    let pid = told.pid.map_or(String::new(), |pid| format!(", pid {pid}"));
-    out.line(&format!("unit     {}", file.display()));
-    out.line(&format!("at boot  {}", told.enabled));
-    out.line(&format!("now      {}{pid}", told.active));
-    if !told.says.is_empty() {
-        out.line(&format!("says     {}", told.says));
+    let pid = state.pid.map_or(String::new(), |pid| format!(", pid {pid}"));
+    out.print_line(&format!("unit     {}", file.display()));
+    out.print_line(&format!("at boot  {}", state.enabled));
+    out.print_line(&format!("now      {}{pid}", state.active));
+    if !state.status_text.is_empty() {
+        out.print_line(&format!("says     {}", state.status_text));
     }
     Ok(())
 }

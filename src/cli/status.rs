@@ -7,19 +7,19 @@ use std::time::Duration;
 
 use super::client::ServiceClient;
 use super::error::CliError;
-use super::output::Out;
+use super::output::CliOutput;
 use super::output::screen::{Screen, stop_requested};
 use crate::wire::api::ServiceStatus;
 
-pub(super) use tree::life;
+pub(super) use tree::health_text;
 
 /// Requests the status and prints it.
-pub(super) async fn run(client: &ServiceClient, out: &Out) -> Result<(), CliError> {
+pub(super) async fn run(client: &ServiceClient, out: &CliOutput) -> Result<(), CliError> {
     let status: ServiceStatus = client.get("/status").await?;
     if out.is_json() {
         out.shape(&status);
     } else {
-        tree::lines(&status).iter().for_each(|line| out.line(line));
+        tree::lines(&status).iter().for_each(|line| out.print_line(line));
     }
     Ok(())
 }
@@ -29,8 +29,8 @@ pub(super) async fn run(client: &ServiceClient, out: &Out) -> Result<(), CliErro
 /// service may be unavailable for a while.
 pub(super) async fn watch(
     client: &ServiceClient,
-    pace: Duration,
-    out: &Out,
+    interval: Duration,
+    out: &CliOutput,
 ) -> Result<(), CliError> {
     let mut stop = pin!(stop_requested());
     let mut screen = Screen::of_stdout().filter(|_| !out.is_json());
@@ -40,47 +40,49 @@ pub(super) async fn watch(
             asked = client.get::<ServiceStatus>("/status") => asked,
             () = &mut stop => return Ok(()),
         };
-        let away = match (asked, &last) {
+        let unavailable = match (asked, &last) {
             (Ok(status), _) => {
                 last = Some(status);
                 None
             }
-            (Err(error), Some(_)) if is_passing(&error) => Some(error.to_string()),
+            (Err(error), Some(_)) if is_transient(&error) => Some(error.to_string()),
             (Err(error), _) => return Err(error),
         };
-        let shown = last.as_ref().map(|status| show(status, away, &mut screen, out));
+        let shown = last.as_ref().map(|status| show(status, unavailable, &mut screen, out));
         if shown.is_some_and(|shown| shown.is_err()) {
             return Ok(()); // A reader that has gone wants no more.
         }
         tokio::select! {
-            () = tokio::time::sleep(pace) => {} // The pace of looking; nothing waits for it.
+            () = tokio::time::sleep(interval) => {} // The pace of looking; nothing waits for it.
             () = &mut stop => return Ok(()),
         }
     }
 }
 
 /// True if a restart of the service resolves the error.
-const fn is_passing(error: &CliError) -> bool {
-    matches!(error, CliError::Unreachable { .. } | CliError::Broken { .. })
+const fn is_transient(error: &CliError) -> bool {
+    matches!(error, CliError::Unreachable { .. } | CliError::ConnectionLost { .. })
 }
 
 fn show(
     status: &ServiceStatus,
-    away: Option<String>,
+    unavailable: Option<String>,
     screen: &mut Option<Screen>,
-    out: &Out,
+    out: &CliOutput,
 ) -> std::io::Result<()> {
-    match (screen, away) {
-        (Some(screen), away) => {
+    match (screen, unavailable) {
+        (Some(screen), unavailable) => {
             let mut lines = tree::lines(status);
-            lines.extend(away.map(|away| format!("{away}; looking again")));
+            lines.extend(unavailable.map(|unavailable| format!("{unavailable}; looking again")));
             screen.draw(&lines)
         }
-        (None, Some(away)) => {
-            out.note(&format!("{away}; looking again"));
+        (None, Some(unavailable)) => {
+            out.print_note(&format!("{unavailable}; looking again"));
             Ok(())
         }
-        (None, None) if out.is_json() => out.lines(&[out.json(&serde_json::to_string(status)?)]),
-        (None, None) => out.lines(&[tree::lines(status), vec![String::new()]].concat()),
+        (None, None) if out.is_json() => {
+            out.print_lines(&[out.json(&serde_json::to_string(status)?)])
+        }
+        (None, None) => out.print_lines(&[tree::lines(status), vec![String::new()]].concat()),
     }
 }

@@ -13,7 +13,7 @@ use serde_json::json;
 use super::args::filters::Filters;
 use super::client::ServiceClient;
 use super::error::CliError;
-use super::output::Out;
+use super::output::CliOutput;
 use super::output::screen::cut;
 use super::output::time_text::{self, took};
 use super::output::usage_text;
@@ -25,7 +25,7 @@ pub(super) async fn list(
     client: &ServiceClient,
     filters: &Filters,
     (limit, cursor): (u32, Option<String>),
-    out: &Out,
+    out: &CliOutput,
 ) -> Result<(), CliError> {
     let asked = [("limit", limit.to_string()), ("summary", "true".to_owned())];
     let further: Vec<_> = asked.into_iter().chain(cursor.map(|place| ("cursor", place))).collect();
@@ -38,47 +38,50 @@ pub(super) async fn list(
     let rows = list.executions.iter().map(row).collect();
     let head =
         ["TASK", "AGENT", "STATE", "ATTEMPT", "ACCEPTED", "TOOK", "CALLER", "REQUEST", "WHY"];
-    out.table(head, rows, "no tasks");
+    out.print_table(head, rows, "no tasks");
     if list.executions.is_empty() {
-        lookup::remark(client, filters).await.into_iter().for_each(|remark| out.note(&remark));
+        lookup::similar_name_hint(client, filters)
+            .await
+            .into_iter()
+            .for_each(|remark| out.print_note(&remark));
     }
     if let Some(next) = &list.next {
-        out.note(&format!("there are more: --cursor {next}"));
+        out.print_note(&format!("there are more: --cursor {next}"));
     }
     Ok(())
 }
 
 /// Maximum number of characters of a request in a table.
-const REQUEST: usize = 40;
+const MAX_REQUEST_CHARS: usize = 40;
 /// Maximum number of last lines of standard error that are shown.
-const ERRORS: usize = 40;
+const MAX_STDERR_LINES: usize = 40;
 
 fn row(entry: &ExecutionEntry) -> [String; 9] {
     let summary = entry.summary.as_ref();
     let caller = summary.and_then(|summary| summary.caller.clone());
-    let request = summary.map(|summary| cut(&summary.request, REQUEST));
+    let request = summary.map(|summary| cut(&summary.request, MAX_REQUEST_CHARS));
     [
         entry.id.clone(),
         entry.agent.clone(),
         entry.state.to_string(),
-        entry.stamp.attempt.to_string(),
+        entry.attempt_id.attempt.to_string(),
         entry.accepted_at.format("%Y-%m-%d %H:%M:%SZ").to_string(),
         entry.duration_us.map_or("-".to_owned(), took),
         caller.unwrap_or_else(|| "-".to_owned()),
         request.unwrap_or_default(),
-        why(entry),
+        reason_text(entry),
     ]
 }
 
 /// Returns the reason of the wait, and its end if that is known.
-fn waits(queued: &Queued) -> String {
+fn wait_text(queued: &Queued) -> String {
     let until = queued.until.map(|until| format!(" until {}", until.format("%Y-%m-%d %H:%M:%SZ")));
     format!("{}{}", queued.reason.as_str(), until.unwrap_or_default())
 }
 
 /// Returns the reason for which a task waits or failed. A deferred task has failed once and has not ended.
-fn why(entry: &ExecutionEntry) -> String {
-    let waits = entry.queue.as_ref().map(|queue| waits(&queue.queued));
+fn reason_text(entry: &ExecutionEntry) -> String {
+    let waits = entry.queue.as_ref().map(|queue| wait_text(&queue.queued));
     let waits = waits.or_else(|| entry.interruption.map(|reason| reason.as_str().to_owned()));
     waits.or_else(|| entry.error.as_ref().map(|error| error.code.clone())).unwrap_or_default()
 }
@@ -88,71 +91,80 @@ pub(super) async fn show(
     client: &ServiceClient,
     id: &str,
     has_events: bool,
-    out: &Out,
+    out: &CliOutput,
 ) -> Result<(), CliError> {
     let detail: ExecutionDetail = client.get(&format!("/api/v1/executions/{id}")).await?;
     if out.is_json() {
         out.shape(&detail);
         return Ok(());
     }
-    head(&detail, out);
-    out.line("── what happened ──");
+    print_facts(&detail, out);
+    out.print_line("── what happened ──");
     if has_events {
-        detail.events.iter().for_each(|event| out.line(&event_line(event)));
+        detail.events.iter().for_each(|event| out.print_line(&event_line(event)));
     } else {
         // Events of the program are recorded with the events that follow them, so their numbers are not in the order
         // of time.
         let mut events: Vec<_> = detail.events.iter().collect();
         events.sort_by_key(|event| event.at);
         for event in events {
-            event_text::line(client, id, event).await.into_iter().for_each(|line| out.line(&line));
+            event_text::line(client, id, event)
+                .await
+                .into_iter()
+                .for_each(|line| out.print_line(&line));
         }
     }
     for (name, text) in [("input", Some(&detail.input)), ("output", detail.output.as_ref())] {
         if let Some(text) = text.filter(|text| !text.is_empty()) {
-            out.line(&format!("── {name} ──"));
-            out.line(text.trim_end_matches('\n'));
+            out.print_line(&format!("── {name} ──"));
+            out.print_line(text.trim_end_matches('\n'));
         }
     }
-    errors(&detail, out);
+    print_stderr_tail(&detail, out);
     if detail.events_after.is_some() {
-        out.note("there are more events than shown; `tasks export` has all of them");
+        out.print_note("there are more events than shown; `tasks export` has all of them");
     }
     for name in &detail.cut {
-        out.note(&format!("{name} is longer than shown; `tasks export --text` has all of it"));
+        out.print_note(&format!(
+            "{name} is longer than shown; `tasks export --text` has all of it"
+        ));
     }
     Ok(())
 }
 
 /// Prints the facts about a task, one per line.
-fn head(detail: &ExecutionDetail, out: &Out) {
+fn print_facts(detail: &ExecutionDetail, out: &CliOutput) {
     let entry = &detail.entry;
-    out.line(&format!("task     {}", entry.id));
-    out.line(&format!("agent    {}", entry.agent));
-    out.line(&format!("state    {} (attempt {})", entry.state, entry.stamp.attempt));
-    out.line(&format!("asked    {} by {}", time_text::time(entry.accepted_at), requester(detail)));
+    out.print_line(&format!("task     {}", entry.id));
+    out.print_line(&format!("agent    {}", entry.agent));
+    out.print_line(&format!("state    {} (attempt {})", entry.state, entry.attempt_id.attempt));
+    out.print_line(&format!(
+        "asked    {} by {}",
+        time_text::time(entry.accepted_at),
+        requester(detail)
+    ));
     if let Some(queue) = &entry.queue {
-        out.line(&format!("queue    {}", queue.message));
+        out.print_line(&format!("queue    {}", queue.message));
     }
     if let Some(amounts) = usage_text::line(entry.usage) {
-        out.line(&format!("used     {amounts}"));
+        out.print_line(&format!("used     {amounts}"));
     }
     if let Some(message) = lost_context(&detail.events) {
-        out.line(&format!("context  lost: {message}"));
+        out.print_line(&format!("context  lost: {message}"));
     }
     if let Some(interruption) = entry.interruption {
         let request = detail.request.as_deref().unwrap_or_default().trim_end();
         let request = request.replace('\n', "\n         ");
-        out.line(&format!("request  {}: {request}", interruption.as_str()));
+        out.print_line(&format!("request  {}: {request}", interruption.as_str()));
         let (agent, id) = (&entry.agent, &entry.id);
-        out.line(&format!("hint     answer by `algonius send {agent} --task {id} TEXT`"));
+        out.print_line(&format!("hint     answer by `algonius send {agent} --task {id} TEXT`"));
     }
     if let Some(error) = &entry.error {
-        out.line(&format!("why      {} ({})", error.message, error.code));
-        out.line(&format!("hint     {}", error.hint));
+        out.print_line(&format!("why      {} ({})", error.message, error.code));
+        out.print_line(&format!("hint     {}", error.hint));
     }
     for attempt in &detail.attempts {
-        out.line(&attempt_line(attempt));
+        out.print_line(&attempt_line(attempt));
     }
 }
 
@@ -165,17 +177,17 @@ fn lost_context(events: &[Event]) -> Option<&str> {
 }
 
 /// Prints the last lines of standard error, and the command that shows all of it.
-fn errors(detail: &ExecutionDetail, out: &Out) {
+fn print_stderr_tail(detail: &ExecutionDetail, out: &CliOutput) {
     if detail.stderr.is_empty() {
         return;
     }
     let lines: Vec<_> = detail.stderr.lines().collect();
-    let hidden = lines.len().saturating_sub(ERRORS);
-    out.line("── stderr ──");
-    lines.iter().skip(hidden).for_each(|line| out.line(line));
+    let hidden = lines.len().saturating_sub(MAX_STDERR_LINES);
+    out.print_line("── stderr ──");
+    lines.iter().skip(hidden).for_each(|line| out.print_line(line));
     if hidden > 0 {
         let id = &detail.entry.id;
-        out.note(&format!(
+        out.print_note(&format!(
             "{hidden} earlier lines of standard error are not shown; `algonius tasks show {id} --json` \
              has them"
         ));
@@ -187,18 +199,19 @@ fn requester(detail: &ExecutionDetail) -> &str {
 }
 
 fn attempt_line(attempt: &AttemptEntry) -> String {
-    let AttemptEntry { stamp, started_at, ended_at, .. } = attempt;
+    let AttemptEntry { attempt_id, started_at, ended_at, .. } = attempt;
     let took = ended_at.and_then(|ended| (ended - *started_at).num_microseconds()).map(took);
-    let told = [
+    let parts = [
         attempt.ended_in.map(|state| state.to_string()),
         took.map(|took| format!("after {took}")),
         attempt.exit_code.map(|code| format!("exit code {code}")),
         attempt.error.as_ref().map(|error| error.code.clone()),
     ];
-    let told: Vec<_> = told.into_iter().flatten().collect();
-    let turn = if stamp.turn > 1 { format!(" of turn {}", stamp.turn) } else { String::new() };
-    let told = if told.is_empty() { "running".to_owned() } else { told.join(", ") };
-    format!("attempt  {}{turn}: {told}", stamp.attempt)
+    let parts: Vec<_> = parts.into_iter().flatten().collect();
+    let turn =
+        if attempt_id.turn > 1 { format!(" of turn {}", attempt_id.turn) } else { String::new() };
+    let parts = if parts.is_empty() { "running".to_owned() } else { parts.join(", ") };
+    format!("attempt  {}{turn}: {parts}", attempt_id.attempt)
 }
 
 /// Formats an event with its number and all its fields, for the analysis of the service.
@@ -215,36 +228,48 @@ fn event_line(event: &Event) -> String {
 }
 
 /// Cancels a task.
-pub(super) async fn cancel(client: &ServiceClient, id: &str, out: &Out) -> Result<(), CliError> {
+pub(super) async fn cancel(
+    client: &ServiceClient,
+    id: &str,
+    out: &CliOutput,
+) -> Result<(), CliError> {
     let path = format!("/api/v1/executions/{id}/cancel");
     let entry: ExecutionEntry = client.post(&path, json!({})).await?;
     if out.is_json() {
         out.shape(&entry);
     } else {
-        out.line(&format!("task {} is {}", entry.id, entry.state));
+        out.print_line(&format!("task {} is {}", entry.id, entry.state));
     }
     Ok(())
 }
 
 /// Retries a task.
-pub(super) async fn retry(client: &ServiceClient, id: &str, out: &Out) -> Result<(), CliError> {
+pub(super) async fn retry(
+    client: &ServiceClient,
+    id: &str,
+    out: &CliOutput,
+) -> Result<(), CliError> {
     let path = format!("/api/v1/executions/{id}/retry");
     let detail: ExecutionDetail = client.post(&path, json!({})).await?;
     if out.is_json() {
         out.shape(&detail);
     } else {
-        out.line(&detail.entry.id);
+        out.print_line(&detail.entry.id);
     }
     Ok(())
 }
 
 /// Removes a task.
-pub(super) async fn delete(client: &ServiceClient, id: &str, out: &Out) -> Result<(), CliError> {
+pub(super) async fn delete(
+    client: &ServiceClient,
+    id: &str,
+    out: &CliOutput,
+) -> Result<(), CliError> {
     client.remove(&format!("/api/v1/executions/{id}")).await?;
     if out.is_json() {
         out.shape(&json!({"removed": id}));
     } else {
-        out.line(&format!("task {id} is removed"));
+        out.print_line(&format!("task {id} is removed"));
     }
     Ok(())
 }
@@ -254,10 +279,10 @@ pub(super) async fn export(
     client: &ServiceClient,
     filters: &Filters,
     (text, limit): (bool, Option<u32>),
-    out: &Out,
+    out: &CliOutput,
 ) -> Result<(), CliError> {
     let limit = limit.map(|limit| ("limit", limit.to_string()));
     let further: Vec<_> = limit.into_iter().chain([("text", text.to_string())]).collect();
     let path = format!("/api/v1/executions/export?{}", filters.query(&further));
-    client.copy(&path, &mut out.documents()).await
+    client.copy(&path, &mut out.document_writer()).await
 }

@@ -2,19 +2,19 @@
 
 use serde_json::{Value, json};
 
-use super::args::NewToken;
+use super::args::CreateTokenArgs;
 use super::client::ServiceClient;
 use super::error::CliError;
-use super::output::Out;
+use super::output::CliOutput;
 use crate::wire::admin::{CreatedToken, TokenEntry, TokenList, TokenRequest};
 
 /// Creates a token. Its text is the only line on standard output.
 pub(super) async fn create(
     client: &ServiceClient,
-    new: NewToken,
-    out: &Out,
+    new: CreateTokenArgs,
+    out: &CliOutput,
 ) -> Result<(), CliError> {
-    let NewToken { name, scopes, agents, expires, replace } = new;
+    let CreateTokenArgs { name, scopes, agents, expires, replace } = new;
     let given = |words: Vec<String>| (!words.is_empty()).then_some(words);
     let (scopes, agents) = (given(scopes), given(agents));
     let order = json!(TokenRequest { name, scopes, agents, expires, replace });
@@ -23,20 +23,20 @@ pub(super) async fn create(
         out.shape(&made);
         return Ok(());
     }
-    out.line(&made.token);
-    out.note("this text is shown this once");
+    out.print_line(&made.token);
+    out.print_note("this text is shown this once");
     Ok(())
 }
 
 /// Lists tokens.
-pub(super) async fn list(client: &ServiceClient, out: &Out) -> Result<(), CliError> {
+pub(super) async fn list(client: &ServiceClient, out: &CliOutput) -> Result<(), CliError> {
     let list: TokenList = client.get("/api/v1/tokens").await?;
     if out.is_json() {
         out.shape(&list);
         return Ok(());
     }
     let rows = list.tokens.iter().map(row).collect();
-    out.table(["NAME", "SCOPES", "AGENTS", "EXPIRES", "ORIGIN"], rows, "no tokens");
+    out.print_table(["NAME", "SCOPES", "AGENTS", "EXPIRES", "ORIGIN"], rows, "no tokens");
     Ok(())
 }
 
@@ -48,30 +48,34 @@ fn row(entry: &TokenEntry) -> [String; 5] {
 }
 
 /// Revokes a token.
-pub(super) async fn revoke(client: &ServiceClient, name: &str, out: &Out) -> Result<(), CliError> {
-    let name: String = name.bytes().map(escaped).collect();
-    let told: Value = client.delete(&format!("/api/v1/tokens/{name}")).await?;
-    done(&told, "revoked", out);
+pub(super) async fn revoke(
+    client: &ServiceClient,
+    name: &str,
+    out: &CliOutput,
+) -> Result<(), CliError> {
+    let name: String = name.bytes().map(escape_byte).collect();
+    let response: Value = client.delete(&format!("/api/v1/tokens/{name}")).await?;
+    print_result(&response, "revoked", out);
     Ok(())
 }
 
 /// Replaces the text of the operator's token.
-pub(super) async fn rotate(client: &ServiceClient, out: &Out) -> Result<(), CliError> {
-    let told: Value = client.post("/api/v1/operator/rotate", json!({})).await?;
-    done(&told, "rotated the operator token in its file", out);
+pub(super) async fn rotate(client: &ServiceClient, out: &CliOutput) -> Result<(), CliError> {
+    let response: Value = client.post("/api/v1/operator/rotate", json!({})).await?;
+    print_result(&response, "rotated the operator token in its file", out);
     Ok(())
 }
 
-fn done(told: &Value, text: &str, out: &Out) {
+fn print_result(response: &Value, text: &str, out: &CliOutput) {
     if out.is_json() {
-        out.shape(told);
+        out.shape(response);
     } else {
-        out.line(text);
+        out.print_line(text);
     }
 }
 
 /// Escapes a byte for a path.
-fn escaped(byte: u8) -> String {
+fn escape_byte(byte: u8) -> String {
     if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
         char::from(byte).to_string()
     } else {

@@ -5,6 +5,6 @@ mod fault;
 mod suggestion;
 
 pub(crate) use builder::{DiagnosticBuilder, from_message};
-pub(crate) use fault::in_order;
+pub(crate) use fault::sort_by_position;
 pub use fault::{ConfigFault, ConfigFaults, FaultCode, Severity};
 pub use suggestion::nearest;

@@ -6,7 +6,7 @@ use algonius_actors::model::id::AgentId;
 
 use super::keys::agent::exposure::AuthConfig;
 use super::keys::agent::{self, ReadContext, card};
-use super::keys::limits::Limits;
+use super::keys::limits::AgentSettingBounds;
 use super::keys::server::{self, access};
 use super::keys::{
     alerts, inputs, log, pressure, push, redaction, retention, schedules, telemetry, tokens,
@@ -19,14 +19,14 @@ use super::table::{ConfigReader, Section, SourcePosition, Spanned};
 /// Reads the whole document. Returns `None` if settings cannot be built; a fault gives the reason.
 pub(super) fn read<'c>(
     reader: &'c ConfigReader<'c>,
-    laid: &'c MergedDocument<'c>,
+    merged_document: &'c MergedDocument<'c>,
 ) -> Option<Settings> {
-    let top = SourcePosition { path: String::new(), span: 0..0, shown: true };
-    let mut root = Section::new(reader, top, Some(&laid.document));
+    let top = SourcePosition { path: String::new(), span: 0..0, is_printable: true };
+    let mut root = Section::new(reader, top, Some(&merged_document.document));
     // The bounds of most numbers below follow from these limits.
-    let limits = Limits::read(root.section("limits"));
+    let limits = AgentSettingBounds::read(root.section("limits"));
     // The ids are read before all else that may name an agent.
-    let sections = identified(reader, root.sections("agents"));
+    let sections = with_valid_ids(reader, root.sections("agents"));
     if sections.is_empty() {
         reader.error(&root.place.below("agents"), "one agent at least is needed");
     }
@@ -49,8 +49,9 @@ pub(super) fn read<'c>(
     let mut auth_config = AuthConfig::new(is_loopback, tokens, provider);
     let data_dir = server.as_ref().map_or(Path::new(""), |server| &server.data_dir);
     let inputs = inputs::read(root.section("inputs"), data_dir);
-    let basis = ReadContext { limits: &limits, data_dir, behind: &laid.behind };
-    let agents = agent::read_all(reader, sections, &basis, &mut auth_config);
+    let context =
+        ReadContext { limits: &limits, data_dir, agent_presets: &merged_document.agent_presets };
+    let agents = agent::read_all(reader, sections, &context, &mut auth_config);
     let known = schedules::KnownNames {
         agents: agents.iter().map(|agent| &*agent.spec).collect(),
         tokens: auth_config.tokens.iter().map(|token| token.name.as_str()).collect(),
@@ -77,7 +78,7 @@ pub(super) fn read<'c>(
 }
 
 /// Returns the sections whose name is a valid id.
-fn identified<'c>(
+fn with_valid_ids<'c>(
     reader: &ConfigReader<'c>,
     sections: Vec<(Spanned<String>, Section<'c>)>,
 ) -> Vec<(Spanned<AgentId>, Section<'c>)> {

@@ -4,7 +4,9 @@ use std::path::Path;
 
 use toml::de::DeTable;
 
-use super::diagnostics::{ConfigFault, ConfigFaults, FaultCode, Severity, from_message, in_order};
+use super::diagnostics::{
+    ConfigFault, ConfigFaults, FaultCode, Severity, from_message, sort_by_position,
+};
 use super::document;
 use super::presets::{self, PresetSource};
 use super::service_files::{ConfiguredFiles, ServiceFiles};
@@ -12,11 +14,11 @@ use super::settings::{SecrecySettings, Settings};
 use super::table::{ConfigReader, Diagnostics, SourcePosition};
 
 /// Configuration that is built into the program; it works without changes.
-pub const SHIPPED: &str = include_str!("../../config/supervisor.toml");
+pub const SHIPPED_CONFIG: &str = include_str!("../../config/supervisor.toml");
 
 /// Usable settings, with warnings for their author.
 #[derive(Debug, Clone)]
-pub struct Checked {
+pub struct LoadedConfig {
     /// Checked settings.
     pub settings: Settings,
     /// Faults that do not prevent the use, in the order of the file.
@@ -28,9 +30,12 @@ pub struct Checked {
 /// # Errors
 /// Fails if the file has any error, and returns all faults, including warnings. A file that is not TOML yields its
 /// syntax errors alone, because its meaning is unknown then.
-pub fn load(path: &Path, env: &dyn Fn(&str) -> Option<String>) -> Result<Checked, ConfigFaults> {
+pub fn load(
+    path: &Path,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<LoadedConfig, ConfigFaults> {
     let text = std::fs::read_to_string(path);
-    let text = text.map_err(|error| unreadable(path, &format!("cannot be read: {error}")))?;
+    let text = text.map_err(|error| unreadable_file(path, &format!("cannot be read: {error}")))?;
     check(&ConfigText { path, text: &text, is_shipped: false }, env)
 }
 
@@ -38,9 +43,9 @@ pub fn load(path: &Path, env: &dyn Fn(&str) -> Option<String>) -> Result<Checked
 ///
 /// # Errors
 /// Fails if the configuration does not suit this machine.
-pub fn load_shipped(env: &dyn Fn(&str) -> Option<String>) -> Result<Checked, ConfigFaults> {
+pub fn load_shipped(env: &dyn Fn(&str) -> Option<String>) -> Result<LoadedConfig, ConfigFaults> {
     let path = Path::new("supervisor.toml");
-    check(&ConfigText { path, text: SHIPPED, is_shipped: true }, env)
+    check(&ConfigText { path, text: SHIPPED_CONFIG, is_shipped: true }, env)
 }
 
 /// Reads a text as the contents of a file.
@@ -51,7 +56,7 @@ pub fn load_text(
     path: &Path,
     text: &str,
     env: &dyn Fn(&str) -> Option<String>,
-) -> Result<Checked, ConfigFaults> {
+) -> Result<LoadedConfig, ConfigFaults> {
     check(&ConfigText { path, text, is_shipped: false }, env)
 }
 
@@ -67,27 +72,30 @@ struct ConfigText<'t> {
 fn check(
     written: &ConfigText<'_>,
     env: &dyn Fn(&str) -> Option<String>,
-) -> Result<Checked, ConfigFaults> {
+) -> Result<LoadedConfig, ConfigFaults> {
     let ConfigText { path, text, is_shipped } = *written;
     let file = std::path::absolute(path);
-    let file = file.map_err(|error| unreadable(path, &format!("has no folder: {error}")))?;
+    let file = file.map_err(|error| unreadable_file(path, &format!("has no folder: {error}")))?;
     let reader = ConfigReader::new(path, text, file.parent().unwrap_or(&file).to_owned(), env);
     let (document, broken) = DeTable::parse_recoverable(text);
     for error in &broken {
         let span = error.span().unwrap_or_default();
-        let place = SourcePosition { path: String::new(), span, shown: false };
-        reader.error(&place, from_message(error.message()).of_kind(FaultCode::Syntax));
+        let place = SourcePosition { path: String::new(), span, is_printable: false };
+        reader.error(&place, from_message(error.message()).with_code(FaultCode::Syntax));
     }
-    let shelf = PresetSource::open(document.get_ref(), file.parent().unwrap_or(&file));
-    let laid = broken.is_empty().then(|| presets::merge(document.get_ref(), &shelf, &reader));
-    let settings = laid.as_ref().and_then(|laid| document::read(&reader, laid));
+    let preset_source = PresetSource::open(document.get_ref(), file.parent().unwrap_or(&file));
+    let merged_document =
+        broken.is_empty().then(|| presets::merge(document.get_ref(), &preset_source, &reader));
+    let settings = merged_document
+        .as_ref()
+        .and_then(|merged_document| document::read(&reader, merged_document));
     let Diagnostics { faults, secrets, files, secret_files, mut texts } = reader.finish();
     if let Some(main) = texts.first_mut().filter(|_| !is_shipped) {
         main.file.clone_from(&file);
     }
     let is_sound = faults.iter().all(|fault| fault.severity != Severity::Error);
     match settings {
-        Some(settings) if is_sound => Ok(Checked {
+        Some(settings) if is_sound => Ok(LoadedConfig {
             settings: Settings {
                 service_files: ServiceFiles::of(
                     &settings.server,
@@ -102,14 +110,14 @@ fn check(
                 files,
                 ..settings
             },
-            warnings: in_order(faults),
+            warnings: sort_by_position(faults),
         }),
-        _ => Err(ConfigFaults::new(faults).naming(files)),
+        _ => Err(ConfigFaults::new(faults).with_files(files)),
     }
 }
 
 /// Returns the fault of a file as a whole.
-fn unreadable(path: &Path, message: &str) -> ConfigFaults {
+fn unreadable_file(path: &Path, message: &str) -> ConfigFaults {
     ConfigFaults::new(vec![ConfigFault {
         file: path.to_owned(),
         line: 0,

@@ -15,18 +15,18 @@ use toml::de::{DeTable, DeValue};
 
 use super::table::ConfigReader;
 
-pub(super) use preset_merge::{Behind, MergedDocument, merge};
-pub use preset_metadata::About;
+pub(super) use preset_merge::{AgentPreset, MergedDocument, merge};
+pub use preset_metadata::PresetMetadata;
 
 /// Default folder of custom presets, beside the configuration.
-pub(super) const FOLDER: &str = "presets";
+pub(super) const PRESETS_DIR: &str = "presets";
 /// File extension of a preset.
-const ENDING: &str = "toml";
+const PRESET_EXTENSION: &str = "toml";
 /// Greatest size of a preset file in bytes.
-const LONGEST: u64 = 256 << 10;
+const MAX_PRESET_BYTES: u64 = 256 << 10;
 
 /// Presets that are built into the program.
-const BUILT_IN: [(&str, &str); 12] = [
+const BUILT_IN_PRESETS: [(&str, &str); 12] = [
     ("aider", include_str!("../../config/presets/aider.toml")),
     ("claude-code", include_str!("../../config/presets/claude-code.toml")),
     ("codex", include_str!("../../config/presets/codex.toml")),
@@ -53,36 +53,37 @@ pub(super) struct PresetSource {
     presets: BTreeMap<String, Preset>,
     /// Folder of the files that were read, or could not be.
     folder: PathBuf,
-    unread: BTreeMap<String, (PathBuf, io::Error)>,
+    unreadable: BTreeMap<String, (PathBuf, io::Error)>,
 }
 
 impl PresetSource {
     /// Opens the folder that the document names, relative to `beside`, and reads all presets.
-    pub(super) fn open(document: &DeTable<'_>, beside: &Path) -> Self {
+    pub(super) fn open(document: &DeTable<'_>, folder: &Path) -> Self {
         // The document is not checked yet: the presets are merged into it before any key is read.
         let server = document.get("server").and_then(|server| server.get_ref().as_table());
         let named = server.and_then(|server| server.get("presets"));
-        let named = named.and_then(|named| named.get_ref().as_str()).unwrap_or(FOLDER);
-        Self::read(beside.join(named))
+        let named = named.and_then(|named| named.get_ref().as_str()).unwrap_or(PRESETS_DIR);
+        Self::read(folder.join(named))
     }
 
     /// Returns the built-in presets, and those of a folder.
     fn read(folder: PathBuf) -> Self {
-        let built_in = BUILT_IN.iter().map(|(name, text)| {
-            let file = PathBuf::from(format!("{name}.{ENDING} (built in)"));
+        let built_in = BUILT_IN_PRESETS.iter().map(|(name, text)| {
+            let file = PathBuf::from(format!("{name}.{PRESET_EXTENSION} (built in)"));
             ((*name).to_owned(), Preset { file, text: Cow::Borrowed(text) })
         });
-        let mut shelf = Self { presets: built_in.collect(), folder, unread: BTreeMap::new() };
-        for (name, file) in files(&shelf.folder) {
+        let mut preset_source =
+            Self { presets: built_in.collect(), folder, unreadable: BTreeMap::new() };
+        for (name, file) in files(&preset_source.folder) {
             match text(&file) {
                 Ok(text) => {
                     let text = Cow::Owned(text);
-                    shelf.presets.insert(name, Preset { file, text });
+                    preset_source.presets.insert(name, Preset { file, text });
                 }
-                Err(error) => _ = shelf.unread.insert(name, (file, error)),
+                Err(error) => _ = preset_source.unreadable.insert(name, (file, error)),
             }
         }
-        shelf
+        preset_source
     }
 
     fn names(&self) -> impl Iterator<Item = &str> {
@@ -90,11 +91,11 @@ impl PresetSource {
     }
 
     /// Registers the folder, so that its changes count as changes of the configuration.
-    pub(super) fn watched(&self, reader: &ConfigReader<'_>) {
+    pub(super) fn register_files(&self, reader: &ConfigReader<'_>) {
         // The folder is registered too, so that a new file is noticed.
-        reader.keep_file(self.folder.clone());
+        reader.register_file(self.folder.clone());
         for (_, file) in files(&self.folder) {
-            reader.keep_file(file);
+            reader.register_file(file);
         }
     }
 }
@@ -103,7 +104,7 @@ impl PresetSource {
 fn files(folder: &Path) -> Vec<(String, PathBuf)> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let files = entries.map(|entry| entry.path()).filter_map(|file| {
-        let is_preset = file.extension().is_some_and(|ending| ending == ENDING);
+        let is_preset = file.extension().is_some_and(|ending| ending == PRESET_EXTENSION);
         let name = file.file_stem().filter(|_| is_preset)?.to_str()?.to_owned();
         Some((name, file))
     });
@@ -111,7 +112,7 @@ fn files(folder: &Path) -> Vec<(String, PathBuf)> {
 }
 
 fn text(file: &Path) -> io::Result<String> {
-    if fs::metadata(file)?.len() > LONGEST {
+    if fs::metadata(file)?.len() > MAX_PRESET_BYTES {
         return Err(io::Error::other("it is too long for a preset"));
     }
     fs::read_to_string(file)
@@ -119,11 +120,11 @@ fn text(file: &Path) -> io::Result<String> {
 
 /// Available preset, for display.
 #[derive(Debug, Clone)]
-pub struct Offer {
+pub struct PresetSummary {
     /// Name of the preset.
     pub name: String,
     /// Description of the preset.
-    pub about: About,
+    pub about: PresetMetadata,
     /// Program, if the preset names one.
     pub command: Option<String>,
     /// Path of its file, unless it is built in.
@@ -133,21 +134,21 @@ pub struct Offer {
 /// Returns every preset that a configuration could name: `folder` is the folder of custom ones. An unreadable preset is
 /// omitted; a configuration that names it gets the reason.
 #[must_use]
-pub fn offers(folder: Option<&Path>) -> Vec<Offer> {
-    let shelf = PresetSource::read(folder.map_or_else(PathBuf::new, Path::to_owned));
+pub fn available_presets(folder: Option<&Path>) -> Vec<PresetSummary> {
+    let preset_source = PresetSource::read(folder.map_or_else(PathBuf::new, Path::to_owned));
     let offer = |(name, preset): (&String, &Preset)| {
         let document = DeTable::parse(&preset.text).ok()?;
         let about = document.get_ref().get("about").and_then(|about| about.get_ref().as_table());
         let agent = document.get_ref().get("agent").and_then(|agent| agent.get_ref().as_table());
         let command = agent.and_then(|agent| agent.get("command"));
-        Some(Offer {
+        Some(PresetSummary {
             name: name.clone(),
-            about: preset_metadata::quietly(about),
+            about: preset_metadata::read_ignoring_faults(about),
             command: command.and_then(|it| it.get_ref().as_str()).map(str::to_owned),
             file: matches!(preset.text, Cow::Owned(_)).then(|| preset.file.clone()),
         })
     };
-    shelf.presets.iter().filter_map(offer).collect()
+    preset_source.presets.iter().filter_map(offer).collect()
 }
 
 /// Returns a table below a key.

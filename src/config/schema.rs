@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use toml::de::DeTable;
 
 use super::document;
-use super::load::SHIPPED;
+use super::load::SHIPPED_CONFIG;
 use super::presets::MergedDocument;
 use super::table::{ConfigReader, KeyDescriptions, ValueBounds, ValueShape, ValueShapes};
 
@@ -47,7 +47,7 @@ otlp_endpoint = "http://127.0.0.1:4318"
 "#;
 
 /// Item types of the lists whose items are not texts.
-const ITEMS: [(&str, &str); 5] = [
+const LIST_ITEM_TYPES: [(&str, &str); 5] = [
     ("exit_codes", "integer"),
     ("transient_exit_codes", "integer"),
     ("status", "integer"),
@@ -59,13 +59,13 @@ const ITEMS: [(&str, &str); 5] = [
 #[must_use]
 pub fn schema() -> Value {
     let KeyDescriptions { shapes, texts } =
-        described(&format!("{}{SAMPLE}", widest(&described(SAMPLE).shapes)));
-    let mut words = key_descriptions::of(SHIPPED);
+        describe_keys(&format!("{}{SAMPLE}", widest_limits(&describe_keys(SAMPLE).shapes)));
+    let mut words = key_descriptions::from_comments(SHIPPED_CONFIG);
     // A key with a row is described there; a key without one only in the shipped file.
     words.extend(texts.into_iter().map(|(path, text)| (path, text.to_owned())));
     let mut root = Node::default();
     for (path, shape) in shapes {
-        root.plant(&path, shape);
+        root.insert(&path, shape);
     }
     let mut schema = root.object("", &words);
     schema.insert("$schema".to_owned(), "https://json-schema.org/draft/2020-12/schema".into());
@@ -77,21 +77,21 @@ pub fn schema() -> Value {
 /// Returns the shapes and descriptions of the sample's keys.
 #[cfg(test)]
 pub(super) fn described_sample() -> KeyDescriptions {
-    described(SAMPLE)
+    describe_keys(SAMPLE)
 }
 
 /// Returns the shapes and descriptions of a document's keys, including absent ones.
-fn described(text: &str) -> KeyDescriptions {
+fn describe_keys(text: &str) -> KeyDescriptions {
     let env = |_: &str| None;
     let file = Path::new("supervisor.toml");
-    let reader = ConfigReader::new(file, text, file.to_owned(), &env).describing();
+    let reader = ConfigReader::new(file, text, file.to_owned(), &env).with_recorded_shapes();
     let (document, _) = DeTable::parse_recoverable(text);
-    document::read(&reader, &MergedDocument::bare(document.get_ref()));
+    document::read(&reader, &MergedDocument::without_presets(document.get_ref()));
     reader.into_shapes().map(ValueShapes::into_descriptions).unwrap_or_default()
 }
 
 /// Returns a `[limits]` table that makes every other bound as wide as possible.
-fn widest(shapes: &BTreeMap<String, ValueShape>) -> String {
+fn widest_limits(shapes: &BTreeMap<String, ValueShape>) -> String {
     let mut text = "[limits]\n".to_owned();
     for (path, shape) in shapes {
         let Some(key) = path.strip_prefix("limits.") else { continue };
@@ -117,7 +117,7 @@ struct Node {
 
 impl Node {
     /// Inserts a shape at a path such as `agents.x.skills[0].id`.
-    fn plant(&mut self, path: &str, shape: ValueShape) {
+    fn insert(&mut self, path: &str, shape: ValueShape) {
         let path = path.replace("[0]", ".[]");
         let mut node = self;
         for key in path.split('.') {
@@ -128,7 +128,7 @@ impl Node {
 
     /// Returns the schema of a table of known keys. A key that is always refused is not among them.
     fn object(&self, path: &str, words: &BTreeMap<String, String>) -> Map<String, Value> {
-        let known = self.below.iter().filter(|(_, node)| node.shape != Some(ValueShape::Unsaid));
+        let known = self.below.iter().filter(|(_, node)| node.shape != Some(ValueShape::Unknown));
         let properties: Map<String, Value> = known
             .map(|(key, node)| {
                 let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
@@ -154,27 +154,27 @@ impl Node {
     ) -> Map<String, Value> {
         match &self.shape {
             Some(ValueShape::Table) | None => self.object(path, words),
-            Some(ValueShape::Named) => {
+            Some(ValueShape::NamedTables) => {
                 let one =
                     self.below.values().next().map(|one| one.object(&format!("{path}.*"), words));
                 object(json!({"type": "object", "additionalProperties": one}))
             }
             Some(ValueShape::List) => {
                 let one = self.below.get("[]").map(|one| one.object(&format!("{path}.[]"), words));
-                let plain = ITEMS.iter().find(|(list, _)| *list == key);
+                let plain = LIST_ITEM_TYPES.iter().find(|(list, _)| *list == key);
                 let plain = plain.map(|(_, kind)| object(json!({"type": kind})));
                 object(json!({"type": "array", "items": one.or(plain)}))
             }
-            Some(shape) => object(plain(shape)),
+            Some(shape) => object(value_schema(shape)),
         }
     }
 }
 
 /// Returns the schema of a value without tables.
-fn plain(shape: &ValueShape) -> Value {
+fn value_schema(shape: &ValueShape) -> Value {
     match shape {
         ValueShape::Text => json!({"type": "string"}),
-        ValueShape::Word(words) => json!({"enum": words}),
+        ValueShape::Keyword(words) => json!({"enum": words}),
         ValueShape::Flag(None) => json!({"type": "boolean"}),
         ValueShape::Flag(Some(default)) => json!({"type": "boolean", "default": default}),
         ValueShape::Count(bounds, has_default) => number("integer", *bounds, *has_default),
@@ -189,13 +189,15 @@ fn plain(shape: &ValueShape) -> Value {
         }
         ValueShape::Date => json!({"type": "string", "format": "date-time"}),
         ValueShape::Texts => json!({"type": "array", "items": {"type": "string"}}),
-        ValueShape::Words(words) => json!({"type": "array", "items": {"enum": words}}),
-        ValueShape::Free => {
+        ValueShape::Keywords(words) => json!({"type": "array", "items": {"enum": words}}),
+        ValueShape::AnyKeys => {
             let scalars = json!({"type": ["string", "number", "boolean"]});
             json!({"type": "object", "additionalProperties": scalars})
         }
         ValueShape::Any => json!({}),
-        ValueShape::Unsaid | ValueShape::List | ValueShape::Table | ValueShape::Named => json!({}),
+        ValueShape::Unknown | ValueShape::List | ValueShape::Table | ValueShape::NamedTables => {
+            json!({})
+        }
     }
 }
 

@@ -4,12 +4,12 @@ mod mounts;
 
 use std::path::{Path, PathBuf};
 
-use super::keys::server::Server;
-use super::table::ReadText;
+use super::keys::server::ServerSettings;
+use super::table::ConfigTextFile;
 use mounts::Mounts;
 
 /// Name of the file with the secrets of an installed unit, in the folder of the configuration.
-const UNIT_ENVIRONMENT: &str = "environment";
+const UNIT_ENVIRONMENT_FILE: &str = "environment";
 
 /// Files and folders of the service. All paths are absolute; some may not exist yet.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -34,23 +34,23 @@ pub(super) struct ConfiguredFiles {
 impl ServiceFiles {
     /// Collects the files of a configuration. `file` is the configuration itself, if it is a file.
     pub(super) fn of(
-        server: &Server,
+        server: &ServerSettings,
         file: Option<&Path>,
         named: ConfiguredFiles,
-        texts: &[ReadText],
+        texts: &[ConfigTextFile],
     ) -> Self {
         let ConfiguredFiles { secret_files, programs } = named;
         let mut unreadable =
             vec![server.data_dir.clone(), server.runtime_dir.clone(), server.token_file.clone()];
         unreadable.extend(server.tls.iter().map(|pair| pair.key.clone()));
         unreadable.extend(secret_files);
-        unreadable.extend(file.map(|file| file.with_file_name(UNIT_ENVIRONMENT)));
+        unreadable.extend(file.map(|file| file.with_file_name(UNIT_ENVIRONMENT_FILE)));
         let mut unwritable = vec![server.configuration.presets.clone()];
         unwritable.extend(std::env::current_exe());
         unwritable.extend(programs.iter().cloned());
         unwritable.extend(server.tls.iter().map(|pair| pair.cert.clone()));
-        for ReadText { file, holds_secrets } in texts {
-            let list = if *holds_secrets { &mut unreadable } else { &mut unwritable };
+        for ConfigTextFile { file, has_secrets } in texts {
+            let list = if *has_secrets { &mut unreadable } else { &mut unwritable };
             list.push(file.clone());
         }
         // A built-in preset has a name in place of a path.

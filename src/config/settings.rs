@@ -7,27 +7,27 @@ use algonius_actors::model::id::AgentId;
 use algonius_redact::Redaction;
 
 use super::keys::agent::Agent;
-use super::keys::alerts::Alerts;
+use super::keys::alerts::AlertSettings;
 use super::keys::inputs::InputSettings;
 use super::keys::log::LogSettings;
 use super::keys::pressure::PressureSettings;
-use super::keys::push::Push;
+use super::keys::push::PushSettings;
 use super::keys::retention::RetentionSettings;
 use super::keys::schedules::SchedulerSettings;
-use super::keys::server::Server;
+use super::keys::server::ServerSettings;
 use super::keys::server::access::LockoutSettings;
-use super::keys::telemetry::Telemetry;
+use super::keys::telemetry::TelemetrySettings;
 use super::service_files::ServiceFiles;
 
 /// Settings of a configuration without an error.
 #[derive(Clone)]
 pub struct Settings {
     /// Network settings and directories of the service.
-    pub server: Server,
+    pub server: ServerSettings,
     /// Monitoring of the machine; `None` if it is disabled.
     pub pressure: Option<PressureSettings>,
     /// Push notifications; `None` if they are disabled.
-    pub push: Option<Push>,
+    pub push: Option<PushSettings>,
     /// Retention of the history; `None` keeps all of it.
     pub retention: Option<RetentionSettings>,
     /// Agents in the order of the file; never empty.
@@ -86,9 +86,9 @@ pub struct ObservabilitySettings {
     /// True if metrics are served to callers that may read.
     pub metrics: bool,
     /// Conditions of alerts, and their receivers.
-    pub alerts: Box<Alerts>,
+    pub alerts: Box<AlertSettings>,
     /// OpenTelemetry collector.
-    pub telemetry: Option<Telemetry>,
+    pub telemetry: Option<TelemetrySettings>,
 }
 
 impl std::fmt::Debug for Settings {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::diagnostics::ConfigFaults;
-use super::load::{Checked, load, load_shipped};
+use super::load::{LoadedConfig, load, load_shipped};
 use super::settings::Settings;
 
 /// Lookup of a variable in an environment.
@@ -22,9 +22,9 @@ pub struct ConfigSource {
 #[derive(Clone)]
 enum SourceOrigin {
     /// File, or the shipped configuration, with an environment.
-    Written(Option<PathBuf>, VariableLookup),
+    File(Option<PathBuf>, VariableLookup),
     /// Settings that never change.
-    Given(Box<Settings>),
+    Fixed(Box<Settings>),
 }
 
 impl ConfigSource {
@@ -32,18 +32,18 @@ impl ConfigSource {
     #[must_use]
     pub fn new(file: Option<&Path>) -> Self {
         let environment = Arc::new(|name: &str| std::env::var(name).ok());
-        Self { origin: SourceOrigin::Written(file.map(Path::to_owned), environment), listen: None }
+        Self { origin: SourceOrigin::File(file.map(Path::to_owned), environment), listen: None }
     }
 
     /// Returns fixed settings as the source; each reading yields the same.
     #[must_use]
-    pub fn given(settings: Settings) -> Self {
-        Self { origin: SourceOrigin::Given(Box::new(settings)), listen: None }
+    pub fn fixed(settings: Settings) -> Self {
+        Self { origin: SourceOrigin::Fixed(Box::new(settings)), listen: None }
     }
 
     /// Returns the same source with another listen address.
     #[must_use]
-    pub fn listening(self, listen: Option<SocketAddr>) -> Self {
+    pub fn with_listen_address(self, listen: Option<SocketAddr>) -> Self {
         Self { listen, ..self }
     }
 
@@ -51,8 +51,8 @@ impl ConfigSource {
     #[must_use]
     pub fn file(&self) -> Option<&Path> {
         match &self.origin {
-            SourceOrigin::Written(file, _) => file.as_deref(),
-            SourceOrigin::Given(_) => None,
+            SourceOrigin::File(file, _) => file.as_deref(),
+            SourceOrigin::Fixed(_) => None,
         }
     }
 
@@ -60,12 +60,12 @@ impl ConfigSource {
     ///
     /// # Errors
     /// Fails if the configuration has any error.
-    pub fn read(&self) -> Result<Checked, ConfigFaults> {
+    pub fn read(&self) -> Result<LoadedConfig, ConfigFaults> {
         let mut checked = match &self.origin {
-            SourceOrigin::Written(Some(file), environment) => load(file, &**environment),
-            SourceOrigin::Written(None, environment) => load_shipped(&**environment),
-            SourceOrigin::Given(settings) => {
-                Ok(Checked { settings: Settings::clone(settings), warnings: Vec::new() })
+            SourceOrigin::File(Some(file), environment) => load(file, &**environment),
+            SourceOrigin::File(None, environment) => load_shipped(&**environment),
+            SourceOrigin::Fixed(settings) => {
+                Ok(LoadedConfig { settings: Settings::clone(settings), warnings: Vec::new() })
             }
         }?;
         // The option of the command line outlives each reload.

@@ -16,6 +16,6 @@ pub(crate) use bounds::ValueBounds;
 pub(crate) use key::{Count, Flag, Key, Keyword, Seconds};
 pub(crate) use keyword_list::keyword_list;
 pub(crate) use position::{SourcePosition, Spanned, WrittenValue};
-pub(crate) use reader::{ConfigReader, Diagnostics, ReadText};
+pub(crate) use reader::{ConfigReader, ConfigTextFile, Diagnostics};
 pub(crate) use section::Section;
 pub(crate) use shape::{KeyDescriptions, ValueShape, ValueShapes};

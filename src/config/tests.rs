@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use algonius_actors::model::access::principal::Right;
 use algonius_actors::model::agent::{
-    Access, AgentProfile, AgentSpec, Allowance, Capacity, Deadlines, ProgramFacts, RetrySpec,
-    Sizes, Skill, WorkLimits, WorkerFacts,
+    Access, AgentProfile, AgentSpec, Capacity, Deadlines, OverridePolicy, ProgramFacts, RetrySpec,
+    SizeLimits, Skill, WorkLimits, WorkerFacts,
 };
 use algonius_actors::model::id::AgentId;
-use algonius_actors::model::program::{InputPattern, OutputPattern, Secrecy};
+use algonius_actors::model::program::{InputPattern, OutputPattern, VariableSource};
 use proptest::prelude::*;
 
 use super::keys::agent::program::environment::{ExpandError, expand};
@@ -22,16 +22,16 @@ use super::*;
 
 mod access;
 mod agent;
+mod host;
 mod inputs;
-mod machine;
 mod presets;
 mod pressure;
 mod redaction;
 mod retention;
 mod schedules;
 mod schema;
+mod shipped_files;
 mod tls;
-mod whole;
 
 /// Agent to which most tests add a line.
 const CAT: &str = "[agents.a]\ncommand = \"cat\"\n";
@@ -54,29 +54,29 @@ fn env(name: &str) -> Option<String> {
 }
 
 /// Loads a text as `supervisor.toml` of a folder of its own.
-fn load_text(text: &str) -> Result<Checked, ConfigFaults> {
+fn load_text(text: &str) -> Result<LoadedConfig, ConfigFaults> {
     let folder = tempfile::tempdir().unwrap();
     load_in(folder.path(), text)
 }
 
 /// Loads a text as `supervisor.toml` of a folder.
-fn load_in(folder: &Path, text: &str) -> Result<Checked, ConfigFaults> {
+fn load_in(folder: &Path, text: &str) -> Result<LoadedConfig, ConfigFaults> {
     let file = folder.join("supervisor.toml");
     fs::write(&file, text).unwrap();
     load(&file, &env)
 }
 
 /// Returns the faults of a text, each from its position on.
-fn said_of(text: &str) -> Vec<String> {
+fn fault_messages(text: &str) -> Vec<String> {
     let faults = match load_text(text) {
         Ok(checked) => checked.warnings,
         Err(faults) => faults.iter().cloned().collect(),
     };
-    faults.iter().map(short).collect()
+    faults.iter().map(fault_line).collect()
 }
 
 /// Returns a fault's line without the path of the file, which differs from test to test.
-fn short(fault: &ConfigFault) -> String {
+fn fault_line(fault: &ConfigFault) -> String {
     ConfigFault { file: PathBuf::from("c"), ..fault.clone() }.to_string()
 }
 
@@ -91,7 +91,7 @@ fn settings(text: &str) -> Settings {
 /// Checks the faults of `cat` with further lines; the first of them is line 3.
 fn check_agent(rows: &[(&str, &[&str])]) {
     for (lines, wanted) in rows {
-        assert_eq!(said_of(&format!("{CAT}{lines}\n")), *wanted, "{lines}");
+        assert_eq!(fault_messages(&format!("{CAT}{lines}\n")), *wanted, "{lines}");
     }
 }
 
@@ -99,7 +99,7 @@ fn check_agent(rows: &[(&str, &[&str])]) {
 fn a_minimal_file_gives_the_default_settings() {
     let Settings { server, default_agent, callers, secrecy, observability, .. } = settings(CAT);
     let data_dir = PathBuf::from("/people/me/.local/state/algonius");
-    let wanted = Server {
+    let wanted = ServerSettings {
         tls: None,
         listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
         public: PublicSettings { url: None, card: true },
@@ -120,7 +120,7 @@ fn a_minimal_file_gives_the_default_settings() {
             agent_users: None,
         },
         durability: DurabilitySetting::Process,
-        configuration: SourceSettings {
+        configuration: ConfigFileSettings {
             watch: true,
             presets: server.configuration.presets.clone(),
         },
@@ -165,7 +165,7 @@ fn an_agent_of_one_line_gets_every_default() {
             capacity: Capacity {
                 running: NonZeroU32::new(10),
                 waiting: 10,
-                patience: seconds(1800),
+                queue_timeout: seconds(1800),
             },
             deadlines: Deadlines {
                 start: seconds(30),
@@ -174,14 +174,14 @@ fn an_agent_of_one_line_gets_every_default() {
                 grace: seconds(5),
                 answer: seconds(86_400),
             },
-            sizes: Sizes { input: 1 << 20, output: 10 << 20 },
+            sizes: SizeLimits { input: 1 << 20, output: 10 << 20 },
         },
         retry: RetrySpec::default(),
         quota: Default::default(),
         budget: Default::default(),
         dedup_window: None,
-        allowance: Allowance::default(),
-        exposure: Arc::default(),
+        override_policy: OverridePolicy::default(),
+        a2a_exposure: Arc::default(),
     };
     assert_eq!(*spec, wanted);
     assert_eq!((program.input, program.output), (InputPattern::Stdin, OutputPattern::Stdout));
@@ -219,7 +219,7 @@ max_concurrent = "many"
 timeout_max = 5
 "#;
     assert_eq!(
-        said_of(text),
+        fault_messages(text),
         [
             "c:3:10: error: server.listen = \"localhost\": must be an address and a port, such as \"127.0.0.1:8080\"",
             "c:4:1: error: server.max_conections: unknown key; did you mean `max_connections`?",
@@ -238,7 +238,7 @@ timeout_max = 5
 
 #[test]
 fn all_syntax_errors_are_reported_without_follow_up_errors() {
-    let lines = said_of("[agents.a]\ncommand = cat\ntimeout = \n[agents.a]\n");
+    let lines = fault_messages("[agents.a]\ncommand = cat\ntimeout = \n[agents.a]\n");
     let places: Vec<_> =
         lines.iter().map(|line| line.rsplit(": ").nth(2).unwrap_or(line)).collect();
     assert_eq!(lines.len(), 3, "{lines:#?}");
@@ -251,5 +251,5 @@ fn an_unreadable_file_is_reported_as_a_whole() {
     let faults = load(Path::new("/no/such.toml"), &env).unwrap_err();
     let wanted = "/no/such.toml: error: cannot be read: No such file or directory (os error 2)";
     assert_eq!((faults.to_string().as_str(), faults.errors()), (wanted, 1));
-    assert_eq!(said_of(""), ["c:1:1: error: agents: one agent at least is needed"]);
+    assert_eq!(fault_messages(""), ["c:1:1: error: agents: one agent at least is needed"]);
 }

@@ -37,12 +37,12 @@ pub(super) trait EventAdapter: Send {
 }
 
 /// Returns a new adapter for a run.
-pub(super) fn translator(dialect: EventDialect) -> Box<dyn EventAdapter> {
+pub(super) fn adapter(dialect: EventDialect) -> Box<dyn EventAdapter> {
     match dialect {
-        EventDialect::Claude => Box::<claude::Claude>::default(),
-        EventDialect::Codex => Box::<codex::Codex>::default(),
-        EventDialect::Gemini => Box::<gemini::Gemini>::default(),
-        EventDialect::Copilot => Box::<copilot::Copilot>::default(),
-        EventDialect::Opencode => Box::<opencode::Opencode>::default(),
+        EventDialect::Claude => Box::<claude::ClaudeAdapter>::default(),
+        EventDialect::Codex => Box::<codex::CodexAdapter>::default(),
+        EventDialect::Gemini => Box::<gemini::GeminiAdapter>::default(),
+        EventDialect::Copilot => Box::<copilot::CopilotAdapter>::default(),
+        EventDialect::Opencode => Box::<opencode::OpencodeAdapter>::default(),
     }
 }

@@ -4,15 +4,15 @@
 //! not taken up again: its execution fails as interrupted.
 
 mod connection;
+mod conversation;
 mod event_stream;
 mod failures;
 mod run;
 mod task_reader;
-mod thread;
 
 use std::sync::Arc;
 
-use algonius_actors::driver::{Driver, Hold, Lease, Work};
+use algonius_actors::driver::{AttemptLease, Driver, Lease, Work};
 use algonius_actors::model::agent::AgentSpec;
 use algonius_actors::model::agent::remote::RemoteSpec;
 use algonius_actors::model::agent::workspace::Workspace;
@@ -100,7 +100,7 @@ struct RemoteLease {
 }
 
 #[async_trait]
-impl Hold for RemoteLease {
+impl AttemptLease for RemoteLease {
     fn stop(&self) {
         self.stop.send_replace(true);
     }

@@ -14,26 +14,26 @@ use super::otlp;
 use crate::push::{WebhookClient, WebhookRequest};
 
 /// Maximum number of queued items.
-const WAITING: usize = 2048;
+const QUEUE_CAPACITY: usize = 2048;
 
 /// Maximum number of items in a batch.
-const BATCH: usize = 512;
+const MAX_BATCH: usize = 512;
 
 /// Maximum time for which a batch is collected.
-const GATHERING: Duration = Duration::from_secs(1);
+const BATCH_DELAY: Duration = Duration::from_secs(1);
 
 /// Maximum number of attempts to send a batch.
-const TRIES: u32 = 3;
+const MAX_ATTEMPTS: u32 = 3;
 
 /// Pause before the next attempt, which grows with each attempt.
-const PAUSE: Duration = Duration::from_secs(1);
+const INITIAL_BACKOFF: Duration = Duration::from_secs(1);
 
 /// Maximum time for the remaining items at the end.
-const FAREWELL: Duration = Duration::from_secs(2);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Collector that receives the items.
 #[derive(Debug, Clone)]
-pub struct Collector {
+pub struct OtlpCollector {
     /// Base URL before `/v1/traces`.
     pub endpoint: String,
     /// Additional headers.
@@ -49,7 +49,7 @@ pub(super) enum ExportItem {
     /// Log line.
     Line(Value),
     /// End of the items: the channel is answered after all earlier items were sent.
-    Last(oneshot::Sender<()>),
+    Flush(oneshot::Sender<()>),
 }
 
 /// Handle of the exporter.
@@ -62,18 +62,18 @@ pub(super) struct Exporter {
 impl Exporter {
     /// Starts the task that sends items.
     pub(super) fn begin(
-        collector: Collector,
-        courier: WebhookClient,
+        collector: OtlpCollector,
+        webhook_client: WebhookClient,
         metrics: Arc<Metrics>,
     ) -> Self {
-        let (items, coming) = mpsc::channel(WAITING);
+        let (items, coming) = mpsc::channel(QUEUE_CAPACITY);
         let logs = collector.logs;
-        tokio::spawn(Sender { collector, client: courier, metrics }.work(coming));
+        tokio::spawn(ExportWorker { collector, client: webhook_client, metrics }.work(coming));
         Self { items, logs }
     }
 
     /// Queues an item; returns `false` if the queue is full.
-    pub(super) fn take(&self, item: ExportItem) -> bool {
+    pub(super) fn push(&self, item: ExportItem) -> bool {
         // The caller may be an actor, which must not wait for a collector.
         self.items.try_send(item).is_ok()
     }
@@ -81,15 +81,15 @@ impl Exporter {
     /// Sends the queued items within a time limit.
     pub(super) async fn flush(&self) {
         let (done, sent) = oneshot::channel();
-        if self.items.send_timeout(ExportItem::Last(done), FAREWELL).await.is_ok() {
-            _ = timeout(FAREWELL, sent).await; // Who watches waits for nothing else.
+        if self.items.send_timeout(ExportItem::Flush(done), SHUTDOWN_TIMEOUT).await.is_ok() {
+            _ = timeout(SHUTDOWN_TIMEOUT, sent).await; // Who watches waits for nothing else.
         }
     }
 }
 
 /// Task that sends the queued items.
-struct Sender {
-    collector: Collector,
+struct ExportWorker {
+    collector: OtlpCollector,
     client: WebhookClient,
     metrics: Arc<Metrics>,
 }
@@ -103,22 +103,22 @@ struct Batch {
 }
 
 impl Batch {
-    fn take(&mut self, item: ExportItem) {
+    fn push(&mut self, item: ExportItem) {
         match item {
             ExportItem::Span(span) => self.spans.push(span),
             ExportItem::Line(line) => self.lines.push(line),
-            ExportItem::Last(done) => self.last = Some(done),
+            ExportItem::Flush(done) => self.last = Some(done),
         }
     }
 
     /// Collects the items of a batch; returns `None` after the end of the queue.
     async fn gather(coming: &mut mpsc::Receiver<ExportItem>) -> Option<Self> {
         let mut batch = Self::default();
-        batch.take(coming.recv().await?);
-        let until = Instant::now() + GATHERING;
-        while batch.last.is_none() && batch.spans.len() + batch.lines.len() < BATCH {
+        batch.push(coming.recv().await?);
+        let until = Instant::now() + BATCH_DELAY;
+        while batch.last.is_none() && batch.spans.len() + batch.lines.len() < MAX_BATCH {
             match timeout_at(until, coming.recv()).await {
-                Ok(Some(item)) => batch.take(item),
+                Ok(Some(item)) => batch.push(item),
                 Ok(None) | Err(_) => break,
             }
         }
@@ -126,17 +126,18 @@ impl Batch {
     }
 }
 
-impl Sender {
+impl ExportWorker {
     async fn work(self, mut coming: mpsc::Receiver<ExportItem>) {
-        let mut is_well = true;
+        let mut is_reachable = true;
         while let Some(Batch { spans, lines, last }) = Batch::gather(&mut coming).await {
             // At the end there is no time for another attempt.
-            let tries = if last.is_some() { 1 } else { TRIES };
+            let tries = if last.is_some() { 1 } else { MAX_ATTEMPTS };
             let counts = [("spans", spans.len()), ("lines", lines.len())];
             let bodies = [("traces", otlp::traces(spans)), ("logs", otlp::logs(lines))];
             for ((what, count), (path, body)) in counts.into_iter().zip(bodies) {
                 if count > 0 {
-                    is_well = self.send((what, count), (path, body), (tries, is_well)).await;
+                    is_reachable =
+                        self.send((what, count), (path, body), (tries, is_reachable)).await;
                 }
             }
             if let Some(done) = last {
@@ -151,27 +152,27 @@ impl Sender {
         &self,
         (what, count): (&str, usize),
         (path, body): (&str, Value),
-        (tries, was_well): (u32, bool),
+        (tries, was_reachable): (u32, bool),
     ) -> bool {
-        let letter = WebhookRequest {
+        let webhook_request = WebhookRequest {
             url: Secret(format!("{}/v1/{path}", self.collector.endpoint)),
-            media: "application/json",
+            media_type: "application/json",
             headers: self.collector.headers.clone(),
             body: body.to_string().into(),
         };
-        for attempt in 1..=if was_well { tries } else { 1 } {
+        for attempt in 1..=if was_reachable { tries } else { 1 } {
             if attempt > 1 {
-                tokio::time::sleep(PAUSE * attempt).await;
+                tokio::time::sleep(INITIAL_BACKOFF * attempt).await;
             }
-            match self.client.send(&letter).await {
+            match self.client.send(&webhook_request).await {
                 Ok(()) => return true,
-                Err(error) if attempt == 1 && was_well => {
+                Err(error) if attempt == 1 && was_reachable => {
                     tracing::warn!(%error, "failed to export telemetry");
                 }
                 Err(_) => {}
             }
         }
-        self.metrics.dropped(what, u64::try_from(count).unwrap_or(u64::MAX));
+        self.metrics.count_dropped(what, u64::try_from(count).unwrap_or(u64::MAX));
         false
     }
 }

@@ -12,7 +12,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 use super::labels::Labels;
-use super::process::{self, rounded};
+use super::process::{self, to_f64};
 
 /// State at the moment of a scrape.
 #[derive(Debug, Clone)]
@@ -24,7 +24,7 @@ pub struct GaugeValues {
 }
 
 /// Gauges of one name.
-type Level = Family<Labels, Gauge<f64, AtomicU64>>;
+type GaugeFamily = Family<Labels, Gauge<f64, AtomicU64>>;
 
 /// All resources that the machine may lack.
 const SHORTAGES: [Shortage; 5] =
@@ -32,41 +32,42 @@ const SHORTAGES: [Shortage; 5] =
 
 impl GaugeValues {
     /// Returns the registry with the gauges.
-    pub(super) fn page(&self) -> Registry {
-        let mut page = Registry::default();
-        let ours = page.sub_registry_with_prefix("algonius");
+    pub(super) fn registry(&self) -> Registry {
+        let mut registry = Registry::default();
+        let ours = registry.sub_registry_with_prefix("algonius");
         self.agents(ours);
         self.budgets(ours);
         self.machine(ours);
-        process::figures(&mut page);
-        page
+        process::register_metrics(&mut registry);
+        registry
     }
 
-    fn agents(&self, page: &mut Registry) {
-        let of_agents = |page: &mut Registry, name, help, count: fn(&AgentStatus) -> f64| {
-            let level = Level::default();
+    fn agents(&self, registry: &mut Registry) {
+        let of_agents = |registry: &mut Registry, name, help, count: fn(&AgentStatus) -> f64| {
+            let family = GaugeFamily::default();
             for agent in &self.tree.agents {
                 let labels = vec![("agent", agent.id.to_string().into())];
-                level.get_or_create(&labels).set(count(agent));
+                family.get_or_create(&labels).set(count(agent));
             }
-            page.register(name, help, level);
+            registry.register(name, help, family);
         };
-        of_agents(page, "running", "Executions that hold a slot.", |agent| {
+        of_agents(registry, "running", "Executions that hold a slot.", |agent| {
             number(agent.work.running.len())
         });
-        of_agents(page, "queued", "Executions in the queue.", |agent| {
+        of_agents(registry, "queued", "Executions in the queue.", |agent| {
             number(agent.work.queued.len())
         });
         let help = "Restarts of the actor of an agent.";
-        of_agents(page, "agent_restarts", help, |agent| f64::from(agent.starts.restarts));
+        of_agents(registry, "agent_restarts", help, |agent| f64::from(agent.starts.restarts));
         let help = "1 if the actor of an agent failed too often and is not restarted.";
-        of_agents(page, "agent_quarantined", help, |agent| {
+        of_agents(registry, "agent_quarantined", help, |agent| {
             f64::from(u8::from(agent.health == Health::Quarantined))
         });
     }
 
-    fn budgets(&self, page: &mut Registry) {
-        let (spent, left, credentials) = (Level::default(), Level::default(), Level::default());
+    fn budgets(&self, registry: &mut Registry) {
+        let (spent, left, credentials) =
+            (GaugeFamily::default(), GaugeFamily::default(), GaugeFamily::default());
         for agent in &self.tree.agents {
             let Some(budget) = &agent.budget else { continue };
             let labels = |of: BudgetMeasure| {
@@ -90,34 +91,34 @@ impl GaugeValues {
             credentials.get_or_create(&labels).set(number(shut));
         }
         let help = "Budget of an agent that it has spent today: counts, US dollars or seconds.";
-        page.register("budget_spent", help, spent);
-        page.register("budget_remaining", "Budget of an agent that remains today.", left);
-        page.register(
+        registry.register("budget_spent", help, spent);
+        registry.register("budget_remaining", "Budget of an agent that remains today.", left);
+        registry.register(
             "accounts_blocked",
             "Accounts that agents cannot use at present.",
             credentials,
         );
     }
 
-    fn machine(&self, page: &mut Registry) {
-        let pressure = Level::default();
+    fn machine(&self, registry: &mut Registry) {
+        let pressure = GaugeFamily::default();
         let short = self.tree.pressure.as_ref().map(|pressure| pressure.short.as_slice());
         for shortage in SHORTAGES {
             let is_short = short.unwrap_or_default().contains(&shortage);
             let labels = vec![("resource", label(shortage).to_owned().into())];
             pressure.get_or_create(&labels).set(f64::from(u8::from(is_short)));
         }
-        page.register("pressure", "1 if the host is short of the resource.", pressure);
-        let open = Level::default();
+        registry.register("pressure", "1 if the host is short of the resource.", pressure);
+        let open = GaugeFamily::default();
         for cause in AlertCause::ALL {
             let alerts = self.tree.alerts.iter().filter(|alert| alert.cause == *cause);
             let labels = vec![("cause", cause.as_str().to_owned().into())];
             open.get_or_create(&labels).set(number(alerts.count()));
         }
-        page.register("alerts_open", "Active alerts.", open);
+        registry.register("alerts_open", "Active alerts.", open);
         let ledger = Gauge::<f64, AtomicU64>::default();
-        ledger.set(rounded(self.ledger_bytes));
-        page.register("ledger_bytes", "Bytes of the ledger on its disk.", ledger);
+        ledger.set(to_f64(self.ledger_bytes));
+        registry.register("ledger_bytes", "Bytes of the ledger on its disk.", ledger);
     }
 }
 
@@ -134,15 +135,15 @@ const fn label(shortage: Shortage) -> &'static str {
 /// Returns an amount in its public unit.
 fn amount(of: BudgetMeasure, amount: u64) -> f64 {
     match of {
-        BudgetMeasure::CostUsd => rounded(amount) / 1e6,
-        BudgetMeasure::WallTime => rounded(amount) / 1e3,
+        BudgetMeasure::CostUsd => to_f64(amount) / 1e6,
+        BudgetMeasure::WallTime => to_f64(amount) / 1e3,
         BudgetMeasure::Turns
         | BudgetMeasure::InputTokens
         | BudgetMeasure::OutputTokens
-        | BudgetMeasure::Tokens => rounded(amount),
+        | BudgetMeasure::Tokens => to_f64(amount),
     }
 }
 
 fn number(count: usize) -> f64 {
-    rounded(u64::try_from(count).unwrap_or(u64::MAX))
+    to_f64(u64::try_from(count).unwrap_or(u64::MAX))
 }

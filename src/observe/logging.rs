@@ -31,15 +31,15 @@ pub(crate) enum LineFormat {
 
 /// Handle of the log: its exporter in addition to standard error, once there is one, and its level filter.
 #[derive(Clone, Default)]
-pub(crate) struct Tap {
+pub(crate) struct LogHandle {
     instruments: Arc<OnceLock<Instruments>>,
     /// Handle of the filter; `None` if the environment sets the filter.
     filter: Option<reload::Handle<EnvFilter, Registry>>,
 }
 
-impl Tap {
+impl LogHandle {
     /// Changes the level of the log, unless `RUST_LOG` sets it.
-    pub(crate) fn turn(&self, level: Level) {
+    pub(crate) fn set_level(&self, level: Level) {
         let turned = self.filter.as_ref().map(|filter| filter.reload(filter_of(level)));
         if let Some(Err(error)) = turned {
             tracing::error!(%error, "failed to change the log level");
@@ -47,26 +47,26 @@ impl Tap {
     }
 
     /// Also exports lines from now on, if the exporter accepts them.
-    pub(crate) fn set_target(&self, instruments: &Instruments) {
-        if instruments.wants_lines() {
+    pub(crate) fn export_to(&self, instruments: &Instruments) {
+        if instruments.exports_lines() {
             _ = self.instruments.set(instruments.clone()); // Whoever came first has them.
         }
     }
 }
 
 /// Starts the log. `RUST_LOG` overrides `level`. A second call changes nothing.
-pub(crate) fn init(form: LineFormat, level: Level) -> Tap {
+pub(crate) fn init(form: LineFormat, level: Level) -> LogHandle {
     let given = EnvFilter::try_from_default_env().ok();
     let is_given = given.is_some();
     let (filter, handle) = reload::Layer::new(given.unwrap_or_else(|| filter_of(level)));
-    let tap = Tap { filter: (!is_given).then_some(handle), ..Tap::default() };
+    let log_handle = LogHandle { filter: (!is_given).then_some(handle), ..LogHandle::default() };
     let is_terminal = stderr().is_terminal();
     let is_json = form == LineFormat::Json || (form == LineFormat::Auto && !is_terminal);
-    let log = LogWriter { is_json, is_coloured: is_terminal, tap: tap.clone() };
+    let log = LogWriter { is_json, is_coloured: is_terminal, log_handle: log_handle.clone() };
     if tracing_subscriber::registry().with(log.with_filter(filter)).try_init().is_err() {
         tracing::debug!("logging was already initialized");
     }
-    tap
+    log_handle
 }
 
 fn filter_of(level: Level) -> EnvFilter {
@@ -77,7 +77,7 @@ fn filter_of(level: Level) -> EnvFilter {
 struct LogWriter {
     is_json: bool,
     is_coloured: bool,
-    tap: Tap,
+    log_handle: LogHandle,
 }
 
 impl<S: Subscriber + for<'s> LookupSpan<'s>> Layer<S> for LogWriter {
@@ -112,8 +112,8 @@ impl<S: Subscriber + for<'s> LookupSpan<'s>> Layer<S> for LogWriter {
         let text = if self.is_json { line.json() } else { line.human(self.is_coloured) };
         // One write for each line. A failed write is not logged, because the log would fail in the same way.
         _ = stderr().lock().write_all(text.as_bytes());
-        if let Some(instruments) = self.tap.instruments.get() {
-            instruments.said(&line.into_exported());
+        if let Some(instruments) = self.log_handle.instruments.get() {
+            instruments.export_line(&line.into_exported());
         }
     }
 }

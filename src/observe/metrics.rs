@@ -3,33 +3,35 @@
 //! Labels are names of the configuration, path templates and public words, so that their number is bounded.
 
 use algonius_actors::model::observation::alert::{Alert, AlertPhase};
-use algonius_actors::model::observation::telemetry_events::{Attempted, EndedExecution};
+use algonius_actors::model::observation::telemetry_events::{EndedAttempt, EndedExecution};
 use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-use super::Requested;
+use super::RequestRecord;
 use super::gauges::GaugeValues;
 use super::labels::{LabelValue, Labels};
 
 /// Buckets for requests, in seconds.
-const QUICK: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0];
+const REQUEST_BUCKETS: [f64; 12] =
+    [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0];
 
 /// Buckets for executions, in seconds.
-const LONG: [f64; 12] = [0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 1800.0, 3600.0];
+const EXECUTION_BUCKETS: [f64; 12] =
+    [0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 1800.0, 3600.0];
 
 /// Histograms of one name.
-type Times = Family<Labels, Histogram, fn() -> Histogram>;
+type Histograms = Family<Labels, Histogram, fn() -> Histogram>;
 
 /// Counters and histograms with their registry.
 pub(super) struct Metrics {
-    page: Registry,
+    registry: Registry,
     requests: Family<Labels, Counter>,
-    request_times: Times,
+    request_times: Histograms,
     executions: Family<Labels, Counter>,
-    execution_times: Times,
+    execution_times: Histograms,
     attempts: Family<Labels, Counter>,
     tokens: Family<Labels, Counter>,
     alerts: Family<Labels, Counter>,
@@ -40,42 +42,42 @@ impl Metrics {
     /// Creates the metrics with zero values.
     pub(super) fn new() -> Self {
         let metrics = Self {
-            page: Registry::with_prefix("algonius"),
+            registry: Registry::with_prefix("algonius"),
             requests: Family::default(),
-            request_times: Times::new_with_constructor(|| Histogram::new(QUICK)),
+            request_times: Histograms::new_with_constructor(|| Histogram::new(REQUEST_BUCKETS)),
             executions: Family::default(),
-            execution_times: Times::new_with_constructor(|| Histogram::new(LONG)),
+            execution_times: Histograms::new_with_constructor(|| Histogram::new(EXECUTION_BUCKETS)),
             attempts: Family::default(),
             tokens: Family::default(),
             alerts: Family::default(),
             dropped: Family::default(),
         };
-        metrics.written_down()
+        metrics.register_all()
     }
 
-    fn written_down(mut self) -> Self {
-        let page = &mut self.page;
-        page.register("requests", "Answered requests.", self.requests.clone());
+    fn register_all(mut self) -> Self {
+        let registry = &mut self.registry;
+        registry.register("requests", "Answered requests.", self.requests.clone());
         let help = "Seconds from a request to the head of its response.";
-        page.register("request_duration_seconds", help, self.request_times.clone());
-        page.register("executions", "Ended executions.", self.executions.clone());
+        registry.register("request_duration_seconds", help, self.request_times.clone());
+        registry.register("executions", "Ended executions.", self.executions.clone());
         let help = "Seconds from the acceptance of an execution to its end.";
-        page.register("execution_duration_seconds", help, self.execution_times.clone());
-        page.register("attempts", "Ended attempts.", self.attempts.clone());
+        registry.register("execution_duration_seconds", help, self.execution_times.clone());
+        registry.register("attempts", "Ended attempts.", self.attempts.clone());
         let help = "Tokens of language models, as agents report them.";
-        page.register("tokens", help, self.tokens.clone());
-        page.register("alerts", "Raised alerts.", self.alerts.clone());
+        registry.register("tokens", help, self.tokens.clone());
+        registry.register("alerts", "Raised alerts.", self.alerts.clone());
         let help = "Telemetry records that were dropped because the exporter was too slow.";
-        page.register("dropped", help, self.dropped.clone());
+        registry.register("dropped", help, self.dropped.clone());
         self
     }
 
     /// Counts dropped items.
-    pub(super) fn dropped(&self, what: &str, count: u64) {
+    pub(super) fn count_dropped(&self, what: &str, count: u64) {
         self.dropped.get_or_create(&vec![("what", what.to_owned().into())]).inc_by(count);
     }
 
-    pub(super) fn requested(&self, requested: &Requested<'_>) {
+    pub(super) fn requested(&self, requested: &RequestRecord<'_>) {
         let endpoint = requested.endpoint.unwrap_or("none").to_owned().into();
         let (method, status) = (requested.method.into(), class(requested.status));
         let mut labels = vec![("endpoint", endpoint), ("method", method), ("status", status)];
@@ -84,14 +86,14 @@ impl Metrics {
         self.request_times.get_or_create(&labels).observe(requested.took.as_secs_f64());
     }
 
-    pub(super) fn attempted(&self, attempted: &Attempted) {
-        let Attempted { of, code, .. } = attempted;
+    pub(super) fn count_attempt(&self, attempted: &EndedAttempt) {
+        let EndedAttempt { of, code, .. } = attempted;
         let code = code.map(|code| code.as_str()).unwrap_or_default();
         let labels = vec![("agent", of.agent.to_string().into()), ("code", code.into())];
         self.attempts.get_or_create(&labels).inc();
     }
 
-    pub(super) fn ended(&self, ended: &EndedExecution) {
+    pub(super) fn count_execution(&self, ended: &EndedExecution) {
         let EndedExecution { of, outcome, code, tokens, .. } = ended;
         let (agent, outcome) =
             (LabelValue::from(of.agent.to_string()), LabelValue::from(outcome.to_string()));
@@ -110,8 +112,8 @@ impl Metrics {
         }
     }
 
-    pub(super) fn alerted(&self, turn: AlertPhase, alert: &Alert) {
-        if turn == AlertPhase::Opened {
+    pub(super) fn count_alert(&self, phase: AlertPhase, alert: &Alert) {
+        if phase == AlertPhase::Opened {
             let labels = vec![("cause", alert.cause.as_str().to_owned().into())];
             self.alerts.get_or_create(&labels).inc();
         }
@@ -121,8 +123,8 @@ impl Metrics {
     pub(super) fn text(&self, values: &GaugeValues) -> String {
         let mut text = String::new();
         // Writing to memory does not fail.
-        _ = encode_registry(&mut text, &self.page);
-        _ = encode_registry(&mut text, &values.page());
+        _ = encode_registry(&mut text, &self.registry);
+        _ = encode_registry(&mut text, &values.registry());
         _ = encode_eof(&mut text);
         text
     }

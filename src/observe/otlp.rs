@@ -1,25 +1,25 @@
 //! Spans and log lines in the JSON of OTLP. The names follow the semantic conventions of OpenTelemetry, including
 //! those for generative AI.
 
-use algonius_actors::model::execution::trace::{SpanId, Trace};
+use algonius_actors::model::execution::trace::{SpanId, TraceContext};
 use algonius_actors::model::observation::telemetry_events::{
-    Attempted, EndedExecution, TelemetrySubject,
+    EndedAttempt, EndedExecution, TelemetrySubject,
 };
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
-use super::{ExportedLogLine, Requested};
+use super::{ExportedLogLine, RequestRecord};
 
 /// Kinds of spans.
-const INTERNAL: u8 = 1;
-const SERVER: u8 = 2;
+const SPAN_KIND_INTERNAL: u8 = 1;
+const SPAN_KIND_SERVER: u8 = 2;
 
 /// Status of a failed span.
-const FAILED: u8 = 2;
+const STATUS_CODE_ERROR: u8 = 2;
 
 /// Span before it is written.
 struct OtlpSpan {
-    place: Trace,
+    trace: TraceContext,
     parent: Option<SpanId>,
     name: String,
     kind: u8,
@@ -48,8 +48,8 @@ impl OtlpSpan {
     /// Writes the span. The `tracestate` is left out, because it is text of the caller.
     fn write(self) -> Value {
         let mut span = json!({
-            "traceId": self.place.id.to_string(),
-            "spanId": self.place.span.to_string(),
+            "traceId": self.trace.id.to_string(),
+            "spanId": self.trace.span.to_string(),
             "name": self.name,
             "kind": self.kind,
             "startTimeUnixNano": nanos(self.times.0),
@@ -61,7 +61,7 @@ impl OtlpSpan {
                 map.insert("parentSpanId".to_owned(), parent.to_string().into());
             }
             if self.has_failed {
-                map.insert("status".to_owned(), json!({"code": FAILED}));
+                map.insert("status".to_owned(), json!({"code": STATUS_CODE_ERROR}));
             }
         }
         span
@@ -69,8 +69,8 @@ impl OtlpSpan {
 }
 
 /// Returns the span of a request.
-pub(super) fn requested(requested: &Requested<'_>) -> Value {
-    let Requested { method, endpoint, status, begun, took, trace, parent } = requested;
+pub(super) fn request_span(requested: &RequestRecord<'_>) -> Value {
+    let RequestRecord { method, endpoint, status, begun, took, trace, parent } = requested;
     let ended = *begun + *took;
     let mut attributes = vec![
         attribute("http.request.method", *method),
@@ -79,17 +79,17 @@ pub(super) fn requested(requested: &Requested<'_>) -> Value {
     attributes.extend(endpoint.map(|route| attribute("http.route", route)));
     let name = endpoint.map_or_else(|| (*method).to_owned(), |route| format!("{method} {route}"));
     let (times, has_failed) = ((*begun, ended), *status >= 500);
-    let (place, parent) = (trace.clone(), *parent);
-    OtlpSpan { place, parent, name, kind: SERVER, times, attributes, has_failed }.write()
+    let (trace, parent) = (trace.clone(), *parent);
+    OtlpSpan { trace, parent, name, kind: SPAN_KIND_SERVER, times, attributes, has_failed }.write()
 }
 
 /// Returns the span of an execution.
-pub(super) fn ended(ended: &EndedExecution) -> Value {
-    let EndedExecution { of, stamp, accepted, at, outcome, code, tokens } = ended;
-    let place = Trace::of_execution(of.asked.as_ref(), of.execution);
-    let mut attributes = whose(of);
+pub(super) fn execution_span(ended: &EndedExecution) -> Value {
+    let EndedExecution { of, attempt_id, accepted, at, outcome, code, tokens } = ended;
+    let trace = TraceContext::of_execution(of.asked.as_ref(), of.execution);
+    let mut attributes = subject_attributes(of);
     attributes.push(attribute("algonius.outcome", outcome.to_string()));
-    attributes.push(attribute("algonius.attempts", stamp.attempt));
+    attributes.push(attribute("algonius.attempts", attempt_id.attempt));
     attributes.extend(code.map(|code| attribute("error.type", code.as_str())));
     let used = [
         ("gen_ai.usage.input_tokens", tokens.input),
@@ -100,25 +100,27 @@ pub(super) fn ended(ended: &EndedExecution) -> Value {
     let (parent, name) =
         (of.asked.as_ref().map(|asked| asked.span), format!("invoke_agent {}", of.agent));
     let (times, has_failed) = ((*accepted, *at), code.is_some());
-    OtlpSpan { place, parent, name, kind: INTERNAL, times, attributes, has_failed }.write()
+    OtlpSpan { trace, parent, name, kind: SPAN_KIND_INTERNAL, times, attributes, has_failed }
+        .write()
 }
 
 /// Returns the span of an attempt.
-pub(super) fn attempted(attempted: &Attempted) -> Value {
-    let Attempted { of, stamp, begun, at, code, exit_code } = attempted;
-    let place = Trace::of_attempt(of.asked.as_ref(), of.execution, *stamp);
-    let mut attributes = whose(of);
-    attributes.push(attribute("algonius.turn", stamp.turn));
-    attributes.push(attribute("algonius.attempt", stamp.attempt));
+pub(super) fn attempt_span(attempted: &EndedAttempt) -> Value {
+    let EndedAttempt { of, attempt_id, begun, at, code, exit_code } = attempted;
+    let trace = TraceContext::of_attempt(of.asked.as_ref(), of.execution, *attempt_id);
+    let mut attributes = subject_attributes(of);
+    attributes.push(attribute("algonius.turn", attempt_id.turn));
+    attributes.push(attribute("algonius.attempt", attempt_id.attempt));
     attributes.extend(exit_code.map(|code| attribute("process.exit.code", code)));
     attributes.extend(code.map(|code| attribute("error.type", code.as_str())));
     let (parent, name) =
         (Some(SpanId::of_execution(of.execution)), format!("attempt {}", of.agent));
     let (times, has_failed) = ((*begun, *at), code.is_some());
-    OtlpSpan { place, parent, name, kind: INTERNAL, times, attributes, has_failed }.write()
+    OtlpSpan { trace, parent, name, kind: SPAN_KIND_INTERNAL, times, attributes, has_failed }
+        .write()
 }
 
-fn whose(of: &TelemetrySubject) -> Vec<Value> {
+fn subject_attributes(of: &TelemetrySubject) -> Vec<Value> {
     vec![
         attribute("gen_ai.operation.name", "invoke_agent"),
         attribute("gen_ai.agent.id", of.agent.as_str()),
@@ -129,7 +131,7 @@ fn whose(of: &TelemetrySubject) -> Vec<Value> {
 }
 
 /// Returns a log line as a log record.
-pub(super) fn line(line: &ExportedLogLine) -> Value {
+pub(super) fn log_record(line: &ExportedLogLine) -> Value {
     let severity = match line.level {
         tracing::Level::TRACE => 1,
         tracing::Level::DEBUG => 5,
@@ -141,7 +143,7 @@ pub(super) fn line(line: &ExportedLogLine) -> Value {
     let attributes = line.fields.iter().filter(|(name, _)| !is_own(name));
     let attributes: Vec<_> =
         attributes.map(|(name, value)| attribute(name, value.clone())).collect();
-    let said = |wanted: &str| {
+    let text_field = |wanted: &str| {
         let found = line.fields.iter().find(|(name, _)| *name == wanted);
         found.and_then(|(_, value)| value.as_str()).unwrap_or_default().to_owned()
     };
@@ -149,8 +151,8 @@ pub(super) fn line(line: &ExportedLogLine) -> Value {
         "timeUnixNano": nanos(line.at),
         "severityNumber": severity,
         "severityText": line.level.as_str(),
-        "body": {"stringValue": said("message")},
-        "traceId": said("trace_id"),
+        "body": {"stringValue": text_field("message")},
+        "traceId": text_field("trace_id"),
         "attributes": attributes,
     })
 }

@@ -10,52 +10,57 @@ use prometheus_client::registry::Registry;
 use sysinfo::System;
 
 /// Adds the metrics of this process. Values that the system does not report are left out.
-pub(super) fn figures(page: &mut Registry) {
+pub(super) fn register_metrics(registry: &mut Registry) {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let ticks = setting(SysconfVar::CLK_TCK);
+    let ticks = sysconf_value(SysconfVar::CLK_TCK);
     if let Some(seconds) = cpu_seconds(&stat, ticks) {
         let cpu = Counter::<f64, AtomicU64>::default();
         cpu.inc_by(seconds);
-        page.register("process_cpu_seconds", "Processor time, in seconds.", cpu);
+        registry.register("process_cpu_seconds", "Processor time, in seconds.", cpu);
     }
-    let bytes = field(&stat, 24).map(|pages| pages * setting(SysconfVar::PAGE_SIZE));
-    gauge(page, "process_resident_memory_bytes", "Resident memory.", bytes);
+    let bytes = stat_field(&stat, 24).map(|pages| pages * sysconf_value(SysconfVar::PAGE_SIZE));
+    register_gauge(registry, "process_resident_memory_bytes", "Resident memory.", bytes);
     let files = fs::read_dir("/proc/self/fd")
         .ok()
-        .and_then(|files| u64::try_from(files.count()).ok().map(rounded));
-    gauge(page, "process_open_fds", "Open files.", files);
-    gauge(page, "process_threads", "Threads.", field(&stat, 20));
-    let boot = System::boot_time().ok().map(rounded);
-    let begun = boot.zip(field(&stat, 22)).map(|(boot, since)| boot + since / ticks);
-    gauge(page, "process_start_time_seconds", "Start time in seconds since the Unix epoch.", begun);
+        .and_then(|files| u64::try_from(files.count()).ok().map(to_f64));
+    register_gauge(registry, "process_open_fds", "Open files.", files);
+    register_gauge(registry, "process_threads", "Threads.", stat_field(&stat, 20));
+    let boot = System::boot_time().ok().map(to_f64);
+    let begun = boot.zip(stat_field(&stat, 22)).map(|(boot, since)| boot + since / ticks);
+    register_gauge(
+        registry,
+        "process_start_time_seconds",
+        "Start time in seconds since the Unix epoch.",
+        begun,
+    );
 }
 
-fn gauge(page: &mut Registry, name: &str, help: &str, value: Option<f64>) {
+fn register_gauge(registry: &mut Registry, name: &str, help: &str, value: Option<f64>) {
     if let Some(value) = value {
         let gauge = Gauge::<f64, AtomicU64>::default();
         gauge.set(value);
-        page.register(name, help, gauge);
+        registry.register(name, help, gauge);
     }
 }
 
-fn setting(name: SysconfVar) -> f64 {
+fn sysconf_value(name: SysconfVar) -> f64 {
     let found = sysconf(name).ok().flatten().and_then(|value| u64::try_from(value).ok());
-    found.map_or(1.0, rounded)
+    found.map_or(1.0, to_f64)
 }
 
 /// Returns a field of `/proc/self/stat` by its number in the manual page. The process name, which may contain any
 /// characters, is the second field.
-fn field(stat: &str, number: usize) -> Option<f64> {
+fn stat_field(stat: &str, number: usize) -> Option<f64> {
     let (_, rest) = stat.rsplit_once(')')?;
     rest.split_whitespace().nth(number.checked_sub(3)?)?.parse().ok()
 }
 
 fn cpu_seconds(stat: &str, ticks: f64) -> Option<f64> {
-    Some((field(stat, 14)? + field(stat, 15)?) / ticks)
+    Some((stat_field(stat, 14)? + stat_field(stat, 15)?) / ticks)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "sixteen digits are enough for a gauge")]
-pub(super) const fn rounded(count: u64) -> f64 {
+pub(super) const fn to_f64(count: u64) -> f64 {
     count as f64
 }
 
@@ -67,8 +72,8 @@ mod tests {
     fn fields_after_a_process_name_with_blanks_are_parsed() {
         let rest = (3..=30).map(|number| number.to_string()).collect::<Vec<_>>().join(" ");
         let stat = format!("17 (a ) b) {rest}\n");
-        assert_eq!((field(&stat, 14), field(&stat, 24)), (Some(14.0), Some(24.0)));
+        assert_eq!((stat_field(&stat, 14), stat_field(&stat, 24)), (Some(14.0), Some(24.0)));
         assert_eq!(cpu_seconds(&stat, 100.0), Some(0.29));
-        assert_eq!(field("", 14), None);
+        assert_eq!(stat_field("", 14), None);
     }
 }

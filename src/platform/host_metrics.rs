@@ -63,7 +63,7 @@ fn read(folder: &Path) -> HostReading {
     HostReading {
         memory_percent: ram().map(|(all, free)| share_in_use(all, free)),
         load: System::load_average().ok().map(|LoadAvg { one, .. }| one),
-        disk_free_bytes: room(folder),
+        disk_free_bytes: free_bytes(folder),
         stalls: stalls(["cpu", "memory", "io"].map(|name| text(&format!("pressure/{name}")))),
         ..HostReading::default()
     }
@@ -118,7 +118,7 @@ fn average(text: &str, line: &str) -> Option<f64> {
 }
 
 /// Returns the free bytes for programs on the disk of a folder.
-fn room(folder: &Path) -> Option<u64> {
+fn free_bytes(folder: &Path) -> Option<u64> {
     let disk = statvfs(folder).ok()?;
     disk.blocks_available().checked_mul(disk.fragment_size())
 }
@@ -144,7 +144,7 @@ mod tests {
     fn missing_stall_files_are_omitted() {
         let psi = || PSI.to_owned();
         assert_eq!(stalls([psi(), String::new(), psi()]), None);
-        assert_eq!(room(Path::new("/proc/nowhere/at/all")), None);
+        assert_eq!(free_bytes(Path::new("/proc/nowhere/at/all")), None);
     }
 
     /// Test against the use since boot, which would make the service refuse work on a machine that was busy only

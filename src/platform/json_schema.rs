@@ -23,7 +23,7 @@ impl ParsedSchema {
     ///
     /// # Errors
     /// A clause that names the violated part of the schema. It contains nothing of the text.
-    pub(crate) fn fits(&self, text: &str) -> Result<(), String> {
+    pub(crate) fn validate(&self, text: &str) -> Result<(), String> {
         let document: Value = serde_json::from_str(text.trim())
             .map_err(|_unread| "is no JSON document".to_owned())?;
         self.0
@@ -46,8 +46,8 @@ mod tests {
             "properties": {"findings": {"type": "array", "items": {"pattern": "^[a-z]+$"}}},
         });
         let form = ParsedSchema::read(&schema).unwrap();
-        assert_eq!(form.fits(" {\"findings\": [\"one\"]}\n"), Ok(()));
-        let refusal = |text| form.fits(text).unwrap_err();
+        assert_eq!(form.validate(" {\"findings\": [\"one\"]}\n"), Ok(()));
+        let refusal = |text| form.validate(text).unwrap_err();
         assert_eq!(refusal("Here it is: {}"), "is no JSON document");
         assert_eq!(refusal("{}"), "does not fit its schema at `/required`");
         let told = refusal(r#"{"findings": ["SECRET"]}"#);

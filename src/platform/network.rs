@@ -3,18 +3,18 @@
 use std::fs;
 
 /// Flag of a route that can be used.
-const UP: u32 = 0x1;
+const ROUTE_UP: u32 = 0x1;
 /// Flag of a route that rejects its packets.
-const REJECT: u32 = 0x200;
+const ROUTE_REJECT: u32 = 0x200;
 /// Variables that name a proxy, which may be reached without a default route.
-const PROXIES: [&str; 6] =
+const PROXY_VARIABLES: [&str; 6] =
     ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
 
 /// Returns true if a default route exists or a proxy is configured. Unknown counts as true: a wrong warning would
 /// mislead.
-pub(crate) fn has_way_out() -> bool {
+pub(crate) fn has_external_route() -> bool {
     let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    if PROXIES.iter().any(is_set) {
+    if PROXY_VARIABLES.iter().any(is_set) {
         return true;
     }
     match (fs::read_to_string("/proc/net/route"), fs::read_to_string("/proc/net/ipv6_route")) {
@@ -32,7 +32,7 @@ fn is_default_route(line: &str) -> bool {
     let fields: Vec<_> = line.split_whitespace().collect();
     let [device, _, _, flags, _, _, _, mask, ..] = fields.as_slice() else { return false };
     let number = |text: &str| u32::from_str_radix(text, 16).ok();
-    let is_usable = number(flags).is_some_and(|it| it & UP != 0 && it & REJECT == 0);
+    let is_usable = number(flags).is_some_and(|it| it & ROUTE_UP != 0 && it & ROUTE_REJECT == 0);
     // A tunnel often installs two routes of half the addresses, so that the default route stays as it is.
     let is_wide = number(mask).is_some_and(|mask| mask.count_ones() <= 1);
     *device != "lo" && is_usable && is_wide
@@ -43,7 +43,7 @@ fn is_default_ipv6_route(line: &str) -> bool {
     let fields: Vec<_> = line.split_whitespace().collect();
     let [_, length, _, _, _, _, _, _, flags, device] = fields.as_slice() else { return false };
     let number = |text: &str| u32::from_str_radix(text, 16).ok();
-    let is_usable = number(flags).is_some_and(|it| it & UP != 0 && it & REJECT == 0);
+    let is_usable = number(flags).is_some_and(|it| it & ROUTE_UP != 0 && it & ROUTE_REJECT == 0);
     *device != "lo" && is_usable && number(length).is_some_and(|length| length <= 3)
 }
 

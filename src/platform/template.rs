@@ -11,7 +11,7 @@ use minijinja::{
 use regex::Regex;
 
 /// Greatest number of steps of one rendering.
-const FUEL: u64 = 10_000;
+const RENDER_FUEL: u64 = 10_000;
 
 /// Names that a template may use; `param` is used as `param.name`.
 pub(crate) const NAMES: [&str; 15] = [
@@ -33,12 +33,13 @@ pub(crate) const NAMES: [&str; 15] = [
 ];
 
 /// Statements that a template may contain.
-const TAGS: [&str; 7] = ["if", "elif", "else", "endif", "set", "raw", "endraw"];
+const ALLOWED_STATEMENTS: [&str; 7] = ["if", "elif", "else", "endif", "set", "raw", "endraw"];
 
 static ENGINE: LazyLock<Environment<'static>> = LazyLock::new(engine);
 
 /// Pattern of the start of a statement; the expression is constant, so it always compiles.
-static TAG: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\{%[-+]?\s*(\w*)").ok());
+static STATEMENT_PATTERN: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"\{%[-+]?\s*(\w*)").ok());
 
 /// Reason why a template cannot be used, or cannot be rendered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -80,7 +81,7 @@ pub(crate) enum TemplateError {
 
 /// Values for rendering a template.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Values {
+pub(crate) struct ExecutionValues {
     /// Redacted or raw input, as the creator of the values decides.
     pub(crate) input: String,
     /// Path of the file with the input.
@@ -121,12 +122,12 @@ pub(crate) struct RequestIds {
 }
 
 /// Source of the values of a template's names.
-pub(crate) trait Given {
+pub(crate) trait TemplateValues {
     /// Available names; `param` is used as `param.name`.
     const NAMES: &'static [&'static str];
 
     /// Returns empty values with these parameters.
-    fn blank(param: BTreeMap<String, String>) -> Self;
+    fn empty(param: BTreeMap<String, String>) -> Self;
 
     /// Returns the parameters.
     fn param(&self) -> &BTreeMap<String, String>;
@@ -137,7 +138,7 @@ pub(crate) trait Given {
 
 /// Values for the template of a schedule, at one of its occurrences.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Moment {
+pub(crate) struct ScheduleValues {
     /// Id of the schedule.
     pub(crate) schedule_id: String,
     /// Name of the schedule.
@@ -168,15 +169,15 @@ impl Template {
     /// # Errors
     /// Fails if the template cannot be parsed, or uses an unknown name, filter or statement.
     pub(crate) fn new(source: &str) -> Result<Self, TemplateError> {
-        Self::of::<Values>(source)
+        Self::of::<ExecutionValues>(source)
     }
 
     /// Checks a template with the names of `G`.
     ///
     /// # Errors
     /// Fails if the template cannot be parsed, or uses an unknown name, filter or statement.
-    pub(crate) fn of<G: Given>(source: &str) -> Result<Self, TemplateError> {
-        if let Some(tag) = forbidden(source) {
+    pub(crate) fn of<G: TemplateValues>(source: &str) -> Result<Self, TemplateError> {
+        if let Some(tag) = forbidden_statement(source) {
             return Err(TemplateError::Statement { tag });
         }
         let template = ENGINE.template_from_str(source).map_err(|error| syntax(&error))?;
@@ -196,7 +197,7 @@ impl Template {
             }
         }
         let checked = Self { source: source.to_owned(), names, params };
-        checked.try_out::<G>().map(|()| checked)
+        checked.check_filters::<G>().map(|()| checked)
     }
 
     /// Returns the names that the template uses, without attributes.
@@ -208,31 +209,31 @@ impl Template {
     ///
     /// # Errors
     /// Fails if a required parameter has no value, or if the rendering takes too many steps.
-    pub(crate) fn render<G: Given>(&self, values: &G) -> Result<String, TemplateError> {
+    pub(crate) fn render<G: TemplateValues>(&self, values: &G) -> Result<String, TemplateError> {
         let template = ENGINE.template_from_str(&self.source).map_err(|error| syntax(&error))?;
         template.render(self.context(values)).map_err(|error| match error.kind() {
-            ErrorKind::UndefinedError => self.missing(values, &error),
+            ErrorKind::UndefinedError => self.undefined_error(values, &error),
             _ => TemplateError::Render { cause: cause(&error) },
         })
     }
 
     /// Renders the template once with blank values, which detects unknown filters and tests.
-    fn try_out<G: Given>(&self) -> Result<(), TemplateError> {
+    fn check_filters<G: TemplateValues>(&self) -> Result<(), TemplateError> {
         let param = self.params.iter().map(|name| (name.clone(), String::new())).collect();
-        match self.render(&G::blank(param)) {
+        match self.render(&G::empty(param)) {
             Err(TemplateError::Render { cause }) => Err(TemplateError::Syntax { cause }),
             Ok(_) | Err(_) => Ok(()),
         }
     }
 
     /// Returns only the values that the template uses: the input may be long.
-    fn context(&self, values: &impl Given) -> Value {
+    fn context(&self, values: &impl TemplateValues) -> Value {
         let used = self.names.iter().map(|name| (name.as_str(), values.of(name)));
         Value::from(used.collect::<BTreeMap<_, _>>())
     }
 
     /// Returns the error that names the parameter behind an undefined value.
-    fn missing(&self, values: &impl Given, error: &Error) -> TemplateError {
+    fn undefined_error(&self, values: &impl TemplateValues, error: &Error) -> TemplateError {
         let absent = self.params.iter().find(|name| !values.param().contains_key(*name));
         match absent {
             Some(name) => TemplateError::MissingParameter { name: name.clone() },
@@ -241,10 +242,10 @@ impl Template {
     }
 }
 
-impl Given for Values {
+impl TemplateValues for ExecutionValues {
     const NAMES: &'static [&'static str] = &NAMES;
 
-    fn blank(param: BTreeMap<String, String>) -> Self {
+    fn empty(param: BTreeMap<String, String>) -> Self {
         Self { param, ..Self::default() }
     }
 
@@ -274,11 +275,11 @@ impl Given for Values {
     }
 }
 
-impl Given for Moment {
+impl TemplateValues for ScheduleValues {
     const NAMES: &'static [&'static str] =
         &["schedule_id", "schedule_name", "agent_id", "planned", "date", "time", "param"];
 
-    fn blank(param: BTreeMap<String, String>) -> Self {
+    fn empty(param: BTreeMap<String, String>) -> Self {
         Self { param, ..Self::default() }
     }
 
@@ -307,7 +308,7 @@ fn engine() -> Environment<'static> {
     if let Ok(syntax) = SyntaxConfig::builder().keep_trailing_newline(true).build() {
         engine.set_syntax(syntax);
     }
-    engine.set_fuel(Some(FUEL));
+    engine.set_fuel(Some(RENDER_FUEL));
     engine.add_filter("default", filters::default);
     engine.add_filter("length", filters::length);
     engine.add_filter("lower", filters::lower);
@@ -320,9 +321,9 @@ fn engine() -> Environment<'static> {
 }
 
 /// Returns the first forbidden statement.
-fn forbidden(source: &str) -> Option<String> {
-    let tags = TAG.as_ref()?.captures_iter(source).filter_map(|found| found.get(1));
-    tags.map(|tag| tag.as_str()).find(|tag| !TAGS.contains(tag)).map(str::to_owned)
+fn forbidden_statement(source: &str) -> Option<String> {
+    let tags = STATEMENT_PATTERN.as_ref()?.captures_iter(source).filter_map(|found| found.get(1));
+    tags.map(|tag| tag.as_str()).find(|tag| !ALLOWED_STATEMENTS.contains(tag)).map(str::to_owned)
 }
 
 /// Returns a parse error.

@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 
 /// Longest colour sequence, in bytes. A longer one is text.
-const LONGEST: usize = 64;
+const MAX_COLOUR_BYTES: usize = 64;
 
 /// Scanner of a text that arrives in pieces. The result does not depend on how the text was cut.
 #[derive(Debug, Clone, Default)]
@@ -56,7 +56,7 @@ impl TerminalScanner {
                 shown.push_str("\r\n");
             }
             ("\x1b", '[') => self.held.push(char),
-            (held, '0'..='9' | ';' | ':') if held.len() > 1 && held.len() < LONGEST => {
+            (held, '0'..='9' | ';' | ':') if held.len() > 1 && held.len() < MAX_COLOUR_BYTES => {
                 self.held.push(char);
             }
             (held, 'm') if self.colours && colour(held).is_some() => {
@@ -139,14 +139,14 @@ fn show(char: char, shown: &mut String) {
         '\n' | '\t' => shown.write_char(char),
         '\r' => shown.write_str("\\r"),
         '\0'..='\x1f' | '\x7f' => write!(shown, "\\x{:02x}", u32::from(char)),
-        _ if commands(char) => write!(shown, "\\u{{{:x}}}", u32::from(char)),
+        _ if is_terminal_control(char) => write!(shown, "\\u{{{:x}}}", u32::from(char)),
         _ => shown.write_char(char),
     }; // Writing to memory does not fail.
 }
 
 /// Returns true if a character above ASCII controls how a terminal shows its neighbours: C1 controls, and marks that
 /// change the direction of text.
-const fn commands(char: char) -> bool {
+const fn is_terminal_control(char: char) -> bool {
     matches!(
         char,
         '\u{80}'..='\u{9f}'
@@ -178,7 +178,7 @@ pub(crate) fn json(document: &str) -> String {
     for char in document.chars() {
         match char {
             '\x7f' => shown.push_str("\\u007f"),
-            _ if commands(char) => _ = write!(shown, "\\u{:04x}", u32::from(char)), // Writing to memory does not fail.
+            _ if is_terminal_control(char) => _ = write!(shown, "\\u{:04x}", u32::from(char)), // Writing to memory does not fail.
             _ => shown.push(char),
         }
     }
@@ -235,7 +235,10 @@ mod tests {
     fn escaped_json_keeps_its_meaning() {
         let value = serde_json::json!({"a\u{9b}": "\u{202e}\u{7f}\x1b é"});
         let text = json(&value.to_string());
-        assert!(text.chars().all(|char| !char.is_control() && !commands(char)), "{text}");
+        assert!(
+            text.chars().all(|char| !char.is_control() && !is_terminal_control(char)),
+            "{text}"
+        );
         assert_eq!(serde_json::from_str::<serde_json::Value>(&text).expect("JSON"), value);
     }
 
@@ -282,7 +285,7 @@ mod tests {
             let rest = if colours { without_colours(&whole) } else { whole.clone() };
             let rest = rest.replace("\r\n", "\n");
             let is_text = |char: char| {
-                matches!(char, '\n' | '\t') || !char.is_control() && !commands(char)
+                matches!(char, '\n' | '\t') || !char.is_control() && !is_terminal_control(char)
             };
             prop_assert!(rest.chars().all(is_text), "{:?} of {:?}", rest, text);
             prop_assert!(!colours || visible.finish().is_empty());

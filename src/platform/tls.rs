@@ -15,11 +15,11 @@ mod certificates;
 pub use certificates::Certificates;
 
 /// Protocols within TLS, the preferred one first: gRPC requires HTTP/2.
-const SPOKEN: [&[u8]; 2] = [b"h2", b"http/1.1"];
+const ALPN_PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
 /// Certificate and its key, in PEM files.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pair {
+pub struct TlsKeyPair {
     /// File with the certificate, followed by the intermediate certificates.
     pub cert: PathBuf,
     /// File with the key of the first certificate.
@@ -39,7 +39,7 @@ pub enum TlsError {
     },
     /// A file does not contain the expected item.
     #[error("{} holds no {what} in PEM form", file.display())]
-    Absent {
+    MissingItem {
         /// Path of the file.
         file: PathBuf,
         /// Expected item.
@@ -65,7 +65,7 @@ pub enum TlsError {
     #[error(
         "the key in {} is not that of the first certificate in {}", key.display(), cert.display()
     )]
-    Strangers {
+    KeyMismatch {
         /// Path of the certificate file.
         cert: PathBuf,
         /// Path of the key file.
@@ -73,7 +73,7 @@ pub enum TlsError {
     },
 }
 
-impl Pair {
+impl TlsKeyPair {
     /// Reads both files and returns the server configuration.
     ///
     /// # Errors
@@ -82,21 +82,22 @@ impl Pair {
     pub fn read(&self) -> Result<Arc<ServerConfig>, TlsError> {
         let chain = certificates(&self.cert)?;
         let key = PrivateKeyDer::from_pem_slice(&bytes(&self.key)?);
-        let key = key.map_err(|error| absent(&self.key, "private key without a password", &error));
+        let key =
+            key.map_err(|error| missing_item(&self.key, "private key without a password", &error));
         let builder = ServerConfig::builder_with_provider(provider())
             .with_safe_default_protocol_versions()
-            .map_err(|error| self.misfit(error))?;
+            .map_err(|error| self.pair_error(error))?;
         let config = builder.with_no_client_auth().with_single_cert(chain, key?);
-        let mut config = config.map_err(|error| self.misfit(error))?;
-        config.alpn_protocols = SPOKEN.iter().map(|name| name.to_vec()).collect();
+        let mut config = config.map_err(|error| self.pair_error(error))?;
+        config.alpn_protocols = ALPN_PROTOCOLS.iter().map(|name| name.to_vec()).collect();
         Ok(Arc::new(config))
     }
 
     /// Attributes an error of the pair to one of the two files.
-    fn misfit(&self, source: rustls::Error) -> TlsError {
+    fn pair_error(&self, source: rustls::Error) -> TlsError {
         let Self { cert, key } = self.clone();
         match source {
-            rustls::Error::InconsistentKeys(_) => TlsError::Strangers { cert, key },
+            rustls::Error::InconsistentKeys(_) => TlsError::KeyMismatch { cert, key },
             rustls::Error::InvalidCertificate(_) => TlsError::Certificate { file: cert, source },
             _ => TlsError::Key { file: key, source },
         }
@@ -109,10 +110,10 @@ impl TlsError {
     pub fn file(&self) -> &Path {
         match self {
             Self::Unreadable { file, .. }
-            | Self::Absent { file, .. }
+            | Self::MissingItem { file, .. }
             | Self::Certificate { file, .. }
             | Self::Key { file, .. } => file,
-            Self::Strangers { key, .. } => key,
+            Self::KeyMismatch { key, .. } => key,
         }
     }
 }
@@ -179,7 +180,7 @@ fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
     let all =
         all.and_then(|all| if all.is_empty() { Err(pem::Error::NoItemsFound) } else { Ok(all) });
-    all.map_err(|error| absent(file, "certificate", &error))
+    all.map_err(|error| missing_item(file, "certificate", &error))
 }
 
 fn bytes(file: &Path) -> Result<Vec<u8>, TlsError> {
@@ -187,8 +188,8 @@ fn bytes(file: &Path) -> Result<Vec<u8>, TlsError> {
 }
 
 /// Creates the error without a description of the content, which may be a part of a key.
-fn absent(file: &Path, what: &'static str, _: &pem::Error) -> TlsError {
-    TlsError::Absent { file: file.to_owned(), what }
+fn missing_item(file: &Path, what: &'static str, _: &pem::Error) -> TlsError {
+    TlsError::MissingItem { file: file.to_owned(), what }
 }
 
 fn provider() -> Arc<CryptoProvider> {

@@ -23,10 +23,10 @@ fn make(file: &Path) -> io::Result<String> {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     }
     let text = random()?;
-    let beside = file.with_added_extension(std::process::id().to_string());
+    let temporary = file.with_added_extension(std::process::id().to_string());
     // A rename would replace the token of another process, which may already be in use.
-    let put = write(&beside, &text).and_then(|()| fs::hard_link(&beside, file));
-    let removed = fs::remove_file(&beside);
+    let put = write(&temporary, &text).and_then(|()| fs::hard_link(&temporary, file));
+    let removed = fs::remove_file(&temporary);
     match put.and(removed) {
         Ok(()) => Ok(text),
         // Another process has created one meanwhile.
@@ -53,8 +53,8 @@ fn read(file: &Path) -> io::Result<String> {
 /// # Errors
 /// Fails if the file cannot be written; the old one stays then.
 pub(crate) fn replace(file: &Path) -> io::Result<()> {
-    let beside = file.with_added_extension(std::process::id().to_string());
-    write(&beside, &random()?).and_then(|()| fs::rename(&beside, file))
+    let temporary = file.with_added_extension(std::process::id().to_string());
+    write(&temporary, &random()?).and_then(|()| fs::rename(&temporary, file))
 }
 
 /// Returns 256 random bits of the system, as 64 hexadecimal digits.

@@ -9,12 +9,14 @@ use std::time::Duration;
 
 use algonius_actors::model::agent::Access;
 use algonius_actors::model::execution::event::EventKind;
-use algonius_actors::model::execution::request::{Keys, Trigger};
-use algonius_actors::model::execution::trace::Trace;
+use algonius_actors::model::execution::request::{DedupKeys, Trigger};
+use algonius_actors::model::execution::trace::TraceContext;
 use algonius_actors::model::execution::{AttemptId, Fence, Outcome, State, StateChange};
 use algonius_actors::model::id::{AgentId, ContextId, MessageId, PrincipalId};
 use algonius_actors::model::push::{PushCredentials, Secret};
-use algonius_actors::ports::ledger::{Accept, Claim, ClaimOrder, Settlement, WriteBatch};
+use algonius_actors::ports::ledger::{
+    AcceptCommand, ClaimCommand, ClaimResult, Settlement, WriteBatch,
+};
 use algonius_store::{Durability, Store};
 use chrono::{DateTime, Utc};
 use tempfile::TempDir;
@@ -26,33 +28,33 @@ use uuid::Uuid;
 
 use super::*;
 
-mod stories;
+mod delivery;
 mod tls;
 
 /// Maximum duration of a test step.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-fn moment() -> DateTime<Utc> {
+fn start_time() -> DateTime<Utc> {
     DateTime::from_timestamp(1_800_000_000, 0).unwrap()
 }
 
 /// Clock that advances in real time from a fixed moment.
-struct Passing(tokio::time::Instant);
+struct RunningClock(tokio::time::Instant);
 
-impl Clock for Passing {
+impl Clock for RunningClock {
     fn now(&self) -> DateTime<Utc> {
-        moment() + self.0.elapsed()
+        start_time() + self.0.elapsed()
     }
 }
 
 /// Request that a receiver got.
 #[derive(Debug)]
-struct Got {
+struct ReceivedRequest {
     head: String,
     body: String,
 }
 
-impl Got {
+impl ReceivedRequest {
     fn header(&self, name: &str) -> Option<&str> {
         self.head.lines().find_map(|line| {
             let (key, value) = line.split_once(": ")?;
@@ -63,23 +65,24 @@ impl Got {
 
 /// Response of a receiver: a head, or no response at all.
 #[derive(Clone)]
-enum Answer {
+enum ReceiverResponse {
     Head(&'static str),
     Silence,
 }
 
-const OK: Answer = Answer::Head("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
-const BROKEN: Answer = Answer::Head("HTTP/1.1 500 Oops\r\ncontent-length: 4\r\n\r\noops");
+const OK: ReceiverResponse = ReceiverResponse::Head("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
+const BROKEN: ReceiverResponse =
+    ReceiverResponse::Head("HTTP/1.1 500 Oops\r\ncontent-length: 4\r\n\r\noops");
 
 /// Receiver on loopback that gives its responses in turn, then success.
-struct Listener {
+struct TestReceiver {
     address: SocketAddr,
-    got: mpsc::UnboundedReceiver<Got>,
+    got: mpsc::UnboundedReceiver<ReceivedRequest>,
     serving: JoinHandle<()>,
 }
 
-impl Listener {
-    async fn playing(answers: &[Answer]) -> Self {
+impl TestReceiver {
+    async fn with_responses(answers: &[ReceiverResponse]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (sender, got) = mpsc::unbounded_channel();
@@ -91,8 +94,10 @@ impl Listener {
                 let Some(got) = read(&mut stream).await else { continue };
                 _ = sender.send(got);
                 match answers.pop_front().unwrap_or(OK) {
-                    Answer::Head(head) => stream.write_all(head.as_bytes()).await.unwrap(),
-                    Answer::Silence => silent.push(stream),
+                    ReceiverResponse::Head(head) => {
+                        stream.write_all(head.as_bytes()).await.unwrap();
+                    }
+                    ReceiverResponse::Silence => silent.push(stream),
                 }
             }
         });
@@ -103,7 +108,7 @@ impl Listener {
         format!("http://{}/hook?key=url-canary", self.address)
     }
 
-    async fn next(&mut self) -> Got {
+    async fn next(&mut self) -> ReceivedRequest {
         tokio::time::timeout(DEADLINE, self.got.recv()).await.unwrap().unwrap()
     }
 
@@ -122,31 +127,31 @@ impl Listener {
     }
 }
 
-impl Drop for Listener {
+impl Drop for TestReceiver {
     fn drop(&mut self) {
         self.serving.abort();
     }
 }
 
-async fn read<S: tokio::io::AsyncRead + Unpin>(stream: &mut S) -> Option<Got> {
+async fn read<S: tokio::io::AsyncRead + Unpin>(stream: &mut S) -> Option<ReceivedRequest> {
     let (mut reader, mut head) = (BufReader::new(stream), String::new());
     while !head.ends_with("\r\n\r\n") {
         if reader.read_line(&mut head).await.ok()? == 0 {
             return None;
         }
     }
-    let got = Got { head, body: String::new() };
+    let got = ReceivedRequest { head, body: String::new() };
     let mut body = vec![0; got.header("content-length")?.parse().ok()?];
     reader.read_exact(&mut body).await.ok()?;
-    Some(Got { body: String::from_utf8(body).unwrap(), ..got })
+    Some(ReceivedRequest { body: String::from_utf8(body).unwrap(), ..got })
 }
 
 /// Store with a push worker.
-struct World {
+struct PushHarness {
     folder: TempDir,
     store: Arc<Store>,
     clock: Arc<dyn Clock>,
-    desk: PushRegistry,
+    registry: PushRegistry,
     worker: PushWorker,
 }
 
@@ -161,7 +166,7 @@ fn policy() -> AddressPolicy {
 }
 
 /// Writes the version and the number of the event; 1.0 has no update for artifacts.
-fn scripted() -> Render {
+fn scripted_renderer() -> RenderFn {
     Arc::new(|_, version: ProtocolVersion, event| {
         let body = format!("{} {event}", version.as_str());
         let is_told = version == ProtocolVersion::V0_3 || event != 4;
@@ -169,30 +174,30 @@ fn scripted() -> Render {
     })
 }
 
-async fn opened(folder: &Path) -> Arc<Store> {
+async fn open_store(folder: &Path) -> Arc<Store> {
     Arc::new(Store::open(&folder.join("data"), Durability::Process).await.unwrap())
 }
 
-impl World {
+impl PushHarness {
     async fn new(policy: AddressPolicy) -> Self {
-        let clock: Arc<dyn Clock> = Arc::new(Passing(tokio::time::Instant::now()));
+        let clock: Arc<dyn Clock> = Arc::new(RunningClock(tokio::time::Instant::now()));
         let folder = TempDir::new().unwrap();
         Self::over(folder, clock, policy).await
     }
 
     async fn over(folder: TempDir, clock: Arc<dyn Clock>, policy: AddressPolicy) -> Self {
-        let store = opened(folder.path()).await;
-        let desk = PushRegistry::new(store.clone(), Arc::clone(&clock), policy);
-        let worker = desk.open(post(&store, &clock)).unwrap();
-        Self { folder, store, clock, desk, worker }
+        let store = open_store(folder.path()).await;
+        let registry = PushRegistry::new(store.clone(), Arc::clone(&clock), policy);
+        let worker = registry.open(push_context(&store, &clock)).unwrap();
+        Self { folder, store, clock, registry, worker }
     }
 
     /// Stops the worker and starts it again over the same directory.
     async fn restarted(self) -> Self {
-        let Self { folder, store, clock, desk, worker } = self;
+        let Self { folder, store, clock, registry, worker } = self;
         worker.stop().await;
         store.close().await;
-        drop((store, desk));
+        drop((store, registry));
         Self::over(folder, clock, policy()).await
     }
 
@@ -200,17 +205,20 @@ impl World {
         let id = ExecutionId::fresh();
         let mut key = [0; 32];
         key[..16].copy_from_slice(id.0.as_bytes());
-        let accept = Accept {
+        let accept = AcceptCommand {
             id,
             agent: agent(),
             owner: PrincipalId(Uuid::nil()),
             message: MessageId("message-1".to_owned()),
-            keys: Keys { message: key, named: None },
+            keys: DedupKeys { message: key, named: None },
             digest: [7; 32],
             content: None,
             context: ContextId("context-1".to_owned()),
             trigger: Trigger::Api,
-            trace: Trace::read("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "a=b"),
+            trace: TraceContext::parse(
+                "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+                "a=b",
+            ),
             access: Access::ReadWrite,
             input: "look at this".to_owned(),
             pieces: Vec::new(),
@@ -218,7 +226,7 @@ impl World {
             overrides: Default::default(),
             replayable: true,
             sealed: None,
-            at: moment(),
+            at: start_time(),
         };
         self.store.accept(accept).await.unwrap();
         id
@@ -226,13 +234,16 @@ impl World {
 
     /// Adds events after the caller's message, event 1: 2 is notified, 3 is not, 4 is the artifact and notified.
     async fn begun(&self, id: ExecutionId) {
-        let moved = moved(State::Idle, State::Starting);
+        let moved = state_change(State::Idle, State::Starting);
         let (agent, fence) = (agent(), Fence(0));
         let (limit, workspace) = (None, None);
-        let order = ClaimOrder { id, agent, limit, workspace, in_turn: false, fence, moved };
-        assert!(matches!(self.store.claim(order).await.unwrap(), Claim::Granted(Fence(1))));
-        self.record(id, EventKind::StateChanged(self::moved(State::Starting, State::Running)))
-            .await;
+        let order = ClaimCommand { id, agent, limit, workspace, in_turn: false, fence, moved };
+        assert!(matches!(self.store.claim(order).await.unwrap(), ClaimResult::Granted(Fence(1))));
+        self.record(
+            id,
+            EventKind::StateChanged(self::state_change(State::Starting, State::Running)),
+        )
+        .await;
         let (artifact, name, description) = ("answer".to_owned(), None, None);
         let (pieces, append, last) = (Vec::new(), false, true);
         let made = EventKind::Artifact { id: artifact, name, description, pieces, append, last };
@@ -240,7 +251,7 @@ impl World {
     }
 
     async fn record(&self, id: ExecutionId, fact: EventKind) {
-        assert!(self.store.record(id, Fence(1), vec![(moment(), fact)]).await.unwrap());
+        assert!(self.store.record(id, Fence(1), vec![(start_time(), fact)]).await.unwrap());
     }
 
     /// Adds events 5 and 6, of which the last is notified; 7 follows the end.
@@ -248,19 +259,19 @@ impl World {
         let settlement = Settlement {
             id,
             fence: Fence(1),
-            stamp: AttemptId::FIRST,
+            attempt_id: AttemptId::FIRST,
             outcome: Outcome::Completed,
             failure: None,
             exit_code: Some(0),
-            lines: WriteBatch::of_moves([
-                moved(State::Running, State::Completed),
-                moved(State::Completed, State::Cleanup),
+            lines: WriteBatch::from_transitions([
+                state_change(State::Running, State::Completed),
+                state_change(State::Completed, State::Cleanup),
             ]),
             keeps_input: false,
-            at: moment(),
+            at: start_time(),
         };
         assert!(self.store.settle(settlement).await.unwrap());
-        self.record(id, EventKind::StateChanged(moved(State::Cleanup, State::Idle))).await;
+        self.record(id, EventKind::StateChanged(state_change(State::Cleanup, State::Idle))).await;
     }
 
     async fn ran(&self) -> ExecutionId {
@@ -288,14 +299,14 @@ impl World {
     }
 }
 
-fn post(store: &Arc<Store>, clock: &Arc<dyn Clock>) -> PushContext {
+fn push_context(store: &Arc<Store>, clock: &Arc<dyn Clock>) -> PushContext {
     let (ledger, outbox) = (store.clone() as _, store.clone() as _);
     PushContext {
         ledger,
         outbox,
         clock: Arc::clone(clock),
-        render: scripted(),
-        given_up: Arc::new(|_| {}),
+        render: scripted_renderer(),
+        on_abandoned: Arc::new(|_| {}),
     }
 }
 
@@ -303,8 +314,8 @@ fn agent() -> AgentId {
     AgentId::new("reviewer").unwrap()
 }
 
-fn moved(from: State, to: State) -> StateChange {
-    StateChange::new((from, to), AttemptId::FIRST, moment(), "because".to_owned())
+fn state_change(from: State, to: State) -> StateChange {
+    StateChange::new((from, to), AttemptId::FIRST, start_time(), "because".to_owned())
 }
 
 /// Returns a target of the execution at an address.
@@ -321,6 +332,6 @@ fn target(execution: ExecutionId, version: ProtocolVersion, url: &str) -> PushTa
             scheme: "Bearer".to_owned(),
             credentials: Some(Secret("credentials-canary".to_owned())),
         }),
-        created_at: moment(),
+        created_at: start_time(),
     }
 }

@@ -6,74 +6,74 @@ use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 
 use super::AddressPolicy;
-use super::address::{is_listed, is_public};
+use super::address_policy::{is_listed, is_public};
 
 /// Maximum length of an address, in bytes.
-const LONGEST: usize = 2048;
+const MAX_URL_BYTES: usize = 2048;
 
 /// Host of a receiver.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Host {
+pub(super) enum ReceiverHost {
     /// IP address.
-    Number(IpAddr),
+    Address(IpAddr),
     /// Host name in lower case and without a dot at its end.
     Name(String),
 }
 
 /// Parts of the address of a receiver.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Receiver {
+pub(super) struct ReceiverUrl {
     /// True if the receiver uses TLS.
     pub(super) is_secure: bool,
     /// Host of the receiver.
-    pub(super) host: Host,
+    pub(super) host: ReceiverHost,
     /// Port of the receiver.
     pub(super) port: u16,
     /// Path and query.
     pub(super) path: String,
 }
 
-impl Receiver {
+impl ReceiverUrl {
     /// Parses an address.
     ///
     /// # Errors
     /// Fails if the address does not have the strict spelling. The message does not contain the address.
     pub(super) fn parse(url: &str) -> Result<Self, Failure> {
-        if url.len() > LONGEST {
-            return Err(wrong("is too long"));
+        if url.len() > MAX_URL_BYTES {
+            return Err(invalid_url("is too long"));
         }
         if !url.bytes().all(|byte| byte.is_ascii_graphic() && !b"\\\"<>^`{|}".contains(&byte)) {
-            return Err(wrong("has a character that an address cannot have"));
+            return Err(invalid_url("has a character that an address cannot have"));
         }
-        let (scheme, rest) = url.split_once("://").ok_or_else(|| wrong("has no scheme"))?;
+        let (scheme, rest) = url.split_once("://").ok_or_else(|| invalid_url("has no scheme"))?;
         let is_secure = match scheme.to_ascii_lowercase().as_str() {
             "https" => true,
             "http" => false,
-            _ => return Err(wrong("must begin with `https://`")),
+            _ => return Err(invalid_url("must begin with `https://`")),
         };
         let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
         if authority.contains('@') {
-            return Err(wrong("must not hold a name or password"));
+            return Err(invalid_url("must not hold a name or password"));
         }
         if path.contains('#') {
-            return Err(wrong("must not have a fragment"));
+            return Err(invalid_url("must not have a fragment"));
         }
-        let (host, port) = apart(authority)?;
+        let (host, port) = split_authority(authority)?;
         let port = match port {
-            Some(port) => number(port)?,
+            Some(port) => parse_port(port)?,
             None if is_secure => 443,
             None => 80,
         };
         let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
-        Ok(Self { is_secure, host: known(host)?, port, path })
+        Ok(Self { is_secure, host: parse_host(host)?, port, path })
     }
 
     /// Returns the value of the `Host` header.
     pub(super) fn authority(&self) -> String {
         let host = match &self.host {
-            Host::Number(IpAddr::V6(address)) => format!("[{address}]"),
-            Host::Number(IpAddr::V4(address)) => address.to_string(),
-            Host::Name(name) => name.clone(),
+            ReceiverHost::Address(IpAddr::V6(address)) => format!("[{address}]"),
+            ReceiverHost::Address(IpAddr::V4(address)) => address.to_string(),
+            ReceiverHost::Name(name) => name.clone(),
         };
         match (self.is_secure, self.port) {
             (true, 443) | (false, 80) => host,
@@ -88,34 +88,34 @@ impl Receiver {
 /// # Errors
 /// `invalid-params` with the fault.
 pub fn check_url(url: &str, policy: &AddressPolicy) -> Result<(), Failure> {
-    let receiver = Receiver::parse(url)?;
+    let receiver = ReceiverUrl::parse(url)?;
     let is_allowed = match &receiver.host {
-        Host::Number(address) if is_listed(*address, &policy.allow) => return Ok(()),
-        Host::Number(address) => is_public(*address),
-        Host::Name(name) if name == "localhost" || name.ends_with(".localhost") => {
+        ReceiverHost::Address(address) if is_listed(*address, &policy.allow) => return Ok(()),
+        ReceiverHost::Address(address) => is_public(*address),
+        ReceiverHost::Name(name) if name == "localhost" || name.ends_with(".localhost") => {
             let loopback: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
             loopback.iter().any(|address| is_listed(*address, &policy.allow))
         }
-        Host::Name(_) => true,
+        ReceiverHost::Name(_) => true,
     };
     if !is_allowed {
-        return Err(wrong("must lead to the public internet"));
+        return Err(invalid_url("must lead to the public internet"));
     }
-    let may_be_listed = matches!(receiver.host, Host::Name(_)) && !policy.allow.is_empty();
+    let may_be_listed = matches!(receiver.host, ReceiverHost::Name(_)) && !policy.allow.is_empty();
     if receiver.is_secure || policy.insecure_http || may_be_listed {
         Ok(())
     } else {
-        Err(wrong("must begin with `https://`"))
+        Err(invalid_url("must begin with `https://`"))
     }
 }
 
-fn wrong(what: &str) -> Failure {
+fn invalid_url(what: &str) -> Failure {
     Failure::new(Code::InvalidParams, format!("the url {what}"))
 }
 
 /// Splits an authority into host and port.
-fn apart(authority: &str) -> Result<(&str, Option<&str>), Failure> {
-    let no_host = || wrong("has no host that can be read");
+fn split_authority(authority: &str) -> Result<(&str, Option<&str>), Failure> {
+    let no_host = || invalid_url("has no host that can be read");
     if authority.starts_with('[') {
         let (host, rest) = authority.split_at(authority.find(']').ok_or_else(no_host)? + 1);
         return match rest.strip_prefix(':') {
@@ -130,26 +130,26 @@ fn apart(authority: &str) -> Result<(&str, Option<&str>), Failure> {
     }
 }
 
-fn number(port: &str) -> Result<u16, Failure> {
+fn parse_port(port: &str) -> Result<u16, Failure> {
     let is_plain = port.bytes().all(|byte| byte.is_ascii_digit()) && !port.starts_with('0');
     let port = port.parse().ok().filter(|_| is_plain);
-    port.ok_or_else(|| wrong("must have a port from 1 to 65535, or none"))
+    port.ok_or_else(|| invalid_url("must have a port from 1 to 65535, or none"))
 }
 
 /// Parses a host. A host that some programs read as a number in another spelling is rejected.
-fn known(host: &str) -> Result<Host, Failure> {
-    let unclear = || wrong("has no host that can be read");
+fn parse_host(host: &str) -> Result<ReceiverHost, Failure> {
+    let unclear = || invalid_url("has no host that can be read");
     if let Some(inner) = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
         let address: Ipv6Addr = inner.parse().map_err(|_not_one| unclear())?;
-        return Ok(Host::Number(address.into()));
+        return Ok(ReceiverHost::Address(address.into()));
     }
     if let Ok(address) = host.parse::<Ipv4Addr>() {
-        return Ok(Host::Number(address.into()));
+        return Ok(ReceiverHost::Address(address.into()));
     }
     let name = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
     let last = name.rsplit('.').next().unwrap_or_default();
     let is_name = name.len() <= 253 && name.split('.').all(is_label) && !is_numeric(last);
-    if is_name { Ok(Host::Name(name)) } else { Err(unclear()) }
+    if is_name { Ok(ReceiverHost::Name(name)) } else { Err(unclear()) }
 }
 
 fn is_label(label: &str) -> bool {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use algonius_actors::model::access::endpoint_config::ProtocolVersion;
-use algonius_actors::model::execution::trace::Trace;
+use algonius_actors::model::execution::trace::TraceContext;
 use algonius_actors::model::push::{PushTarget, Secret};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
@@ -23,37 +23,37 @@ use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 
 use super::AddressPolicy;
-use super::address::{is_listed, is_public};
-use super::url::{Host, Receiver};
+use super::address_policy::{is_listed, is_public};
+use super::url::{ReceiverHost, ReceiverUrl};
 
 /// Maximum size of a response head, in bytes.
-const HEAD: usize = 64 * 1024;
+const MAX_HEAD_BYTES: usize = 64 * 1024;
 
 /// Maximum size of a response body that is read before the connection is closed, in bytes.
-const BODY: usize = 64 * 1024;
+const MAX_BODY_BYTES: usize = 64 * 1024;
 
 /// Maximum time for the response body.
-const LEAVE: Duration = Duration::from_secs(1);
+const BODY_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Maximum number of addresses of one name that are tried.
-const ADDRESSES: usize = 4;
+const MAX_ADDRESSES: usize = 4;
 
 /// Header with the token of a registration.
-const TOKEN: &str = "x-a2a-notification-token";
+const TOKEN_HEADER: &str = "x-a2a-notification-token";
 
 /// Delivery error. Each message completes the sentence "the push notification failed: ...". No message contains a path,
 /// a query or a credential.
 #[derive(Debug, thiserror::Error)]
-pub enum CourierError {
+pub enum WebhookError {
     /// The address is malformed.
     #[error("the address is malformed")]
-    Address,
+    MalformedAddress,
     /// The host name cannot be resolved.
     #[error("the host name cannot be resolved")]
-    Name(#[source] io::Error),
+    NameResolution(#[source] io::Error),
     /// The policy allows none of the addresses.
     #[error("host resolves to a blocked address")]
-    Forbidden,
+    BlockedAddress,
     /// The connection cannot be established.
     #[error("the connection failed")]
     Connect(#[source] io::Error),
@@ -65,10 +65,10 @@ pub enum CourierError {
     Redirect,
     /// The receiver returned an error status.
     #[error("the receiver responded with {0}")]
-    Answer(StatusCode),
+    ErrorStatus(StatusCode),
     /// The receiver did not respond in time.
     #[error("the receiver did not respond in time")]
-    Late,
+    Timeout,
 }
 
 /// Request to a webhook.
@@ -77,7 +77,7 @@ pub struct WebhookRequest {
     /// Address of the receiver, which may contain a key.
     pub url: Secret,
     /// Media type of the body.
-    pub media: &'static str,
+    pub media_type: &'static str,
     /// Additional headers.
     pub headers: Vec<(String, Secret)>,
     /// Body of the request.
@@ -86,8 +86,12 @@ pub struct WebhookRequest {
 
 impl WebhookRequest {
     /// Creates the request for a notification to a target, with a trace context.
-    pub(super) fn notice(target: &PushTarget, body: Vec<u8>, trace: Option<&Trace>) -> Self {
-        let media = match target.version {
+    pub(super) fn notification(
+        target: &PushTarget,
+        body: Vec<u8>,
+        trace: Option<&TraceContext>,
+    ) -> Self {
+        let media_type = match target.version {
             ProtocolVersion::V0_3 => "application/json",
             ProtocolVersion::V1_0 => "application/a2a+json",
         };
@@ -98,14 +102,14 @@ impl WebhookRequest {
             let authorization = Secret(format!("{} {}", given.scheme, credentials.0));
             headers.push((header::AUTHORIZATION.to_string(), authorization));
         }
-        headers.extend(target.token.clone().map(|token| (TOKEN.to_owned(), token)));
-        headers.extend(trace.into_iter().flat_map(places));
-        Self { url: target.url.clone(), media, headers, body: body.into() }
+        headers.extend(target.token.clone().map(|token| (TOKEN_HEADER.to_owned(), token)));
+        headers.extend(trace.into_iter().flat_map(trace_headers));
+        Self { url: target.url.clone(), media_type, headers, body: body.into() }
     }
 }
 
 /// Returns a trace context as headers.
-fn places(trace: &Trace) -> impl Iterator<Item = (String, Secret)> {
+fn trace_headers(trace: &TraceContext) -> impl Iterator<Item = (String, Secret)> {
     let place = [("traceparent", trace.traceparent()), ("tracestate", trace.state.clone())];
     let said = place.into_iter().filter(|(_, text)| !text.is_empty());
     said.map(|(name, text)| (name.to_owned(), Secret(text)))
@@ -127,11 +131,11 @@ impl WebhookClient {
         for authority in &policy.authorities {
             roots.add(authority.clone())?;
         }
-        Self::trusting(policy, roots)
+        Self::with_roots(policy, roots)
     }
 
     /// Creates a client that trusts only these authorities.
-    pub(super) fn trusting(
+    pub(super) fn with_roots(
         policy: AddressPolicy,
         roots: RootCertStore,
     ) -> Result<Self, rustls::Error> {
@@ -146,38 +150,42 @@ impl WebhookClient {
     ///
     /// # Errors
     /// Fails if the request is not delivered.
-    pub async fn send(&self, letter: &WebhookRequest) -> Result<(), CourierError> {
-        let brought = Box::pin(self.exchange(letter));
-        tokio::time::timeout(self.policy.timeout, brought).await.unwrap_or(Err(CourierError::Late))
+    pub async fn send(&self, webhook_request: &WebhookRequest) -> Result<(), WebhookError> {
+        let brought = Box::pin(self.exchange(webhook_request));
+        tokio::time::timeout(self.policy.timeout, brought)
+            .await
+            .unwrap_or(Err(WebhookError::Timeout))
     }
 
-    async fn exchange(&self, letter: &WebhookRequest) -> Result<(), CourierError> {
-        let receiver = Receiver::parse(&letter.url.0).map_err(|_spelling| CourierError::Address)?;
-        let request = request(letter, &receiver).ok_or(CourierError::Address)?;
+    async fn exchange(&self, webhook_request: &WebhookRequest) -> Result<(), WebhookError> {
+        let receiver = ReceiverUrl::parse(&webhook_request.url.0)
+            .map_err(|_spelling| WebhookError::MalformedAddress)?;
+        let request =
+            http_request(webhook_request, &receiver).ok_or(WebhookError::MalformedAddress)?;
         let stream = self.connect(&receiver).await?;
         if !receiver.is_secure {
-            return converse(stream, request).await;
+            return exchange_request(stream, request).await;
         }
-        let name = server_name(&receiver.host).ok_or(CourierError::Address)?;
-        let stream = self.tls.connect(name, stream).await.map_err(CourierError::Connect)?;
-        converse(stream, request).await
+        let name = server_name(&receiver.host).ok_or(WebhookError::MalformedAddress)?;
+        let stream = self.tls.connect(name, stream).await.map_err(WebhookError::Connect)?;
+        exchange_request(stream, request).await
     }
 
     /// Connects to one of the checked addresses; no name is resolved after the check.
-    async fn connect(&self, receiver: &Receiver) -> Result<TcpStream, CourierError> {
+    async fn connect(&self, receiver: &ReceiverUrl) -> Result<TcpStream, WebhookError> {
         let found: Vec<IpAddr> = match &receiver.host {
-            Host::Number(address) => vec![*address],
-            Host::Name(name) => {
+            ReceiverHost::Address(address) => vec![*address],
+            ReceiverHost::Name(name) => {
                 let found = tokio::net::lookup_host((name.as_str(), receiver.port)).await;
-                found.map_err(CourierError::Name)?.map(|found| found.ip()).collect()
+                found.map_err(WebhookError::NameResolution)?.map(|found| found.ip()).collect()
             }
         };
-        let mut result = Err(CourierError::Forbidden);
-        let may = |address: &IpAddr| self.may_be_told(*address, receiver.is_secure);
-        for address in found.into_iter().filter(may).take(ADDRESSES) {
+        let mut result = Err(WebhookError::BlockedAddress);
+        let may = |address: &IpAddr| self.is_allowed_address(*address, receiver.is_secure);
+        for address in found.into_iter().filter(may).take(MAX_ADDRESSES) {
             // The connection uses the number that was checked, never the name.
             let address = SocketAddr::new(address.to_canonical(), receiver.port);
-            result = TcpStream::connect(address).await.map_err(CourierError::Connect);
+            result = TcpStream::connect(address).await.map_err(WebhookError::Connect);
             if result.is_ok() {
                 break;
             }
@@ -185,29 +193,32 @@ impl WebhookClient {
         result
     }
 
-    fn may_be_told(&self, address: IpAddr, is_secure: bool) -> bool {
+    fn is_allowed_address(&self, address: IpAddr, is_secure: bool) -> bool {
         let is_good = is_public(address) && (is_secure || self.policy.insecure_http);
         is_good || is_listed(address, &self.policy.allow)
     }
 }
 
 /// True if the text can be the value of a header.
-pub(super) fn fits_a_header(text: &str) -> bool {
+pub(super) fn is_header_value(text: &str) -> bool {
     HeaderValue::from_str(text).is_ok() && text.trim() == text
 }
 
-fn request(letter: &WebhookRequest, receiver: &Receiver) -> Option<Request<Full<Bytes>>> {
+fn http_request(
+    webhook_request: &WebhookRequest,
+    receiver: &ReceiverUrl,
+) -> Option<Request<Full<Bytes>>> {
     let mut request = Request::builder()
         .method(Method::POST)
         .uri(&receiver.path)
         .header(header::HOST, receiver.authority())
         .header(header::USER_AGENT, concat!("algonius/", env!("CARGO_PKG_VERSION")))
-        .header(header::CONTENT_TYPE, letter.media)
+        .header(header::CONTENT_TYPE, webhook_request.media_type)
         .header(header::CONNECTION, "close");
-    for (name, value) in &letter.headers {
+    for (name, value) in &webhook_request.headers {
         request = request.header(name, sensitive(value)?);
     }
-    request.body(Full::new(letter.body.clone())).ok()
+    request.body(Full::new(webhook_request.body.clone())).ok()
 }
 
 fn sensitive(text: &Secret) -> Option<HeaderValue> {
@@ -217,33 +228,35 @@ fn sensitive(text: &Secret) -> Option<HeaderValue> {
     Some(value)
 }
 
-fn server_name(host: &Host) -> Option<ServerName<'static>> {
+fn server_name(host: &ReceiverHost) -> Option<ServerName<'static>> {
     match host {
-        Host::Number(address) => Some(ServerName::IpAddress(address.to_canonical().into())),
-        Host::Name(name) => ServerName::try_from(name.clone()).ok(),
+        ReceiverHost::Address(address) => {
+            Some(ServerName::IpAddress(address.to_canonical().into()))
+        }
+        ReceiverHost::Name(name) => ServerName::try_from(name.clone()).ok(),
     }
 }
 
 /// Sends a request and checks the status of the response. The content of the response is discarded.
-async fn converse<S>(stream: S, request: Request<Full<Bytes>>) -> Result<(), CourierError>
+async fn exchange_request<S>(stream: S, request: Request<Full<Bytes>>) -> Result<(), WebhookError>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let mut builder = http1::Builder::new();
     // The receiver is not trusted: an endless head must not fill the memory.
-    builder.max_buf_size(HEAD);
+    builder.max_buf_size(MAX_HEAD_BYTES);
     let (mut sender, connection) = builder.handshake(TokioIo::new(stream)).await?;
     let mut driven = JoinSet::new(); // Ends with this call, however it ends.
     driven.spawn(connection);
     let response = sender.send_request(request).await?;
     let status = response.status();
-    _ = tokio::time::timeout(LEAVE, discard(response)).await; // The status has said it all.
+    _ = tokio::time::timeout(BODY_TIMEOUT, discard(response)).await; // The status has said it all.
     if status.is_success() {
         Ok(())
     } else if status.is_redirection() {
-        Err(CourierError::Redirect)
+        Err(WebhookError::Redirect)
     } else {
-        Err(CourierError::Answer(status))
+        Err(WebhookError::ErrorStatus(status))
     }
 }
 
@@ -251,7 +264,7 @@ async fn discard(response: Response<Incoming>) {
     let (mut body, mut read) = (response.into_body(), 0);
     while let Some(Ok(frame)) = body.frame().await {
         read += frame.data_ref().map_or(0, Bytes::len);
-        if read > BODY {
+        if read > MAX_BODY_BYTES {
             return;
         }
     }

@@ -34,7 +34,7 @@ impl AgentDirectory {
         programs: ProgramFactsFn,
     ) -> Self {
         let alias =
-            |spec: &Arc<AgentSpec>| Some((spec.exposure.base_path.clone()?, spec.id.clone()));
+            |spec: &Arc<AgentSpec>| Some((spec.a2a_exposure.base_path.clone()?, spec.id.clone()));
         let aliases = specs.values().filter_map(alias).collect();
         Self { specs, programs, aliases, default_agent }
     }
@@ -77,7 +77,7 @@ pub(super) fn unknown_agent() -> Failure {
 }
 
 /// Returns what follows an alias at the beginning of a path, and the agent that the alias stands for.
-pub(super) fn behind_alias<'p, 'a>(
+pub(super) fn strip_alias<'p, 'a>(
     path: &'p str,
     aliases: &'a Aliases,
 ) -> Option<(&'p str, &'a AgentId)> {

@@ -51,7 +51,7 @@ fn operations() -> Vec<ApiEndpoint> {
 /// # Errors
 /// `forbidden`.
 async fn describe(caller: AuthenticatedCaller) -> Result<Response, ProblemBody> {
-    caller.may(Right::Read, None)?;
+    caller.require_right(Right::Read, None)?;
     Ok(ok(&document()))
 }
 

@@ -11,10 +11,10 @@ pub mod revocation;
 use std::sync::Arc;
 
 use authenticator::Authenticator;
-use host::Hosts;
+use host::HostPolicy;
 use ipnet::IpNet;
 use lockout::Lockouts;
-use rate_limit::Rates;
+use rate_limit::RateLimiter;
 
 /// Rules about callers: who may call, from where, and how often.
 pub struct AccessControl {
@@ -23,9 +23,9 @@ pub struct AccessControl {
     /// Addresses that are locked out after wrong credentials.
     pub lockouts: Arc<Lockouts>,
     /// Rate limits of the agents.
-    pub rates: Arc<Rates>,
+    pub rate_limiter: Arc<RateLimiter>,
     /// Host names of the service.
-    pub hosts: Hosts,
+    pub hosts: HostPolicy,
     /// Reverse proxies whose headers about the caller's address are trusted.
     pub proxies: Vec<IpNet>,
     /// True if the cards need no authentication.

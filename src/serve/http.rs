@@ -3,8 +3,8 @@
 pub mod body;
 pub mod body_budget;
 pub mod body_drain;
-pub mod connection_limit;
 pub mod connections;
+pub mod counted_connection;
 mod lingering_close;
 pub mod listen;
 pub mod path_param;

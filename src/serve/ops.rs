@@ -1,7 +1,7 @@
 //! Operation of the service: health, status, metrics, administration, and pages about errors.
 
 pub mod admin;
-pub mod pages;
+pub mod error_pages;
 pub mod single_flight;
 pub mod status;
 pub mod storage_stats_cache;

@@ -23,9 +23,9 @@ use super::http::body_drain;
 use super::http::connections::ClientConnection;
 use super::http::response::ProblemBody;
 use super::{App, api};
-use instrumentation::Endpoint;
-use instrumentation::{Led, Observed};
-use rejection::Format;
+use instrumentation::MatchedEndpoint;
+use instrumentation::{RequestObservation, RouteRecorder};
+use rejection::ErrorFormat;
 
 /// Builds the routes.
 pub fn router(app: &App) -> Router {
@@ -34,12 +34,12 @@ pub fn router(app: &App) -> Router {
         .route("/agents/{agent}/v1/", post(jsonrpc::call))
         .route("/agents/{agent}/v1/jsonrpc", post(jsonrpc::call))
         .route("/agents/{agent}/v1/{*rest}", any(rest::call))
-        .route("/.well-known/agent-card.json", get(card::of_host))
-        .route("/.well-known/agent-cards/{file}", get(card::of_file))
-        .route("/agents/{agent}/.well-known/agent-card.json", get(card::of_agent))
-        .route("/agents/{agent}/v1/.well-known/agent-card.json", get(card::of_agent))
+        .route("/.well-known/agent-card.json", get(card::default_agent_card))
+        .route("/.well-known/agent-cards/{file}", get(card::agent_card_file))
+        .route("/agents/{agent}/.well-known/agent-card.json", get(card::agent_card))
+        .route("/agents/{agent}/v1/.well-known/agent-card.json", get(card::agent_card))
         .merge(api::routes())
-        .fallback(nothing)
+        .fallback(unknown_path)
         // The default answer of the router is an empty body without a code.
         .method_not_allowed_fallback(async || {
             ProblemBody(Failure::new(
@@ -48,11 +48,11 @@ pub fn router(app: &App) -> Router {
             ))
         })
         .with_state(app.clone());
-    paths.merge(grpc::routes(app)).layer(layer_fn(Led))
+    paths.merge(grpc::routes(app)).layer(layer_fn(RouteRecorder))
 }
 
 /// Answers a request to an unknown path. A gRPC client expects a separate error for an unknown method.
-async fn nothing(headers: HeaderMap) -> ProblemBody {
+async fn unknown_path(headers: HeaderMap) -> ProblemBody {
     if grpc::is_call(&headers) {
         return ProblemBody(Failure::new(Code::MethodUnknown, "there is no such method"));
     }
@@ -60,17 +60,17 @@ async fn nothing(headers: HeaderMap) -> ProblemBody {
 }
 
 /// Answers a request: assigns an id, checks the gate, routes, drains the body and counts.
-pub async fn answer(
+pub async fn respond(
     app: &App,
     paths: Router,
     (mut request, connection): (Request, ClientConnection),
 ) -> Response {
-    let observed = Observed::begin(app, request.headers_mut());
+    let observed = RequestObservation::begin(app, request.headers_mut());
     let method = request.method().clone();
     // Copied before the request is moved into the router.
     let wanted = extensions(request.headers());
     // Before the gate, which consumes the request and replaces an alias by the usual path.
-    let format = Format::of(&request, &app.agents.aliases);
+    let format = ErrorFormat::of(&request, &app.agents.aliases);
     let span = observed.span();
     let answering = async {
         let (request, rest) = body_drain::take_body(request, &connection);
@@ -88,8 +88,14 @@ pub async fn answer(
     };
     let (mut response, path) = answering.instrument(span).await;
     let endpoint = observed.end(app, &method, path.as_deref(), &mut response);
-    if let Some(spec) = endpoint.and_then(Endpoint::called_agent).filter(|_| !wanted.is_empty()) {
-        extension::name(&mut response, &wanted, &extension::offered(&spec));
+    if let Some(spec) =
+        endpoint.and_then(MatchedEndpoint::called_agent).filter(|_| !wanted.is_empty())
+    {
+        extension::add_extension_headers(
+            &mut response,
+            &wanted,
+            &extension::agent_extensions(&spec),
+        );
     }
     response
 }

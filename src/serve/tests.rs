@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use algonius_actors::model::access::endpoint_config::Exposure;
+use algonius_actors::model::access::endpoint_config::EndpointConfig;
 use algonius_actors::model::agent::{
-    Access, AgentProfile, AgentSpec, Allowance, Capacity, Deadlines, ProgramFacts, RetrySpec,
-    Sizes, Skill, WorkLimits, WorkerFacts,
+    Access, AgentProfile, AgentSpec, Capacity, Deadlines, OverridePolicy, ProgramFacts, RetrySpec,
+    SizeLimits, Skill, WorkLimits, WorkerFacts,
 };
 use algonius_actors::model::id::AgentId;
 
 /// Returns an agent whose exposure alone matters to the test.
-pub(super) fn spec(id: &str, exposure: Exposure) -> AgentSpec {
+pub(super) fn spec(id: &str, a2a_exposure: EndpointConfig) -> AgentSpec {
     let day = Duration::from_secs(86_400);
     AgentSpec {
         id: AgentId::new(id).expect("the id of an agent"),
@@ -24,15 +24,15 @@ pub(super) fn spec(id: &str, exposure: Exposure) -> AgentSpec {
         access: Access::ReadOnly,
         worker: WorkerFacts::Program(ProgramFacts::default()),
         limits: WorkLimits {
-            capacity: Capacity { running: None, waiting: 0, patience: day },
+            capacity: Capacity { running: None, waiting: 0, queue_timeout: day },
             deadlines: Deadlines { start: day, run: day, idle: None, grace: day, answer: day },
-            sizes: Sizes { input: 1000, output: 1000 },
+            sizes: SizeLimits { input: 1000, output: 1000 },
         },
         retry: RetrySpec::default(),
         quota: Default::default(),
         budget: Default::default(),
         dedup_window: None,
-        allowance: Allowance::default(),
-        exposure: exposure.into(),
+        override_policy: OverridePolicy::default(),
+        a2a_exposure: a2a_exposure.into(),
     }
 }

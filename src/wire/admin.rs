@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::NAME;
+use super::NAME_PATTERN;
 
 /// Names of the changed items of one kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -32,7 +32,8 @@ impl Changes {
 
 /// Changes that a reload has applied.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Applied {
+#[schemars(rename = "Applied")]
+pub struct AppliedChanges {
     /// Changed agents, by their ids.
     pub agents: Changes,
     /// Changed tokens of the configuration, by their names.
@@ -43,7 +44,7 @@ pub struct Applied {
     pub settings: Vec<String>,
 }
 
-impl Applied {
+impl AppliedChanges {
     /// True if the reload has changed nothing.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
@@ -93,11 +94,12 @@ impl fmt::Display for ConfigurationError {
 
 /// Result of a reload.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Reloaded {
+#[schemars(rename = "Reloaded")]
+pub struct ReloadResult {
     /// Generation of the configuration in force; the configuration of the start is generation 1.
     pub generation: u64,
     /// Changes that this reload has applied.
-    pub applied: Applied,
+    pub applied: AppliedChanges,
     /// Keys whose new value takes effect only after a restart of the service.
     pub pending: Vec<String>,
     /// Errors because of which the service has applied nothing.
@@ -108,13 +110,14 @@ pub struct Reloaded {
 
 /// Reload that the service has rejected without any change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ReloadRejected {
+#[schemars(rename = "ReloadRejected")]
+pub struct ReloadRejection {
     /// Problem document, as for every error.
     #[serde(flatten)]
     pub problem: Problem,
     /// Result of the reload.
     #[serde(flatten)]
-    pub told: Reloaded,
+    pub told: ReloadResult,
 }
 
 /// Configuration in force.
@@ -143,7 +146,8 @@ pub struct ConfigurationStatus {
 
 /// Failure to enable an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct SwitchRejected {
+#[schemars(rename = "SwitchRejected")]
+pub struct SwitchRejection {
     /// Problem document, as for every error.
     #[serde(flatten)]
     pub problem: Problem,
@@ -153,7 +157,8 @@ pub struct SwitchRejected {
 
 /// Agent that an administrator has enabled or disabled.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Switched {
+#[schemars(rename = "Switched")]
+pub struct AgentSwitch {
     /// Id of the agent.
     pub id: String,
     /// True if the agent accepts work now.
@@ -167,7 +172,7 @@ pub struct Switched {
 #[serde(deny_unknown_fields)]
 pub struct TokenRequest {
     /// Name of the principal to which the token belongs.
-    #[schemars(length(min = 1, max = 64), regex(pattern = NAME))]
+    #[schemars(length(min = 1, max = 64), regex(pattern = NAME_PATTERN))]
     pub name: String,
     /// Scopes of the token: `read`, `run`, `admin`; by default `read` and `run`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -22,7 +22,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::admin::ConfigurationStatus;
-use usage::Amounts;
+use usage::UsageAmounts;
 
 /// Agent in the directory.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -116,7 +116,7 @@ pub struct ExecutionEntry {
     pub interruption: Option<Interruption>,
     /// Latest attempt.
     #[serde(flatten)]
-    pub stamp: AttemptId,
+    pub attempt_id: AttemptId,
     /// Time at which the service accepted the execution.
     pub accepted_at: DateTime<Utc>,
     /// Time at which the first attempt started.
@@ -138,8 +138,8 @@ pub struct ExecutionEntry {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorBody>,
     /// Resources that the execution has used, as far as its agent reports them.
-    #[serde(skip_serializing_if = "Amounts::is_nothing", default)]
-    pub usage: Amounts,
+    #[serde(skip_serializing_if = "UsageAmounts::is_zero", default)]
+    pub usage: UsageAmounts,
     /// Caller and start of the request, if the caller of the list requested them.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub summary: Option<RequestSummary>,
@@ -270,12 +270,12 @@ impl From<&Record> for ExecutionEntry {
             agent: record.agent.to_string(),
             context_id: record.context.0.clone(),
             trigger: record.trigger.kind().to_owned(),
-            state: record.shown(),
+            state: record.visible_state(),
             phase: record.state,
             outcome: record.outcome,
             queue: None,
             interruption: record.open_interruption(),
-            stamp: record.stamp,
+            attempt_id: record.attempt_id,
             accepted_at: record.accepted_at,
             started_at: record.started_at,
             ended_at: record.ended_at,

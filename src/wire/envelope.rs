@@ -3,16 +3,16 @@
 //! No version of A2A defines the envelope. This module translates requests and answers, so that the protocol's own
 //! code paths do not contain any of it.
 
-use algonius_a2a::json_object::{Object, ObjectFields, invalid, time};
+use algonius_a2a::json_object::{ObjectBuilder, ObjectFields, invalid, time};
 use algonius_a2a::problem;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
-use algonius_a2a::PARAMETERS;
+use algonius_a2a::PARAMETERS_EXTENSION;
 use algonius_a2a::v1::{
-    A2aPart, HistoryLength, Message, Metadata, PartContent, Role, SendRequest, Wait,
+    A2aPart, HistoryLength, Message, Metadata, PartContent, Role, SendMode, SendRequest,
 };
 
 /// Request in its envelope.
@@ -69,16 +69,16 @@ impl Envelope {
         // Checked and not used: the service's own clock counts.
         fields.time("timestamp")?;
         let mut context = fields.object("context")?.unwrap_or_default();
-        let mut payload = fields.inner("payload")?;
+        let mut payload = fields.required_object("payload")?;
         Ok(Self {
-            id: fields.needed("id")?,
+            id: fields.required("id")?,
             from: context.string("from")?,
             to: context.string("to")?,
             conversation_id: context.string("conversationId")?,
             message_id: context.string("messageId")?,
             // Envelopes are older than 1.0.
             version: fields.string("version")?.unwrap_or_else(|| "0.3.0".to_owned()),
-            method: payload.needed("method")?,
+            method: payload.required("method")?,
             params: payload.value("params").unwrap_or_default(),
         })
     }
@@ -114,9 +114,9 @@ impl Envelope {
         let parameters = params.data("parameters")?;
         let mut metadata = Metadata::new();
         if !parameters.is_empty() {
-            metadata.insert(PARAMETERS.to_owned(), parameters.into());
+            metadata.insert(PARAMETERS_EXTENSION.to_owned(), parameters.into());
         }
-        let waits = params.truth("wait")?.unwrap_or(true);
+        let waits = params.boolean("wait")?.unwrap_or(true);
         Ok(SendRequest {
             message: Message {
                 // A repeated envelope has the same id, so it finds the same execution.
@@ -129,7 +129,7 @@ impl Envelope {
                 extensions: Vec::new(),
                 reference_task_ids: Vec::new(),
             },
-            wait: if waits { Wait::ForTheEnd } else { Wait::ForAcceptance },
+            wait: if waits { SendMode::Blocking } else { SendMode::NonBlocking },
             history: HistoryLength::All,
             accepted_output_modes: Vec::new(),
             push: None,
@@ -144,14 +144,14 @@ impl Envelope {
         // A new conversation gets its id from the service, and the client must be able to continue it.
         let told = result.get("contextId").and_then(Value::as_str).map(str::to_owned);
         let conversation = self.conversation_id.clone().or(told);
-        self.answer("response", (id, at), conversation, Object::of("result", result))
+        self.answer("response", (id, at), conversation, ObjectBuilder::of("result", result))
     }
 
     /// Writes the answer of a failed request.
     #[must_use]
     pub fn error(&self, id: &str, at: DateTime<Utc>, failure: &Failure) -> Value {
         let conversation = self.conversation_id.clone();
-        self.answer("error", (id, at), conversation, Object::of("error", error(failure)))
+        self.answer("error", (id, at), conversation, ObjectBuilder::of("error", error(failure)))
     }
 
     fn answer(
@@ -159,15 +159,15 @@ impl Envelope {
         kind: &str,
         (id, at): (&str, DateTime<Utc>),
         conversation: Option<String>,
-        payload: Object,
+        payload: ObjectBuilder,
     ) -> Value {
-        let context = Object::default()
+        let context = ObjectBuilder::default()
             // The answer goes back, so sender and receiver are exchanged.
             .some("from", self.to.clone())
             .some("to", self.from.clone())
             .some("conversation_id", conversation)
             .some("message_id", self.message_id.clone());
-        Object::of("protocol", "a2a")
+        ObjectBuilder::of("protocol", "a2a")
             .with("version", self.version.as_str())
             .with("id", id)
             .with("type", kind)
@@ -181,19 +181,19 @@ impl Envelope {
 
 /// Writes the answer to an envelope that could not be read.
 #[must_use]
-pub fn refusal(id: &str, at: DateTime<Utc>, failure: &Failure) -> Value {
-    Object::of("protocol", "a2a")
+pub fn unreadable_response(id: &str, at: DateTime<Utc>, failure: &Failure) -> Value {
+    ObjectBuilder::of("protocol", "a2a")
         // The version of the request is unknown, because the envelope could not be read.
         .with("version", "0.3.0")
         .with("id", id)
         .with("type", "error")
         .with("timestamp", time(at))
-        .with("payload", Object::of("error", error(failure)))
+        .with("payload", ObjectBuilder::of("error", error(failure)))
         .into()
 }
 
-fn error(failure: &Failure) -> Object {
-    Object::of("code", problem::numbers(failure.code).jsonrpc)
+fn error(failure: &Failure) -> ObjectBuilder {
+    ObjectBuilder::of("code", problem::wire_codes(failure.code).jsonrpc)
         .with("message", failure.message.as_str())
         .with("data", problem::details(failure))
 }
@@ -254,8 +254,8 @@ mod tests {
         let Ok(EnvelopeCall::Execute(send)) = call else { panic!("{call:?}") };
         let SendRequest { message, wait, .. } = *send;
         assert_eq!((message.message_id.as_str(), message.context_id.as_deref()), ("m", Some("c")));
-        assert_eq!((message.parts, wait), (vec![A2aPart::text("x")], Wait::ForTheEnd));
-        assert_eq!(message.metadata[PARAMETERS], json!({"a": 1}));
+        assert_eq!((message.parts, wait), (vec![A2aPart::text("x")], SendMode::Blocking));
+        assert_eq!(message.metadata[PARAMETERS_EXTENSION], json!({"a": 1}));
         assert_eq!(called(&json!({"method": "status"})), Ok(EnvelopeCall::Status));
         assert_eq!(called(&json!({"method": "list-capabilities"})), Ok(EnvelopeCall::Capabilities));
     }

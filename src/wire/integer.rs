@@ -8,29 +8,29 @@ use serde_json::Number;
 ///
 /// # Errors
 /// Fails if the value is not a whole number, or is out of range for the type.
-pub(super) fn maybe<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+pub(super) fn optional<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
     T: TryFrom<u64>,
 {
     let number = Option::<Number>::deserialize(deserializer)?;
-    number.map(|number| whole(&number).ok_or_else(|| D::Error::custom(WRONG))).transpose()
+    number.map(|number| whole(&number).ok_or_else(|| D::Error::custom(NOT_AN_INTEGER))).transpose()
 }
 
 /// Reads a whole number.
 ///
 /// # Errors
-/// As [`maybe`].
-pub(super) fn number<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+/// As [`optional`].
+pub(super) fn required<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
     T: TryFrom<u64>,
 {
     let number = Number::deserialize(deserializer)?;
-    whole(&number).ok_or_else(|| D::Error::custom(WRONG))
+    whole(&number).ok_or_else(|| D::Error::custom(NOT_AN_INTEGER))
 }
 
-const WRONG: &str = "a number must be whole, not below 0 and not too large";
+const NOT_AN_INTEGER: &str = "a number must be whole, not below 0 and not too large";
 
 fn whole<T: TryFrom<u64>>(number: &Number) -> Option<T> {
     let written = number.as_u64().or_else(|| {

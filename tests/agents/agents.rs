@@ -23,27 +23,27 @@ impl Package {
 }
 
 /// State of a task, and the code of its failure; an empty code stands for any.
-type End = (&'static str, &'static str);
+type TaskEnd = (&'static str, &'static str);
 
-const COMPLETED: End = ("completed", "");
-const REFUSED: End = ("failed", "not-authenticated");
-const LIMITED: End = ("failed", "agent-rate-limited");
-const TRANSIENT: End = ("failed", "agent-transient");
+const COMPLETED: TaskEnd = ("completed", "");
+const REFUSED: TaskEnd = ("failed", "not-authenticated");
+const LIMITED: TaskEnd = ("failed", "agent-rate-limited");
+const TRANSIENT: TaskEnd = ("failed", "agent-transient");
 
 /// Accuracy of an agent's reported usage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Count {
+pub(crate) enum UsageAccuracy {
     /// Usage equals the model's numbers.
     Exact,
     /// Usage exceeds the model's numbers, because the agent sends more than one request.
-    More,
+    AtLeast,
 }
 
 const GB: u64 = 1_000_000_000;
 
 /// Agent under test.
 #[derive(Debug)]
-pub(crate) struct Agent {
+pub(crate) struct TestedAgent {
     pub(crate) name: &'static str,
     /// Name of its test.
     pub(crate) test: &'static str,
@@ -55,31 +55,31 @@ pub(crate) struct Agent {
     /// True if its answer equals the model's word for word.
     pub(crate) is_exact: bool,
     /// Seconds of silence after which it counts as hung.
-    pub(crate) patience: u32,
+    pub(crate) idle_limit: u32,
     /// Greatest memory of ten concurrent runs in bytes; this much must be free for them.
-    pub(crate) ten: u64,
+    pub(crate) ten_runs_bytes: u64,
     /// Call of a tool that reads a file, with `WORK` as the folder.
     pub(crate) reads: Option<(&'static str, &'static str)>,
     /// Call of a tool that writes a file, which is forbidden.
     pub(crate) writes: Option<(&'static str, &'static str)>,
-    pub(crate) when_denied: End,
+    pub(crate) when_denied: TaskEnd,
     /// True if it reports the denial although it answers.
     pub(crate) is_warned: bool,
-    pub(crate) when_unauthorised: End,
-    pub(crate) when_limited: End,
-    pub(crate) when_dropped: End,
+    pub(crate) when_unauthorised: TaskEnd,
+    pub(crate) when_limited: TaskEnd,
+    pub(crate) when_dropped: TaskEnd,
     /// True if its answer is shown while the model writes it.
     pub(crate) is_streamed: bool,
-    pub(crate) counts: Count,
+    pub(crate) usage_accuracy: UsageAccuracy,
     /// Cases that are skipped, with the reasons.
-    pub(crate) left_out: &'static [(&'static str, &'static str)],
+    pub(crate) skipped_cases: &'static [(&'static str, &'static str)],
 }
 
 /// Skipped cases of agents without tools.
-const TALKERS: &[(&str, &str)] =
+const CASES_WITHOUT_TOOLS: &[(&str, &str)] =
     &[("a tool", "has no tools"), ("permission denied", "has no tools")];
 
-pub(crate) const CLAUDE: Agent = Agent {
+pub(crate) const CLAUDE: TestedAgent = TestedAgent {
     name: "claude",
     test: "claude_code_is_served",
     package: Package::Npm("@anthropic-ai/claude-code@2.1.330"),
@@ -89,8 +89,8 @@ pub(crate) const CLAUDE: Agent = Agent {
     program: "node_modules/@anthropic-ai/claude-code-linux-x64/claude",
     settings: include_str!("claude.toml"),
     is_exact: true,
-    patience: 6,
-    ten: 3 * GB,
+    idle_limit: 6,
+    ten_runs_bytes: 3 * GB,
     reads: Some(("Read", r#"{"file_path":"WORK/notes.txt"}"#)),
     writes: Some(("Write", r#"{"file_path":"WORK/denied.txt","content":"x"}"#)),
     when_denied: COMPLETED,
@@ -99,19 +99,19 @@ pub(crate) const CLAUDE: Agent = Agent {
     when_limited: LIMITED,
     when_dropped: TRANSIENT,
     is_streamed: true,
-    counts: Count::Exact,
-    left_out: &[],
+    usage_accuracy: UsageAccuracy::Exact,
+    skipped_cases: &[],
 };
 
-pub(crate) const CODEX: Agent = Agent {
+pub(crate) const CODEX: TestedAgent = TestedAgent {
     name: "codex",
     test: "codex_is_served",
     package: Package::Npm("@openai/codex@0.169.0"),
     program: "node_modules/.bin/codex",
     settings: include_str!("codex.toml"),
     is_exact: true,
-    patience: 6,
-    ten: 2 * GB,
+    idle_limit: 6,
+    ten_runs_bytes: 2 * GB,
     reads: Some(("exec_command", r#"{"cmd":"cat WORK/notes.txt"}"#)),
     writes: Some(("exec_command", r#"{"cmd":"touch WORK/denied.txt"}"#)),
     when_denied: COMPLETED,
@@ -120,19 +120,19 @@ pub(crate) const CODEX: Agent = Agent {
     when_limited: LIMITED,
     when_dropped: TRANSIENT,
     is_streamed: false,
-    counts: Count::Exact,
-    left_out: &[],
+    usage_accuracy: UsageAccuracy::Exact,
+    skipped_cases: &[],
 };
 
-pub(crate) const GEMINI: Agent = Agent {
+pub(crate) const GEMINI: TestedAgent = TestedAgent {
     name: "gemini",
     test: "gemini_is_served",
     package: Package::Npm("@google/gemini-cli@0.61.0"),
     program: "node_modules/.bin/gemini",
     settings: include_str!("gemini.toml"),
     is_exact: true,
-    patience: 20,
-    ten: 4 * GB,
+    idle_limit: 20,
+    ten_runs_bytes: 4 * GB,
     reads: Some(("read_file", r#"{"file_path":"WORK/notes.txt"}"#)),
     writes: Some(("write_file", r#"{"file_path":"WORK/denied.txt","content":"x"}"#)),
     when_denied: COMPLETED,
@@ -141,19 +141,19 @@ pub(crate) const GEMINI: Agent = Agent {
     when_limited: LIMITED,
     when_dropped: TRANSIENT,
     is_streamed: true,
-    counts: Count::Exact,
-    left_out: &[],
+    usage_accuracy: UsageAccuracy::Exact,
+    skipped_cases: &[],
 };
 
-pub(crate) const COPILOT: Agent = Agent {
+pub(crate) const COPILOT: TestedAgent = TestedAgent {
     name: "copilot",
     test: "copilot_is_served",
     package: Package::Npm("@github/copilot@1.0.102"),
     program: "node_modules/.bin/copilot",
     settings: include_str!("copilot.toml"),
     is_exact: true,
-    patience: 20,
-    ten: 5 * GB,
+    idle_limit: 20,
+    ten_runs_bytes: 5 * GB,
     reads: Some(("view", r#"{"path":"WORK/notes.txt"}"#)),
     writes: Some(("create", r#"{"path":"WORK/denied.txt","file_text":"x"}"#)),
     when_denied: COMPLETED,
@@ -162,19 +162,19 @@ pub(crate) const COPILOT: Agent = Agent {
     when_limited: LIMITED,
     when_dropped: TRANSIENT,
     is_streamed: true,
-    counts: Count::Exact,
-    left_out: &[],
+    usage_accuracy: UsageAccuracy::Exact,
+    skipped_cases: &[],
 };
 
-pub(crate) const CONTINUE: Agent = Agent {
+pub(crate) const CONTINUE: TestedAgent = TestedAgent {
     name: "continue",
     test: "continue_is_served",
     package: Package::Npm("@continuedev/cli@1.5.47"),
     program: "node_modules/.bin/cn",
     settings: include_str!("continue.toml"),
     is_exact: true,
-    patience: 20,
-    ten: 5 * GB,
+    idle_limit: 20,
+    ten_runs_bytes: 5 * GB,
     reads: Some(("Read", r#"{"filepath":"WORK/notes.txt"}"#)),
     writes: Some(("Write", r#"{"filepath":"WORK/denied.txt","content":"x"}"#)),
     when_denied: ("failed", "empty-answer"),
@@ -183,11 +183,11 @@ pub(crate) const CONTINUE: Agent = Agent {
     when_limited: LIMITED,
     when_dropped: TRANSIENT,
     is_streamed: true,
-    counts: Count::Exact,
-    left_out: &[],
+    usage_accuracy: UsageAccuracy::Exact,
+    skipped_cases: &[],
 };
 
-pub(crate) const OPENCODE: Agent = Agent {
+pub(crate) const OPENCODE: TestedAgent = TestedAgent {
     name: "opencode",
     test: "opencode_is_served",
     package: Package::Npm("opencode-ai@1.18.33"),
@@ -197,8 +197,8 @@ pub(crate) const OPENCODE: Agent = Agent {
     program: "node_modules/opencode-linux-x64/bin/opencode",
     settings: include_str!("opencode.toml"),
     is_exact: true,
-    patience: 45,
-    ten: 10 * GB,
+    idle_limit: 45,
+    ten_runs_bytes: 10 * GB,
     reads: Some(("read", r#"{"filePath":"WORK/notes.txt"}"#)),
     writes: Some(("write", r#"{"filePath":"WORK/denied.txt","content":"x"}"#)),
     when_denied: COMPLETED,
@@ -207,19 +207,19 @@ pub(crate) const OPENCODE: Agent = Agent {
     when_limited: LIMITED,
     when_dropped: TRANSIENT,
     is_streamed: true,
-    counts: Count::Exact,
-    left_out: &[],
+    usage_accuracy: UsageAccuracy::Exact,
+    skipped_cases: &[],
 };
 
-pub(crate) const QWEN: Agent = Agent {
+pub(crate) const QWEN: TestedAgent = TestedAgent {
     name: "qwen",
     test: "qwen_code_is_served",
     package: Package::Npm("@qwen-code/qwen-code@0.24.4"),
     program: "node_modules/.bin/qwen",
     settings: include_str!("qwen.toml"),
     is_exact: true,
-    patience: 30,
-    ten: 4 * GB,
+    idle_limit: 30,
+    ten_runs_bytes: 4 * GB,
     reads: Some(("read_file", r#"{"file_path":"WORK/notes.txt"}"#)),
     writes: Some(("write_file", r#"{"file_path":"WORK/denied.txt","content":"x"}"#)),
     when_denied: COMPLETED,
@@ -228,19 +228,19 @@ pub(crate) const QWEN: Agent = Agent {
     when_limited: LIMITED,
     when_dropped: COMPLETED,
     is_streamed: true,
-    counts: Count::More,
-    left_out: &[],
+    usage_accuracy: UsageAccuracy::AtLeast,
+    skipped_cases: &[],
 };
 
-pub(crate) const LLM: Agent = Agent {
+pub(crate) const LLM: TestedAgent = TestedAgent {
     name: "llm",
     test: "llm_is_served",
     package: Package::Pip("llm==0.36"),
     program: "bin/llm",
     settings: include_str!("llm.toml"),
     is_exact: true,
-    patience: 20,
-    ten: GB,
+    idle_limit: 20,
+    ten_runs_bytes: GB,
     reads: None,
     writes: None,
     when_denied: COMPLETED,
@@ -249,19 +249,19 @@ pub(crate) const LLM: Agent = Agent {
     when_limited: LIMITED,
     when_dropped: TRANSIENT,
     is_streamed: true,
-    counts: Count::Exact,
-    left_out: TALKERS,
+    usage_accuracy: UsageAccuracy::Exact,
+    skipped_cases: CASES_WITHOUT_TOOLS,
 };
 
-pub(crate) const AIDER: Agent = Agent {
+pub(crate) const AIDER: TestedAgent = TestedAgent {
     name: "aider",
     test: "aider_is_served",
     package: Package::Pip("aider-chat==0.86.2"),
     program: "bin/aider",
     settings: include_str!("aider.toml"),
     is_exact: false,
-    patience: 45,
-    ten: 4 * GB,
+    idle_limit: 45,
+    ten_runs_bytes: 4 * GB,
     reads: None,
     writes: None,
     when_denied: COMPLETED,
@@ -270,6 +270,6 @@ pub(crate) const AIDER: Agent = Agent {
     when_limited: LIMITED,
     when_dropped: TRANSIENT,
     is_streamed: false,
-    counts: Count::Exact,
-    left_out: TALKERS,
+    usage_accuracy: UsageAccuracy::Exact,
+    skipped_cases: CASES_WITHOUT_TOOLS,
 };

@@ -6,23 +6,25 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::agents::Count;
-use crate::door::{answer, outcome};
-use crate::limits::MOST_REQUESTS;
-use crate::stage::{AGENT, AS_PRESET, IMPATIENT, PATIENT, SECRET_WORD, Stage};
+use crate::agents::UsageAccuracy;
+use crate::client::{answer, outcome};
+use crate::fixture::{
+    AGENT, AgentFixture, DEFERRING_AGENT, PRESET_AGENT, SECRET_WORD, SHORT_IDLE_AGENT,
+};
+use crate::limits::MAX_REQUESTS;
 
 /// Case on a stage.
-pub(crate) type Case = fn(&Stage<'_>);
+pub(crate) type AgentCase = fn(&AgentFixture<'_>);
 
 /// Cases by name, in their order.
-pub(crate) const CASES: &[(&str, Case)] = &[
+pub(crate) const CASES: &[(&str, AgentCase)] = &[
     ("version", version),
     ("three commands", three_commands),
     ("a tool", a_tool),
     ("permission denied", permission_denied),
     ("401", unauthorised),
     ("429", limited),
-    ("429 then success", parked),
+    ("429 then success", deferred),
     ("500 then success", recovered),
     ("dropped stream", dropped),
     ("cut answer", cut),
@@ -30,114 +32,116 @@ pub(crate) const CASES: &[(&str, Case)] = &[
     ("hang", hang),
     ("cancel", cancel),
     ("2 MB", large),
-    (TEN, ten_at_once),
+    (TEN_AT_ONCE, ten_at_once),
     ("secret prompt", secret_prompt),
     ("usage", usage),
     ("session", session),
 ];
 
 /// Case with the greatest memory usage.
-pub(crate) const TEN: &str = "ten at once";
+pub(crate) const TEN_AT_ONCE: &str = "ten at once";
 
 /// Text in the prompt that is answered with an exhausted quota.
-const LIMITED: &str = "too much";
+const QUOTA_PROMPT: &str = "too much";
 /// Directive of that answer.
-const USED_UP: &str = "status=429 retry_after=1 reset=1";
+const QUOTA_DIRECTIVE: &str = "status=429 retry_after=1 reset=1";
 
 /// Case: the version is the installed one, and one that its preset was tested with.
-fn version(stage: &Stage<'_>) {
-    for id in [AGENT, IMPATIENT, PATIENT, AS_PRESET] {
-        let program = stage.door.program(id);
+fn version(stage: &AgentFixture<'_>) {
+    for id in [AGENT, SHORT_IDLE_AGENT, DEFERRING_AGENT, PRESET_AGENT] {
+        let program = stage.client.program(id);
         assert_eq!(program["version"], stage.agent.package.version(), "{program}");
         assert!(program["warning"].is_null(), "{program}");
     }
 }
 
 /// Case: three requests, one of them with all characters that a shell would interpret.
-fn three_commands(stage: &Stage<'_>) {
+fn three_commands(stage: &AgentFixture<'_>) {
     let begun = Instant::now();
     for text in
         ["say hello", "count to three", "first \"line\"\nsecond $HOME `id` 'ünïcode' & done"]
     {
-        let task = stage.door.send(AGENT, text);
+        let task = stage.client.send(AGENT, text);
         stage.completed(&task, &format!("ECHO: {text}"));
     }
     stage.row("short answer", &format!("{:.1} s", begun.elapsed().as_secs_f64() / 3.0));
 }
 
 /// Case: a tool reads a file of the working directory, and the model receives its contents.
-fn a_tool(stage: &Stage<'_>) {
+fn a_tool(stage: &AgentFixture<'_>) {
     let tool = stage.agent.reads.expect("an agent with tools");
     let prompt = format!("read it {}", stage.directive(tool));
-    stage.completed(&stage.door.send(AGENT, &prompt), "a note for the test");
+    stage.completed(&stage.client.send(AGENT, &prompt), "a note for the test");
 }
 
 /// Case: the agent does not do what it may not, however the model requests it.
-fn permission_denied(stage: &Stage<'_>) {
+fn permission_denied(stage: &AgentFixture<'_>) {
     let tool = stage.agent.writes.expect("an agent with tools");
-    let task = stage.door.send(AGENT, &format!("write it {}", stage.directive(tool)));
+    let task = stage.client.send(AGENT, &format!("write it {}", stage.directive(tool)));
     assert!(!stage.work.join("denied.txt").exists(), "it wrote what it may not: {task}");
     stage.ended(&task, stage.agent.when_denied);
     let is_warned = stage.facts(&task, "warning").iter().any(|fact| {
         fact["message"].as_str().is_some_and(|said| said.starts_with("it answered, but was not"))
     });
-    assert_eq!(is_warned, stage.agent.is_warned, "{}", stage.door.execution(&task));
+    assert_eq!(is_warned, stage.agent.is_warned, "{}", stage.client.execution(&task));
 }
 
 /// Case: a refused key is reported at once, without another attempt.
-fn unauthorised(stage: &Stage<'_>) {
-    let task = stage.door.send(AGENT, "not for you [[mock status=401]]");
+fn unauthorised(stage: &AgentFixture<'_>) {
+    let task = stage.client.send(AGENT, "not for you [[mock status=401]]");
     stage.ended(&task, stage.agent.when_unauthorised);
     assert_eq!(stage.attempts(&task), 1, "{task}");
 }
 
 /// Case: an exhausted quota is not retried if no deferral is permitted.
-fn limited(stage: &Stage<'_>) {
-    let task = stage.door.send(AGENT, &format!("{LIMITED} [[mock {USED_UP}]]"));
+fn limited(stage: &AgentFixture<'_>) {
+    let task = stage.client.send(AGENT, &format!("{QUOTA_PROMPT} [[mock {QUOTA_DIRECTIVE}]]"));
     stage.ended(&task, stage.agent.when_limited);
     assert_eq!(stage.attempts(&task), 1, "{task}");
 }
 
 /// Case: with deferral permitted, the execution continues after the quota is renewed. The quota is exhausted for as
 /// many requests as the agent sent before.
-fn parked(stage: &Stage<'_>) {
-    let times = stage.model.asked(LIMITED).len();
-    let task = stage.door.send(PATIENT, &format!("go on then [[mock {USED_UP} times={times}]]"));
+fn deferred(stage: &AgentFixture<'_>) {
+    let times = stage.model.asked(QUOTA_PROMPT).len();
+    let task = stage
+        .client
+        .send(DEFERRING_AGENT, &format!("go on then [[mock {QUOTA_DIRECTIVE} times={times}]]"));
     stage.completed(&task, "ECHO: go on then");
-    assert_eq!(stage.facts(&task, "deferred").len(), 1, "{}", stage.door.execution(&task));
+    assert_eq!(stage.facts(&task, "deferred").len(), 1, "{}", stage.client.execution(&task));
     assert_eq!(stage.attempts(&task), 2, "{task}");
 }
 
 /// Case: a transient failure is overcome, by the agent itself or by another attempt.
-fn recovered(stage: &Stage<'_>) {
-    let task = stage.door.send(AGENT, "try again [[mock status=500 times=1]]");
+fn recovered(stage: &AgentFixture<'_>) {
+    let task = stage.client.send(AGENT, "try again [[mock status=500 times=1]]");
     stage.completed(&task, "ECHO: try again");
     assert!(stage.model.asked("try again").len() > 1, "nobody tried again");
 }
 
 /// Case: the connection breaks in the middle of every answer.
-fn dropped(stage: &Stage<'_>) {
-    let task = stage.door.send(AGENT, "some words that will be broken off [[mock drop]]");
+fn dropped(stage: &AgentFixture<'_>) {
+    let task = stage.client.send(AGENT, "some words that will be broken off [[mock drop]]");
     stage.ended(&task, stage.agent.when_dropped);
 }
 
 /// Case: the stream of every answer ends in the middle without an error. Half an answer is never a success, and the
 /// number of requests is bounded.
-fn cut(stage: &Stage<'_>) {
+fn cut(stage: &AgentFixture<'_>) {
     let prompt = "words that will be cut off, so that nobody takes them for all [[mock cut]]";
-    let task = stage.door.send(AGENT, prompt);
+    let task = stage.client.send(AGENT, prompt);
     let (state, why) = outcome(&task);
     assert_eq!(state, "failed", "{task}");
     let asked = stage.model.asked("words that will be cut off").len();
-    assert!(asked <= MOST_REQUESTS, "{asked} requests");
+    assert!(asked <= MAX_REQUESTS, "{asked} requests");
     stage.row("cut answer", &format!("`{why}` after {asked} calls of the model"));
 }
 
 /// Case: a follower has the start of the answer long before the model has written its end, and the pieces together are
 /// the answer.
-fn streamed(stage: &Stage<'_>) {
+fn streamed(stage: &AgentFixture<'_>) {
     let text = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen";
-    let events = stage.door.follow(AGENT, &format!("[[mock text=\"{text}\" piece=6 drip=0.25]]"));
+    let events = stage.client.follow(AGENT, &format!("[[mock text=\"{text}\" piece=6 drip=0.25]]"));
     let (end, last) = events.last().expect("an end");
     assert_eq!(last.pointer("/status/state"), Some(&"completed".into()), "{last}");
     let pieces: Vec<_> =
@@ -152,7 +156,7 @@ fn streamed(stage: &Stage<'_>) {
         first = first.or_else(|| whole.contains("one two").then_some(*at));
     }
     let id = last["taskId"].as_str().expect("a task");
-    let task = stage.door.task(AGENT, id);
+    let task = stage.client.task(AGENT, id);
     assert_eq!(whole, answer(&task), "the pieces are another text: {pieces:?}");
     stage.completed(&task, text);
     // The model writes 14 pieces, with a quarter of a second after each. Some programs work for a second after their
@@ -164,24 +168,24 @@ fn streamed(stage: &Stage<'_>) {
 }
 
 /// Case: a silent program is ended.
-fn hang(stage: &Stage<'_>) {
-    let task = stage.door.send(IMPATIENT, "are you there? [[mock hang]]");
+fn hang(stage: &AgentFixture<'_>) {
+    let task = stage.client.send(SHORT_IDLE_AGENT, "are you there? [[mock hang]]");
     assert_eq!(outcome(&task).1, "idle-timeout", "{task}");
 }
 
 /// Case: a program that is cancelled while the model thinks is gone when the caller gets the answer.
-fn cancel(stage: &Stage<'_>) {
-    let id = stage.door.begin(AGENT, "call this off [[mock hang]]");
+fn cancel(stage: &AgentFixture<'_>) {
+    let id = stage.client.begin(AGENT, "call this off [[mock hang]]");
     stage.model.wait_for("call this off");
     let begun = Instant::now();
-    let task = stage.door.cancel(AGENT, &id);
+    let task = stage.client.cancel(AGENT, &id);
     assert_eq!(outcome(&task).0, "canceled", "{task}");
     stage.row("cancel", &format!("after {} ms, no process is left", begun.elapsed().as_millis()));
 }
 
 /// Case: an answer of two million bytes arrives whole.
-fn large(stage: &Stage<'_>) {
-    let task = stage.door.send(AGENT, "at length [[mock size=2000000]]");
+fn large(stage: &AgentFixture<'_>) {
+    let task = stage.client.send(AGENT, "at length [[mock size=2000000]]");
     assert_eq!(outcome(&task).0, "completed", "{:?}", outcome(&task));
     let answer = answer(&task);
     let lines = answer.matches("line 00").count();
@@ -191,19 +195,19 @@ fn large(stage: &Stage<'_>) {
 /// Case: ten runs are active at once, because the model answers none before an eleventh request arrives, and each has
 /// its own answer. Their memory is bounded; their slowdown is only reported, because it depends on the processors of
 /// the machine.
-fn ten_at_once(stage: &Stage<'_>) {
-    const TOGETHER: &str = "[[mock together=11]]";
+fn ten_at_once(stage: &AgentFixture<'_>) {
+    const TOGETHER_DIRECTIVE: &str = "[[mock together=11]]";
     let begun = Instant::now();
-    stage.completed(&stage.door.send(AGENT, "one alone"), "ECHO: one alone");
+    stage.completed(&stage.client.send(AGENT, "one alone"), "ECHO: one alone");
     let alone = begun.elapsed();
     let texts: Vec<_> = (0..10).map(|number| format!("number {number} of ten")).collect();
-    let (door, begun) = (&stage.door, Instant::now());
+    let (client, begun) = (&stage.client, Instant::now());
     let (memory, tasks) = thread::scope(|scope| {
-        let send = |text| door.send(AGENT, &format!("{text} {TOGETHER}"));
+        let send = |text| client.send(AGENT, &format!("{text} {TOGETHER_DIRECTIVE}"));
         let sends: Vec<_> = texts.iter().map(|text| scope.spawn(move || send(text))).collect();
         texts.iter().for_each(|text| stage.model.wait_for(text));
         let memory = stage.memory();
-        stage.model.ask(&format!("the eleventh {TOGETHER}"));
+        stage.model.ask(&format!("the eleventh {TOGETHER_DIRECTIVE}"));
         let tasks = sends.into_iter().map(|send| send.join().expect("a task"));
         (memory, tasks.collect::<Vec<_>>())
     });
@@ -211,7 +215,7 @@ fn ten_at_once(stage: &Stage<'_>) {
     for (task, text) in tasks.iter().zip(&texts) {
         stage.completed(task, &format!("ECHO: {text}"));
     }
-    assert!(memory < stage.agent.ten, "they take {memory} bytes");
+    assert!(memory < stage.agent.ten_runs_bytes, "they take {memory} bytes");
     stage.note(format!(
         "in {:.1} s and {} MB, where one takes {:.1} s; {} processors",
         together.as_secs_f64(),
@@ -222,39 +226,41 @@ fn ten_at_once(stage: &Stage<'_>) {
 }
 
 /// Case: no file outside the home of the agent contains the prompt; the check follows at the end.
-fn secret_prompt(stage: &Stage<'_>) {
+fn secret_prompt(stage: &AgentFixture<'_>) {
     let task =
-        stage.door.send(AGENT, &format!("keep {SECRET_WORD} [[mock text=\"no word of it\"]]"));
+        stage.client.send(AGENT, &format!("keep {SECRET_WORD} [[mock text=\"no word of it\"]]"));
     stage.completed(&task, "no word of it");
     assert!(!stage.model.asked(SECRET_WORD).is_empty(), "the model was not asked");
 }
 
 /// Case: the reported usage matches the model's numbers.
-fn usage(stage: &Stage<'_>) {
-    let task = stage.door.send(AGENT, "count this [[mock usage=1000,50]]");
-    let execution = stage.door.execution(&task);
+fn usage(stage: &AgentFixture<'_>) {
+    let task = stage.client.send(AGENT, "count this [[mock usage=1000,50]]");
+    let execution = stage.client.execution(&task);
     let used = execution.pointer("/attempts/0/used").unwrap_or(&Value::Null);
     let counted = [&used["input_tokens"], &used["output_tokens"]].map(Value::as_u64);
     let told = [Some(1000), Some(50)];
-    match stage.agent.counts {
-        Count::Exact => assert_eq!(counted, told, "{execution}"),
-        Count::More => assert!(counted[0] > told[0] && counted[1] > told[1], "{execution}"),
+    match stage.agent.usage_accuracy {
+        UsageAccuracy::Exact => assert_eq!(counted, told, "{execution}"),
+        UsageAccuracy::AtLeast => {
+            assert!(counted[0] > told[0] && counted[1] > told[1], "{execution}");
+        }
     }
     stage.row(
         "tokens",
-        match stage.agent.counts {
-            Count::Exact => "as the model counts them",
-            Count::More => "as the model counts them, with those of further calls",
+        match stage.agent.usage_accuracy {
+            UsageAccuracy::Exact => "as the model counts them",
+            UsageAccuracy::AtLeast => "as the model counts them, with those of further calls",
         },
     );
 }
 
 /// Case: a second message of the same conversation resumes the agent's own session: the model receives the first one
 /// too.
-fn session(stage: &Stage<'_>) {
-    let first = stage.door.send(AGENT, "the first turn");
+fn session(stage: &AgentFixture<'_>) {
+    let first = stage.client.send(AGENT, "the first turn");
     let context = first["contextId"].as_str().expect("a task has a context");
-    let second = stage.door.send_in(AGENT, "the second turn", context);
+    let second = stage.client.send_in(AGENT, "the second turn", context);
     stage.completed(&second, "ECHO: the second turn");
     let asked = stage.model.asked("the second turn");
     let turns = asked.last().and_then(|line| line["turns"].as_u64());
@@ -262,7 +268,7 @@ fn session(stage: &Stage<'_>) {
     stage.row("session", "the second turn knows the first");
 }
 
-impl Stage<'_> {
+impl AgentFixture<'_> {
     /// Asserts that a task was completed, and that its answer contains this text.
     pub(crate) fn completed(&self, task: &Value, text: &str) {
         assert_eq!(outcome(task).0, "completed", "{task}");
@@ -283,14 +289,14 @@ impl Stage<'_> {
 
     /// Returns the events of this kind of a task.
     fn facts(&self, task: &Value, kind: &str) -> Vec<Value> {
-        let execution = self.door.execution(task);
+        let execution = self.client.execution(task);
         let events = execution["events"].as_array().unwrap_or_else(|| panic!("{execution}"));
         let facts = events.iter().map(|event| &event["data"]);
         facts.filter(|fact| fact["kind"] == kind).cloned().collect()
     }
 
     pub(crate) fn attempts(&self, task: &Value) -> usize {
-        let execution = self.door.execution(task);
+        let execution = self.client.execution(task);
         execution["attempts"].as_array().unwrap_or_else(|| panic!("{execution}")).len()
     }
 

@@ -4,21 +4,21 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::agents::{Agent, Package};
+use crate::agents::{Package, TestedAgent};
 use crate::registry::{NPM, PIP, install};
 
 /// Node version that several agents require; on an older one npm silently installs older releases of them.
-const NODE: &str = "22";
+const NODE_VERSION: &str = "22";
 
 /// Folders of an agent and of its runtime.
-pub(crate) struct Folders {
+pub(crate) struct InstallFolders {
     pub(crate) agent: PathBuf,
     /// Folder that is prepended to the search path.
     pub(crate) programs: PathBuf,
 }
 
 /// Returns the reason why an agent cannot be installed here, if there is one.
-pub(crate) fn missing(agent: &Agent) -> Option<String> {
+pub(crate) fn missing_requirement(agent: &TestedAgent) -> Option<String> {
     let runs = |program: &str| Command::new(program).arg("--version").output();
     let needed: &[&str] = match agent.package {
         Package::Npm(_) => &["node", "npm"],
@@ -33,23 +33,26 @@ pub(crate) fn missing(agent: &Agent) -> Option<String> {
 /// # Errors
 ///
 /// The reason why a registry did not deliver the agent.
-pub(crate) fn folders(agent: &Agent) -> Result<Folders, String> {
+pub(crate) fn folders(agent: &TestedAgent) -> Result<InstallFolders, String> {
     match agent.package {
         Package::Npm(package) => {
             // The name of the machine in package names.
             let machine = if cfg!(target_arch = "aarch64") { "arm64" } else { "x64" };
             let name = format!("node-linux-{machine}");
-            let programs = made("node", &format!("{name}@{NODE}"), npm(None))?;
+            let programs = install_package("node", &format!("{name}@{NODE_VERSION}"), npm(None))?;
             let programs = programs.join(format!("node_modules/{name}/bin"));
-            Ok(Folders { agent: made(agent.name, package, npm(Some(&programs)))?, programs })
+            Ok(InstallFolders {
+                agent: install_package(agent.name, package, npm(Some(&programs)))?,
+                programs,
+            })
         }
         Package::Pip(package) => {
-            let folder = made(agent.name, package, |folder, package| {
+            let folder = install_package(agent.name, package, |folder, package| {
                 install(Command::new("python3").args(["-m", "venv", "--clear"]).arg(folder))?;
                 let mut pip = Command::new(folder.join("bin/python"));
                 install(pip.args(["-m", "pip"]).args(PIP).arg(package))
             })?;
-            Ok(Folders { programs: folder.join("bin"), agent: folder })
+            Ok(InstallFolders { programs: folder.join("bin"), agent: folder })
         }
     }
 }
@@ -67,7 +70,7 @@ fn npm(programs: Option<&Path>) -> impl Fn(&Path, &str) -> Result<(), String> {
 }
 
 /// Returns the folder of this name with this package in it.
-fn made(
+fn install_package(
     name: &str,
     package: &str,
     make: impl Fn(&Path, &str) -> Result<(), String>,

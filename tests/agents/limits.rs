@@ -5,45 +5,47 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::cases::Case;
-use crate::door::outcome;
-use crate::stage::{AGENT, AS_PRESET, Stage};
+use crate::cases::AgentCase;
+use crate::client::outcome;
+use crate::fixture::{AGENT, AgentFixture, PRESET_AGENT};
 
 /// Cases by name, in their order.
-pub(crate) const LIMITS: &[(&str, Case)] = &[
+pub(crate) const LIMIT_CASES: &[(&str, AgentCase)] = &[
     ("429 with Retry-After", retry_after),
     ("429 without a time", back_off),
     ("500 for ever", endless_errors),
     ("529", overloaded),
-    ("patience", patience),
+    ("patience", model_silence),
 ];
 
 /// Delay in seconds that the model requests. The agents' own pauses before their first retries are shorter, so the test
 /// can tell which delay was observed.
-const NAMED: i64 = 12;
+const REQUESTED_DELAY_SECONDS: i64 = 12;
 
 /// Greatest number of requests per message while the model answers every one with an error, or breaks it off.
-pub(crate) const MOST_REQUESTS: usize = 12;
+pub(crate) const MAX_REQUESTS: usize = 12;
 
 /// Seconds within which the caller learns that the model answers with errors only.
-const KNOWN_WITHIN: u64 = 60;
+const MAX_REPORT_SECONDS: u64 = 60;
 
 /// Seconds for which a model may be silent before its first output.
-const SLOWEST: f64 = 125.0;
+const MAX_MODEL_SILENCE_SECONDS: f64 = 125.0;
 
 /// Seconds for which a coding agent may work.
-const LONG_WORK: f64 = 1800.0;
+const LONG_WORK_SECONDS: f64 = 1800.0;
 
 /// Agents that neither report the provider's delay nor observe it after their own retries.
-const SILENT: [&str; 5] = ["codex", "copilot", "llm", "aider", "opencode"];
+const AGENTS_WITHOUT_DELAY: [&str; 5] = ["codex", "copilot", "llm", "aider", "opencode"];
 
 /// Case: the first request is refused with a delay. No request arrives before its end, and one arrives soon after: from
 /// the agent itself, or from another attempt of the service.
-fn retry_after(stage: &Stage<'_>) {
+fn retry_after(stage: &AgentFixture<'_>) {
     let text = "one short limit";
-    let directive = format!("[[mock status=429 retry_after={NAMED} reset={NAMED} times=1]]");
+    let directive = format!(
+        "[[mock status=429 retry_after={REQUESTED_DELAY_SECONDS} reset={REQUESTED_DELAY_SECONDS} times=1]]"
+    );
     let begun = Instant::now();
-    let task = stage.door.send(AS_PRESET, &format!("{text} {directive}"));
+    let task = stage.client.send(PRESET_AGENT, &format!("{text} {directive}"));
     stage.completed(&task, &format!("ECHO: {text}"));
     let took = begun.elapsed().as_secs();
     stage.note(format!("{} requests, after {took} s in all", stage.model.asked(text).len()));
@@ -53,15 +55,17 @@ fn retry_after(stage: &Stage<'_>) {
 
 /// Case: a limit without a delay that outlasts the agent's own retries defers the execution for five seconds at first,
 /// and never for a quarter of an hour. A limit with a delay defers it for that delay.
-fn back_off(stage: &Stage<'_>) {
-    for (text, named) in [("a limit of no time", None), ("a limit of some time", Some(NAMED))] {
+fn back_off(stage: &AgentFixture<'_>) {
+    for (text, named) in
+        [("a limit of no time", None), ("a limit of some time", Some(REQUESTED_DELAY_SECONDS))]
+    {
         let time = named.map_or(String::new(), |named| format!("retry_after={named}"));
-        let id = stage.door.begin(AS_PRESET, &format!("{text} [[mock status=429 {time}]]"));
+        let id = stage.client.begin(PRESET_AGENT, &format!("{text} [[mock status=429 {time}]]"));
         let deferred = stage.deferred(&id);
-        stage.door.cancel(AS_PRESET, &id);
+        stage.client.cancel(PRESET_AGENT, &id);
         let waits = deferred.waits();
         let expected = match named {
-            Some(named) if !SILENT.contains(&stage.agent.name) => named,
+            Some(named) if !AGENTS_WITHOUT_DELAY.contains(&stage.agent.name) => named,
             _ => 5,
         };
         // An agent that reports its own pause adds a little to the requested delay; a busy machine records it late.
@@ -73,61 +77,64 @@ fn back_off(stage: &Stage<'_>) {
 
 /// Case: the retries of the agent and of the service are not multiplied, and the caller soon learns of a lasting
 /// failure.
-fn endless_errors(stage: &Stage<'_>) {
+fn endless_errors(stage: &AgentFixture<'_>) {
     let (text, begun) = ("nothing but errors", Instant::now());
-    let task = stage.door.send(AS_PRESET, &format!("{text} [[mock status=500]]"));
+    let task = stage.client.send(PRESET_AGENT, &format!("{text} [[mock status=500]]"));
     let took = begun.elapsed().as_secs();
     assert_eq!(outcome(&task), ("failed".to_owned(), "agent-transient".to_owned()), "{task}");
     let requests = stage.model.asked(text).len();
     stage.note(format!("{requests} requests in {took} s, {} attempts", stage.attempts(&task)));
-    assert!(requests <= MOST_REQUESTS, "{requests} requests");
-    assert!(took <= KNOWN_WITHIN, "known after {took} s");
+    assert!(requests <= MAX_REQUESTS, "{requests} requests");
+    assert!(took <= MAX_REPORT_SECONDS, "known after {took} s");
 }
 
 /// Case: an overload is neither a limit of the account nor an ordinary error.
-fn overloaded(stage: &Stage<'_>) {
-    let task = stage.door.send(AGENT, "too busy for now [[mock status=529]]");
+fn overloaded(stage: &AgentFixture<'_>) {
+    let task = stage.client.send(AGENT, "too busy for now [[mock status=529]]");
     assert_eq!(outcome(&task), ("failed".to_owned(), "agent-overloaded".to_owned()), "{task}");
     let (text, begun) = ("too busy for long", Instant::now());
-    let id = stage.door.begin(AS_PRESET, &format!("{text} [[mock status=529]]"));
+    let id = stage.client.begin(PRESET_AGENT, &format!("{text} [[mock status=529]]"));
     let deferred = stage.deferred(&id);
     let took = begun.elapsed().as_secs();
-    stage.door.cancel(AS_PRESET, &id);
+    stage.client.cancel(PRESET_AGENT, &id);
     assert_eq!(deferred.cause, "overloaded");
     let requests = stage.model.asked(text).len();
     stage.note(format!("{requests} requests in {took} s, then deferred for {}", deferred.waits()));
-    assert!(requests * 2 <= MOST_REQUESTS, "{requests} requests, and as many after the pause");
-    assert!(took <= KNOWN_WITHIN, "known after {took} s");
+    assert!(requests * 2 <= MAX_REQUESTS, "{requests} requests, and as many after the pause");
+    assert!(took <= MAX_REPORT_SECONDS, "known after {took} s");
 }
 
 /// Case: the preset lets an agent work for long, and ends no agent whose model is silent for two minutes.
-fn patience(stage: &Stage<'_>) {
-    let limits = &stage.door.agent(AS_PRESET)["limits"];
-    assert!(limits["timeout"].as_f64() >= Some(LONG_WORK), "{limits}");
-    assert!(limits["idleTimeout"].as_f64().is_none_or(|idle| idle > SLOWEST), "{limits}");
+fn model_silence(stage: &AgentFixture<'_>) {
+    let limits = &stage.client.agent(PRESET_AGENT)["limits"];
+    assert!(limits["timeout"].as_f64() >= Some(LONG_WORK_SECONDS), "{limits}");
+    assert!(
+        limits["idleTimeout"].as_f64().is_none_or(|idle| idle > MAX_MODEL_SILENCE_SECONDS),
+        "{limits}"
+    );
 }
 
 /// Deferral of an execution.
-struct Deferred {
+struct ObservedDeferral {
     at: DateTime<Utc>,
     until: DateTime<Utc>,
     cause: String,
 }
 
-impl Deferred {
+impl ObservedDeferral {
     fn waits(&self) -> TimeDelta {
         self.until - self.at
     }
 }
 
-impl Stage<'_> {
+impl AgentFixture<'_> {
     /// Returns the first deferral of an execution.
-    fn deferred(&self, id: &str) -> Deferred {
-        let event = self.door.event(id, "deferred");
+    fn deferred(&self, id: &str) -> ObservedDeferral {
+        let event = self.client.event(id, "deferred");
         let time = |value: &Value| value.as_str().and_then(|text| text.parse().ok());
         let deferred = (time(&event["at"]), time(&event["data"]["until"]));
         let (Some(at), Some(until)) = deferred else { panic!("{event}") };
         let cause = event["data"]["cause"].as_str().expect("a cause").to_owned();
-        Deferred { at, until, cause }
+        ObservedDeferral { at, until, cause }
     }
 }

@@ -12,29 +12,29 @@
 
 mod agents;
 mod cases;
-mod door;
+mod client;
+mod fixture;
 mod install;
+mod leftover_files;
 mod limits;
-mod measured;
+mod measurements;
 mod model;
+mod network_namespace;
 mod processes;
 #[path = "../clients/registry.rs"]
 mod registry;
 #[path = "../clients/service.rs"]
 mod service;
-mod space;
-mod stage;
-mod traces;
 
 use std::io::Write as _;
 
-use agents::Agent;
+use agents::TestedAgent;
 use algonius_skips::skip;
 
 /// Installs an agent and runs every case with it, if it is selected and available.
-fn drive(agent: &Agent) {
-    if space::is_inside() {
-        stage::play(agent);
+fn drive(agent: &TestedAgent) {
+    if network_namespace::is_inside() {
+        fixture::run_cases(agent);
         return;
     }
     let why_not = match std::env::var("ALGONIUS_AGENTS") {
@@ -42,12 +42,14 @@ fn drive(agent: &Agent) {
         Ok(wanted) if wanted != "1" && !wanted.split(',').any(|name| name == agent.name) => {
             Some(format!("not among ALGONIUS_AGENTS={wanted}"))
         }
-        Ok(_) => install::missing(agent).or_else(space::missing),
+        Ok(_) => {
+            install::missing_requirement(agent).or_else(network_namespace::missing_requirement)
+        }
     };
     match why_not {
         Some(why) => skip(&format!("{}: {why}", agent.name)),
         None => match install::folders(agent) {
-            Ok(folders) => report(&space::enter(agent.test, &folders)),
+            Ok(folders) => report(&network_namespace::enter(agent.test, &folders)),
             Err(reason) => skip(&format!("{}: {reason}", agent.name)),
         },
     }

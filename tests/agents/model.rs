@@ -5,24 +5,24 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::door::exchange;
+use crate::client::exchange;
 
 /// Address of the model. The namespace belongs to the agents alone, so the port is free.
 pub(crate) const ADDRESS: &str = "127.0.0.1:4010";
-const NAMES: &str = "127.0.0.1:53";
+const NAME_SERVER_ADDRESS: &str = "127.0.0.1:53";
 
 /// Running model. It is killed when it is dropped.
-pub(crate) struct Model {
+pub(crate) struct FakeModel {
     child: Child,
     key: String,
 }
 
-impl Model {
+impl FakeModel {
     /// Starts a model that accepts this key only.
     pub(crate) fn start(key: &str) -> Self {
         let beside = std::env::current_exe().expect("this executable");
         let mut command = Command::new(algonius_fakes::mock_model_path(&beside));
-        command.args(["--listen", ADDRESS, "--names", NAMES, "--key", key]);
+        command.args(["--listen", ADDRESS, "--names", NAME_SERVER_ADDRESS, "--key", key]);
         let mut child = command.stdout(Stdio::piped()).spawn().expect("the model");
         let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
         let listens = lines.any(|line| line.is_ok_and(|line| line.starts_with("listening on ")));
@@ -60,7 +60,7 @@ impl Model {
     }
 }
 
-impl Drop for Model {
+impl Drop for FakeModel {
     fn drop(&mut self) {
         _ = self.child.kill(); // It may have ended.
         _ = self.child.wait();

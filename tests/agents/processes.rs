@@ -6,11 +6,11 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 /// Variable in the environment of an agent and of all its descendants.
-pub(crate) const MARK: &str = "AGENTS_MARK";
+pub(crate) const MARK_VARIABLE: &str = "AGENTS_MARK";
 
 /// Returns the living processes with this mark: their ids and command lines.
 pub(crate) fn marked(mark: &str) -> Vec<(i32, String)> {
-    let entry = format!("{MARK}={mark}");
+    let entry = format!("{MARK_VARIABLE}={mark}");
     let pids = fs::read_dir("/proc").expect("the processes").flatten();
     let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let carries = |pid: &i32| {
@@ -29,13 +29,13 @@ pub(crate) fn sweep(mark: &str) {
 }
 
 /// Returns the available memory of the machine in bytes.
-pub(crate) fn free() -> u64 {
+pub(crate) fn available_memory() -> u64 {
     let facts = fs::read_to_string("/proc/meminfo").expect("the memory");
     bytes(&facts, "MemAvailable:").expect("what is available")
 }
 
 /// Returns the proportional set size of a process in bytes; zero for one that has ended.
-pub(crate) fn taken(pid: i32) -> u64 {
+pub(crate) fn proportional_bytes(pid: i32) -> u64 {
     let facts = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
     bytes(&facts, "Pss:").unwrap_or_default()
 }

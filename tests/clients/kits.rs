@@ -8,13 +8,13 @@ use std::process::Command;
 use crate::registry::install;
 use crate::sdk::Sdk;
 use crate::service::Service;
-use crate::{STRANGER, check, skip};
+use crate::{SECOND_TOKEN, check, skip};
 
 /// Variable with the address of the repository of the kits. Without it, the kits do not run.
-const REPOSITORY: &str = "ALGONIUS_KITS";
+const REPOSITORY_VARIABLE: &str = "ALGONIUS_KITS";
 
 /// A kit for one version of the protocol.
-struct Kit {
+struct ConformanceKit {
     version: &'static str,
     commit: &'static str,
     /// The packages of Python that it needs.
@@ -25,7 +25,7 @@ struct Kit {
     passed: usize,
 }
 
-const KIT_03: Kit = Kit {
+const KIT_03: ConformanceKit = ConformanceKit {
     version: "0.3",
     commit: "eb1f804c27ea25db8805264d9ed2d7ca077a7776", // Tag 0.3.0.beta4.
     packages: Sdk::Kit03,
@@ -33,7 +33,7 @@ const KIT_03: Kit = Kit {
     passed: 284,
 };
 
-const KIT_10: Kit = Kit {
+const KIT_10: ConformanceKit = ConformanceKit {
     version: "1.0",
     commit: "357c4a87afa2818731590647cccbea31c31733a2", // Branch 1.0-dev.
     packages: Sdk::Kit10,
@@ -41,22 +41,24 @@ const KIT_10: Kit = Kit {
     passed: 249,
 };
 
-impl Kit {
+impl ConformanceKit {
     /// Runs the kit against the scripted agent.
     fn run(&self) {
-        let Some(repository) = env::var_os(REPOSITORY).filter(|address| !address.is_empty()) else {
+        let Some(repository) =
+            env::var_os(REPOSITORY_VARIABLE).filter(|address| !address.is_empty())
+        else {
             skip("the conformance kits come from a repository; `.ci/external kits` runs them");
             return;
         };
-        let kit = match self.source(Path::new(&repository)) {
-            Ok(kit) => kit.display().to_string(),
+        let services = match self.source(Path::new(&repository)) {
+            Ok(services) => services.display().to_string(),
             Err(reason) => return skip(&reason),
         };
-        let service = Service::start(&self.configuration(), STRANGER);
+        let service = Service::start(&self.configuration(), SECOND_TOKEN);
         let url = format!("{}/agents/tck", service.url());
         let table = folder().join(format!("kits-{}.txt", self.version));
         let table = table.display().to_string();
-        let arguments = [self.version, &kit, &url, service.token(), &table];
+        let arguments = [self.version, &services, &url, service.token(), &table];
         check(self.packages.report("kits.py", &arguments), self.passed, service);
     }
 
@@ -74,24 +76,24 @@ impl Kit {
     /// The reason why the repository did not deliver the kit.
     fn source(&self, repository: &Path) -> Result<PathBuf, String> {
         fs::create_dir_all(folder()).expect("a folder for what tests make");
-        let kit = folder().join(format!("kit-{}", self.version));
-        let lock = File::create(kit.with_extension("lock")).expect("a lock file");
+        let services = folder().join(format!("kit-{}", self.version));
+        let lock = File::create(services.with_extension("lock")).expect("a lock file");
         lock.lock().expect("one test at a time makes the folder");
-        let stamp = kit.join(".commit");
+        let stamp = services.join(".commit");
         if fs::read_to_string(&stamp).is_ok_and(|commit| commit == self.commit) {
-            return Ok(kit);
+            return Ok(services);
         }
-        _ = fs::remove_dir_all(&kit); // It may not be there.
-        install(Command::new("git").args(["init", "--quiet"]).arg(&kit))?;
+        _ = fs::remove_dir_all(&services); // It may not be there.
+        install(Command::new("git").args(["init", "--quiet"]).arg(&services))?;
         let git = || {
             let mut git = Command::new("git");
-            git.arg("-C").arg(&kit);
+            git.arg("-C").arg(&services);
             git
         };
         install(git().args(["fetch", "--quiet", "--depth=1"]).arg(repository).arg(self.commit))?;
         install(git().args(["checkout", "--quiet", "FETCH_HEAD"]))?;
         fs::write(&stamp, self.commit).expect("a stamp");
-        Ok(kit)
+        Ok(services)
     }
 }
 

@@ -20,10 +20,10 @@ pub(crate) const NPM: &[&str] = &[
 ];
 
 /// Seconds after which one attempt is given up.
-const LIMIT: &str = "120";
+const ATTEMPT_TIMEOUT_SECONDS: &str = "120";
 
 /// Time for which tests do not install anything after a registry did not respond in time.
-const PAUSE: Duration = Duration::from_mins(10);
+const REGISTRY_RETRY_PAUSE: Duration = Duration::from_mins(10);
 
 /// Runs a step of an installation, and once more if it fails.
 ///
@@ -35,7 +35,7 @@ pub(crate) fn install(step: &Command) -> Result<(), String> {
     let silence = Path::new(env!("CARGO_TARGET_TMPDIR")).join("registry-silent");
     let age = fs::metadata(&silence).and_then(|data| data.modified()).map(|time| time.elapsed());
     if let Ok(Ok(age)) = age
-        && age < PAUSE
+        && age < REGISTRY_RETRY_PAUSE
     {
         return Err(fs::read_to_string(&silence).unwrap_or_default());
     }
@@ -48,31 +48,37 @@ pub(crate) fn install(step: &Command) -> Result<(), String> {
 }
 
 /// Failed attempt of an installation.
-struct Failure {
+struct InstallFailure {
     reason: String,
     /// True if the attempt was ended at its limit.
     is_silence: bool,
 }
 
-fn attempt(step: &Command) -> Result<(), Failure> {
+fn attempt(step: &Command) -> Result<(), InstallFailure> {
     let program = Path::new(step.get_program()).file_name().unwrap_or_default();
     let program = program.to_string_lossy().into_owned();
     let mut limited = Command::new("timeout");
-    limited.args(["--kill-after=5", LIMIT]).arg(step.get_program()).args(step.get_args());
+    limited
+        .args(["--kill-after=5", ATTEMPT_TIMEOUT_SECONDS])
+        .arg(step.get_program())
+        .args(step.get_args());
     limited.envs(step.get_envs().filter_map(|(name, value)| Some((name, value?))));
     let output = match limited.output() {
         Ok(output) if output.status.success() => return Ok(()),
         Ok(output) => output,
         Err(error) => {
-            return Err(Failure { reason: format!("{program}: {error}"), is_silence: false });
+            return Err(InstallFailure {
+                reason: format!("{program}: {error}"),
+                is_silence: false,
+            });
         }
     };
     if output.status.code() == Some(124) {
-        let reason = format!("{program} received nothing within {LIMIT} s");
-        return Err(Failure { reason, is_silence: true });
+        let reason = format!("{program} received nothing within {ATTEMPT_TIMEOUT_SECONDS} s");
+        return Err(InstallFailure { reason, is_silence: true });
     }
     let log = String::from_utf8_lossy(&output.stderr).into_owned();
     let last = log.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
     let reason = format!("{program} could not install: {}, {last}", output.status);
-    Err(Failure { reason, is_silence: false })
+    Err(InstallFailure { reason, is_silence: false })
 }

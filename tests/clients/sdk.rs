@@ -39,7 +39,7 @@ impl Sdk {
         arguments: &[&str],
     ) -> Result<BTreeMap<String, String>, String> {
         let folder = self.folder()?;
-        let script = tests().join(script);
+        let script = scripts_folder().join(script);
         let mut client = if self.is_python() {
             let mut python = Command::new(folder.join("bin/python"));
             python.args(["-I", "-B"]).arg(script);
@@ -61,7 +61,7 @@ impl Sdk {
             | Self::Kit03
             | Self::Kit10 => &mut client,
         };
-        let printed = answer(client.args(arguments));
+        let printed = run_command(client.args(arguments));
         Ok(serde_json::from_str(&printed).expect("the client prints an object"))
     }
 
@@ -120,12 +120,12 @@ pub(crate) fn has_node() -> bool {
     ["node", "npm"].into_iter().all(|program| runs(program).is_ok_and(|ran| ran.status.success()))
 }
 
-fn tests() -> PathBuf {
+fn scripts_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients")
 }
 
 /// Runs a command that must succeed; gives its standard output.
-fn answer(command: &mut Command) -> String {
+fn run_command(command: &mut Command) -> String {
     let output = command.output();
     let output = output.unwrap_or_else(|error| panic!("{command:?} did not start: {error}"));
     let told = String::from_utf8_lossy(&output.stderr);

@@ -36,14 +36,14 @@ impl Service {
         command.envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
         let file = home.path().join("supervisor.toml");
         fs::write(&file, text).expect("a configuration");
-        secret(&home.path().join("stranger.token"), stranger);
+        write_private(&home.path().join("stranger.token"), stranger);
         command.arg("--config").arg(file);
         let log = File::create(home.path().join("log")).expect("a log");
         let mut child = command.stderr(Stdio::piped()).spawn().expect("the program");
-        let lines = copied(&mut child, log);
+        let lines = copy_lines(&mut child, log);
         let mut service = Self { child, url: String::new(), token: String::new(), home };
-        service.url = service.told(&lines, " is ready on ");
-        let file = service.told(&lines, "  token   ");
+        service.url = service.wait_for_text(&lines, " is ready on ");
+        let file = service.wait_for_text(&lines, "  token   ");
         service.token = fs::read_to_string(file).expect("the token file").trim().to_owned();
         service
     }
@@ -57,7 +57,7 @@ impl Service {
     }
 
     /// All that it wrote to standard error.
-    pub(crate) fn said(&self) -> String {
+    pub(crate) fn stderr_text(&self) -> String {
         fs::read_to_string(self.home.path().join("log")).unwrap_or_default()
     }
 
@@ -69,10 +69,10 @@ impl Service {
     }
 
     /// What follows a mark in a line that is still to come.
-    fn told(&self, lines: &Receiver<String>, mark: &str) -> String {
+    fn wait_for_text(&self, lines: &Receiver<String>, mark: &str) -> String {
         loop {
             let line = lines.recv_timeout(DEADLINE);
-            let line = line.unwrap_or_else(|_| panic!("no `{mark}` in:\n{}", self.said()));
+            let line = line.unwrap_or_else(|_| panic!("no `{mark}` in:\n{}", self.stderr_text()));
             if let Some((_, rest)) = line.split_once(mark) {
                 return rest.to_owned();
             }
@@ -88,7 +88,7 @@ impl Drop for Service {
 }
 
 /// Copies what a child writes to standard error into a file; gives the lines.
-fn copied(child: &mut Child, mut log: File) -> Receiver<String> {
+fn copy_lines(child: &mut Child, mut log: File) -> Receiver<String> {
     let (sender, lines) = channel();
     let pipe = BufReader::new(child.stderr.take().expect("a pipe"));
     std::thread::spawn(move || {
@@ -101,7 +101,7 @@ fn copied(child: &mut Child, mut log: File) -> Receiver<String> {
 }
 
 /// Writes a file that its owner alone can read.
-fn secret(file: &Path, text: &str) {
+fn write_private(file: &Path, text: &str) {
     let opened = File::options().write(true).create_new(true).mode(0o600).open(file);
     opened.expect("a new file").write_all(text.as_bytes()).expect("a token");
 }

@@ -9,32 +9,37 @@ mod spawn;
 
 use libc::{c_int, c_long};
 
-use super::plan::{Fate, Kind, die, meet};
+use super::plan::{CallKind, CallOutcome, count_call, die};
 
 /// How much of a call is made.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Extent {
+enum CallExtent {
     Whole,
     Half,
 }
 
 /// Makes a call as it was planned.
-fn make(kind: Kind, name: &str, fd: Option<c_int>, real: impl FnOnce(Extent) -> c_long) -> c_long {
-    match meet(kind, name.as_bytes(), fd) {
-        Fate::Pass => real(Extent::Whole),
-        Fate::Fail(errno) => {
+fn make(
+    kind: CallKind,
+    name: &str,
+    fd: Option<c_int>,
+    real: impl FnOnce(CallExtent) -> c_long,
+) -> c_long {
+    match count_call(kind, name.as_bytes(), fd) {
+        CallOutcome::Pass => real(CallExtent::Whole),
+        CallOutcome::Fail(errno) => {
             // SAFETY: the place of this thread's error number.
             unsafe { *libc::__errno_location() = errno };
             -1
         }
-        Fate::Tear => {
-            real(Extent::Half);
+        CallOutcome::Tear => {
+            real(CallExtent::Half);
             die()
         }
     }
 }
 
 /// A result that is a descriptor or says that all went well.
-fn short(result: c_long) -> c_int {
+fn as_int(result: c_long) -> c_int {
     c_int::try_from(result).unwrap_or(-1)
 }

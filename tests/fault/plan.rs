@@ -10,7 +10,7 @@ use super::tally;
 /// What a call is about; words of `ALGONIUS_FAULT_CALLS`.
 #[derive(Clone, Copy)]
 #[repr(u8)]
-pub(crate) enum Kind {
+pub(crate) enum CallKind {
     /// Bytes into files and pipes, lengths of files, and what waits for the disk.
     Write = 1,
     /// Bytes to standard error.
@@ -23,17 +23,17 @@ pub(crate) enum Kind {
     Send = 16,
 }
 
-const KINDS: [(&[u8], Kind); 5] = [
-    (b"write", Kind::Write),
-    (b"log", Kind::Log),
-    (b"file", Kind::File),
-    (b"spawn", Kind::Spawn),
-    (b"send", Kind::Send),
+const KINDS: [(&[u8], CallKind); 5] = [
+    (b"write", CallKind::Write),
+    (b"log", CallKind::Log),
+    (b"file", CallKind::File),
+    (b"spawn", CallKind::Spawn),
+    (b"send", CallKind::Send),
 ];
 
 /// What becomes of a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum CallOutcome {
     /// It is made.
     Pass,
     /// It is not made, and fails with this.
@@ -43,21 +43,21 @@ pub(crate) enum Fate {
 }
 
 /// How the k-th is struck.
-const DIE: u8 = 1;
-const TEAR: u8 = 2;
-const ONCE: u8 = 3;
-const ON: u8 = 4;
+const MODE_DIE: u8 = 1;
+const MODE_TEAR: u8 = 2;
+const MODE_ONCE: u8 = 3;
+const MODE_ALWAYS: u8 = 4;
 
 /// The kinds that count; none until all the rest is set.
-static COUNTED: AtomicU8 = AtomicU8::new(0);
-static AT: AtomicU64 = AtomicU64::new(0);
-static HOW: AtomicU8 = AtomicU8::new(0);
+static COUNTED_KINDS: AtomicU8 = AtomicU8::new(0);
+static FAULT_AT: AtomicU64 = AtomicU64::new(0);
+static FAULT_MODE: AtomicU8 = AtomicU8::new(0);
 static ERRNO: AtomicI32 = AtomicI32::new(0);
 
 /// Runs before `main`; the loader hands it the arguments.
 #[used]
 #[unsafe(link_section = ".init_array")]
-static BEGIN: unsafe extern "C" fn(c_int, *const *const c_char) = begin;
+static INIT_FUNCTION: unsafe extern "C" fn(c_int, *const *const c_char) = begin;
 
 unsafe extern "C" fn begin(count: c_int, args: *const *const c_char) {
     // SAFETY: the loader gives so many strings, and the environment is nobody else's yet.
@@ -79,39 +79,39 @@ fn read() {
     };
     let mut how = how.split(|byte| *byte == b':');
     let way = match how.next() {
-        Some(b"die") => DIE,
-        Some(b"tear") => TEAR,
-        Some(b"once") => ONCE,
-        Some(b"on") => ON,
+        Some(b"die") => MODE_DIE,
+        Some(b"tear") => MODE_TEAR,
+        Some(b"once") => MODE_ONCE,
+        Some(b"on") => MODE_ALWAYS,
         _ => return,
     };
-    HOW.store(way, Ordering::Relaxed);
+    FAULT_MODE.store(way, Ordering::Relaxed);
     let errno = i32::try_from(number(how.next().unwrap_or_default())).unwrap_or_default();
     ERRNO.store(errno, Ordering::Relaxed);
-    AT.store(number(at), Ordering::Relaxed);
+    FAULT_AT.store(number(at), Ordering::Relaxed);
     let wanted = |name: &[u8]| calls.split(|byte| *byte == b',').any(|word| word == name);
     let kinds = KINDS.iter().filter(|(name, _)| wanted(name));
     let kinds = kinds.fold(0, |all, (_, kind)| all | *kind as u8);
     if tally {
-        COUNTED.store(kinds, Ordering::Release);
+        COUNTED_KINDS.store(kinds, Ordering::Release);
     }
 }
 
 /// Counts a call and says what becomes of it; does not return when it is the last.
-pub(crate) fn meet(kind: Kind, name: &[u8], fd: Option<c_int>) -> Fate {
-    if COUNTED.load(Ordering::Acquire) & kind as u8 == 0 {
-        return Fate::Pass;
+pub(crate) fn count_call(kind: CallKind, name: &[u8], fd: Option<c_int>) -> CallOutcome {
+    if COUNTED_KINDS.load(Ordering::Acquire) & kind as u8 == 0 {
+        return CallOutcome::Pass;
     }
     let (which, at, how) =
-        (tally::count(), AT.load(Ordering::Relaxed), HOW.load(Ordering::Relaxed));
-    if which < at || (which > at && how != ON) {
-        return Fate::Pass;
+        (tally::count(), FAULT_AT.load(Ordering::Relaxed), FAULT_MODE.load(Ordering::Relaxed));
+    if which < at || (which > at && how != MODE_ALWAYS) {
+        return CallOutcome::Pass;
     }
-    tally::strike(name, fd);
+    tally::record_fault(name, fd);
     match how {
-        DIE => die(),
-        TEAR => Fate::Tear,
-        _ => Fate::Fail(ERRNO.load(Ordering::Relaxed)),
+        MODE_DIE => die(),
+        MODE_TEAR => CallOutcome::Tear,
+        _ => CallOutcome::Fail(ERRNO.load(Ordering::Relaxed)),
     }
 }
 

@@ -6,17 +6,17 @@ use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering};
 use libc::{c_char, c_int};
 
 /// How much of the page tells which call was struck.
-const TEXT: usize = 496;
+const TEXT_BYTES: usize = 496;
 
 /// The page: two numbers and a text, in this order.
 #[repr(C)]
-pub(crate) struct Tally {
+pub(crate) struct TallyPage {
     counted: AtomicU64,
     struck: AtomicU64,
-    text: [AtomicU8; TEXT],
+    text: [AtomicU8; TEXT_BYTES],
 }
 
-static PAGE: AtomicPtr<Tally> = AtomicPtr::new(ptr::null_mut());
+static PAGE: AtomicPtr<TallyPage> = AtomicPtr::new(ptr::null_mut());
 
 /// Takes the file into memory; whether that was possible.
 ///
@@ -29,7 +29,7 @@ pub(crate) unsafe fn open(path: *const c_char) -> bool {
         let Ok(file) = c_int::try_from(file) else { return false };
         let access = libc::PROT_READ | libc::PROT_WRITE;
         let page =
-            libc::mmap(ptr::null_mut(), size_of::<Tally>(), access, libc::MAP_SHARED, file, 0);
+            libc::mmap(ptr::null_mut(), size_of::<TallyPage>(), access, libc::MAP_SHARED, file, 0);
         libc::syscall(libc::SYS_close, file);
         page
     };
@@ -46,7 +46,7 @@ pub(crate) fn count() -> u64 {
 }
 
 /// Notes what is struck: the name of the call and, the first time, what its descriptor is.
-pub(crate) fn strike(name: &[u8], fd: Option<c_int>) {
+pub(crate) fn record_fault(name: &[u8], fd: Option<c_int>) {
     let Some(page) = page() else { return };
     if page.struck.fetch_add(1, Ordering::Relaxed) > 0 {
         return;
@@ -57,7 +57,7 @@ pub(crate) fn strike(name: &[u8], fd: Option<c_int>) {
     page.text.iter().zip(text).for_each(|(place, byte)| place.store(*byte, Ordering::Relaxed));
 }
 
-fn page<'a>() -> Option<&'a Tally> {
+fn page<'a>() -> Option<&'a TallyPage> {
     // SAFETY: null, or a page that is never unmapped and holds nothing but atomics.
     unsafe { PAGE.load(Ordering::Acquire).as_ref() }
 }

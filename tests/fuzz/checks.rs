@@ -2,13 +2,13 @@
 //! tests replay what they have found interesting.
 
 pub mod conversions;
+mod dialect_readers;
 pub mod envelope;
+mod error_responses;
 #[path = "../../crates/a2a/src/tests/losses.rs"]
 mod losses;
-mod reading;
 pub mod rest;
 pub mod rpc;
-mod telling;
 
 use algonius_a2a::v1;
 use algonius_supervisor::wire;

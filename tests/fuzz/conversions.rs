@@ -1,45 +1,45 @@
 //! From one dialect to another: nothing gets lost but what is known to.
 
-use algonius_a2a::placed;
 use algonius_a2a::v0_3::{self, rest};
 use algonius_a2a::v1::{PushConfig, StreamEvent};
 use algonius_a2a::v1_json as json;
+use algonius_a2a::with_path_params;
 use algonius_actors::model::failure::Failure;
 use chrono::{DateTime, SubsecRound, Utc};
 use serde_json::Value;
 
-use super::losses::{Losses, OF_0_3, OF_1_0, OF_REST};
+use super::losses::{DialectLosses, LOSSES_0_3, LOSSES_1_0, LOSSES_REST};
 
 /// How a dialect tells and hears, and what is lost then.
-struct Dialect {
-    hear: fn(Value) -> Result<StreamEvent, Failure>,
-    tell: fn(StreamEvent) -> Value,
-    hear_push: fn(Value) -> Result<PushConfig, Failure>,
-    tell_push: fn(PushConfig) -> Value,
-    losses: Losses,
+struct DialectCodec {
+    read: fn(Value) -> Result<StreamEvent, Failure>,
+    write: fn(StreamEvent) -> Value,
+    read_push: fn(Value) -> Result<PushConfig, Failure>,
+    write_push: fn(PushConfig) -> Value,
+    losses: DialectLosses,
 }
 
-const DIALECTS: [Dialect; 3] = [
-    Dialect {
-        hear: json::read::event,
-        tell: json::write::event,
-        hear_push: json::read::push_set,
-        tell_push: json::write::push,
-        losses: OF_1_0,
+const DIALECTS: [DialectCodec; 3] = [
+    DialectCodec {
+        read: json::read::event,
+        write: json::write::event,
+        read_push: json::read::push_set,
+        write_push: json::write::push,
+        losses: LOSSES_1_0,
     },
-    Dialect {
-        hear: v0_3::read::event,
-        tell: v0_3::write::event,
-        hear_push: v0_3::read::push_set,
-        tell_push: v0_3::write::push,
-        losses: OF_0_3,
+    DialectCodec {
+        read: v0_3::read::event,
+        write: v0_3::write::event,
+        read_push: v0_3::read::push_set,
+        write_push: v0_3::write::push,
+        losses: LOSSES_0_3,
     },
-    Dialect {
-        hear: rest::read::event,
-        tell: rest::write::event,
-        hear_push: rest::read::push_set,
-        tell_push: rest::write::push,
-        losses: OF_REST,
+    DialectCodec {
+        read: rest::read::event,
+        write: rest::write::event,
+        read_push: rest::read::push_set,
+        write_push: rest::write::push,
+        losses: LOSSES_REST,
     },
 ];
 
@@ -48,31 +48,31 @@ const DIALECTS: [Dialect; 3] = [
 pub fn check(bytes: &[u8]) {
     let Ok(said) = serde_json::from_slice::<Value>(bytes) else { return };
     for from in &DIALECTS {
-        if let Ok(event) = (from.hear)(said.clone()) {
+        if let Ok(event) = (from.read)(said.clone()) {
             let event = in_milliseconds(event);
             DIALECTS.iter().for_each(|to| event_survives(&event, to));
         }
-        let push = (from.hear_push)(said.clone());
+        let push = (from.read_push)(said.clone());
         if let Some(push) = push.ok().filter(can_be_named) {
             DIALECTS.iter().for_each(|to| push_survives(&push, to));
         }
     }
 }
 
-fn event_survives(event: &StreamEvent, to: &Dialect) {
-    let told = (to.tell)(event.clone());
-    let heard = (to.hear)(told.clone());
+fn event_survives(event: &StreamEvent, to: &DialectCodec) {
+    let told = (to.write)(event.clone());
+    let heard = (to.read)(told.clone());
     assert_eq!(heard, Ok(to.losses.event(event.clone())), "{told}");
-    assert_eq!(heard.map(to.tell), Ok(told));
+    assert_eq!(heard.map(to.write), Ok(told));
 }
 
 /// Where the path says which task is meant, the body need not; and a configuration without an id
 /// may have got its task's.
-fn push_survives(push: &PushConfig, to: &Dialect) {
+fn push_survives(push: &PushConfig, to: &DialectCodec) {
     let task = push.task_id.as_deref().unwrap_or_default();
-    let told = (to.tell_push)(push.clone());
-    let body = placed(told.clone(), &[("taskId", task)]);
-    let heard = body.and_then(to.hear_push);
+    let told = (to.write_push)(push.clone());
+    let body = with_path_params(told.clone(), &[("taskId", task)]);
+    let heard = body.and_then(to.read_push);
     let named = PushConfig { id: push.id.clone().or(push.task_id.clone()), ..push.clone() };
     assert!(heard.as_ref() == Ok(push) || heard == Ok(named), "{told}: {heard:?}");
 }

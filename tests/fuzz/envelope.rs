@@ -1,14 +1,14 @@
 //! The envelope of older clients.
 
-use algonius_a2a::PARAMETERS;
+use algonius_a2a::PARAMETERS_EXTENSION;
 use algonius_a2a::v1::SendRequest;
 use algonius_actors::model::code::Code;
 use chrono::DateTime;
 use serde_json::{Value, json};
 
-use super::reading::sound_send;
-use super::telling::refused;
-use super::wire::envelope::{Envelope, EnvelopeCall, is_envelope, refusal};
+use super::dialect_readers::check_send;
+use super::error_responses::check_refusal;
+use super::wire::envelope::{Envelope, EnvelopeCall, is_envelope, unreadable_response};
 
 /// The id of each answer.
 const ANSWER: &str = "answer";
@@ -21,43 +21,43 @@ pub fn check(bytes: &[u8]) {
     let envelope = match read {
         Ok(envelope) => envelope,
         Err(failure) => {
-            refused(&failure, &[Code::InvalidRequest, Code::InvalidParams]);
-            return no_request(&refusal(ANSWER, DateTime::UNIX_EPOCH, &failure));
+            check_refusal(&failure, &[Code::InvalidRequest, Code::InvalidParams]);
+            return assert_no_request(&unreadable_response(ANSWER, DateTime::UNIX_EPOCH, &failure));
         }
     };
     assert!(is_envelope(&body), "{body}");
     assert!(!envelope.id.is_empty(), "{body}");
     match envelope.call() {
-        Ok(EnvelopeCall::Execute(send)) => executed(&envelope, &send),
+        Ok(EnvelopeCall::Execute(send)) => check_execution(&envelope, &send),
         Ok(EnvelopeCall::Status | EnvelopeCall::Capabilities) => {}
         Err(failure) => {
-            refused(&failure, &[Code::MethodUnknown, Code::InvalidParams]);
+            check_refusal(&failure, &[Code::MethodUnknown, Code::InvalidParams]);
             let error = envelope.error(ANSWER, DateTime::UNIX_EPOCH, &failure);
-            names(&error, &envelope);
+            check_names(&error, &envelope);
         }
     }
     let result = json!({"contextId": "told"});
     let response = envelope.response(ANSWER, DateTime::UNIX_EPOCH, result);
-    names(&response, &envelope);
+    check_names(&response, &envelope);
     let conversation = envelope.conversation_id.as_deref().unwrap_or("told");
     let told = response.pointer("/context/conversation_id");
     assert_eq!(told.and_then(Value::as_str), Some(conversation));
 }
 
 /// What is to be executed is one part, with nothing beside it but the values for templates.
-fn executed(envelope: &Envelope, send: &SendRequest) {
-    sound_send(send);
+fn check_execution(envelope: &Envelope, send: &SendRequest) {
+    check_send(send);
     let message = &send.message;
     assert_eq!(message.parts.len(), 1);
     assert_eq!(message.context_id, envelope.conversation_id);
     let id = envelope.message_id.as_ref().unwrap_or(&envelope.id);
     assert_eq!(&message.message_id, id);
-    assert!(message.metadata.keys().all(|name| name == PARAMETERS), "{message:?}");
+    assert!(message.metadata.keys().all(|name| name == PARAMETERS_EXTENSION), "{message:?}");
     assert_eq!(send.push, None);
 }
 
-fn names(answer: &Value, envelope: &Envelope) {
-    no_request(answer);
+fn check_names(answer: &Value, envelope: &Envelope) {
+    assert_no_request(answer);
     let text = |place| answer.pointer(place).and_then(Value::as_str).map(str::to_owned);
     assert_eq!(text("/in_response_to").as_ref(), Some(&envelope.id));
     assert_eq!(text("/context/from"), envelope.to);
@@ -66,7 +66,7 @@ fn names(answer: &Value, envelope: &Envelope) {
 }
 
 /// An answer that a careless client sends back must not be run.
-fn no_request(answer: &Value) {
+fn assert_no_request(answer: &Value) {
     assert!(is_envelope(answer), "{answer}");
     assert_eq!(answer.get("id"), Some(&Value::from(ANSWER)));
     let again = Envelope::read(answer.clone()).map_err(|failure| failure.code);

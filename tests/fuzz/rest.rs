@@ -1,13 +1,13 @@
 //! Bodies over HTTP, of both versions.
 
 use algonius_a2a::Method;
-use algonius_a2a::placed;
 use algonius_a2a::v0_3::rest::read::body;
+use algonius_a2a::with_path_params;
 use algonius_actors::model::code::Code;
 use serde_json::Value;
 
-use super::reading::{Asked, OF_1_0, REST_0_3};
-use super::telling::refused;
+use super::dialect_readers::{ParsedRequest, REST_0_3, V1_0};
+use super::error_responses::check_refusal;
 
 /// The ids that the path has.
 const TASK: &str = "T1";
@@ -31,33 +31,33 @@ const PATHS: [(Method, &[(&str, &str)]); 9] = [
 pub fn check(bytes: &[u8]) {
     let body = match body(bytes) {
         Ok(body) => body,
-        Err(failure) => return refused(&failure, &[Code::MalformedJson]),
+        Err(failure) => return check_refusal(&failure, &[Code::MalformedJson]),
     };
     for (method, path) in PATHS {
-        let params = match placed(body.clone(), path) {
+        let params = match with_path_params(body.clone(), path) {
             Ok(params) => params,
             Err(failure) => {
-                refused(&failure, &[Code::InvalidParams]);
+                check_refusal(&failure, &[Code::InvalidParams]);
                 continue;
             }
         };
-        for readers in [REST_0_3, OF_1_0] {
+        for readers in [REST_0_3, V1_0] {
             match readers.read(method, &params) {
-                Ok(asked) => of_the_path(&asked, &body),
-                Err(failure) => refused(&failure, &[Code::InvalidParams]),
+                Ok(asked) => check_ids_of_path(&asked, &body),
+                Err(failure) => check_refusal(&failure, &[Code::InvalidParams]),
             }
         }
     }
 }
 
-fn of_the_path(asked: &Asked, body: &Value) {
+fn check_ids_of_path(asked: &ParsedRequest, body: &Value) {
     match asked {
-        Asked::Get(query) => assert_eq!(query.id, TASK, "{body}"),
-        Asked::Task(id) | Asked::Pushes(id) => assert_eq!(id, TASK, "{body}"),
-        Asked::Push(config) => assert_eq!(config.task_id.as_deref(), Some(TASK), "{body}"),
-        Asked::PushOf(query) => {
+        ParsedRequest::Get(query) => assert_eq!(query.id, TASK, "{body}"),
+        ParsedRequest::Task(id) | ParsedRequest::Pushes(id) => assert_eq!(id, TASK, "{body}"),
+        ParsedRequest::Push(config) => assert_eq!(config.task_id.as_deref(), Some(TASK), "{body}"),
+        ParsedRequest::PushOf(query) => {
             assert_eq!((query.task_id.as_str(), query.id.as_deref()), (TASK, Some(PUSH)), "{body}");
         }
-        Asked::Send(_) | Asked::List(_) | Asked::Nothing => {}
+        ParsedRequest::Send(_) | ParsedRequest::List(_) | ParsedRequest::Nothing => {}
     }
 }

@@ -6,8 +6,8 @@ use algonius_a2a::v1_json as json;
 use algonius_actors::model::code::Code;
 use serde_json::Value;
 
-use super::reading::{OF_1_0, RPC_0_3};
-use super::telling::{answered, refused};
+use super::dialect_readers::{RPC_0_3, V1_0};
+use super::error_responses::{check_answer, check_refusal};
 
 /// A body is one call, or it is refused for a reason; the answer has its id in either case. A name
 /// belongs to one version, and parameters that it cannot take are the caller's fault.
@@ -18,8 +18,8 @@ pub fn check(bytes: &[u8]) {
         Ok(call) => call,
         Err(RejectedCall { id: given, failure }) => {
             let code = if body.is_some() { Code::InvalidRequest } else { Code::MalformedJson };
-            refused(&failure, &[code]);
-            return answered(&given, &failure, &id);
+            check_refusal(&failure, &[code]);
+            return check_answer(&given, &failure, &id);
         }
     };
     let answer = success(given.clone(), Value::Null);
@@ -28,15 +28,15 @@ pub fn check(bytes: &[u8]) {
     assert!(old.is_none() || new.is_none(), "both versions know `{method}`");
     let asked = match (old, new) {
         (Some(method), _) => RPC_0_3.read(method, &params),
-        (None, Some(method)) => OF_1_0.read(method, &params),
+        (None, Some(method)) => V1_0.read(method, &params),
         (None, None) => return,
     };
     if let Err(failure) = asked {
-        refused(&failure, &[Code::InvalidParams]);
-        answered(&given, &failure, &id);
+        check_refusal(&failure, &[Code::InvalidParams]);
+        check_answer(&given, &failure, &id);
     }
     if let Err(failure) = json::read::tenant(&params) {
-        refused(&failure, &[Code::InvalidParams]);
+        check_refusal(&failure, &[Code::InvalidParams]);
     }
 }
 

@@ -6,31 +6,31 @@
     reason = "a test fails by panicking"
 )]
 
-mod beside;
+mod harness;
 mod messages;
+mod metadata;
+mod non_utf8_output;
 mod outputs;
 mod raw;
-mod strange;
-mod world;
 
 use std::sync::Arc;
 
 use algonius_a2a::grpc::proto::a2a_v1 as old;
 use algonius_a2a::grpc::proto::lf_a2a_v1 as new;
 use algonius_actors::model::access::endpoint_config::{
-    Binding, CardDetails, Credential, ProtocolVersion, Provider,
+    Binding, CallerAuth, CardDetails, ProtocolVersion, Provider,
 };
 use axum::http::StatusCode;
+use harness::{Connector, GrpcHarness, READER_TOKEN, http2, id, soon, with};
 use http_body_util::{BodyExt, Empty};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
-use messages::{ask_new, new_answer, new_task, new_text, old_answer, old_task, old_text, reason};
+use messages::{new_answer, new_task, new_text, old_answer, old_task, old_text, reason, send_new};
 use tonic::{Code, Request};
-use world::{Connector, READER, World, http2, id, soon, with};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sent_message_is_answered_and_found_in_both_versions() {
-    let world = World::begin(|settings| settings.default_agent = Some(id("echo"))).await;
+    let world = GrpcHarness::start(|settings| settings.default_agent = Some(id("echo"))).await;
     let mut client = world.client_of_0_3("service");
     let sent = soon(client.send_message(world.call(old_text("tea")))).await.expect("an answer");
     let sent = old_task(sent.into_inner());
@@ -52,12 +52,12 @@ async fn a_sent_message_is_answered_and_found_in_both_versions() {
     let none = new::GetTaskRequest { id, history_length: Some(0), ..Default::default() };
     let found = soon(client.get_task(world.call(none))).await.expect("a task").into_inner();
     assert!(found.history.is_empty());
-    world.end().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_requires_authentication_and_continues() {
-    let world = World::begin(|settings| settings.default_agent = Some(id("guarded"))).await;
+    let world = GrpcHarness::start(|settings| settings.default_agent = Some(id("guarded"))).await;
     let mut client = world.client_of_0_3("service");
     let sent = soon(client.send_message(world.call(old_text("start")))).await.expect("an answer");
     let sent = old_task(sent.into_inner());
@@ -86,12 +86,12 @@ async fn a_task_requires_authentication_and_continues() {
     answer.message.as_mut().expect("a message").task_id = sent.id;
     let told = soon(client.send_message(world.call(answer))).await.expect("an answer");
     assert_eq!(new_answer(&new_task(told.into_inner())), "done");
-    world.end().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_can_be_cancelled_once() {
-    let world = World::begin(|_| {}).await;
+    let world = GrpcHarness::start(|_| {}).await;
     let mut client = world.client_of_1_0("service");
     let mut asked = new_text("slow", "x");
     asked.configuration = Some(new::SendMessageConfiguration {
@@ -111,12 +111,12 @@ async fn a_task_can_be_cancelled_once() {
     let call = with(world.call(old::CancelTaskRequest { name }), "a2a-agent", "slow");
     let again = soon(world.client_of_0_3("service").cancel_task(call)).await.expect_err("too late");
     assert_eq!(again.code(), Code::FailedPrecondition);
-    world.end().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_begins_with_the_task_and_closes_with_its_end() {
-    let world = World::begin(|settings| settings.default_agent = Some(id("echo"))).await;
+    let world = GrpcHarness::start(|settings| settings.default_agent = Some(id("echo"))).await;
     let call = world.call(old_text("tea"));
     let mut events = soon(world.client_of_0_3("service").send_streaming_message(call))
         .await
@@ -135,7 +135,7 @@ async fn a_stream_begins_with_the_task_and_closes_with_its_end() {
     let Some(old::stream_response::Payload::StatusUpdate(end)) = last else {
         panic!("not an end: {last:?}")
     };
-    assert_eq!((end.status.expect("a status").state(), end.r#final), (OLD_DONE, true));
+    assert_eq!((end.status.expect("a status").state(), end.r#final), (OLD_COMPLETED, true));
     assert_eq!(texts[0].part, Some(old::part::Part::Text("tea".to_owned())));
 
     let call = world.call(new_text("", "tea"));
@@ -154,23 +154,23 @@ async fn a_stream_begins_with_the_task_and_closes_with_its_end() {
         panic!("not an end: {last:?}")
     };
     assert_eq!(end.status.expect("a status").state(), new::TaskState::Completed);
-    world.end().await;
+    world.stop().await;
 }
 
-const OLD_DONE: old::TaskState = old::TaskState::Completed;
+const OLD_COMPLETED: old::TaskState = old::TaskState::Completed;
 
 const NOT_CANCELABLE: &str = "TASK_NOT_CANCELABLE";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_is_chosen_by_tenant_metadata_host_or_default() {
-    let world = World::begin(|settings| settings.default_agent = Some(id("echo"))).await;
-    assert_eq!(ask_new(&world, "slow.example.org", "Greet", Some("slow")).await, "hello you");
-    assert_eq!(ask_new(&world, "slow.example.org", "", Some("Greet")).await, "hello you");
-    assert_eq!(ask_new(&world, "greet.example.org:80", "", None).await, "hello you");
-    assert_eq!(ask_new(&world, "127.0.0.1:80", "", None).await, "you");
-    assert_eq!(ask_new(&world, "other.example.org", "", None).await, "you");
-    assert_eq!(ask_new(&world, "greet.example.org", "nobody", None).await, "NotFound");
-    assert_eq!(ask_new(&world, "greet.example.org", "", Some("nobody")).await, "NotFound");
+    let world = GrpcHarness::start(|settings| settings.default_agent = Some(id("echo"))).await;
+    assert_eq!(send_new(&world, "slow.example.org", "Greet", Some("slow")).await, "hello you");
+    assert_eq!(send_new(&world, "slow.example.org", "", Some("Greet")).await, "hello you");
+    assert_eq!(send_new(&world, "greet.example.org:80", "", None).await, "hello you");
+    assert_eq!(send_new(&world, "127.0.0.1:80", "", None).await, "you");
+    assert_eq!(send_new(&world, "other.example.org", "", None).await, "you");
+    assert_eq!(send_new(&world, "greet.example.org", "nobody", None).await, "NotFound");
+    assert_eq!(send_new(&world, "greet.example.org", "", Some("nobody")).await, "NotFound");
 
     let call = with(world.call(old_text("you")), "a2a-agent", "Greet");
     let sent = soon(world.client_of_0_3("service").send_message(call)).await.expect("an answer");
@@ -179,12 +179,12 @@ async fn an_agent_is_chosen_by_tenant_metadata_host_or_default() {
         soon(world.client_of_0_3("greet.localhost").send_message(world.call(old_text("you"))))
             .await;
     assert_eq!(old_answer(&old_task(sent.expect("an answer").into_inner())), "hello you");
-    world.end().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_without_an_agent_names_the_ways_to_choose_one() {
-    let world = World::begin(|settings| settings.default_agent = None).await;
+    let world = GrpcHarness::start(|settings| settings.default_agent = None).await;
     let call = world.call(old_text("you"));
     let status =
         soon(world.client_of_0_3("service").send_message(call)).await.expect_err("no agent");
@@ -192,12 +192,12 @@ async fn a_call_without_an_agent_names_the_ways_to_choose_one() {
     for way in ["tenant", "a2a-agent", "host", "default"] {
         assert!(status.message().contains(way), "{}", status.message());
     }
-    world.end().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_grpc_call_needs_one_valid_token_with_its_scope() {
-    let world = World::begin(|settings| settings.default_agent = Some(id("echo"))).await;
+    let world = GrpcHarness::start(|settings| settings.default_agent = Some(id("echo"))).await;
     let good = format!("Bearer {}", world.token);
     for tokens in [vec![], vec!["Bearer x"], vec![&*good, &*good]] {
         let mut call = Request::new(new_text("", "x"));
@@ -209,7 +209,7 @@ async fn a_grpc_call_needs_one_valid_token_with_its_scope() {
         assert_eq!(status.code(), Code::Unauthenticated, "{} tokens", tokens.len());
         assert_eq!(status.message(), "valid credentials are required");
     }
-    let reader = format!("Bearer {READER}");
+    let reader = format!("Bearer {READER_TOKEN}");
     let call = with(Request::new(old_text("x")), "authorization", &reader);
     let status =
         soon(world.client_of_0_3("service").send_message(call)).await.expect_err("may not run");
@@ -225,20 +225,20 @@ async fn a_grpc_call_needs_one_valid_token_with_its_scope() {
         .expect("a card")
         .into_inner();
     assert_eq!((&*card.name, &*card.protocol_version), ("Echo", "0.3.0"));
-    world.end().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_grpc_card_shows_its_details_and_may_omit_grpc() {
     let provider = || Provider { organization: "Us".to_owned(), url: "https://us".to_owned() };
-    let world = World::begin(|settings| {
+    let world = GrpcHarness::start(|settings| {
         settings.default_agent = Some(id("echo"));
         for agent in settings.agents.iter_mut().filter(|agent| agent.spec.id == id("echo")) {
             let spec = Arc::make_mut(&mut agent.spec);
             spec.profile.skills[0].examples = vec!["do".to_owned()];
-            let exposure = Arc::make_mut(&mut spec.exposure);
-            exposure.card_bindings = vec![Binding::JsonRpc];
-            exposure.details = CardDetails {
+            let a2a_exposure = Arc::make_mut(&mut spec.a2a_exposure);
+            a2a_exposure.card_bindings = vec![Binding::JsonRpc];
+            a2a_exposure.details = CardDetails {
                 provider: Some(provider()),
                 documentation_url: Some("https://us/docs".to_owned()),
                 icon_url: None,
@@ -268,12 +268,12 @@ async fn a_grpc_card_shows_its_details_and_may_omit_grpc() {
 
     let sent = soon(client.send_message(world.call(new_text("", "tea")))).await.expect("an answer");
     assert_eq!(new_answer(&new_task(sent.into_inner())), "tea");
-    world.end().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unknown_method_is_unimplemented() {
-    let world = World::begin(|_| {}).await;
+    let world = GrpcHarness::start(|_| {}).await;
     let client = http2(world.running.address());
     for path in ["/lf.a2a.v1.A2AService/SingMessage", "/nobody.v1.Service/Method", "/status"] {
         let request = axum::http::Request::post(format!("http://service{path}"))
@@ -287,16 +287,16 @@ async fn an_unknown_method_is_unimplemented() {
         assert_eq!(headers["grpc-status"], number, "{path} {headers:?}");
         assert_eq!(headers["content-type"], "application/grpc", "{path}");
     }
-    world.end().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_works_for_its_agent_however_it_is_addressed() {
-    let world = World::begin(|settings| {
+    let world = GrpcHarness::start(|settings| {
         settings.default_agent = Some(id("echo"));
         for agent in settings.agents.iter_mut().filter(|agent| agent.spec.id == id("Greet")) {
-            let exposure = Arc::make_mut(&mut Arc::make_mut(&mut agent.spec).exposure);
-            exposure.credential = Credential::ApiKey("x-api-key".to_owned());
+            let a2a_exposure = Arc::make_mut(&mut Arc::make_mut(&mut agent.spec).a2a_exposure);
+            a2a_exposure.credential = CallerAuth::ApiKey("x-api-key".to_owned());
         }
     })
     .await;
@@ -309,18 +309,18 @@ async fn a_key_works_for_its_agent_however_it_is_addressed() {
     let wrong = with(Request::new(new_text("Greet", "you")), "x-api-key", "x");
     let status = soon(client.send_message(wrong)).await.expect_err("a wrong key");
     assert_eq!(status.code(), Code::Unauthenticated);
-    world.end().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn operations_not_offered_over_grpc_are_refused() {
-    let world = World::begin(|settings| {
+    let world = GrpcHarness::start(|settings| {
         for agent in &mut settings.agents {
             let spec = Arc::make_mut(&mut agent.spec);
-            let exposure = Arc::make_mut(&mut spec.exposure);
+            let a2a_exposure = Arc::make_mut(&mut spec.a2a_exposure);
             match spec.id.as_str() {
-                "echo" => exposure.bindings.retain(|binding| *binding != Binding::Grpc),
-                _ => exposure.versions.retain(|version| *version != ProtocolVersion::V0_3),
+                "echo" => a2a_exposure.bindings.retain(|binding| *binding != Binding::Grpc),
+                _ => a2a_exposure.versions.retain(|version| *version != ProtocolVersion::V0_3),
             }
         }
     })
@@ -334,12 +334,12 @@ async fn operations_not_offered_over_grpc_are_refused() {
         soon(world.client_of_0_3("service").send_message(call)).await.expect_err("only 1.0");
     assert_eq!(reason(&status), "VERSION_NOT_SUPPORTED");
     assert!(status.message().starts_with("VersionNotSupportedError: "));
-    world.end().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn call_errors_have_their_grpc_codes() {
-    let world = World::begin(|settings| settings.default_agent = Some(id("echo"))).await;
+    let world = GrpcHarness::start(|settings| settings.default_agent = Some(id("echo"))).await;
     let (mut old, mut new) = (world.client_of_0_3("service"), world.client_of_1_0("service"));
     let unknown = uuid::Uuid::now_v7().to_string();
 
@@ -365,12 +365,12 @@ async fn call_errors_have_their_grpc_codes() {
     let large = "x".repeat(200_000);
     let status = soon(old.send_message(world.call(old_text(&large)))).await.expect_err("too much");
     assert_eq!(status.code(), Code::ResourceExhausted);
-    world.end().await;
+    world.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_that_are_not_grpc_are_unaffected() {
-    let world = World::begin(|_| {}).await;
+    let world = GrpcHarness::start(|_| {}).await;
     let address = world.running.address();
     let one: Client<_, Empty<bytes::Bytes>> =
         Client::builder(TokioExecutor::new()).build(Connector(address));
@@ -391,5 +391,5 @@ async fn requests_that_are_not_grpc_are_unaffected() {
             );
         }
     }
-    world.end().await;
+    world.stop().await;
 }

@@ -5,7 +5,7 @@ use algonius_a2a::grpc::proto::lf_a2a_v1 as new;
 use prost::Message as _;
 use tonic::Status;
 
-use crate::world::{World, soon, with};
+use crate::harness::{GrpcHarness, soon, with};
 
 pub(crate) fn old_text(text: &str) -> old::SendMessageRequest {
     let part = old::Part { part: Some(old::part::Part::Text(text.to_owned())), metadata: None };
@@ -62,8 +62,8 @@ pub(crate) fn new_answer(task: &new::Task) -> &str {
     }
 }
 
-pub(crate) async fn ask_new(
-    world: &World,
+pub(crate) async fn send_new(
+    world: &GrpcHarness,
     host: &str,
     tenant: &str,
     agent: Option<&str>,

@@ -4,8 +4,8 @@ use algonius_a2a::grpc::proto::a2a_v1 as old;
 use algonius_a2a::grpc::proto::lf_a2a_v1 as new;
 use prost_types::value::Kind;
 
+use crate::harness::{GrpcHarness, id, soon, with};
 use crate::messages::{new_task, new_text, old_task, old_text};
-use crate::world::{World, id, soon, with};
 
 /// Returns the number of bytes that are missing from an artifact, from its metadata.
 fn dropped(metadata: Option<&prost_types::Struct>) -> Option<f64> {
@@ -19,7 +19,7 @@ fn dropped(metadata: Option<&prost_types::Struct>) -> Option<f64> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_truncated_answer_is_marked_in_both_versions() {
-    let world = World::begin(|settings| settings.default_agent = Some(id("flood"))).await;
+    let world = GrpcHarness::start(|settings| settings.default_agent = Some(id("flood"))).await;
     let call = world.call(old_text("go"));
     let sent = soon(world.client_of_0_3("service").send_message(call)).await.expect("an answer");
     let task: old::Task = old_task(sent.into_inner());
@@ -28,11 +28,11 @@ async fn a_truncated_answer_is_marked_in_both_versions() {
     let sent = soon(world.client_of_1_0("service").send_message(call)).await.expect("an answer");
     let task: new::Task = new_task(sent.into_inner());
     assert_eq!(dropped(task.artifacts[0].metadata.as_ref()), Some(90_000.0));
-    world.end().await;
+    world.stop().await;
 }
 
 /// Waits for the file that its message names after each of two lines.
-fn gates() -> (tempfile::TempDir, String) {
+fn gate_file() -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().expect("a folder");
     let gate = folder.path().join("gate").display().to_string();
     (folder, gate)
@@ -40,8 +40,8 @@ fn gates() -> (tempfile::TempDir, String) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn output_is_streamed_over_grpc_while_the_program_waits() {
-    let world = World::begin(|settings| settings.default_agent = Some(id("lines"))).await;
-    let (_folder, gate) = gates();
+    let world = GrpcHarness::start(|settings| settings.default_agent = Some(id("lines"))).await;
+    let (_folder, gate) = gate_file();
     let call = with(world.call(old_text(&gate)), "a2a-extensions", EXTENSIONS);
     let mut client = world.client_of_0_3("service");
     let mut events =
@@ -61,7 +61,7 @@ async fn output_is_streamed_over_grpc_while_the_program_waits() {
         }
     }
     assert_eq!((whole.as_str(), last), ("one\ntwo\n", true));
-    world.end().await;
+    world.stop().await;
 }
 
 const EXTENSIONS: &str = "https://algonius.dev/a2a/ext/stderr/v1, \
@@ -79,8 +79,8 @@ fn new_texts(artifact: Option<new::Artifact>) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn standard_error_is_streamed_and_a_stream_is_resumed() {
-    let world = World::begin(|settings| settings.default_agent = Some(id("lines"))).await;
-    let (_folder, gate) = gates();
+    let world = GrpcHarness::start(|settings| settings.default_agent = Some(id("lines"))).await;
+    let (_folder, gate) = gate_file();
     let call = with(world.call(new_text("", &gate)), "a2a-extensions", EXTENSIONS);
     let mut client = world.client_of_1_0("service");
     let mut events =
@@ -128,5 +128,5 @@ async fn standard_error_is_streamed_and_a_stream_is_resumed() {
         more += &new_texts(update.artifact);
     }
     assert_eq!(more, "two\n");
-    world.end().await;
+    world.stop().await;
 }

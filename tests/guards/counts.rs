@@ -8,19 +8,19 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::is_there;
+use super::is_available;
 use super::routines::ROUTINES;
 
 /// What the test that is counted does, and how often.
-const ROUTINE: &str = "ALGONIUS_COUNTED_ROUTINE";
-const ROUNDS: &str = "ALGONIUS_COUNTED_ROUNDS";
+const ROUTINE_VARIABLE: &str = "ALGONIUS_COUNTED_ROUTINE";
+const ROUNDS_VARIABLE: &str = "ALGONIUS_COUNTED_ROUNDS";
 
 /// Counts are kept anew where this is set.
 const REWRITE: &str = "ALGONIUS_REWRITE_SNAPSHOTS";
 
 /// By how many thousandths of what is kept a count may grow; by twice as many it may shrink until it is
 /// to be kept anew.
-const LEEWAY: u64 = 30;
+const MAX_GROWTH_THOUSANDTHS: u64 = 30;
 
 fn file() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/guards/counts.txt")
@@ -29,8 +29,8 @@ fn file() -> PathBuf {
 /// Runs what is counted, when this process was started for it.
 #[test]
 fn a_routine_that_is_counted() {
-    let Ok(name) = env::var(ROUTINE) else { return };
-    let rounds: usize = env::var(ROUNDS).unwrap().parse().unwrap();
+    let Ok(name) = env::var(ROUTINE_VARIABLE) else { return };
+    let rounds: usize = env::var(ROUNDS_VARIABLE).unwrap().parse().unwrap();
     let (_, prepare) = ROUTINES.iter().find(|(known, _)| *known == name).unwrap();
     let mut routine = prepare();
     routine(); // What is made once is not counted: both runs have it.
@@ -38,7 +38,7 @@ fn a_routine_that_is_counted() {
 }
 
 /// Instructions of one round.
-fn counted(name: &str) -> u64 {
+fn count_instructions(name: &str) -> u64 {
     let (few, many) = (instructions(name, 2), instructions(name, 10));
     (many - few) / 8
 }
@@ -49,7 +49,7 @@ fn instructions(name: &str, rounds: usize) -> u64 {
     command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
     command.arg(env::current_exe().unwrap());
     command.args(["counts::a_routine_that_is_counted", "--exact", "--test-threads=1"]);
-    command.env(ROUTINE, name).env(ROUNDS, rounds.to_string());
+    command.env(ROUTINE_VARIABLE, name).env(ROUNDS_VARIABLE, rounds.to_string());
     let told = command.output().unwrap();
     let told = String::from_utf8_lossy(&told.stderr).into_owned();
     let line = told.lines().find_map(|line| line.split_once("Collected : "));
@@ -59,10 +59,11 @@ fn instructions(name: &str, rounds: usize) -> u64 {
 
 #[test]
 fn no_routine_exceeds_its_recorded_instructions() {
-    if !is_there("valgrind") {
+    if !is_available("valgrind") {
         return;
     }
-    let counts: BTreeMap<_, _> = ROUTINES.iter().map(|(name, _)| (*name, counted(name))).collect();
+    let counts: BTreeMap<_, _> =
+        ROUTINES.iter().map(|(name, _)| (*name, count_instructions(name))).collect();
     let text: String = counts.iter().map(|(name, count)| format!("{count:>10} {name}\n")).collect();
     if env::var_os(REWRITE).is_some() {
         return fs::write(file(), text).unwrap();
@@ -74,7 +75,8 @@ fn no_routine_exceeds_its_recorded_instructions() {
         .map(|(count, name)| (name.to_owned(), count.parse().unwrap()))
         .collect();
     assert_eq!(kept.keys().collect::<Vec<_>>(), counts.keys().collect::<Vec<_>>(), "{REWRITE}=1");
-    let beside = counts.iter().filter_map(|(name, count)| told(name, *kept.get(*name)?, *count));
+    let beside =
+        counts.iter().filter_map(|(name, count)| deviation(name, *kept.get(*name)?, *count));
     let wrong: Vec<_> = beside.collect();
     assert!(
         wrong.is_empty(),
@@ -83,10 +85,10 @@ fn no_routine_exceeds_its_recorded_instructions() {
 }
 
 /// What there is to say of a count beside the one that is kept.
-fn told(name: &str, kept: u64, now: u64) -> Option<String> {
-    if now * 1000 > kept * (1000 + LEEWAY) {
+fn deviation(name: &str, kept: u64, now: u64) -> Option<String> {
+    if now * 1000 > kept * (1000 + MAX_GROWTH_THOUSANDTHS) {
         return Some(format!("{name} takes {now} instructions; it took {kept}"));
     }
-    (now * 1000 < kept * (1000 - 2 * LEEWAY))
+    (now * 1000 < kept * (1000 - 2 * MAX_GROWTH_THOUSANDTHS))
         .then(|| format!("{name} takes {now} instructions only, of {kept}: keep that"))
 }

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use algonius_skips::skip_without;
 
 /// Returns whether a tool can watch a program here; records the skip otherwise.
-fn is_there(tool: &str) -> bool {
+fn is_available(tool: &str) -> bool {
     let mut asked = Command::new(tool);
     let asked = asked.arg("true").stdout(Stdio::null()).stderr(Stdio::null()).status();
     let is_there = asked.is_ok_and(|status| status.success());

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use algonius_a2a::jsonrpc::parse;
 use algonius_a2a::v0_3;
 use algonius_a2a::v1_json as json;
-use algonius_actors::decide::admission::{self, Queue};
+use algonius_actors::decide::admission::{self, AdmissionQueue};
 use algonius_actors::decide::execution::{self, ExecutionPhase, ExecutionPolicy};
 use algonius_actors::decide::schedule::due::evaluate;
 use algonius_actors::model::id::ExecutionId;
-use algonius_actors::testing::{WORKER, every, spec};
+use algonius_actors::testing::{DEFAULT_AGENT, cron_schedule, spec};
 use algonius_redact::{RedactionStream, Redactor};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json as written};
@@ -19,29 +19,30 @@ use uuid::Uuid;
 type Routine = Box<dyn FnMut()>;
 
 /// A name, and what makes the routine ready.
-type Named = (&'static str, fn() -> Routine);
+type NamedRoutine = (&'static str, fn() -> Routine);
 
 /// Each routine.
-pub(crate) const ROUTINES: [Named; 9] = [
+pub(crate) const ROUTINES: [NamedRoutine; 9] = [
     ("decide admission: ten come, wait and go", admission),
     ("decide execution: 200 times from the beginning to the slot", beginning),
     ("decide due: a day of a schedule", due),
-    ("redact: 16 KB of plain lines", || redacting(PLAIN)),
-    ("redact: 16 KB with tokens in them", || redacting(TELLING)),
+    ("redact: 16 KB of plain lines", || redacting(LINE_WITHOUT_SECRET)),
+    ("redact: 16 KB with tokens in them", || redacting(LINE_WITH_SECRET)),
     ("redact: 16 KB in pieces", streaming),
     ("wire 0.3: a message is read", message_0_3),
     ("wire 0.3: a task is read and written", task_0_3),
     ("wire 1.0: a message is read", message_1_0),
 ];
 
-const PLAIN: &str =
+const LINE_WITHOUT_SECRET: &str =
     "2026-11-22T08:15:01.204Z INFO worker-3 compiling src/module_17.rs took=204ms\n";
-const TELLING: &str = "export API_KEY=sk-proj-0a1B2c3D4e5F6g7H8i9J and password: hunter2hunter2\n";
+const LINE_WITH_SECRET: &str =
+    "export API_KEY=sk-proj-0a1B2c3D4e5F6g7H8i9J and password: hunter2hunter2\n";
 
 fn admission() -> Routine {
     let ids: Vec<_> = (1..=10).map(|number| ExecutionId(Uuid::from_u128(number))).collect();
     Box::new(move || {
-        let mut line = Queue::new(Some(4), 100);
+        let mut line = AdmissionQueue::new(Some(4), 100);
         for event in [
             admission::AdmissionEvent::Arrived,
             admission::AdmissionEvent::Recorded,
@@ -55,7 +56,7 @@ fn admission() -> Routine {
 }
 
 fn beginning() -> Routine {
-    let policy = ExecutionPolicy::of(&spec(WORKER));
+    let policy = ExecutionPolicy::of(&spec(DEFAULT_AGENT));
     Box::new(move || {
         // Often enough that what the harness does beside it does not show.
         for _ in 0..200 {
@@ -69,7 +70,7 @@ fn beginning() -> Routine {
 }
 
 fn due() -> Routine {
-    let spec = every("daily", "*/15 8-18 * * 1-5");
+    let spec = cron_schedule("daily", "*/15 8-18 * * 1-5");
     let cursor: DateTime<Utc> = DateTime::from_timestamp(1_795_000_000, 0).unwrap();
     Box::new(move || {
         black_box(evaluate((&spec).into(), cursor, cursor + TimeDelta::days(1)));
@@ -88,7 +89,7 @@ fn redacting(line: &'static str) -> Routine {
 }
 
 fn streaming() -> Routine {
-    let (redactor, text) = (Arc::new(Redactor::new([])), text(PLAIN));
+    let (redactor, text) = (Arc::new(Redactor::new([])), text(LINE_WITHOUT_SECRET));
     Box::new(move || {
         let mut stream = RedactionStream::new(Arc::clone(&redactor));
         for piece in text.as_bytes().chunks(1000) {
@@ -99,7 +100,7 @@ fn streaming() -> Routine {
 }
 
 fn message_0_3() -> Routine {
-    let parts = written!([{"kind": "text", "text": PLAIN.repeat(10)}]);
+    let parts = written!([{"kind": "text", "text": LINE_WITHOUT_SECRET.repeat(10)}]);
     let message = written!({"kind": "message", "role": "user", "messageId": "m", "parts": parts});
     let params = written!({"message": message, "configuration": {"blocking": false}});
     let call = written!({"jsonrpc": "2.0", "id": 7, "method": "message/send", "params": params});
@@ -111,7 +112,7 @@ fn message_0_3() -> Routine {
 }
 
 fn message_1_0() -> Routine {
-    let parts = written!([{"text": PLAIN.repeat(10)}]);
+    let parts = written!([{"text": LINE_WITHOUT_SECRET.repeat(10)}]);
     let message = written!({"role": "ROLE_USER", "messageId": "m", "parts": parts});
     let call = written!({"jsonrpc": "2.0", "id": 7, "method": "SendMessage", "params": {"message": message}});
     let bytes = call.to_string().into_bytes();
@@ -122,7 +123,7 @@ fn message_1_0() -> Routine {
 }
 
 fn task_0_3() -> Routine {
-    let part = written!([{"kind": "text", "text": PLAIN.repeat(10)}]);
+    let part = written!([{"kind": "text", "text": LINE_WITHOUT_SECRET.repeat(10)}]);
     let artifacts = written!([{"artifactId": "a", "parts": part}]);
     let status = written!({"state": "completed", "timestamp": "2026-11-22T08:15:01.204Z"});
     let task: Value = written!({

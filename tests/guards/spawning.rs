@@ -6,12 +6,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use algonius_gauge::load::{Until, run};
+use algonius_gauge::load::{StopCondition, run};
 use algonius_gauge::service::Service;
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
-use super::is_there;
+use super::is_available;
 
 /// Agents whose programs start none themselves; one is asked for its version before.
 const CONFIG: &str = "[server]\nlisten = \"127.0.0.1:0\"\n\
@@ -20,13 +20,13 @@ const CONFIG: &str = "[server]\nlisten = \"127.0.0.1:0\"\n\
     [agents.writing]\ncommand = \"cat\"\naccess = \"read-write\"\nworking_dir = \"/tmp\"\n";
 
 /// Calls that make a process or a thread, and those that take connections and set them up.
-const CALLS: &str = "trace=clone,clone3,fork,vfork,accept,accept4,setsockopt,exit_group";
+const TRACED_CALLS: &str = "trace=clone,clone3,fork,vfork,accept,accept4,setsockopt,exit_group";
 
 /// How long the trace may take to end.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TRACE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// What was traced.
-struct Trace {
+struct SyscallTrace {
     lines: Vec<String>,
     /// The service and its warden.
     own: [u32; 2],
@@ -34,8 +34,8 @@ struct Trace {
 }
 
 /// Runs a service under strace, has it work, and gives what was seen; nothing without strace.
-async fn traced() -> Option<Trace> {
-    if !is_there("strace") {
+async fn trace_service() -> Option<SyscallTrace> {
+    if !is_available("strace") {
         return None;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -44,11 +44,11 @@ async fn traced() -> Option<Trace> {
     let own = service.processes();
     let agents = ["cat", "versioned", "writing"];
     for agent in agents {
-        run(service.address, &service.rpc(agent, 64), 1, Until::Done(3)).await;
+        run(service.address, &service.rpc(agent, 64), 1, StopCondition::Completed(3)).await;
     }
     drop(service);
-    let lines = whole(&trace, own[0]).await;
-    Some(Trace { lines, own, requests: 3 * agents.len() })
+    let lines = read_trace(&trace, own[0]).await;
+    Some(SyscallTrace { lines, own, requests: 3 * agents.len() })
 }
 
 /// A program that is the service under strace: the tracer stands aside, so that the process that is
@@ -56,7 +56,7 @@ async fn traced() -> Option<Trace> {
 fn script(folder: &TempDir) -> (PathBuf, PathBuf) {
     let (script, trace) = (folder.path().join("traced"), folder.path().join("trace"));
     let text = format!(
-        "#!/bin/sh\nexec strace -DD -f -qq -e {CALLS} -o '{}' '{}' \"$@\"\n",
+        "#!/bin/sh\nexec strace -DD -f -qq -e {TRACED_CALLS} -o '{}' '{}' \"$@\"\n",
         trace.display(),
         env!("CARGO_BIN_EXE_algonius")
     );
@@ -66,7 +66,7 @@ fn script(folder: &TempDir) -> (PathBuf, PathBuf) {
 }
 
 /// The lines of a trace, once this process has ended in it.
-async fn whole(trace: &Path, process: u32) -> Vec<String> {
+async fn read_trace(trace: &Path, process: u32) -> Vec<String> {
     let begin = Instant::now();
     loop {
         let text = fs::read_to_string(trace).unwrap_or_default();
@@ -75,13 +75,13 @@ async fn whole(trace: &Path, process: u32) -> Vec<String> {
         if lines.iter().filter(is_its).any(|line| line.contains("exit_group")) {
             return lines;
         }
-        assert!(begin.elapsed() < PATIENCE, "the trace has no end:\n{text}");
+        assert!(begin.elapsed() < TRACE_TIMEOUT, "the trace has no end:\n{text}");
         sleep(Duration::from_millis(20)).await; // The tracer writes at its own pace.
     }
 }
 
 /// The calls by which the service and its warden made processes; a wrapper may make its own as it likes.
-fn births(lines: &[String], own: [u32; 2]) -> Vec<&str> {
+fn process_creations(lines: &[String], own: [u32; 2]) -> Vec<&str> {
     let (mut ours, mut births) = (own.map(|id| id.to_string()).to_vec(), Vec::new());
     let mut begun = BTreeMap::new();
     for line in lines {
@@ -113,8 +113,8 @@ fn is_shared(birth: &str) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_process_is_created_by_fork() {
-    let Some(Trace { lines, own, requests }) = traced().await else { return };
-    let births = births(&lines, own);
+    let Some(SyscallTrace { lines, own, requests }) = trace_service().await else { return };
+    let births = process_creations(&lines, own);
     assert!(births.len() > requests, "{births:#?}");
     let copies: Vec<_> = births.iter().filter(|birth| !is_shared(birth)).collect();
     assert!(copies.is_empty(), "made by fork: {copies:#?}");
@@ -122,13 +122,14 @@ async fn no_process_is_created_by_fork() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_accepted_connection_sets_tcp_nodelay() {
-    let Some(Trace { lines, .. }) = traced().await else { return };
+    let Some(SyscallTrace { lines, .. }) = trace_service().await else { return };
     let mut accepted = 0;
     for (at, line) in lines.iter().enumerate() {
-        let Some(socket) = taken(line) else { continue };
+        let Some(socket) = accepted_socket(line) else { continue };
         accepted += 1;
         let set = format!("setsockopt({socket}, SOL_TCP, TCP_NODELAY, [1]");
-        let after = lines.iter().skip(at + 1).take_while(|line| taken(line) != Some(socket));
+        let after =
+            lines.iter().skip(at + 1).take_while(|line| accepted_socket(line) != Some(socket));
         assert!(
             after.into_iter().any(|line| line.contains(&set)),
             "{line}: TCP_NODELAY is not set"
@@ -138,7 +139,7 @@ async fn every_accepted_connection_sets_tcp_nodelay() {
 }
 
 /// The socket of a connection that a line takes. Those of the warden's are no TCP.
-fn taken(line: &str) -> Option<&str> {
+fn accepted_socket(line: &str) -> Option<&str> {
     let is_accept = line.contains("accept4(") || line.contains("accept4 resumed>");
     let is_tcp = line.contains("AF_INET");
     let socket = line.rsplit_once(" = ").map(|(_, socket)| socket.trim());

@@ -9,20 +9,20 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::harness::door::{completed, id, messages, outcome};
-use crate::harness::processes::{most_memory, sockets, watch_memory, worked};
-use crate::harness::{Service, Setup, ask, fake, message, soon, until};
+use crate::harness::client::{completed, id, message_with_id, outcome};
+use crate::harness::processes::{cpu_time, peak_memory, reset_peak_memory, sockets};
+use crate::harness::{Service, Setup, fake, json_rpc_call, message, soon, until};
 
 const MIB: u64 = 1 << 20;
 
 /// Longer than whatever is heavy here takes on a busy machine.
-const HEAVY: Duration = Duration::from_secs(200);
+const HEAVY_WORK_TIMEOUT: Duration = Duration::from_secs(200);
 
 /// By how much the memory of the service grew at most while `work` went on.
 async fn growth(service: &Service, work: impl Future<Output = ()>) -> u64 {
-    let before = watch_memory(service.pid());
+    let before = reset_peak_memory(service.pid());
     work.await;
-    most_memory(service.pid()).saturating_sub(before)
+    peak_memory(service.pid()).saturating_sub(before)
 }
 
 /// Connections that have sent this.
@@ -37,7 +37,7 @@ async fn open(service: &Service, count: usize, bytes: &[u8]) -> Vec<TcpStream> {
 }
 
 /// A connection that takes in little before somebody reads, and has sent this.
-async fn deaf(service: &Service, bytes: &[u8]) -> TcpStream {
+async fn non_reading_client(service: &Service, bytes: &[u8]) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4096).unwrap();
     let mut stream = soon("a connection", socket.connect(service.address)).await.unwrap();
@@ -139,7 +139,7 @@ async fn followers_that_never_read_are_disconnected() {
     let service = setup.start().await;
     let quiet = sockets(service.pid());
     let task = service.begin("talker", "talk").await;
-    let body = ask("tasks/resubscribe", &json!({"id": task}));
+    let body = json_rpc_call("tasks/resubscribe", &json!({"id": task}));
     let request = format!(
         "POST /agents/talker/v1 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
          Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
@@ -149,7 +149,7 @@ async fn followers_that_never_read_are_disconnected() {
     let mut held = Vec::new();
     let grown = growth(&service, async {
         for _ in 0..20 {
-            held.push(deaf(&service, request.as_bytes()).await);
+            held.push(non_reading_client(&service, request.as_bytes()).await);
         }
         service.setup.open("go");
         let ended = async {
@@ -158,7 +158,7 @@ async fn followers_that_never_read_are_disconnected() {
                 tokio::time::sleep(Duration::from_millis(200)).await;
             }
         };
-        timeout(HEAVY, ended).await.expect("the talker ends");
+        timeout(HEAVY_WORK_TIMEOUT, ended).await.expect("the talker ends");
     })
     .await;
     assert!(grown < 96 * MIB, "grew by {grown} bytes");
@@ -180,20 +180,23 @@ queue_depth = 20
 /// The service stores more than a fifth of the output of each program, and no client reads any of it.
 #[tokio::test(flavor = "multi_thread")]
 async fn twenty_unread_streams_of_50_megabytes_use_little_memory() {
-    const MOST: u64 = 128 * MIB;
+    const MAX_GROWTH_BYTES: u64 = 128 * MIB;
     let agents = [PRINTER, &fake("echo", "echo", "")].concat();
     let service = Setup::server("write_timeout = 3600", &agents).start().await;
-    watch_memory(service.pid());
+    reset_peak_memory(service.pid());
     let mut held = Vec::new();
     for number in 0..20 {
-        let body = ask("message/stream", &messages(&format!("message-{number}"), "print"));
+        let body = json_rpc_call(
+            "message/stream",
+            &message_with_id(&format!("message-{number}"), "print"),
+        );
         let request = format!(
             "POST /agents/printer/v1 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
              Content-Type: application/json\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
             service.token,
             body.len()
         );
-        held.push(deaf(&service, request.as_bytes()).await);
+        held.push(non_reading_client(&service, request.as_bytes()).await);
     }
     let ended = async {
         loop {
@@ -207,18 +210,21 @@ async fn twenty_unread_streams_of_50_megabytes_use_little_memory() {
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
     };
-    timeout(HEAVY, ended).await.expect("the programs end");
-    let most = most_memory(service.pid());
+    timeout(HEAVY_WORK_TIMEOUT, ended).await.expect("the programs end");
+    let most = peak_memory(service.pid());
     // R-98: Programs that print much output use little memory of the service, also if no client
     // reads their answers
-    assert!(most < MOST, "had {} MiB", most / MIB);
+    assert!(most < MAX_GROWTH_BYTES, "had {} MiB", most / MIB);
     let mut stream = held.pop().expect("twenty");
     let mut answer = String::new();
-    timeout(HEAVY, stream.read_to_string(&mut answer)).await.expect("the stream ends").unwrap();
+    timeout(HEAVY_WORK_TIMEOUT, stream.read_to_string(&mut answer))
+        .await
+        .expect("the stream ends")
+        .unwrap();
     assert!(answer.len() > 10 << 20, "{} bytes", answer.len());
     assert!(answer.contains(" bytes were dropped ...]") && answer.contains("\"completed\""));
-    let most = most_memory(service.pid());
-    assert!(most < MOST, "had {} MiB after a stream was read", most / MIB);
+    let most = peak_memory(service.pid());
+    assert!(most < MAX_GROWTH_BYTES, "had {} MiB after a stream was read", most / MIB);
 }
 
 /// Both print 4 MB; the first ends when the gate is open.
@@ -267,7 +273,7 @@ async fn too_many_connections_neither_stop_nor_load_the_service() {
     let setup = Setup::server("header_timeout = 4", &fake("echo", "echo", "")).files(256);
     let service = setup.start().await;
     let crowd = open(&service, 400, b"GET /heal").await;
-    let before = worked(service.pid());
+    let before = cpu_time(service.pid());
     let mut closed = 0;
     for mut stream in crowd {
         let mut rest = Vec::new();
@@ -275,11 +281,15 @@ async fn too_many_connections_neither_stop_nor_load_the_service() {
         closed += 1;
     }
     assert_eq!(closed, 400);
-    let worked = worked(service.pid()) - before;
+    let worked = cpu_time(service.pid()) - before;
     assert!(worked < 200, "worked for {worked} hundredths of a second");
     assert_eq!(outcome(&service.send("echo", "hello").await), completed("hello"));
-    assert!(service.said().contains("connection limit reduced"), "{}", service.said());
-    assert!(!service.said().contains("panicked"), "{}", service.said());
+    assert!(
+        service.stderr_text().contains("connection limit reduced"),
+        "{}",
+        service.stderr_text()
+    );
+    assert!(!service.stderr_text().contains("panicked"), "{}", service.stderr_text());
 }
 
 /// While as many connections are open as may be, what is asked over one of them is still done.
@@ -288,7 +298,7 @@ async fn programs_start_while_all_connections_are_taken() {
     let setup = Setup::server("header_timeout = 60", &fake("echo", "echo", "")).files(256);
     let service = setup.start().await;
     let mut first = service.connect().await;
-    let body = ask("message/send", &message("hello"));
+    let body = json_rpc_call("message/send", &message("hello"));
     let request = format!(
         "POST /agents/echo/v1 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
          Content-Type: application/json\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",

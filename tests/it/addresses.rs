@@ -2,27 +2,29 @@
 
 use std::fs;
 
-use algonius_supervisor::platform::tls::Pair;
+use algonius_supervisor::platform::tls::TlsKeyPair;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
-use crate::harness::authority::Authority;
-use crate::harness::door::{completed, outcome};
-use crate::harness::{Answer, Service, ServiceClient, Setup, ask, fake, message, soon, until};
+use crate::harness::authority::CertificateAuthority;
+use crate::harness::client::{completed, outcome};
+use crate::harness::{
+    Service, ServiceClient, Setup, TestResponse, fake, json_rpc_call, message, soon, until,
+};
 
 const CARD: &str = "/agents/echo/.well-known/agent-card.json";
 
 /// A service on all addresses of the machine.
-async fn everywhere(server: &str) -> Service {
+async fn on_all_addresses(server: &str) -> Service {
     let server = format!("default_agent = 'echo'\n{server}");
     Setup::server(&server, &fake("echo", "echo", "")).listening("0.0.0.0:0").start().await
 }
 
 /// Returns the answer to a caller that names this host.
-async fn named(service: &Service, host: &str, line: &str, body: &str) -> Answer {
+async fn request_to_host(service: &Service, host: &str, line: &str, body: &str) -> TestResponse {
     let client: &ServiceClient = service;
     let head = format!(
         "{line} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nAuthorization: Bearer {}\r\n\
@@ -30,7 +32,7 @@ async fn named(service: &Service, host: &str, line: &str, body: &str) -> Answer 
         client.token,
         body.len()
     );
-    Answer::read(&client.raw(head.as_bytes()).await).unwrap()
+    TestResponse::read(&client.raw(head.as_bytes()).await).unwrap()
 }
 
 /// Every address in a document.
@@ -45,9 +47,9 @@ fn addresses(value: &Value) -> Vec<String> {
 
 #[tokio::test]
 async fn a_wildcard_listener_publishes_the_host_of_its_caller() {
-    let service = everywhere("allowed_hosts = ['box.lan']").await;
+    let service = on_all_addresses("allowed_hosts = ['box.lan']").await;
     let port = service.address.port();
-    let extended = ask("agent/getAuthenticatedExtendedCard", &json!({}));
+    let extended = json_rpc_call("agent/getAuthenticatedExtendedCard", &json!({}));
     let hosts = ["127.0.0.1", "localhost", "[::1]", "10.9.8.7", "box.lan"];
     for host in hosts.map(|host| format!("{host}:{port}")) {
         for (line, body) in [
@@ -58,7 +60,7 @@ async fn a_wildcard_listener_publishes_the_host_of_its_caller() {
             ("GET /api/v1/agents/echo".to_owned(), ""),
             ("GET /a2a/status".to_owned(), ""),
         ] {
-            let told = named(&service, &host, &line, body).await;
+            let told = request_to_host(&service, &host, &line, body).await;
             let (all, wanted) = (addresses(&told.json()), format!("http://{host}"));
             assert!(!all.is_empty() && told.status == 200, "{line}: {told:?}");
             let foreign: Vec<_> = all
@@ -68,13 +70,14 @@ async fn a_wildcard_listener_publishes_the_host_of_its_caller() {
             assert!(foreign.is_empty(), "{host} {line}: {foreign:?}");
         }
     }
-    let card = named(&service, &format!("localhost:{port}"), &format!("GET {CARD}"), "").await;
+    let card =
+        request_to_host(&service, &format!("localhost:{port}"), &format!("GET {CARD}"), "").await;
     let url = card.json()["url"].as_str().unwrap().to_owned();
     let path = url.strip_prefix(&format!("http://localhost:{port}")).unwrap();
-    let answer = service.post(path, &ask("message/send", &message("hello"))).await;
+    let answer = service.post(path, &json_rpc_call("message/send", &message("hello"))).await;
     assert_eq!(outcome(&answer.json()["result"]), completed("hello"));
     for host in ["evil.example", "localhost.evil.example", "me@localhost", "box.lan.evil"] {
-        let told = named(&service, host, &format!("GET {CARD}"), "").await;
+        let told = request_to_host(&service, host, &format!("GET {CARD}"), "").await;
         assert_eq!((told.status, told.code().as_str()), (421, "host-unknown"), "{host}");
         assert!(!told.body.contains(host), "{told:?}");
     }
@@ -82,19 +85,22 @@ async fn a_wildcard_listener_publishes_the_host_of_its_caller() {
 
 #[tokio::test]
 async fn a_configured_address_is_published_to_every_caller() {
-    let service = everywhere("public_url = 'https://agents.example/base'").await;
+    let service = on_all_addresses("public_url = 'https://agents.example/base'").await;
     for host in ["127.0.0.1", "agents.example"] {
-        let card = named(&service, host, &format!("GET {CARD}"), "").await.json();
+        let card = request_to_host(&service, host, &format!("GET {CARD}"), "").await.json();
         assert_eq!(card["url"], "https://agents.example/base/agents/echo/v1");
     }
 }
 
 /// A receiver over TLS with a certificate of this authority: the body of its first request.
-async fn receiver(authority: &Authority, setup: &Setup) -> (u16, JoinHandle<Option<String>>) {
+async fn receiver(
+    authority: &CertificateAuthority,
+    setup: &Setup,
+) -> (u16, JoinHandle<Option<String>>) {
     let folder = setup.here().join("receiver");
     fs::create_dir(&folder).unwrap();
     authority.issue(&["localhost"]).write(&folder);
-    let pair = Pair { cert: folder.join("cert.pem"), key: folder.join("key.pem") };
+    let pair = TlsKeyPair { cert: folder.join("cert.pem"), key: folder.join("key.pem") };
     let acceptor = TlsAcceptor::from(pair.read().unwrap());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -120,7 +126,7 @@ async fn alert(service: &Service) {
     }
 }
 
-fn pushing(url: &str) -> Value {
+fn push_message(url: &str) -> Value {
     let mut params = message("hello");
     params["configuration"] = json!({"blocking": true, "pushNotificationConfig": {"url": url}});
     params
@@ -132,7 +138,7 @@ async fn an_internal_webhook_does_not_allow_its_address_to_callers() {
     let url = format!("http://{}/hook", listener.local_addr().unwrap());
     let alerts = format!("[alerts]\nwebhook = '{url}'\nallow = ['127.0.0.1']\n");
     let service = Setup::new(&[fake("echo", "echo", ""), alerts].concat()).start().await;
-    let (_, code) = service.refused("echo", "message/send", pushing(&url)).await;
+    let (_, code) = service.refused("echo", "message/send", push_message(&url)).await;
     assert_eq!(code, "invalid-params");
     alert(&service).await;
     let (mut stream, _) = soon("the webhook", listener.accept()).await.unwrap();
@@ -144,7 +150,7 @@ async fn an_internal_webhook_does_not_allow_its_address_to_callers() {
 
 #[tokio::test]
 async fn receivers_with_a_private_authority_get_their_messages() {
-    let authority = Authority::new();
+    let authority = CertificateAuthority::new();
     for (section, with_ca) in [("push", true), ("alerts", true), ("push", false)] {
         let setup = Setup::new("");
         authority.write(setup.here());
@@ -162,7 +168,7 @@ async fn receivers_with_a_private_authority_get_their_messages() {
         if section == "alerts" {
             alert(&service).await;
         } else {
-            service.rpc("echo", "message/send", &pushing(&url)).await;
+            service.rpc("echo", "message/send", &push_message(&url)).await;
         }
         let got = soon("the receiver", got).await.unwrap();
         assert_eq!(got.is_some_and(|got| got.starts_with("POST /hook")), with_ca, "{section}");
@@ -188,10 +194,11 @@ async fn the_container_command_starts_a_usable_service() {
     let service = Setup::bare(shipped).listening("0.0.0.0:0").start().await;
     let port = service.address.port();
     // As from the host, by a port that is published elsewhere.
-    let card = named(&service, "localhost:18080", "GET /.well-known/agent-card.json", "").await;
+    let card =
+        request_to_host(&service, "localhost:18080", "GET /.well-known/agent-card.json", "").await;
     assert_eq!(card.json()["url"], "http://localhost:18080/agents/echo/v1");
-    let asked = ask("message/send", &message("hi"));
-    let sent = named(&service, "localhost:18080", "POST /agents/echo/v1", &asked).await;
+    let asked = json_rpc_call("message/send", &message("hi"));
+    let sent = request_to_host(&service, "localhost:18080", "POST /agents/echo/v1", &asked).await;
     assert_eq!(outcome(&sent.json()["result"]), completed("hi"));
     // As its own check of health does.
     let url = format!("http://127.0.0.1:{port}");

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::harness::door::{completed, failed, id, outcome, state};
+use crate::harness::client::{completed, failed, id, outcome, state};
 use crate::harness::{Service, Setup, fake, gated, message, until};
 
 const PARAMETERS: &str = "https://algonius.dev/a2a/ext/parameters/v1";

@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::harness::door::{Answer, completed, id, outcome, state};
-use crate::harness::{Service, Setup, ask, message, soon};
-use crate::streams::{opened, read_to};
+use crate::harness::client::{TestResponse, completed, id, outcome, state};
+use crate::harness::{Service, Setup, json_rpc_call, message, soon};
+use crate::streams::{open_stream, read_to};
 
 const URL: &str = "https://login.example.org/device";
 
@@ -30,7 +30,7 @@ max_concurrent = 4
 "#;
 
 /// Parameters of a message in the dialect of 1.0.
-fn said(text: &str, task: Option<&str>) -> Value {
+fn message_1_0(text: &str, task: Option<&str>) -> Value {
     let id = uuid::Uuid::new_v4().to_string();
     let mut message = json!({"messageId": id, "role": "ROLE_USER", "parts": [{"text": text}]});
     if let Some(task) = task {
@@ -40,14 +40,14 @@ fn said(text: &str, task: Option<&str>) -> Value {
 }
 
 /// Parameters of a message of 0.3 that answers a task.
-fn answering(task: &str, text: &str) -> Value {
+fn answer_message(task: &str, text: &str) -> Value {
     let mut params = message(text);
     params["message"]["taskId"] = json!(task);
     params
 }
 
 /// Sends a request over HTTP+JSON in a version.
-async fn rest(service: &Service, version: &str, line: &str, body: &Value) -> Answer {
+async fn rest(service: &Service, version: &str, line: &str, body: &Value) -> TestResponse {
     let headers = [
         format!("Authorization: Bearer {}", service.token),
         format!("A2A-Version: {version}"),
@@ -80,7 +80,7 @@ async fn a_task_of_0_3_requires_authentication_and_continues() {
     assert_eq!(message["role"], "agent");
     let history = task["history"].as_array().unwrap();
     assert_eq!(history.len(), 1, "an open request is the status and not history: {task}");
-    let told = service.rpc("guarded", "message/send", &answering(&id(&task), "done")).await;
+    let told = service.rpc("guarded", "message/send", &answer_message(&id(&task), "done")).await;
     assert_eq!(outcome(&told), completed("turn 2: done"));
     assert_eq!(told["history"].as_array().unwrap().len(), 3, "{told}");
 
@@ -97,7 +97,7 @@ async fn a_task_of_0_3_requires_authentication_and_continues() {
 #[tokio::test]
 async fn a_task_of_1_0_requires_authentication_and_continues() {
     let service = Service::start(AGENTS).await;
-    let sent = rpc_1_0(&service, "SendMessage", &said("start", None)).await;
+    let sent = rpc_1_0(&service, "SendMessage", &message_1_0("start", None)).await;
     let task = &sent["task"];
     assert_eq!(task["status"]["state"], "TASK_STATE_AUTH_REQUIRED", "{sent}");
     assert_eq!(
@@ -105,12 +105,12 @@ async fn a_task_of_1_0_requires_authentication_and_continues() {
         json!([{"text": "Sign in to the tracker."}, {"url": URL, "mediaType": "text/html"}])
     );
     // An agent may need it again, and for something else.
-    let again = rpc_1_0(&service, "SendMessage", &said("silent", Some(&id(task)))).await;
+    let again = rpc_1_0(&service, "SendMessage", &message_1_0("silent", Some(&id(task)))).await;
     assert_eq!(again["task"]["status"]["state"], "TASK_STATE_AUTH_REQUIRED", "{again}");
     let words = again.pointer("/task/status/message/parts/0/text").and_then(Value::as_str);
     assert_eq!(words, Some("the agent needs you to authenticate before it can continue"));
 
-    let body = said("done", Some(&id(task)));
+    let body = message_1_0("done", Some(&id(task)));
     let sent = rest(&service, "1.0", "POST /agents/guarded/v1/message:send", &body).await.json();
     assert_eq!(sent["task"]["status"]["state"], "TASK_STATE_COMPLETED", "{sent}");
     assert_eq!(sent["task"]["artifacts"][0]["parts"][0]["text"], "turn 3: done", "{sent}");
@@ -143,7 +143,7 @@ async fn tasks_that_require_authentication_can_be_listed() {
     let words = all["executions"].as_array().unwrap().iter().map(|one| &one["interruption"]);
     assert_eq!(words.collect::<Vec<_>>(), ["input-required", "auth-required"]);
 
-    service.rpc("guarded", "message/send", &answering(&guarded, "done")).await;
+    service.rpc("guarded", "message/send", &answer_message(&guarded, "done")).await;
     let detail = service.execution(&guarded).await;
     assert_eq!((&detail["interruption"], &detail["request"]), (&Value::Null, &Value::Null));
     assert!(listed("TASK_STATE_AUTH_REQUIRED").await.is_empty());
@@ -160,8 +160,8 @@ async fn the_last_required_authentication_is_shown() {
 #[tokio::test]
 async fn streams_show_auth_required_and_the_work_after_the_answer() {
     let service = Service::start(AGENTS).await;
-    let body = ask("message/stream", &message("start"));
-    let mut stream = opened(&service, "guarded", "0.3", &body).await;
+    let body = json_rpc_call("message/stream", &message("start"));
+    let mut stream = open_stream(&service, "guarded", "0.3", &body).await;
     let all = read_to(&mut stream, "never").await;
     let last = all.lines().rev().find_map(|line| line.strip_prefix("data: ")).unwrap();
     let last: Value = serde_json::from_str(last).unwrap();
@@ -169,10 +169,10 @@ async fn streams_show_auth_required_and_the_work_after_the_answer() {
     assert_eq!(last["result"]["final"], true, "{all}");
 
     let task = last["result"]["taskId"].as_str().unwrap().to_owned();
-    let body = ask("SubscribeToTask", &json!({"id": task}));
-    let mut stream = opened(&service, "guarded", "1.0", &body).await;
+    let body = json_rpc_call("SubscribeToTask", &json!({"id": task}));
+    let mut stream = open_stream(&service, "guarded", "1.0", &body).await;
     read_to(&mut stream, "TASK_STATE_AUTH_REQUIRED").await;
-    service.rpc("guarded", "message/send", &answering(&task, "done")).await;
+    service.rpc("guarded", "message/send", &answer_message(&task, "done")).await;
     let more = read_to(&mut stream, "never").await;
     let working = more.find("TASK_STATE_WORKING").unwrap_or_else(|| panic!("{more}"));
     assert!(more.find("TASK_STATE_COMPLETED").is_some_and(|at| at > working), "{more}");
@@ -189,17 +189,17 @@ async fn a_task_in_auth_required_survives_every_restart() {
     service.kill9().await;
     service.restart().await;
     assert_eq!(service.task("guarded", &id(&task)).await["status"], task["status"]);
-    let told = service.rpc("guarded", "message/send", &answering(&id(&task), "done")).await;
+    let told = service.rpc("guarded", "message/send", &answer_message(&id(&task), "done")).await;
     assert_eq!(outcome(&told), completed("turn 2: done"));
     let other = id(&service.send("guarded", "start").await);
     assert_eq!(state(&service.cancel("guarded", &other).await), "canceled");
 }
 
 /// Receives notices until one holds this word; returns that one.
-async fn notice(listener: &TcpListener, word: &str) -> String {
+async fn receive_notice(listener: &TcpListener, word: &str) -> String {
     loop {
         let (mut stream, _) = soon("a notice", listener.accept()).await.unwrap();
-        let body = received(&mut stream).await;
+        let body = read_notice(&mut stream).await;
         let reply = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
         soon("the reply", stream.write_all(reply)).await.unwrap();
         if body.contains(word) {
@@ -208,11 +208,11 @@ async fn notice(listener: &TcpListener, word: &str) -> String {
     }
 }
 
-async fn received(stream: &mut TcpStream) -> String {
+async fn read_notice(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     loop {
         let count = soon("a request", stream.read_buf(&mut bytes)).await.unwrap();
-        if let Some(request) = Answer::read(&[b"HTTP/1.1 200 x\r\n", &bytes[..]].concat()) {
+        if let Some(request) = TestResponse::read(&[b"HTTP/1.1 200 x\r\n", &bytes[..]].concat()) {
             let length = request.header("content-length").and_then(|it| it.parse().ok());
             if request.body.len() >= length.unwrap_or(0) {
                 return request.body;
@@ -232,14 +232,14 @@ async fn push_notifications_carry_auth_required_in_both_versions() {
     let mut params = message("start");
     params["configuration"] = json!({"pushNotificationConfig": {"url": url}});
     let task = service.rpc("guarded", "message/send", &params).await;
-    let told = notice(&listener, "auth-required").await;
+    let told = receive_notice(&listener, "auth-required").await;
     let told: Value = serde_json::from_str(&told).unwrap();
     assert_eq!((&told["id"], &told["status"]), (&task["id"], &task["status"]));
 
-    let mut params = said("start", None);
+    let mut params = message_1_0("start", None);
     params["configuration"] = json!({"taskPushNotificationConfig": {"url": url}});
     let sent = rpc_1_0(&service, "SendMessage", &params).await;
-    let told = notice(&listener, "TASK_STATE_AUTH_REQUIRED").await;
+    let told = receive_notice(&listener, "TASK_STATE_AUTH_REQUIRED").await;
     let told: Value = serde_json::from_str(&told).unwrap();
     assert_eq!(told["statusUpdate"]["taskId"], sent["task"]["id"]);
     assert_eq!(told["statusUpdate"]["status"], sent["task"]["status"]);

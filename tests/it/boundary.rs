@@ -2,13 +2,13 @@
 //! root and as a user without rights.
 
 mod folders;
+mod holder_sockets;
 mod limits;
 mod links;
-mod lost;
+mod lost_holder;
 mod modes;
 mod nested;
 mod owners;
-mod peers;
 mod programs;
 mod slots;
 mod trust;
@@ -23,7 +23,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::harness::door::{id, outcome};
+use crate::harness::client::{id, outcome};
 use crate::harness::processes::marked;
 use crate::harness::{Service, Setup, until};
 use crate::read_only::skips;
@@ -95,7 +95,7 @@ fn beside(setup: Setup) -> Setup {
 }
 
 /// The same of a user without rights.
-fn of_nobody(setup: Setup) -> Setup {
+fn as_nobody(setup: Setup) -> Setup {
     let setup = setup.of_nobody();
     for name in ["hostile", "secrets", "secrets/key", "secrets/inputs.key", "pids"] {
         chown(setup.here().join(name), Some(65_532), Some(65_532)).unwrap();
@@ -185,7 +185,7 @@ async fn under_landlock_agents_of_a_plain_user_reach_nothing() {
         return;
     }
     for settings in ["", CONFINED] {
-        let attack = attack(of_nobody(setup(settings)).without_bubblewrap()).await;
+        let attack = attack(as_nobody(setup(settings)).without_bubblewrap()).await;
         attack.worked(&MODES, "landlock", &[]).await;
     }
 }
@@ -218,7 +218,7 @@ async fn under_bubblewrap_agents_of_a_plain_user_reach_nothing() {
         return;
     }
     for settings in [WRAPPED, &format!("{WRAPPED}\n{CONFINED}")] {
-        let (setup, _bus) = with_bus(of_nobody(setup(settings)));
+        let (setup, _bus) = with_bus(as_nobody(setup(settings)));
         attack(setup).await.worked(&[], "mount-namespace", &[]).await;
     }
 }
@@ -238,7 +238,7 @@ async fn an_unconfined_agent_of_a_plain_user_reaches_nothing() {
     if skips("bubblewrap") || skips("root") {
         return;
     }
-    let (setup, _bus) = with_bus(of_nobody(setup(UNCONFINED)));
+    let (setup, _bus) = with_bus(as_nobody(setup(UNCONFINED)));
     attack(setup).await.worked(&[], "mount-namespace", &["user-files"]).await;
 }
 
@@ -260,8 +260,8 @@ async fn without_bubblewrap_an_unconfined_agent_is_reported() {
     if skips("Landlock 6") || skips("root") {
         return;
     }
-    let attack = attack(of_nobody(setup(UNCONFINED)).without_bubblewrap()).await;
-    let said = attack.service.said();
+    let attack = attack(as_nobody(setup(UNCONFINED)).without_bubblewrap()).await;
+    let said = attack.service.stderr_text();
     assert!(said.contains("agent is not isolated from the service"), "{said}");
     let processes = ["environment", "memory", "trace", "signal", "abstract", "speak", "root of"];
     let reached = attack.worked.iter().filter(|way| processes.iter().any(|it| way.contains(it)));

@@ -2,10 +2,10 @@
 
 use serde_json::json;
 
-use crate::harness::door::{completed, outcome};
-use crate::harness::{Service, Setup, ask, fake, message};
+use crate::harness::client::{completed, outcome};
+use crate::harness::{Service, Setup, fake, json_rpc_call, message};
 
-const PLACES: [&str; 3] = [
+const CARD_PATHS: [&str; 3] = [
     "/.well-known/agent-card.json",
     "/agents/echo/.well-known/agent-card.json",
     "/agents/echo/v1/.well-known/agent-card.json",
@@ -20,7 +20,7 @@ fn agents() -> String {
 async fn the_public_card_has_three_paths_and_a_working_url() {
     let service = Setup::server("default_agent = 'echo'", &agents()).start().await;
     let mut cards = Vec::new();
-    for place in PLACES {
+    for place in CARD_PATHS {
         let answer = service.request(&format!("GET {place}"), &[], b"").await;
         assert_eq!(answer.status, 200, "{place}");
         assert_eq!(answer.header("content-type"), Some("application/json"));
@@ -43,7 +43,7 @@ async fn the_public_card_has_three_paths_and_a_working_url() {
     }
     let base = format!("http://{}", service.address);
     let path = card["url"].as_str().and_then(|url| url.strip_prefix(&base)).unwrap();
-    let answer = service.post(path, &ask("message/send", &message("hello"))).await;
+    let answer = service.post(path, &json_rpc_call("message/send", &message("hello"))).await;
     assert_eq!(outcome(&answer.json()["result"]), completed("hello"));
 }
 
@@ -51,7 +51,7 @@ async fn the_public_card_has_three_paths_and_a_working_url() {
 async fn private_cards_need_a_token() {
     let server = "default_agent = 'echo'\npublic_card = false";
     let service = Setup::server(server, &agents()).start().await;
-    for place in PLACES {
+    for place in CARD_PATHS {
         assert_eq!(service.request(&format!("GET {place}"), &[], b"").await.status, 401);
         assert_eq!(service.request(&format!("HEAD {place}"), &[], b"").await.status, 401);
         assert_eq!(service.get(place).await.json()["name"], "Echo", "{place}");
@@ -61,7 +61,7 @@ async fn private_cards_need_a_token() {
 #[tokio::test]
 async fn without_a_default_agent_the_host_has_no_card() {
     let service = Service::start(&agents()).await;
-    let answer = service.request(&format!("GET {}", PLACES[0]), &[], b"").await;
+    let answer = service.request(&format!("GET {}", CARD_PATHS[0]), &[], b"").await;
     assert_eq!((answer.status, &answer.json()["code"]), (404, &json!("agent-unknown")));
 }
 
@@ -93,7 +93,7 @@ async fn clients_of_1_0_find_every_interface_of_both_versions() {
         ["JSONRPC 1.0", "HTTP+JSON 1.0", "GRPC 1.0", "JSONRPC 0.3", "HTTP+JSON 0.3", "GRPC 0.3"];
     for version in [None, Some("A2A-Version: 1.0".to_owned())] {
         let headers: Vec<_> = version.into_iter().collect();
-        let card = service.request(&format!("GET {}", PLACES[0]), &headers, b"").await.json();
+        let card = service.request(&format!("GET {}", CARD_PATHS[0]), &headers, b"").await.json();
         assert_eq!(listed(&card), all, "{card}");
         let base = format!("http://{}/agents/echo", service.address);
         let ways = card["supportedInterfaces"].as_array().unwrap().iter();
@@ -112,7 +112,7 @@ async fn a_binding_can_be_served_without_being_published() {
     let settings = "a2a.card_bindings = ['jsonrpc', 'http+json']";
     let setup = Setup::server("default_agent = 'echo'", &fake("echo", "echo", settings));
     let service = setup.start().await;
-    let card = service.request(&format!("GET {}", PLACES[0]), &[], b"").await.json();
+    let card = service.request(&format!("GET {}", CARD_PATHS[0]), &[], b"").await.json();
     let ways = ["JSONRPC 1.0", "HTTP+JSON 1.0", "JSONRPC 0.3", "HTTP+JSON 0.3"];
     assert_eq!(listed(&card), ways, "{card}");
     assert!(!card.to_string().contains("GRPC"), "{card}");

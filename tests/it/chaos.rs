@@ -4,16 +4,16 @@
 //! `ALGONIUS_CHAOS_ROUNDS` makes it longer, `ALGONIUS_CHAOS_SEED` draws the same order again.
 
 mod callers;
-mod dice;
-mod storm;
+mod chaos_run;
+mod seeded_rng;
 
 use std::fs;
 
 use crate::harness::Setup;
-use crate::harness::processes::{descriptors, watch_memory};
-use crate::judge::Judge;
-use dice::Dice;
-use storm::{Act, Storm};
+use crate::harness::processes::{descriptors, reset_peak_memory};
+use crate::history_check::HistoryChecker;
+use chaos_run::{ChaosAction, ChaosRun};
+use seeded_rng::ChaosRng;
 
 /// Two agents that change one folder, and one that changes nothing. What each run writes down
 /// stands in `HERE/witnessed`.
@@ -47,22 +47,28 @@ queue_depth = 1000
 ";
 
 /// Everything that may happen, as often as it stands here.
-const STORM: &[Act] = &[
-    Act::Send,
-    Act::Send,
-    Act::Send,
-    Act::Send,
-    Act::SendAgain,
-    Act::CallOff,
-    Act::KillChild,
-    Act::KillWarden,
-    Act::KillService,
-    Act::KillBoth,
+const ALL_ACTIONS: &[ChaosAction] = &[
+    ChaosAction::Send,
+    ChaosAction::Send,
+    ChaosAction::Send,
+    ChaosAction::Send,
+    ChaosAction::SendAgain,
+    ChaosAction::Cancel,
+    ChaosAction::KillChild,
+    ChaosAction::KillWarden,
+    ChaosAction::KillService,
+    ChaosAction::KillBoth,
 ];
 
 /// What may happen in one life of a service.
-const ONE_LIFE: &[Act] =
-    &[Act::Send, Act::Send, Act::SendAgain, Act::CallOff, Act::KillChild, Act::KillWarden];
+const ACTIONS_WITHOUT_RESTART: &[ChaosAction] = &[
+    ChaosAction::Send,
+    ChaosAction::Send,
+    ChaosAction::SendAgain,
+    ChaosAction::Cancel,
+    ChaosAction::KillChild,
+    ChaosAction::KillWarden,
+];
 
 /// More than the readers of the ledger open at need, less than one for each execution.
 const MORE_DESCRIPTORS: usize = 16;
@@ -80,22 +86,22 @@ async fn random_kills_leave_every_message_run_and_ended_once() {
     println!("ALGONIUS_CHAOS_SEED={seed} ALGONIUS_CHAOS_ROUNDS={rounds}");
     let setup = Setup::new(AGENTS).env("ANN", &"a".repeat(40)).env("BOB", &"b".repeat(40));
     fs::create_dir(setup.here().join("work")).unwrap();
-    let mut storm = Storm::new(setup.start().await, Dice(seed));
-    storm.rage(STORM, rounds).await;
-    storm.calm().await;
+    let mut storm = ChaosRun::new(setup.start().await, ChaosRng(seed));
+    storm.run_random_actions(ALL_ACTIONS, rounds).await;
+    storm.wait_until_idle().await;
     // A life that was not killed has not leaked.
     storm.restart().await;
-    storm.rage(&[Act::Send], 10).await;
-    storm.calm().await;
+    storm.run_random_actions(&[ChaosAction::Send], 10).await;
+    storm.wait_until_idle().await;
     let pid = storm.service.pid();
-    let (files, memory) = (descriptors(pid), watch_memory(pid));
-    storm.rage(ONE_LIFE, rounds).await;
-    storm.calm().await;
+    let (files, memory) = (descriptors(pid), reset_peak_memory(pid));
+    storm.run_random_actions(ACTIONS_WITHOUT_RESTART, rounds).await;
+    storm.wait_until_idle().await;
     storm.settled("the descriptors", || descriptors(pid) <= files + MORE_DESCRIPTORS).await;
-    let grown = watch_memory(pid).saturating_sub(memory);
+    let grown = reset_peak_memory(pid).saturating_sub(memory);
     assert!(grown <= MORE_MEMORY, "{grown} bytes more");
     storm.send_all_again().await;
-    let judge = Judge::new(storm.case()).await;
+    let judge = HistoryChecker::new(storm.case()).await;
     // R-5: Every accepted message starts once for each of its attempts, ends once and leaves no
     // process, whichever process is killed
     judge.judge().await;

@@ -7,22 +7,22 @@ use algonius_actors::ports::clock::Clock;
 use algonius_supervisor::platform::clock::WallClock;
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::harness::door::{completed, outcome};
-use crate::harness::{Inside, Service, Setup, gated};
+use crate::harness::client::{completed, outcome};
+use crate::harness::{EmbeddedService, Service, Setup, gated};
 
 /// Two hours, and more than a year, in seconds.
 const JUMPS: [i64; 4] = [7_200, -7_200, 34_560_000, -34_560_000];
 
 /// The wall's time and so many seconds.
-struct Set(AtomicI64);
+struct OffsetClock(AtomicI64);
 
-impl Set {
+impl OffsetClock {
     fn by(seconds: i64) -> Arc<Self> {
         Arc::new(Self(AtomicI64::new(seconds)))
     }
 }
 
-impl Clock for Set {
+impl Clock for OffsetClock {
     fn now(&self) -> DateTime<Utc> {
         WallClock.now() + TimeDelta::seconds(self.0.load(Ordering::SeqCst))
     }
@@ -31,20 +31,21 @@ impl Clock for Set {
 #[tokio::test]
 async fn a_clock_jump_ends_no_running_and_no_queued_task() {
     for seconds in JUMPS {
-        let (setup, clock) = (Setup::new(&gated("one", "access = 'read-write'")), Set::by(0));
-        let inside = Inside::on_clock(&setup, Arc::clone(&clock) as _).await;
-        let running = inside.client.begin("one", "ann").await;
+        let (setup, clock) =
+            (Setup::new(&gated("one", "access = 'read-write'")), OffsetClock::by(0));
+        let embedded = EmbeddedService::on_clock(&setup, Arc::clone(&clock) as _).await;
+        let running = embedded.client.begin("one", "ann").await;
         setup.written("log", "start ann\n").await;
-        let waiting = inside.client.begin("one", "bob").await;
+        let waiting = embedded.client.begin("one", "bob").await;
         clock.0.store(seconds, Ordering::SeqCst);
-        let later = inside.client.begin("one", "cid").await;
+        let later = embedded.client.begin("one", "cid").await;
         setup.open("go");
         for (id, said) in [(running, "ann\n"), (waiting, "bob\n"), (later, "cid\n")] {
-            let ended = inside.client.ended("one", &id).await;
+            let ended = embedded.client.ended("one", &id).await;
             // Deadlines, retries and queue positions follow a clock that does not jump
             assert_eq!(outcome(&ended), completed(said), "{seconds}");
         }
-        inside.stop(&setup).await;
+        embedded.stop(&setup).await;
     }
 }
 
@@ -55,12 +56,12 @@ async fn a_reattached_task_keeps_its_timeout_after_a_clock_jump() {
         let id = service.begin("one", "ann").await;
         service.setup.written("log", "start ann\n").await;
         service.kill9().await;
-        let inside = Inside::on_clock(&service.setup, Set::by(seconds)).await;
+        let embedded = EmbeddedService::on_clock(&service.setup, OffsetClock::by(seconds)).await;
         service.setup.open("go");
-        let ended = inside.client.ended("one", &id).await;
+        let ended = embedded.client.ended("one", &id).await;
         // The run time of resumed work is the lifetime of its process, whatever the wall
         // clock shows
         assert_eq!(outcome(&ended), completed("ann\n"), "{seconds}");
-        inside.stop(&service.setup).await;
+        embedded.stop(&service.setup).await;
     }
 }

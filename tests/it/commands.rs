@@ -228,7 +228,7 @@ async fn help_names_every_command_and_exit_code() {
 #[tokio::test]
 async fn the_request_of_the_banner_works_as_printed() {
     let service = Service::start(&fake("echo", "echo", "")).await;
-    let said = service.said();
+    let said = service.stderr_text();
     let request = said.split("or from any program:\n").nth(1).unwrap();
     let script = request.lines().take(4).collect::<Vec<_>>().join("\n");
     let shell = async |script: &str| {

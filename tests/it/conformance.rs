@@ -3,15 +3,15 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::door::{Answer, id};
-use crate::harness::{Service, ask, fake};
+use crate::harness::client::{TestResponse, id};
+use crate::harness::{Service, fake, json_rpc_call};
 
 /// The settings that the kit needs, as in `docs/conformance.md`.
 const SETTINGS: &str = "output = 'events'\na2a.input_modes = ['*/*']\n\
     a2a.message_ids = 'reused'\na2a.versions = ['1.0']\n";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Binding {
+enum ClientBinding {
     JsonRpc,
     Rest,
 }
@@ -19,7 +19,7 @@ enum Binding {
 /// The number in JSON-RPC, the status in HTTP+JSON, and the reason, where the specification names one.
 type Refusal = (i64, u16, Option<&'static str>);
 
-const BINDINGS: [Binding; 2] = [Binding::JsonRpc, Binding::Rest];
+const BINDINGS: [ClientBinding; 2] = [ClientBinding::JsonRpc, ClientBinding::Rest];
 
 /// Methods of 1.0, and the request of each over HTTP+JSON; `{}` stand for the parameters after it, in order.
 const METHODS: &[(&str, &str, &[&str])] = &[
@@ -45,14 +45,14 @@ async fn kit() -> Service {
 }
 
 /// Sends a request in a version over a binding.
-async fn asked(
+async fn send_request(
     service: &Service,
-    binding: Binding,
+    binding: ClientBinding,
     version: &str,
     (method, params): (&str, &Value),
-) -> Answer {
+) -> TestResponse {
     let named = format!("A2A-Version: {version}");
-    if binding == Binding::JsonRpc {
+    if binding == ClientBinding::JsonRpc {
         return service.call_with("kit", &[named.as_str()], (method, params)).await;
     }
     let (_, pattern, names) = METHODS.iter().find(|(name, ..)| *name == method).unwrap();
@@ -78,34 +78,44 @@ async fn asked(
 }
 
 /// The result of a request that works.
-async fn told(service: &Service, binding: Binding, method: &str, params: &Value) -> Value {
-    let answer = asked(service, binding, "1.0", (method, params)).await;
+async fn request_result(
+    service: &Service,
+    binding: ClientBinding,
+    method: &str,
+    params: &Value,
+) -> Value {
+    let answer = send_request(service, binding, "1.0", (method, params)).await;
     assert_eq!(answer.status, 200, "{binding:?} {method} {answer:?}");
     let mut document = answer.json();
-    if binding == Binding::Rest { document } else { document["result"].take() }
+    if binding == ClientBinding::Rest { document } else { document["result"].take() }
 }
 
 /// The events of a stream.
-async fn streamed(service: &Service, binding: Binding, method: &str, params: &Value) -> Vec<Value> {
-    let answer = asked(service, binding, "1.0", (method, params)).await;
+async fn stream_events(
+    service: &Service,
+    binding: ClientBinding,
+    method: &str,
+    params: &Value,
+) -> Vec<Value> {
+    let answer = send_request(service, binding, "1.0", (method, params)).await;
     assert_eq!(answer.header("content-type"), Some("text/event-stream"), "{answer:?}");
     let lines = answer.body.lines().filter_map(|line| line.strip_prefix("data: "));
     let documents = lines.map(|text| serde_json::from_str::<Value>(text).unwrap());
     let bare = |mut document: Value| match binding {
-        Binding::Rest => document,
-        Binding::JsonRpc => document["result"].take(),
+        ClientBinding::Rest => document,
+        ClientBinding::JsonRpc => document["result"].take(),
     };
     documents.map(bare).collect()
 }
 
 /// A message whose id starts with the instruction for the program.
-fn wants(prefix: &str) -> Value {
+fn message_for(prefix: &str) -> Value {
     let id = format!("{prefix}-{}", uuid::Uuid::new_v4());
     json!({"message": {"messageId": id, "role": "ROLE_USER", "parts": [{"text": "hello"}]}})
 }
 
-async fn sent(service: &Service, binding: Binding, prefix: &str) -> Value {
-    told(service, binding, "SendMessage", &wants(prefix)).await
+async fn send_message(service: &Service, binding: ClientBinding, prefix: &str) -> Value {
+    request_result(service, binding, "SendMessage", &message_for(prefix)).await
 }
 
 fn state(task: &Value) -> &str {
@@ -126,23 +136,23 @@ async fn artifacts_of_a_program_are_in_the_task() {
     ];
     for binding in BINDINGS {
         for (prefix, part) in &made {
-            let told = sent(&service, binding, prefix).await;
+            let told = send_message(&service, binding, prefix).await;
             let task = &told["task"];
             assert_eq!(state(task), "TASK_STATE_COMPLETED", "{binding:?} {prefix} {told}");
             assert_eq!(task["artifacts"][0]["parts"], json!([part]), "{binding:?} {prefix}");
             assert!(task["artifacts"][0]["artifactId"].is_string(), "{told}");
-            let found = told_again(&service, binding, task).await;
+            let found = get_task(&service, binding, task).await;
             assert_eq!(&found, task, "{binding:?} {prefix}");
         }
-        let told = sent(&service, binding, "tck-message-response").await;
+        let told = send_message(&service, binding, "tck-message-response").await;
         assert_eq!(told["message"]["parts"], json!([{"text": "Direct message response"}]));
         assert_eq!(told["message"]["role"], "ROLE_AGENT", "{told}");
         assert_eq!(told["task"], Value::Null, "{told}");
     }
 }
 
-async fn told_again(service: &Service, binding: Binding, task: &Value) -> Value {
-    told(service, binding, "GetTask", &json!({"id": id(task)})).await
+async fn get_task(service: &Service, binding: ClientBinding, task: &Value) -> Value {
+    request_result(service, binding, "GetTask", &json!({"id": id(task)})).await
 }
 
 #[tokio::test]
@@ -157,21 +167,21 @@ async fn tasks_end_in_the_state_that_the_program_reports() {
     ];
     for binding in BINDINGS {
         for (prefix, expected, words) in states {
-            let told = sent(&service, binding, prefix).await;
+            let told = send_message(&service, binding, prefix).await;
             let status = &told["task"]["status"];
             assert_eq!(status["state"], expected, "{binding:?} {prefix} {told}");
             let text = status["message"]["parts"][0]["text"].as_str().unwrap_or_default();
             assert!(text.ends_with(words), "{binding:?} {prefix} {told}");
             assert!(status["timestamp"].as_str().unwrap().ends_with('Z'), "{told}");
         }
-        let first = sent(&service, binding, "tck-multi-turn").await["task"].take();
-        let mut answer = wants("tck-multi-turn");
+        let first = send_message(&service, binding, "tck-multi-turn").await["task"].take();
+        let mut answer = message_for("tck-multi-turn");
         answer["message"]["taskId"] = json!(id(&first));
-        let second = told(&service, binding, "SendMessage", &answer).await["task"].take();
+        let second = request_result(&service, binding, "SendMessage", &answer).await["task"].take();
         assert_eq!(state(&second), "TASK_STATE_COMPLETED", "{binding:?} {second}");
         assert_eq!((&second["id"], &second["contextId"]), (&first["id"], &first["contextId"]));
         answer["message"]["contextId"] = json!("another");
-        let refused = asked(&service, binding, "1.0", ("SendMessage", &answer)).await;
+        let refused = send_request(&service, binding, "1.0", ("SendMessage", &answer)).await;
         assert!(refused.json()["error"].is_object(), "{binding:?} {refused:?}");
     }
 }
@@ -181,7 +191,9 @@ async fn streams_begin_with_the_task_and_end_with_its_end() {
     let service = kit().await;
     for binding in BINDINGS {
         for prefix in ["tck-stream-001", "tck-stream-002", "tck-stream-artifact-file"] {
-            let events = streamed(&service, binding, "SendStreamingMessage", &wants(prefix)).await;
+            let events =
+                stream_events(&service, binding, "SendStreamingMessage", &message_for(prefix))
+                    .await;
             let task = id(&events[0]["task"]);
             let context = &events[0]["task"]["contextId"];
             for event in &events {
@@ -195,8 +207,8 @@ async fn streams_begin_with_the_task_and_end_with_its_end() {
             let last = &events[events.len() - 1]["statusUpdate"];
             assert_eq!(state(last), "TASK_STATE_COMPLETED", "{binding:?} {prefix} {events:?}");
         }
-        let prefix = wants("tck-stream-artifact-chunked");
-        let events = streamed(&service, binding, "SendStreamingMessage", &prefix).await;
+        let prefix = message_for("tck-stream-artifact-chunked");
+        let events = stream_events(&service, binding, "SendStreamingMessage", &prefix).await;
         let chunks: Vec<_> = events.iter().map(|event| &event["artifactUpdate"]).collect();
         let chunks: Vec<_> = chunks.into_iter().filter(|chunk| !chunk.is_null()).collect();
         let seen = |chunk: &Value| {
@@ -213,21 +225,22 @@ async fn streams_begin_with_the_task_and_end_with_its_end() {
 async fn tasks_are_listed_by_pages_and_canceled() {
     let service = kit().await;
     for binding in BINDINGS {
-        let first = sent(&service, binding, "tck-input-required").await["task"].take();
-        let mut second = wants("tck-complete-task");
+        let first = send_message(&service, binding, "tck-input-required").await["task"].take();
+        let mut second = message_for("tck-complete-task");
         second["message"]["contextId"] = first["contextId"].clone();
-        told(&service, binding, "SendMessage", &second).await;
+        request_result(&service, binding, "SendMessage", &second).await;
         let of = json!({"contextId": first["contextId"], "pageSize": 1});
-        let list = told(&service, binding, "ListTasks", &of).await;
+        let list = request_result(&service, binding, "ListTasks", &of).await;
         assert_eq!((&list["totalSize"], &list["pageSize"]), (&json!(2), &json!(1)), "{list}");
         assert!(!list["nextPageToken"].as_str().unwrap().is_empty(), "{list}");
         assert_eq!(state(&list["tasks"][0]), "TASK_STATE_COMPLETED", "the newest is first: {list}");
         assert_eq!(list["tasks"][0]["artifacts"], Value::Null, "{list}");
 
-        let canceled = told(&service, binding, "CancelTask", &json!({"id": id(&first)})).await;
+        let canceled =
+            request_result(&service, binding, "CancelTask", &json!({"id": id(&first)})).await;
         assert_eq!(state(&canceled), "TASK_STATE_CANCELED", "{binding:?} {canceled}");
         let short = json!({"id": id(&first), "historyLength": 0});
-        let short = told(&service, binding, "GetTask", &short).await;
+        let short = request_result(&service, binding, "GetTask", &short).await;
         assert_eq!(short["history"], Value::Null, "{short}");
     }
 }
@@ -236,21 +249,22 @@ async fn tasks_are_listed_by_pages_and_canceled() {
 async fn push_configurations_are_stored_and_deleted() {
     let service = kit().await;
     for binding in BINDINGS {
-        let task = id(&sent(&service, binding, "tck-input-required").await["task"]);
+        let task = id(&send_message(&service, binding, "tck-input-required").await["task"]);
         let url = "http://127.0.0.1:9/hook";
         let config = json!({"taskId": task, "url": url, "token": "t"});
-        let made = told(&service, binding, "CreateTaskPushNotificationConfig", &config).await;
+        let made =
+            request_result(&service, binding, "CreateTaskPushNotificationConfig", &config).await;
         let one = json!({"taskId": task, "id": made["id"]});
-        let found = told(&service, binding, "GetTaskPushNotificationConfig", &one).await;
+        let found = request_result(&service, binding, "GetTaskPushNotificationConfig", &one).await;
         assert_eq!(found, made, "{binding:?}");
         assert_eq!((&found["url"], &found["taskId"]), (&json!(url), &json!(task)), "{found}");
         let all = json!({"taskId": task});
-        let list = told(&service, binding, "ListTaskPushNotificationConfigs", &all).await;
+        let list = request_result(&service, binding, "ListTaskPushNotificationConfigs", &all).await;
         assert_eq!(list["configs"], json!([made]), "{binding:?}");
         for _ in 0..2 {
-            told(&service, binding, "DeleteTaskPushNotificationConfig", &one).await;
+            request_result(&service, binding, "DeleteTaskPushNotificationConfig", &one).await;
         }
-        let list = told(&service, binding, "ListTaskPushNotificationConfigs", &all).await;
+        let list = request_result(&service, binding, "ListTaskPushNotificationConfigs", &all).await;
         assert!(list["configs"].as_array().is_none_or(Vec::is_empty), "{binding:?} {list}");
     }
 }
@@ -258,13 +272,14 @@ async fn push_configurations_are_stored_and_deleted() {
 #[tokio::test]
 async fn errors_match_the_specification() {
     let service = kit().await;
-    let ended = id(&sent(&service, Binding::JsonRpc, "tck-complete-task").await["task"]);
+    let ended =
+        id(&send_message(&service, ClientBinding::JsonRpc, "tck-complete-task").await["task"]);
     let no_id = json!({"message": {"role": "ROLE_USER", "parts": [{"text": "hello"}]}});
     let no_parts = json!({"message": {"messageId": "m", "role": "ROLE_USER", "parts": []}});
     let (unknown, of_ended) = (json!({"id": "no-such-task"}), json!({"id": ended}));
-    let mut to_ended = wants("tck-complete-task");
+    let mut to_ended = message_for("tck-complete-task");
     to_ended["message"]["taskId"] = json!(ended);
-    let mut to_unknown = wants("tck-complete-task");
+    let mut to_unknown = message_for("tck-complete-task");
     to_unknown["message"]["taskId"] = json!("no-such-task");
     let page = |size: u32| json!({"contextId": "c", "pageSize": size});
     let (none, many) = (page(0), page(101));
@@ -285,10 +300,10 @@ async fn errors_match_the_specification() {
     ];
     for (version, method, params, (number, status, reason)) in cases {
         for binding in BINDINGS {
-            let answer = asked(&service, binding, version, (method, params)).await;
+            let answer = send_request(&service, binding, version, (method, params)).await;
             let about = format!("{binding:?} {version} {method} {params} {answer:?}");
             let error = answer.json()["error"].take();
-            let info = if binding == Binding::JsonRpc {
+            let info = if binding == ClientBinding::JsonRpc {
                 assert_eq!((answer.status, &error["code"]), (200, &json!(number)), "{about}");
                 &error["data"][0]
             } else {
@@ -302,6 +317,6 @@ async fn errors_match_the_specification() {
             }
         }
     }
-    let nothing = service.post("/agents/kit/v1", &ask("NoSuchMethod", &json!({}))).await;
+    let nothing = service.post("/agents/kit/v1", &json_rpc_call("NoSuchMethod", &json!({}))).await;
     assert_eq!(nothing.json()["error"]["code"], -32601, "{nothing:?}");
 }

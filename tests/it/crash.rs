@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::harness::door::{completed, outcome, state};
+use crate::harness::client::{completed, outcome, state};
 use crate::harness::processes::{is_alive, marked};
 use crate::harness::{Service, Setup, fake, gated, until};
 
@@ -28,7 +28,7 @@ async fn a_kill_keeps_running_work_and_the_order_of_the_queue() {
         service.setup.open(&format!("go-{word}"));
         assert_eq!(outcome(&service.ended("one", id).await), completed(&format!("{word}\n")));
     }
-    let said = service.said();
+    let said = service.stderr_text();
     assert!(said.contains("goes on") && !said.contains('\u{1b}'), "no plain log: {said}");
     let log = "start ann\nend ann\nstart bob\nend bob\nstart cid\nend cid\n";
     // Queued executions keep their order after a kill

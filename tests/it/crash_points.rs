@@ -5,22 +5,22 @@
 //! the same. `ALGONIUS_CRASH_POINTS=all` tries every point, and a word of the modes below, as
 //! `die` or `file`, those of such modes.
 
-mod story;
+mod scenario;
 
 use std::collections::{BTreeMap, HashMap};
 
 use tokio::task::{Id, JoinSet, LocalSet};
 
-use crate::harness::fault::{Fault, Mode};
-use story::{Told, live};
+use crate::harness::fault_injection::{Fault, FaultMode};
+use scenario::{ScenarioResult, run_scenario};
 
 /// Worlds at a time.
-const AT_ONCE: usize = 4;
+const PARALLEL_SCENARIOS: usize = 4;
 /// Points of each mode in a sample.
-const SAMPLE: u64 = 3;
+const SAMPLE_POINTS: u64 = 3;
 
-const fn mode(process: &'static str, calls: &'static str, how: &'static str) -> Mode {
-    Mode { process, calls, how }
+const fn mode(process: &'static str, calls: &'static str, how: &'static str) -> FaultMode {
+    FaultMode { process, calls, how }
 }
 
 fn chosen(name: &str) -> Option<String> {
@@ -70,16 +70,16 @@ async fn every_message_ends_once_wherever_the_warden_dies() {
 }
 
 /// Tries points of each mode, so many at a time.
-async fn explore(modes: &[Mode]) {
+async fn explore(modes: &[FaultMode]) {
     LocalSet::new().run_until(explore_here(modes)).await;
 }
 
-async fn explore_here(modes: &[Mode]) {
+async fn explore_here(modes: &[FaultMode]) {
     for &mode in modes {
-        let untouched = live(Fault { mode, at: u64::MAX }).await;
+        let untouched = run_scenario(Fault { mode, at: u64::MAX }).await;
         let (counted, struck) = (untouched.tally.counted, untouched.tally.struck);
         assert!(counted > 0 && struck == 0, "{mode:?}: {:?}", untouched.tally);
-        let mut found = Found::default();
+        let mut found = ModeResults::default();
         match chosen("ALGONIUS_CRASH_POINTS").as_deref() {
             Some("all") => found.all(mode).await,
             Some(word) if word == mode.how || word == mode.calls => found.all(mode).await,
@@ -93,32 +93,32 @@ async fn explore_here(modes: &[Mode]) {
 
 /// What came of the worlds of one mode.
 #[derive(Default)]
-struct Found {
+struct ModeResults {
     struck: u64,
     ends: BTreeMap<String, u64>,
     /// What did not hold, and where.
     faults: Vec<(Fault, String)>,
-    worlds: JoinSet<Told>,
+    worlds: JoinSet<ScenarioResult>,
     points: HashMap<Id, Fault>,
     /// How many points there were not.
     beyond: usize,
 }
 
-impl Found {
-    async fn all(&mut self, mode: Mode) {
+impl ModeResults {
+    async fn all(&mut self, mode: FaultMode) {
         let mut at = 1;
-        while self.beyond < AT_ONCE {
+        while self.beyond < PARALLEL_SCENARIOS {
             self.begin(Fault { mode, at }).await;
             at += 1;
         }
         self.finish().await;
     }
 
-    async fn sample(&mut self, mode: Mode, counted: u64) {
+    async fn sample(&mut self, mode: FaultMode, counted: u64) {
         let drawn = uuid::Uuid::new_v4().as_u64_pair().0 >> 32;
         let seed = chosen("ALGONIUS_CRASH_SEED").map_or(drawn, |seed| seed.parse().unwrap());
         println!("ALGONIUS_CRASH_SEED={seed}");
-        let stride = counted.div_ceil(SAMPLE).max(1);
+        let stride = counted.div_ceil(SAMPLE_POINTS).max(1);
         let first = seed % stride + 1;
         for at in (first..=counted).step_by(usize::try_from(stride).unwrap()) {
             self.begin(Fault { mode, at }).await;
@@ -127,10 +127,10 @@ impl Found {
     }
 
     async fn begin(&mut self, fault: Fault) {
-        if self.worlds.len() >= AT_ONCE {
+        if self.worlds.len() >= PARALLEL_SCENARIOS {
             self.next().await;
         }
-        let world = self.worlds.spawn_local(live(fault));
+        let world = self.worlds.spawn_local(run_scenario(fault));
         self.points.insert(world.id(), fault);
     }
 
@@ -143,7 +143,7 @@ impl Found {
     async fn next(&mut self) {
         let Some(world) = self.worlds.join_next_with_id().await else { return };
         let point = |id| self.points.get(&id).copied().unwrap();
-        let (fault, Told { tally, ends }) = match world {
+        let (fault, ScenarioResult { tally, ends }) = match world {
             Ok((id, told)) => (point(id), told),
             Err(error) => {
                 let fault = point(error.id());

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::door::{completed, failed, id, outcome};
+use crate::harness::client::{completed, failed, id, outcome};
 use crate::harness::processes::marked;
-use crate::harness::{Service, Setup, ask, message};
-use crate::streams::{opened, read_to};
+use crate::harness::{Service, Setup, json_rpc_call, message};
+use crate::streams::{open_stream, read_to};
 
 /// Tells something, then is silent: for ever, or for a moment again and again.
 const AGENT: &str = r#"
@@ -30,8 +30,8 @@ fn expiring(record: &Value) -> Vec<&Value> {
 #[tokio::test]
 async fn a_silent_agent_is_reported_to_followers_and_ended() {
     let service = Setup::new(AGENT).start().await;
-    let body = ask("message/stream", &message("hang"));
-    let mut stream = opened(&service, "speaks", "0.3", &body).await;
+    let body = json_rpc_call("message/stream", &message("hang"));
+    let mut stream = open_stream(&service, "speaks", "0.3", &body).await;
     let told = read_to(&mut stream, "the end").await;
     let statuses = told.lines().filter_map(|line| line.strip_prefix("data: "));
     let results: Vec<_> = statuses

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::door::{completed, failed, id, outcome, state};
-use crate::harness::{Service, ask, message, until};
-use crate::streams::{opened, read_to};
+use crate::harness::client::{completed, failed, id, outcome, state};
+use crate::harness::{Service, json_rpc_call, message, until};
+use crate::streams::{open_stream, read_to};
 
 /// Who, its output, and the line that is its last word.
 const KINDS: [(&str, &str, &str); 5] = [
@@ -121,8 +121,13 @@ async fn denials_are_a_warning_or_a_failure_without_an_answer() {
 #[tokio::test]
 async fn steps_are_streamed_and_not_in_the_answer() {
     let service = Service::start(&recorded("claude", ("claude", "file-change"), ("cat", 0))).await;
-    let mut stream =
-        opened(&service, "claude", "0.3", &ask("message/stream", &message("make a file"))).await;
+    let mut stream = open_stream(
+        &service,
+        "claude",
+        "0.3",
+        &json_rpc_call("message/stream", &message("make a file")),
+    )
+    .await;
     let told = read_to(&mut stream, "\"final\":true").await;
     let steps = told.lines().filter_map(|line| {
         let event: Value = serde_json::from_str(line.strip_prefix("data:")?.trim()).ok()?;

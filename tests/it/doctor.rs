@@ -11,29 +11,29 @@ use crate::harness::processes::marked;
 use crate::harness::{Service, Setup, fake, until};
 
 /// The doctor's findings, as JSON.
-async fn examined(setup: &Setup) -> (Option<i32>, Value) {
+async fn run_doctor(setup: &Setup) -> (Option<i32>, Value) {
     let config = setup.write().display().to_string();
     let output = setup.run(&["doctor", &config, "--json"], "").await;
     (output.code, serde_json::from_str(&output.stdout).unwrap_or_else(|_| panic!("{output:?}")))
 }
 
-fn weight<'r>(report: &'r Value, about: &str) -> &'r Value {
-    let findings = report["findings"].as_array().unwrap();
-    let found = findings.iter().find(|finding| finding["about"] == about);
+fn severity<'r>(report: &'r Value, about: &str) -> &'r Value {
+    let sink = report["findings"].as_array().unwrap();
+    let found = sink.iter().find(|finding| finding["about"] == about);
     &found.unwrap_or_else(|| panic!("{about} is not in {report}"))["weight"]
 }
 
 #[tokio::test]
 async fn the_doctor_approves_a_sound_machine_without_a_service() {
     let setup = Setup::new(&fake("echo", "echo", ""));
-    let (code, report) = examined(&setup).await;
+    let (code, report) = run_doctor(&setup).await;
     assert_eq!(code, Some(0), "{report}");
     for about in ["kernel", "labels", "server.data_dir", "server.runtime_dir", "server.watch"] {
-        assert_eq!(weight(&report, about), "good", "{report}");
+        assert_eq!(severity(&report, about), "good", "{report}");
     }
     let root = if Uid::effective().is_root() { "warning" } else { "good" };
     assert_eq!(
-        (weight(&report, "user"), weight(&report, "agent echo")),
+        (severity(&report, "user"), severity(&report, "agent echo")),
         (&json!(root), &json!("good"))
     );
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
@@ -42,9 +42,9 @@ async fn the_doctor_approves_a_sound_machine_without_a_service() {
     assert!(shown.stdout.contains("good     agent echo: runs ") && shown.code == Some(0));
 }
 
-fn of<'r>(report: &'r Value, about: &str) -> &'r Value {
-    let findings = report["findings"].as_array().unwrap();
-    findings.iter().find(|it| it["about"] == about).unwrap_or_else(|| panic!("{about}: {report}"))
+fn finding_about<'r>(report: &'r Value, about: &str) -> &'r Value {
+    let sink = report["findings"].as_array().unwrap();
+    sink.iter().find(|it| it["about"] == about).unwrap_or_else(|| panic!("{about}: {report}"))
 }
 
 /// Puts the unit there that starts the service on this configuration, with this path.
@@ -62,17 +62,21 @@ async fn the_doctor_uses_the_path_of_the_installed_service() {
     let setup = Setup::new("[agents.tool]\ncommand = 'tool'\n");
     let path = format!("{}:/usr/bin:/bin", setup.here().display());
     let setup = setup.executable("tool", "#!/bin/sh\nexec cat\n").env("PATH", &path);
-    assert_eq!(examined(&setup).await.0, Some(0), "the terminal finds it");
+    assert_eq!(run_doctor(&setup).await.0, Some(0), "the terminal finds it");
     install(&setup, "/usr/bin:/bin").await;
-    let (code, report) = examined(&setup).await;
-    assert_eq!((code, weight(&report, "configuration")), (Some(1), &json!("bad")));
+    let (code, report) = run_doctor(&setup).await;
+    assert_eq!((code, severity(&report, "configuration")), (Some(1), &json!("bad")));
     assert!(report.to_string().contains("no such program on the PATH"), "{report}");
     install(&setup, &path).await;
     // Without a file it is what the service is started on.
     let output = setup.run(&["doctor", "--json"], "").await;
     let report: Value = serde_json::from_str(&output.stdout).unwrap();
-    assert_eq!((output.code, weight(&report, "agent tool")), (Some(0), &json!("good")), "{report}");
-    let told = of(&report, "service")["text"].as_str().unwrap();
+    assert_eq!(
+        (output.code, severity(&report, "agent tool")),
+        (Some(0), &json!("good")),
+        "{report}"
+    );
+    let told = finding_about(&report, "service")["text"].as_str().unwrap();
     assert!(told.contains("algonius.service") && told.contains(&path), "{told}");
 }
 
@@ -80,16 +84,16 @@ async fn the_doctor_uses_the_path_of_the_installed_service() {
 async fn a_secret_known_to_the_terminal_only_is_reported_missing() {
     let agent = "[agents.a]\ncommand = 'cat'\n[agents.a.env_from]\nKEY = 'SECRET_OF_A'\n";
     let setup = Setup::new(agent).env("SECRET_OF_A", "correct-horse-battery");
-    assert_eq!(examined(&setup).await.0, Some(0));
+    assert_eq!(run_doctor(&setup).await.0, Some(0));
     install(&setup, "/usr/bin:/bin").await;
-    let (code, report) = examined(&setup).await;
+    let (code, report) = run_doctor(&setup).await;
     assert_eq!(code, Some(1), "{report}");
     assert!(report.to_string().contains("env_from.KEY"), "{report}");
     let file = setup.beside("environment");
     fs::write(&file, "SECRET_OF_A=correct-horse-battery\n").unwrap();
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
-    let (code, report) = examined(&setup).await;
-    assert_eq!((code, weight(&report, "environment")), (Some(0), &json!("good")), "{report}");
+    let (code, report) = run_doctor(&setup).await;
+    assert_eq!((code, severity(&report, "environment")), (Some(0), &json!("good")), "{report}");
     assert!(!report.to_string().contains("horse"), "{report}");
 }
 
@@ -105,12 +109,12 @@ async fn the_doctor_reports_versions_of_known_programs() {
         .executable("claude", "#!/bin/sh\necho '2.1.0 (Claude Code)'\n")
         .executable("codex", "#!/bin/sh\nsleep 600 &\nwait\n")
         .executable("mine", "#!/bin/sh\ntouch \"$0.asked\"\n");
-    let asked = tokio::spawn(async move { (examined(&setup).await, setup) });
+    let asked = tokio::spawn(async move { (run_doctor(&setup).await, setup) });
     let marked = || marked(&format!("MARK={mark}"));
     until("the one that tells nothing", async || (marked().len() == 2).then_some(())).await;
     let ((code, report), setup) = asked.await.unwrap();
     assert_eq!(code, Some(0), "{report}");
-    let text = |agent: &str| of(&report, agent)["text"].as_str().unwrap().to_owned();
+    let text = |agent: &str| finding_about(&report, agent)["text"].as_str().unwrap().to_owned();
     assert!(text("agent one").contains("/claude (2.1.0 (Claude Code));"), "{report}");
     assert!(text("agent two").contains("(it does not report its version)"), "{report}");
     assert!(!setup.here().join("mine.asked").exists(), "an unknown program was started");
@@ -125,21 +129,21 @@ async fn suggested_fixes_of_the_doctor_work() {
     fs::create_dir(setup.here().join("state/algonius")).unwrap();
     fs::write(setup.token_file(), "x".repeat(64)).unwrap();
     fs::set_permissions(setup.token_file(), fs::Permissions::from_mode(0o644)).unwrap();
-    let (code, report) = examined(&setup).await;
+    let (code, report) = run_doctor(&setup).await;
     assert_eq!(code, Some(1), "{report}");
     for about in ["address", "server.token_file"] {
-        assert_eq!(weight(&report, about), "bad", "{report}");
+        assert_eq!(severity(&report, about), "bad", "{report}");
     }
     for finding in report["findings"].as_array().unwrap() {
         assert_eq!(finding["fix"].is_string(), finding["weight"] != "good", "{finding}");
     }
-    let fix = of(&report, "server.token_file")["fix"].as_str().unwrap().to_owned();
+    let fix = finding_about(&report, "server.token_file")["fix"].as_str().unwrap().to_owned();
     let mended = std::process::Command::new("sh").args(["-c", &fix]).status().unwrap();
     drop(taken);
-    let (code, report) = examined(&setup).await;
+    let (code, report) = run_doctor(&setup).await;
     assert!(mended.success() && code == Some(0), "{report}");
     assert_eq!(
-        (weight(&report, "address"), weight(&report, "disk")),
+        (severity(&report, "address"), severity(&report, "disk")),
         (&json!("good"), &json!("good"))
     );
 }
@@ -149,15 +153,15 @@ async fn an_address_with_a_running_service_is_good() {
     let service = Service::start(&fake("echo", "echo", "")).await;
     let text = format!("[server]\nlisten = '{}'\n{}", service.address, fake("echo", "echo", ""));
     let setup = Setup::bare(&text);
-    let (_, report) = examined(&setup).await;
-    assert_eq!(weight(&report, "address"), "good", "{report}");
+    let (_, report) = run_doctor(&setup).await;
+    assert_eq!(severity(&report, "address"), "good", "{report}");
 }
 
 #[tokio::test]
 async fn the_doctor_exits_with_1_if_the_service_cannot_work() {
     let setup = Setup::new("[agents.a]\ncommand = 'no-such-program'\n");
-    let (code, report) = examined(&setup).await;
-    assert_eq!((code, weight(&report, "configuration")), (Some(1), &json!("bad")));
+    let (code, report) = run_doctor(&setup).await;
+    assert_eq!((code, severity(&report, "configuration")), (Some(1), &json!("bad")));
     assert!(report.to_string().contains("no such program on the PATH"), "{report}");
 }
 
@@ -167,12 +171,12 @@ async fn the_doctor_reports_folders_that_others_can_read() {
     let folder = setup.here().join("state/algonius");
     fs::create_dir(&folder).unwrap();
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
-    let (code, report) = examined(&setup).await;
-    assert_eq!((code, weight(&report, "server.data_dir")), (Some(0), &json!("warning")));
+    let (code, report) = run_doctor(&setup).await;
+    assert_eq!((code, severity(&report, "server.data_dir")), (Some(0), &json!("warning")));
     fs::remove_dir(&folder).unwrap();
     fs::write(&folder, "").unwrap();
-    let (code, report) = examined(&setup).await;
-    assert_eq!((code, weight(&report, "server.data_dir")), (Some(1), &json!("bad")));
+    let (code, report) = run_doctor(&setup).await;
+    assert_eq!((code, severity(&report, "server.data_dir")), (Some(1), &json!("bad")));
 }
 
 #[tokio::test]
@@ -184,7 +188,7 @@ async fn bubblewrap_counts_only_if_it_works() {
         let setup = setup.executable("bwrap", &format!("#!/bin/sh\n{script}\n"));
         let path = format!("{}:/usr/bin:/bin", setup.here().display());
         let setup = setup.env("PATH", &path);
-        assert_eq!(examined(&setup).await.1["rungs"]["bubblewrap"], word);
+        assert_eq!(run_doctor(&setup).await.1["rungs"]["bubblewrap"], word);
     }
 }
 
@@ -192,7 +196,7 @@ async fn bubblewrap_counts_only_if_it_works() {
 async fn the_status_shows_host_capabilities_and_the_warden() {
     let service = Service::start(&fake("echo", "echo", "")).await;
     let status = service.get("/status").await.json();
-    let (_, report) = examined(&service.setup).await;
+    let (_, report) = run_doctor(&service.setup).await;
     let of_service = &status["machine"];
     for rung in ["kernel", "labels", "landlock", "bubblewrap", "cgroup", "root"] {
         assert_eq!(of_service[rung], report["rungs"][rung], "{rung}: {status}");

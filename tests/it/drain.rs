@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::harness::door::{completed, outcome, state};
+use crate::harness::client::{completed, outcome, state};
 use crate::harness::{Service, Setup, gated, message, soon, until};
 
 /// Waits until the agent says that the service is on its way out.

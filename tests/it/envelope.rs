@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::door::{Answer, completed, outcome};
+use crate::harness::client::{TestResponse, completed, outcome};
 use crate::harness::{Service, Setup, fake};
 
 const SEND: &str = "/agents/echo/v1/message:send";
@@ -26,7 +26,7 @@ fn envelope(payload: &Value) -> Value {
     })
 }
 
-async fn sent(service: &Service, body: &Value) -> (Answer, Value) {
+async fn send_envelope(service: &Service, body: &Value) -> (TestResponse, Value) {
     let answer = service.post(SEND, &body.to_string()).await;
     let document = answer.json();
     (answer, document)
@@ -37,7 +37,8 @@ async fn an_envelope_request_is_executed_and_answered() {
     let service = Service::start(SPEAKER).await;
     let params = json!({"input": "hello", "parameters": {"name": "ann"}});
     let (answer, document) =
-        sent(&service, &envelope(&json!({"method": "execute-agent", "params": params}))).await;
+        send_envelope(&service, &envelope(&json!({"method": "execute-agent", "params": params})))
+            .await;
     assert_eq!(answer.status, 200, "{document}");
     assert_eq!(answer.header("content-type"), Some("application/json"));
     for (member, value) in [
@@ -59,16 +60,18 @@ async fn an_envelope_request_is_executed_and_answered() {
     let id = task["id"].as_str().unwrap();
     assert_eq!(outcome(&service.task("echo", id).await), completed("ann says hello"));
     let (_, again) =
-        sent(&service, &envelope(&json!({"method": "execute-agent", "params": params}))).await;
+        send_envelope(&service, &envelope(&json!({"method": "execute-agent", "params": params})))
+            .await;
     assert_eq!(again["payload"]["result"]["id"], id);
 }
 
 #[tokio::test]
 async fn an_envelope_reports_the_agent_and_its_capabilities() {
     let service = Service::start(&fake("echo", "echo", "name = 'Echo'")).await;
-    let (_, status) = sent(&service, &envelope(&json!({"method": "status"}))).await;
+    let (_, status) = send_envelope(&service, &envelope(&json!({"method": "status"}))).await;
     assert_eq!(status["payload"]["result"]["id"], "echo");
-    let (_, card) = sent(&service, &envelope(&json!({"method": "list-capabilities"}))).await;
+    let (_, card) =
+        send_envelope(&service, &envelope(&json!({"method": "list-capabilities"}))).await;
     assert_eq!(card["payload"]["result"]["name"], "Echo");
     assert_eq!(card["payload"]["result"]["capabilities"]["streaming"], true);
 }
@@ -93,7 +96,7 @@ async fn envelope_errors_are_returned_in_an_envelope() {
         (with("type", json!("stream")), 400, "invalid-request"),
         (with("id", json!(7)), 400, "invalid-params"),
     ] {
-        let (answer, document) = sent(&service, &body).await;
+        let (answer, document) = send_envelope(&service, &body).await;
         let error = &document["payload"]["error"];
         assert_eq!(
             (answer.status, &error["data"]["code"]),

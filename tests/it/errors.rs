@@ -1,17 +1,17 @@
 //! Errors as callers meet them: each is brought about, asked for on every way, and compared with what
 //! is checked in under `errors/snapshots`.
 
-mod ask;
+mod error_request;
 mod grpc;
 mod snapshot;
 
-mod doors;
 mod protocol;
+mod refusals;
 mod tasks;
 
 use algonius_actors::model::code::Code;
 
-use ask::{Ask, What};
+use error_request::{ErrorRequest, What};
 use snapshot::{CANARY, check, code_of, scenarios};
 
 /// Codes that no scenario here can bring about from outside, and what shows them instead.

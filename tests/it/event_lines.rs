@@ -3,9 +3,9 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::door::{completed, id, outcome};
-use crate::harness::{Service, ServiceClient, ask, message};
-use crate::streams::{opened, read_to};
+use crate::harness::client::{completed, id, outcome};
+use crate::harness::{Service, ServiceClient, json_rpc_call, message};
+use crate::streams::{open_stream, read_to};
 
 /// Writes an event, a line of words and, once the gate is open, an event that is cut and one more.
 const AGENT: &str = r#"
@@ -29,7 +29,7 @@ const WARNING: &str = "2 lines of the agent's output are not events, the first i
                        keeps them";
 
 /// The facts of this kind in the history of an execution.
-async fn facts(service: &Service, id: &str, kind: &str) -> Vec<Value> {
+async fn events_of_kind(service: &Service, id: &str, kind: &str) -> Vec<Value> {
     let detail = service.execution(id).await;
     let events = detail["events"].as_array().unwrap().clone();
     let facts = events.into_iter().map(|mut event| event["data"].take());
@@ -47,8 +47,8 @@ async fn by_rest(client: &ServiceClient, id: &str, version: &str) -> Value {
 #[tokio::test]
 async fn a_malformed_event_line_is_reported_at_once() {
     let service = Service::start(AGENT).await;
-    let body = ask("message/stream", &message("hello"));
-    let mut stream = opened(&service, "teller", "0.3", &body).await;
+    let body = json_rpc_call("message/stream", &message("hello"));
+    let mut stream = open_stream(&service, "teller", "0.3", &body).await;
     // The program has not ended: it waits for the gate.
     let before = read_to(&mut stream, "malformedLine").await;
     assert!(before.contains("is not JSON") && before.contains("s***@mail.example"), "{before}");
@@ -70,7 +70,7 @@ async fn a_malformed_event_line_is_reported_at_once() {
     }
     let detail = service.execution(&execution).await;
     assert_eq!(detail["attempts"][0]["warnings"], json!([WARNING]));
-    let reported = facts(&service, &execution, "malformed-line").await;
+    let reported = events_of_kind(&service, &execution, "malformed-line").await;
     let places: Vec<_> = reported.iter().map(|fact| fact["line"].clone()).collect();
     assert_eq!(places, [2, 3], "{reported:?}");
 }
@@ -82,7 +82,7 @@ async fn few_of_many_malformed_event_lines_are_reported() {
     assert_eq!(outcome(&task), completed("fine"));
     let warnings = task["metadata"]["warnings"].as_array().unwrap();
     assert!(warnings[0].as_str().unwrap().starts_with("5000 lines "), "{warnings:?}");
-    assert_eq!(facts(&service, &id(&task), "malformed-line").await.len(), 20);
+    assert_eq!(events_of_kind(&service, &id(&task), "malformed-line").await.len(), 20);
     let output = service.command(&["send", "noisy", "hello"], "").await;
     assert_eq!(output.stdout, "fine");
     assert!(output.stderr.contains("warning: 5000 lines "), "{output:?}");

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
+use crate::harness::client::{completed, failed, id, outcome, state};
 use crate::harness::disk::SmallDisk;
-use crate::harness::door::{completed, failed, id, outcome, state};
 use crate::harness::processes::marked;
 use crate::harness::{Service, Setup, fake, message, until};
 

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::harness::door::{id, state};
+use crate::harness::client::{id, state};
 use crate::harness::{Service, Setup};
 
 /// Runs a script in `HERE/home` that tells in events what it made.

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::harness::door::{completed, outcome};
+use crate::harness::client::{completed, outcome};
 use crate::harness::{ServiceClient, Setup, soon};
-use crate::presets::play::{self, KEY};
+use crate::presets::preset_programs::{self, KEY};
 
 const ECHO: &str = "[agents.echo]\ncommand = 'cat'\n";
 
@@ -21,9 +21,9 @@ fn of_user(setup: &Setup) -> PathBuf {
     setup.here().join("home/.config/algonius/supervisor.toml")
 }
 
-fn weight<'r>(report: &'r Value, about: &str) -> &'r Value {
-    let findings = report["findings"].as_array().unwrap();
-    let found = findings.iter().find(|finding| finding["about"] == about);
+fn severity<'r>(report: &'r Value, about: &str) -> &'r Value {
+    let sink = report["findings"].as_array().unwrap();
+    let found = sink.iter().find(|finding| finding["about"] == about);
     found.unwrap_or_else(|| panic!("{about} is not in {report}"))
 }
 
@@ -41,9 +41,9 @@ async fn every_command_finds_the_user_configuration() {
     let checked = setup.run(&["check"], "").await;
     assert!(checked.stdout.starts_with("good: 1 agents (mine)"), "{checked:?}");
     let report = doctor(&setup, &[]).await;
-    let told = weight(&report, "configuration file")["text"].as_str().unwrap();
+    let told = severity(&report, "configuration file")["text"].as_str().unwrap();
     assert_eq!(told, format!("{} (the file of this user)", file.display()));
-    weight(&report, "agent mine");
+    severity(&report, "agent mine");
     // What is named wins.
     let named = setup.write().display().to_string();
     let checked = setup.run_with(&["check"], "", &[("ALGONIUS_CONFIG", &named)]).await;
@@ -58,7 +58,7 @@ async fn every_command_finds_the_user_configuration() {
 
 #[tokio::test]
 async fn adding_the_first_agent_creates_the_default_file() {
-    let setup = play::stage(Setup::new(ECHO));
+    let setup = preset_programs::install_all(Setup::new(ECHO));
     let file = of_user(&setup);
     let refused = setup.run(&["agents", "add", "codex"], "").await;
     assert_eq!((refused.code, file.exists()), (Some(1), false), "{refused:?}");
@@ -87,7 +87,7 @@ async fn init_without_a_folder_writes_the_default_file() {
 /// The terminal has a key and the service has none, and the other way round.
 #[tokio::test]
 async fn keys_are_checked_in_the_running_service() {
-    let service = play::with(Setup::new(ECHO), &["codex"]).start().await;
+    let service = preset_programs::install(Setup::new(ECHO), &["codex"]).start().await;
     let config = service.setup.write().display().to_string();
     let url = format!("http://{}", service.address);
     let env = [("CODEX_API_KEY", KEY), ("ALGONIUS_URL", &url)];
@@ -96,7 +96,7 @@ async fn keys_are_checked_in_the_running_service() {
     assert!(told.stdout.contains(&format!("read from the service that runs at {url}")), "{told:?}");
     assert!(told.stdout.contains("warning  agent codex, key: the agent has no key"), "{told:?}");
 
-    let mut service = play::stage(Setup::new(ECHO)).start().await;
+    let mut service = preset_programs::install_all(Setup::new(ECHO)).start().await;
     for name in ["CODEX_API_KEY", "OPENAI_API_KEY"] {
         service.setup.unset(name);
     }
@@ -108,10 +108,10 @@ async fn keys_are_checked_in_the_running_service() {
     assert!(!format!("{told:?}").contains(KEY), "{told:?}");
     let env = [("ALGONIUS_URL", url.as_str()), ("ALGONIUS_CONFIG", config.as_str())];
     let told = doctor(&service.setup, &env).await;
-    assert_eq!(weight(&told, "agent codex, key")["weight"], "good", "{told}");
+    assert_eq!(severity(&told, "agent codex, key")["weight"], "good", "{told}");
     let told = doctor(&service.setup, &[("ALGONIUS_CONFIG", &config)]).await;
-    assert_eq!(weight(&told, "agent codex, key")["weight"], "warning", "{told}");
-    let whose = weight(&told, "variables")["text"].as_str().unwrap();
+    assert_eq!(severity(&told, "agent codex, key")["weight"], "warning", "{told}");
+    let whose = severity(&told, "variables")["text"].as_str().unwrap();
     assert!(whose.starts_with("read from this terminal"), "{whose}");
     assert!(whose.contains("no service answers"), "{whose}");
 }
@@ -176,7 +176,7 @@ async fn proxies_and_ca_files_reach_agents_with_a_network() {
     assert_eq!(outcome(&service.send("reads", "x").await), completed("an authority"));
     let (_, split) = outcome(&service.send("splits", "x").await);
     assert!(split.starts_with("password ") && !split.contains("pa55"), "{split}");
-    assert!(!service.said().contains("pa55"), "{}", service.said());
+    assert!(!service.stderr_text().contains("pa55"), "{}", service.stderr_text());
     let ledger = service.setup.ledger();
     let secret = b"pa55-of-the-proxy";
     assert!(!ledger.windows(secret.len()).any(|bytes| bytes == secret));
@@ -208,7 +208,7 @@ async fn a_machine_without_a_network_is_reported_in_seconds() {
     let setup = setup.env("PATH", &path).through(&["unshare", "--net", "sh", "-c", up]);
     let config = setup.write().display().to_string();
     let report = doctor(&setup, &[("ALGONIUS_CONFIG", &config)]).await;
-    assert_eq!(weight(&report, "route")["weight"], "warning", "{report}");
+    assert_eq!(severity(&report, "route")["weight"], "warning", "{report}");
     // The service and who asks it share the namespace.
     let script = format!(
         "algonius=$0; \"$algonius\" serve --config '{config}' --listen 127.0.0.1:18080 2>/dev/null & \

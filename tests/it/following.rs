@@ -133,7 +133,7 @@ async fn an_interrupted_send_without_a_terminal_cancels_the_task() {
 }
 
 /// Forwards to a service, and cuts the first connection that was answered by this word, once.
-async fn cutting(service: &Service, word: &'static [u8]) -> u16 {
+async fn forward_and_cut(service: &Service, word: &'static [u8]) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (port, address) = (listener.local_addr().unwrap().port(), service.address);
     tokio::spawn(async move {
@@ -163,7 +163,7 @@ async fn cutting(service: &Service, word: &'static [u8]) -> u16 {
 #[tokio::test]
 async fn a_broken_stream_is_resumed_and_the_answer_printed_once() {
     let service = Service::start(&gated("one", "access = 'read-write'")).await;
-    let port = cutting(&service, b"\"working\"").await;
+    let port = forward_and_cut(&service, b"\"working\"").await;
     let url = format!("http://127.0.0.1:{port}");
     let mut send = Follower::begin(&service, &["send", "one", "ann", "--url", &url]);
     service.setup.written("log", "start ann\n").await;

@@ -1,17 +1,17 @@
 //! Basis of the integration tests: a service, a client of it, gates for its agents, waits with deadlines.
 
 pub(crate) mod authority;
-mod begin;
+pub(crate) mod client;
 pub(crate) mod disk;
-pub(crate) mod door;
-pub(crate) mod fault;
-pub(crate) mod inside;
+pub(crate) mod embedded_service;
+pub(crate) mod fault_injection;
 pub(crate) mod processes;
 pub(crate) mod service;
+mod startup;
 pub(crate) mod wait;
 
-pub(crate) use door::{Answer, ServiceClient, ask, message, messages};
-pub(crate) use inside::Inside;
+pub(crate) use client::{ServiceClient, TestResponse, json_rpc_call, message, message_with_id};
+pub(crate) use embedded_service::EmbeddedService;
 pub(crate) use service::{Service, Setup};
 pub(crate) use wait::{DEADLINE, soon, until};
 

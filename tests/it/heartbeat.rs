@@ -3,10 +3,10 @@
 
 use serde_json::Value;
 
-use crate::harness::door::{completed, id, outcome};
+use crate::harness::client::{completed, id, outcome};
 use crate::harness::wait::until;
-use crate::harness::{Setup, ask, message};
-use crate::streams::{opened, read_to};
+use crate::harness::{Setup, json_rpc_call, message};
+use crate::streams::{open_stream, read_to};
 
 /// What it starts holds 16 MiB and burns a processor until it may end.
 const AGENT: &str = r#"
@@ -40,7 +40,9 @@ fn is_whole(usage: &Value) -> bool {
 #[tokio::test]
 async fn usage_of_a_process_tree_is_reported_until_its_end() {
     let service = Setup::new(AGENT).start().await;
-    let mut stream = opened(&service, "burns", "0.3", &ask("message/stream", &message("go"))).await;
+    let mut stream =
+        open_stream(&service, "burns", "0.3", &json_rpc_call("message/stream", &message("go")))
+            .await;
     let shown = until("a reading of all of it", async || {
         let usage = service.agent("burns").await.pointer("/running/0/usage").cloned();
         usage.filter(is_whole)

@@ -2,11 +2,11 @@
 
 mod export;
 mod following;
-mod keeping;
+mod retention;
 
 use serde_json::{Value, json};
 
-use crate::harness::door::{Answer, ServiceClient, id};
+use crate::harness::client::{ServiceClient, TestResponse, id};
 use crate::harness::{Service, Setup, fake, gated, message, until};
 
 /// Tokens of 32 characters at least.
@@ -30,7 +30,7 @@ async fn listed(client: &ServiceClient, query: &str) -> Vec<String> {
     list["executions"].as_array().unwrap().iter().map(id).collect()
 }
 
-fn code(answer: &Answer) -> (u16, String) {
+fn code(answer: &TestResponse) -> (u16, String) {
     (answer.status, answer.json()["code"].as_str().unwrap_or_default().to_owned())
 }
 

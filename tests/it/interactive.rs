@@ -9,8 +9,8 @@ mod refusing;
 
 use serde_json::{Value, json};
 
-use crate::harness::door::{completed, failed, outcome};
-use crate::harness::{Service, ServiceClient, ask, message, until};
+use crate::harness::client::{completed, failed, outcome};
+use crate::harness::{Service, ServiceClient, json_rpc_call, message, until};
 
 /// Control protocols, which are also the roles of the fake agent.
 const PROTOCOLS: [&str; 3] = ["acp", "claude-control", "codex-app-server"];
@@ -19,17 +19,17 @@ const PROTOCOLS: [&str; 3] = ["acp", "claude-control", "codex-app-server"];
 const TOOL: &str = r#"[[tool Bash kind=execute command="make test"]] [[say done]]"#;
 
 /// Variables of the fake agent, escaped because the setup replaces `FAKE` by the path of its program.
-const STATE: &str = r#""F\u0041KE_ACP_STATE""#;
-const RAN: &str = r#""F\u0041KE_ACP_RAN""#;
+const STATE_VARIABLE: &str = r#""F\u0041KE_ACP_STATE""#;
+const RAN_VARIABLE: &str = r#""F\u0041KE_ACP_RAN""#;
 
-const CONFIRM: &str = r#""F\u0041KE_ACP_CONFIRM""#;
+const CONFIRM_VARIABLE: &str = r#""F\u0041KE_ACP_CONFIRM""#;
 
 /// Returns an agent of this protocol with further settings. It writes its tool calls into `HERE/ran`.
 fn agent(id: &str, protocol: &str, settings: &str) -> String {
     format!(
         "[agents.{id}]\ncommand = 'FAKE'\nargs = ['{protocol}']\nprotocol = '{protocol}'\n\
-         sandbox.writable = ['HERE']\nenv.{STATE} = 'HERE/sessions'\n\
-         env.{RAN} = 'HERE/ran'\n{settings}\n"
+         sandbox.writable = ['HERE']\nenv.{STATE_VARIABLE} = 'HERE/sessions'\n\
+         env.{RAN_VARIABLE} = 'HERE/ran'\n{settings}\n"
     )
 }
 
@@ -41,7 +41,7 @@ async fn started(agents: &str) -> Service {
 }
 
 /// Returns the number of tool calls that ran.
-fn ran(service: &Service) -> usize {
+fn tool_call_count(service: &Service) -> usize {
     service.setup.read("ran").lines().count()
 }
 
@@ -52,7 +52,7 @@ async fn interactions(client: &ServiceClient, task: &str, state: &str) -> Vec<Va
 }
 
 /// Waits for the open question of a task, and returns it.
-async fn question(client: &ServiceClient, task: &str) -> Value {
+async fn wait_for_question(client: &ServiceClient, task: &str) -> Value {
     until(&format!("a question of {task}"), async || {
         let open = interactions(client, task, "open").await.pop();
         if open.is_none() {
@@ -65,18 +65,19 @@ async fn question(client: &ServiceClient, task: &str) -> Value {
 }
 
 /// Returns the path of an interaction.
-fn place(question: &Value) -> String {
+fn interaction_path(question: &Value) -> String {
     format!("/api/v1/interactions/{}", question["id"].as_str().unwrap())
 }
 
 /// Returns the interaction as it is now.
-async fn shown(client: &ServiceClient, question: &Value) -> Value {
-    client.get(&place(question)).await.json()
+async fn fetch_interaction(client: &ServiceClient, question: &Value) -> Value {
+    client.get(&interaction_path(question)).await.json()
 }
 
 /// Answers a question; returns the status, and the state of the interaction or the code of the refusal.
 async fn answer(client: &ServiceClient, question: &Value, body: &Value) -> (u16, String) {
-    let told = client.post(&format!("{}/answer", place(question)), &body.to_string()).await;
+    let told =
+        client.post(&format!("{}/answer", interaction_path(question)), &body.to_string()).await;
     let state = told.json()["state"].as_str().map(str::to_owned);
     (told.status, state.unwrap_or_else(|| told.code()))
 }

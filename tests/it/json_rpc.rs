@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use crate::harness::door::{completed, failed, outcome, state};
+use crate::harness::client::{completed, failed, outcome, state};
 use crate::harness::processes::marked;
 use crate::harness::{Service, until};
-use crate::kept::living;
+use crate::persistent_processes::session_processes;
 
 /// The fake server with its options, and further keys of `json_rpc`.
 fn server(options: &str, settings: &str, keys: &str) -> String {
@@ -16,7 +16,7 @@ fn server(options: &str, settings: &str, keys: &str) -> String {
     )
 }
 
-const SAID: &str = "notifications = { said = { kind = 'text', pointer = '/text' } }";
+const SAID_NOTIFICATION: &str = "notifications = { said = { kind = 'text', pointer = '/text' } }";
 
 async fn events(service: &Service, task: &Value) -> String {
     let id = task["id"].as_str().unwrap();
@@ -26,7 +26,7 @@ async fn events(service: &Service, task: &Value) -> String {
 #[tokio::test]
 async fn a_json_rpc_server_is_called_in_both_framings() {
     for (options, framing) in [("", ""), (", '--counted'", "framing = 'content-length'\n")] {
-        let keys = format!("{framing}usage = '/usage'\n{SAID}");
+        let keys = format!("{framing}usage = '/usage'\n{SAID_NOTIFICATION}");
         let service = Service::start(&server(options, "", &keys)).await;
         let text = "a \"quoted\"\nline, {{ not.filled }} in é";
         assert_eq!(outcome(&service.send("rpc", text).await), completed(text));
@@ -34,7 +34,7 @@ async fn a_json_rpc_server_is_called_in_both_framings() {
         assert_eq!(outcome(&service.send("rpc", "junk").await), completed("after junk"));
         let long = "word ".repeat(60_000) + "end"; // More than a pipe holds, in both directions.
         assert!(outcome(&service.send("rpc", &long).await) == completed(&long));
-        assert!(living(&service, "rpc").is_empty());
+        assert!(session_processes(&service, "rpc").is_empty());
     }
 }
 
@@ -82,7 +82,7 @@ async fn requests_of_a_json_rpc_server_are_refused_and_noted() {
 async fn a_json_rpc_server_that_keeps_running_is_ended() {
     let service = Service::start(&server(", '--stays'", "", "")).await;
     assert_eq!(outcome(&service.send("rpc", "hello").await), completed("hello"));
-    assert!(living(&service, "rpc").is_empty());
+    assert!(session_processes(&service, "rpc").is_empty());
 }
 
 #[tokio::test]

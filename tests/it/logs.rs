@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::door::{completed, failed, id, outcome};
-use crate::harness::fault::{Fault, Mode, Tally};
+use crate::harness::client::{completed, failed, id, outcome};
+use crate::harness::fault_injection::{Fault, FaultMode, Tally};
 use crate::harness::{Service, Setup, fake, gated, message, until};
 
 /// Says in its own words that it failed, with a secret among them.
@@ -21,7 +21,7 @@ format = "json"
 /// What the log says about the end of an execution.
 async fn ended(service: &Service, id: &str) -> Value {
     until("the line of the end", async || {
-        let said = service.said();
+        let said = service.stderr_text();
         let mut lines = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         lines.find(|line| line["message"] == "ended" && line["execution"] == id)
     })
@@ -38,7 +38,7 @@ async fn the_log_line_of_an_end_has_its_duration_and_no_secret() {
     assert_eq!((&line["agent"], &line["outcome"]), (&json!("leaks"), &json!("failed")));
     assert_eq!((&line["code"], &line["level"]), (&json!("agent-reported"), &json!("INFO")));
     assert_eq!(line["why"], "the agent reported: refused ***");
-    assert!(!service.said().contains(secret), "{}", service.said());
+    assert!(!service.stderr_text().contains(secret), "{}", service.stderr_text());
     // In milliseconds it would be less: no program starts and ends in fewer than these.
     let took = line["duration_us"].as_u64().unwrap_or_else(|| panic!("{line}"));
     assert!((500..60_000_000).contains(&took), "{took}");
@@ -59,7 +59,7 @@ async fn an_execution_that_never_began_has_no_duration() {
 
 #[tokio::test]
 async fn a_service_that_cannot_write_its_log_continues() {
-    let mode = Mode { process: "serve", calls: "log", how: "on:28" };
+    let mode = FaultMode { process: "serve", calls: "log", how: "on:28" };
     let start = async |at| {
         let setup = Setup::new(&fake("echo", "echo", ""));
         Fault { mode, at }.into(setup).start().await

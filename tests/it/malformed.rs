@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Service, Setup, ask, fake, message};
+use crate::harness::{Service, Setup, fake, json_rpc_call, message};
 
-const DOOR: &str = "/agents/echo/v1";
+const ECHO_PATH: &str = "/agents/echo/v1";
 const JSON: &str = "application/json";
 
 /// A body for the interface of `echo`, and the id and number of the error it is answered with.
@@ -22,7 +22,7 @@ fn call(member: &str, value: Value) -> String {
 fn send(change: impl Fn(&mut Value)) -> String {
     let mut params = message("x");
     change(&mut params);
-    ask("message/send", &params)
+    json_rpc_call("message/send", &params)
 }
 
 /// A good call whose message has another value there.
@@ -48,7 +48,7 @@ fn no_calls() -> Vec<Row> {
     let unread = ["", " ", "{", "}", "nonsense", "{'a': 1}", "{\"a\": 1,}", bom, "{}{}", "NaN"];
     let unread = unread.iter().map(|body| (*body).to_owned());
     let deep = ["[".repeat(2_000_000), "{\"a\":".repeat(10_000) + &"}".repeat(10_000)];
-    let batch = format!("[{}]", ask("message/send", &message("x")));
+    let batch = format!("[{}]", json_rpc_call("message/send", &message("x")));
     let others = ["[]", &batch, "null", "7", "\"text\"", "{}"].map(str::to_owned);
     let ids = [json!({}), json!([1]), json!(true)].map(|id| call("id", id));
     let unread = unread.chain(deep).map(|body| (body, Value::Null, -32700));
@@ -72,7 +72,7 @@ fn wrong_calls() -> Vec<Row> {
         (call("method", json!("MESSAGE/SEND")), -32601),
         (call("method", json!("tasks/resubscribe")), -32602),
         (call("method", json!("tasks/pushNotificationConfig/set")), -32602),
-        (ask("tasks/pushNotificationConfig/set", &push), -32001),
+        (json_rpc_call("tasks/pushNotificationConfig/set", &push), -32001),
         (call("params", Value::Null), -32602),
         (call("params", json!([])), -32602),
         (call("params", json!({})), -32602),
@@ -115,10 +115,10 @@ fn wrong_parameters() -> Vec<Row> {
         (configured(json!({"pushNotificationConfig": {"url": "http://x"}})), -32602),
         (parameters(json!("text")), -32602),
         (parameters(json!({"a": [1]})), -32602),
-        (ask("tasks/get", &json!({})), -32602),
-        (ask("tasks/get", &json!({"id": 5})), -32602),
-        (ask("tasks/get", &json!({"id": "../../etc/passwd"})), -32001),
-        (ask("tasks/cancel", &json!({"id": "' OR 1=1 --"})), -32001),
+        (json_rpc_call("tasks/get", &json!({})), -32602),
+        (json_rpc_call("tasks/get", &json!({"id": 5})), -32602),
+        (json_rpc_call("tasks/get", &json!({"id": "../../etc/passwd"})), -32001),
+        (json_rpc_call("tasks/cancel", &json!({"id": "' OR 1=1 --"})), -32001),
     ];
     rows.into_iter().map(|(body, code)| (body, json!(7), code)).collect()
 }
@@ -127,7 +127,7 @@ fn wrong_parameters() -> Vec<Row> {
 async fn every_invalid_body_has_its_code_and_its_id() {
     let service = Service::start(&fake("echo", "echo", "")).await;
     for (body, id, code) in [no_calls(), wrong_calls(), wrong_parameters()].concat() {
-        let answer = service.post(DOOR, &body).await;
+        let answer = service.post(ECHO_PATH, &body).await;
         let shown = body.chars().take(300).collect::<String>();
         assert_eq!(answer.status, 200, "{shown} {answer:?}");
         assert_eq!(answer.header("content-type"), Some(JSON));
@@ -153,7 +153,7 @@ async fn an_id_is_returned_unchanged() {
     {
         for method in ["tasks/get", "none"] {
             let call = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": {"id": "x"}});
-            assert_eq!(service.post(DOOR, &call.to_string()).await.json()["id"], id);
+            assert_eq!(service.post(ECHO_PATH, &call.to_string()).await.json()["id"], id);
         }
     }
 }
@@ -161,13 +161,13 @@ async fn an_id_is_returned_unchanged() {
 #[tokio::test]
 async fn invalid_utf_8_is_malformed() {
     let service = Service::start(&fake("echo", "echo", "")).await;
-    let good = ask("message/send", &message("MARK"));
+    let good = json_rpc_call("message/send", &message("MARK"));
     let (before, after) = good.split_once("MARK").unwrap();
     for bytes in [&b"\xff\xfe"[..], b"\xc3\x28", b"\xed\xa0\x80", b"\x00"] {
         let body = [before.as_bytes(), bytes, after.as_bytes()].concat();
         let token = format!("Authorization: Bearer {}", service.token);
         let headers = [token, format!("Content-Type: {JSON}")];
-        let answer = service.request(&format!("POST {DOOR}"), &headers, &body).await;
+        let answer = service.request(&format!("POST {ECHO_PATH}"), &headers, &body).await;
         assert_eq!((answer.status, &answer.json()["error"]["code"]), (200, &json!(-32700)));
     }
 }
@@ -175,7 +175,7 @@ async fn invalid_utf_8_is_malformed() {
 #[tokio::test]
 async fn wrong_paths_methods_and_media_types_have_their_status() {
     let service = Service::start(&fake("echo", "echo", "")).await;
-    let good = ask("message/send", &message("x"));
+    let good = json_rpc_call("message/send", &message("x"));
     for (line, media_type, status, code) in [
         ("GET /", JSON, 404, "path-unknown"),
         ("GET /nowhere", JSON, 404, "path-unknown"),
@@ -221,7 +221,7 @@ async fn wrong_paths_methods_and_media_types_have_their_status() {
     {
         let token = format!("Authorization: Bearer {}", service.token);
         let headers = [token, format!("Content-Type: {media_type}")];
-        let answer = service.request(&format!("POST {DOOR}"), &headers, good.as_bytes()).await;
+        let answer = service.request(&format!("POST {ECHO_PATH}"), &headers, good.as_bytes()).await;
         assert_eq!(answer.json()["result"]["kind"], "task", "{media_type}");
     }
     let unknown = service.refused("nobody", "message/send", message("x")).await;
@@ -232,12 +232,13 @@ async fn wrong_paths_methods_and_media_types_have_their_status() {
 async fn a_too_large_body_is_refused_with_and_without_a_length() {
     let setup = Setup::server("max_body_bytes = 2048", &fake("echo", "echo", ""));
     let service = setup.start().await;
-    let answer = service.post(DOOR, &ask("message/send", &message(&"x".repeat(2048)))).await;
+    let answer =
+        service.post(ECHO_PATH, &json_rpc_call("message/send", &message(&"x".repeat(2048)))).await;
     assert_eq!(answer.status, 413);
     assert_eq!(answer.json()["error"]["data"][0]["metadata"]["code"], "body-too-large");
     let chunk = format!("800\r\n{}\r\n", "x".repeat(2048));
     let head = format!(
-        "POST {DOOR} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\nContent-Type: {JSON}\r\n\
+        "POST {ECHO_PATH} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\nContent-Type: {JSON}\r\n\
          Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n{chunk}{chunk}0\r\n\r\n",
         service.token
     );

@@ -2,7 +2,7 @@
 
 mod alerts;
 mod metrics;
-mod numbers;
 mod otlp;
+mod prometheus_text;
 mod ready;
 mod traces;

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 
 use serde_json::{Value, json};
 
-use crate::harness::door::{completed, failed, id, outcome, state};
+use crate::harness::client::{completed, failed, id, outcome, state};
 use crate::harness::{Service, Setup, fake, message};
 
 const EXTENSION: &str = "https://algonius.dev/a2a/ext/overrides/v1";
@@ -37,7 +37,7 @@ async fn start() -> Service {
 }
 
 /// A message with this choice.
-fn choosing(text: &str, choice: Value) -> Value {
+fn message_with_override(text: &str, choice: Value) -> Value {
     let mut params = message(text);
     params["message"]["metadata"] = json!({ EXTENSION: choice });
     params
@@ -57,7 +57,7 @@ async fn a_caller_may_choose_allowed_folders_and_variables() {
     let service = start().await;
     let (folder, real) = (written(&service, "repos/in"), place(&service, "repos/a"));
     let choice = json!({"workingDirectory": folder, "environment": {"BRANCH": "next"}});
-    let task = service.rpc("placed", "message/send", &choosing("go", choice)).await;
+    let task = service.rpc("placed", "message/send", &message_with_override("go", choice)).await;
     assert_eq!(outcome(&task), completed(&format!("{real} next")));
     let detail = service.execution(&id(&task)).await;
     assert_eq!(detail["workingDirectory"], folder);
@@ -85,15 +85,17 @@ async fn forbidden_overrides_are_refused_and_outside_links_fail() {
         (json!({"workDir": "/"}), "invalid-params"),
         (json!([]), "invalid-params"),
     ] {
-        let refused = service.refused("placed", "message/send", choosing("go", choice.clone()));
+        let refused =
+            service.refused("placed", "message/send", message_with_override("go", choice.clone()));
         assert_eq!(refused.await, (-32602, code.to_owned()), "{choice}");
     }
-    let refused = service.refused("echo", "message/send", choosing("go", at("repos/a"))).await;
+    let refused =
+        service.refused("echo", "message/send", message_with_override("go", at("repos/a"))).await;
     assert_eq!(refused.1, "override-refused");
     assert_eq!(service.get("/api/v1/executions").await.json()["executions"], json!([]));
 
     for name in ["repos/out", "repos/none"] {
-        let choice = choosing("go", at(name));
+        let choice = message_with_override("go", at(name));
         let task = service.rpc("placed", "message/send", &choice).await;
         assert_eq!(outcome(&task), failed("override-refused"), "{name}");
         let said = task["status"]["message"].to_string();
@@ -106,7 +108,8 @@ async fn an_answer_keeps_the_overrides_of_its_task() {
     let mut service = start().await;
     let folder = written(&service, "repos/a");
     let choice = json!({"workingDirectory": folder, "environment": {"BRANCH": "next"}});
-    let task = service.rpc("placed", "message/send", &choosing("ask", choice.clone())).await;
+    let task =
+        service.rpc("placed", "message/send", &message_with_override("ask", choice.clone())).await;
     assert_eq!(state(&task), "input-required");
     service.sigterm();
     assert!(service.exit().await.success());
@@ -120,7 +123,7 @@ async fn an_answer_keeps_the_overrides_of_its_task() {
     let asked = answer("again", message("ask"));
     let again = service.rpc("placed", "message/send", &asked).await;
     assert_eq!((id(&again), state(&again)), (id(&task), "input-required".to_owned()));
-    let anew = choosing("ask", json!({"environment": {"BRANCH": "third"}}));
+    let anew = message_with_override("ask", json!({"environment": {"BRANCH": "third"}}));
     let again = service.rpc("placed", "message/send", &answer("anew", anew)).await;
     assert_eq!(state(&again), "input-required");
     let told = service.rpc("placed", "message/send", &answer("last", message("go"))).await;
@@ -129,7 +132,8 @@ async fn an_answer_keeps_the_overrides_of_its_task() {
     // The same answer again is the same one; with another choice it is another message.
     let twin = service.rpc("placed", "message/send", &answer("last", message("go"))).await;
     assert_eq!(id(&twin), id(&task));
-    let other = answer("last", choosing("go", json!({"environment": {"BRANCH": "x"}})));
+    let other =
+        answer("last", message_with_override("go", json!({"environment": {"BRANCH": "x"}})));
     let refused = service.refused("placed", "message/send", other).await;
     assert_eq!(refused.1, "message-reused");
 }

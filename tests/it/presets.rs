@@ -1,30 +1,33 @@
 //! Agents of known programs: two lines each, real children that play the programs, a home of their own.
 
 mod adding;
-pub(crate) mod play;
+pub(crate) mod preset_programs;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use serde_json::json;
 
-use crate::harness::door::outcome;
+use crate::harness::client::outcome;
 use crate::harness::{Setup, until};
-use play::{KEY, PLAYS, Recorded, stage};
+use preset_programs::{FAKE_PROGRAMS, KEY, RecordedCall, install_all};
 
 /// Every preset that names a program, two lines each.
 fn all() -> String {
-    PLAYS.iter().map(|play| format!("[agents.{0}]\npreset = '{0}'\n", play.preset)).collect()
+    FAKE_PROGRAMS
+        .iter()
+        .map(|play| format!("[agents.{0}]\npreset = '{0}'\n", play.preset))
+        .collect()
 }
 
 #[tokio::test]
 async fn two_lines_configure_an_agent_of_each_known_program() {
-    let service = stage(Setup::new(&all())).start().await;
-    for play in PLAYS {
+    let service = install_all(Setup::new(&all())).start().await;
+    for play in FAKE_PROGRAMS {
         let (state, answer) = outcome(&service.send(play.preset, "what is it?").await);
         assert_eq!(state, "completed", "{}: {answer}", play.preset);
         assert!(answer.contains("it works"), "{}: {answer}", play.preset);
-        let recorded = Recorded::read(&service.setup, play.preset);
+        let recorded = RecordedCall::read(&service.setup, play.preset);
         let given = match play.input {
             "args" => recorded.argv.lines().last().unwrap().to_owned(),
             "file" => recorded.file,
@@ -37,14 +40,14 @@ async fn two_lines_configure_an_agent_of_each_known_program() {
         let mode = fs::metadata(play.home(&service.setup)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o700, "{}", play.preset);
     }
-    assert!(!service.said().contains(KEY));
+    assert!(!service.stderr_text().contains(KEY));
     assert!(fs::read_dir(service.setup.here().join("home")).unwrap().next().is_none());
 }
 
 #[tokio::test]
 async fn home_files_are_written_once_and_private() {
     let text = "[agents.gemini]\npreset = 'gemini'\nhome_files = { 'of/mine' = 'one' }\n";
-    let mut service = stage(Setup::new(text)).start().await;
+    let mut service = install_all(Setup::new(text)).start().await;
     let home = service.setup.here().join("state/algonius/homes/gemini");
     let (theirs, mine) = (home.join(".gemini/settings.json"), home.join("of/mine"));
     for file in [&theirs, &mine] {
@@ -60,9 +63,9 @@ async fn home_files_are_written_once_and_private() {
 #[tokio::test]
 async fn model_and_access_become_program_arguments() {
     let text = "[agents.codex]\npreset = 'codex'\nmodel = 'large'\naccess = 'read-write'\n";
-    let service = stage(Setup::new(text)).start().await;
+    let service = install_all(Setup::new(text)).start().await;
     assert_eq!(outcome(&service.send("codex", "x").await).0, "completed");
-    let argv = Recorded::read(&service.setup, "codex").argv;
+    let argv = RecordedCall::read(&service.setup, "codex").argv;
     assert!(argv.ends_with("-s\nworkspace-write\n-m\nlarge\n"), "{argv}");
 }
 
@@ -70,13 +73,13 @@ async fn model_and_access_become_program_arguments() {
 async fn a_text_with_a_leading_dash_is_never_an_option() {
     let text = "[agents.continue]\npreset = 'continue'\n\
                 [agents.bare]\npreset = 'continue'\ninput_args = ['{{ input }}']\n";
-    let service = stage(Setup::new(text)).start().await;
+    let service = install_all(Setup::new(text)).start().await;
     let task = service.send("bare", "--auto").await;
     assert_eq!(outcome(&task).1, "input-rejected", "{task}");
     let long = service.command(&["send", "bare", "-"], &"x".repeat(110_000)).await;
     assert!(long.stderr.contains("input-too-large"), "{long:?}");
     assert_eq!(outcome(&service.send("continue", "--auto").await).0, "completed");
-    let argv = Recorded::read(&service.setup, "continue").argv;
+    let argv = RecordedCall::read(&service.setup, "continue").argv;
     assert!(argv.ends_with("--\n--auto\n"), "{argv}");
 }
 
@@ -84,8 +87,8 @@ async fn a_text_with_a_leading_dash_is_never_an_option() {
 async fn an_untested_program_version_is_only_a_warning() {
     let text = "[agents.claude-code]\npreset = 'claude-code'\n[agents.codex]\npreset = 'codex'\n\
                 [agents.goose]\npreset = 'goose'\n[agents.plain]\ncommand = 'cat'\n";
-    let setup = stage(Setup::new(text));
-    play::tell(&setup, "codex", "0.12.0");
+    let setup = install_all(Setup::new(text));
+    preset_programs::set_version(&setup, "codex", "0.12.0");
     let service = setup.start().await;
     let program = |tree: &serde_json::Value, id: &str| {
         let agents = tree["agents"].as_array().unwrap();
@@ -106,7 +109,11 @@ async fn an_untested_program_version_is_only_a_warning() {
     assert_eq!(codex["warning"], "version 0.12.0 was not tested: >=0.169, <1 was");
     assert_eq!(program(&tree, "goose")["verified"], false);
     assert_eq!(program(&tree, "plain"), json!(null));
-    assert!(service.said().contains("version 0.12.0 was not tested"), "{}", service.said());
+    assert!(
+        service.stderr_text().contains("version 0.12.0 was not tested"),
+        "{}",
+        service.stderr_text()
+    );
     assert_eq!(outcome(&service.send("codex", "x").await).0, "completed");
     let detail = service.get("/api/v1/agents/codex").await.json();
     assert_eq!(detail["status"]["program"], codex);
@@ -139,7 +146,8 @@ async fn programs_report_their_versions_one_after_the_other() {
 #[tokio::test]
 async fn a_custom_preset_is_loaded_while_the_service_runs() {
     // Without bubblewrap the agent could change the configuration, so nothing would be applied automatically.
-    let setup = stage(Setup::new("[agents.codex]\npreset = 'codex'\nsandbox.nested = false\n"));
+    let setup =
+        install_all(Setup::new("[agents.codex]\npreset = 'codex'\nsandbox.nested = false\n"));
     let presets = setup.beside("presets");
     let service = setup.start().await;
     fs::create_dir(&presets).unwrap();

@@ -10,57 +10,59 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
+use crate::harness::client::{completed, failed, id, outcome};
 use crate::harness::disk::SmallDisk;
-use crate::harness::door::{completed, failed, id, outcome};
-use crate::harness::{Answer, Inside, Service, ServiceClient, Setup, fake, gated, message, until};
+use crate::harness::{
+    EmbeddedService, Service, ServiceClient, Setup, TestResponse, fake, gated, message, until,
+};
 
 /// Gauges that the story turns.
 #[derive(Default)]
-struct Dials(watch::Sender<HostReading>);
+struct AdjustableMetrics(watch::Sender<HostReading>);
 
 #[async_trait]
-impl HostMetrics for Dials {
+impl HostMetrics for AdjustableMetrics {
     async fn read(&self) -> HostReading {
         *self.0.borrow()
     }
 }
 
 /// A service within the test, on a machine whose gauges the story turns.
-struct World {
+struct PressureFixture {
     setup: Setup,
-    dials: Arc<Dials>,
-    inside: Inside,
+    metrics: Arc<AdjustableMetrics>,
+    embedded: EmbeddedService,
 }
 
-impl Deref for World {
-    type Target = Inside;
+impl Deref for PressureFixture {
+    type Target = EmbeddedService;
 
-    fn deref(&self) -> &Inside {
-        &self.inside
+    fn deref(&self) -> &EmbeddedService {
+        &self.embedded
     }
 }
 
-impl World {
+impl PressureFixture {
     async fn start(setup: Setup) -> Self {
-        let dials = Arc::new(Dials::default());
-        let inside = Inside::on_machine(&setup, Arc::clone(&dials) as _).await;
-        Self { setup, dials, inside }
+        let metrics = Arc::new(AdjustableMetrics::default());
+        let embedded = EmbeddedService::on_machine(&setup, Arc::clone(&metrics) as _).await;
+        Self { setup, metrics, embedded }
     }
 
     /// Turns the gauges, and waits until that is judged.
     async fn turn(&self, stalls: StallReading, short: Value) {
         let reading = HostReading { cores: 2, stalls: Some(stalls), ..HostReading::default() };
-        self.dials.0.send_replace(reading);
-        judged(&self.client, &short).await;
+        self.metrics.0.send_replace(reading);
+        wait_for_shortage(&self.client, &short).await;
     }
 
     async fn stop(self) {
-        self.inside.stop(&self.setup).await;
+        self.embedded.stop(&self.setup).await;
     }
 }
 
 /// Waits until this is what the machine is found to be short of.
-async fn judged(client: &ServiceClient, short: &Value) {
+async fn wait_for_shortage(client: &ServiceClient, short: &Value) {
     until(&format!("a shortage of {short}"), async || {
         let status = client.get("/status").await.json();
         (status["pressure"]["short"] == *short).then_some(())
@@ -69,12 +71,12 @@ async fn judged(client: &ServiceClient, short: &Value) {
 }
 
 /// Asks for new work.
-async fn ask(client: &ServiceClient, agent: &str) -> Answer {
+async fn request_work(client: &ServiceClient, agent: &str) -> TestResponse {
     client.call(agent, "message/send", &message("new")).await
 }
 
 /// What a refusal says, wherever it stands.
-fn told(answer: &Answer) -> (u16, String, String) {
+fn refusal_content(answer: &TestResponse) -> (u16, String, String) {
     let document = answer.json();
     let error = &document["error"];
     let code = error["data"][0]["metadata"]["code"].as_str().unwrap_or_default().to_owned();
@@ -89,16 +91,18 @@ fn told(answer: &Answer) -> (u16, String, String) {
 #[tokio::test]
 async fn pressure_refuses_new_work_and_keeps_running_work() {
     let agent = gated("one", "max_concurrent = 1");
-    let world = World::start(Setup::new(&format!("{agent}\n[pressure]\ninterval = 0.02\n"))).await;
+    let world =
+        PressureFixture::start(Setup::new(&format!("{agent}\n[pressure]\ninterval = 0.02\n")))
+            .await;
     let running = world.client.begin("one", "ann").await;
     world.setup.written("log", "start ann\n").await;
     let waiting = world.client.begin("one", "bob").await;
     world
         .turn(StallReading { memory_percent: 50.0, ..StallReading::default() }, json!(["memory"]))
         .await;
-    let refused = ask(&world.client, "one").await;
+    let refused = request_work(&world.client, "one").await;
     let words = "the machine is short of memory".to_owned();
-    assert_eq!(told(&refused), (503, "pressure".to_owned(), words));
+    assert_eq!(refusal_content(&refused), (503, "pressure".to_owned(), words));
     assert_eq!(refused.json()["error"]["code"], -32061);
     world.setup.open("go");
     assert_eq!(outcome(&world.client.ended("one", &running).await), completed("ann\n"));
@@ -121,7 +125,7 @@ async fn a_disk_below_its_floor_refuses_the_first_request() {
     let service = Service::start(&format!("{}{floor}", fake("echo", "echo", ""))).await;
     let words = "the machine is short of disk space".to_owned();
     let refusal = (503, "pressure".to_owned(), words);
-    assert_eq!(told(&ask(&service, "echo").await), refusal);
+    assert_eq!(refusal_content(&request_work(&service, "echo").await), refusal);
     let status = service.get("/status").await.json();
     assert_eq!(status["pressure"]["short"], json!(["disk"]));
     assert!(status["pressure"]["reading"]["diskFreeBytes"].as_u64() > Some(0), "{status}");
@@ -140,11 +144,11 @@ async fn a_full_disk_refuses_new_work_until_it_has_space() {
     let (service, disk) = (setup.start().await, disk);
     let before = service.send("echo", "hello").await;
     disk.fill();
-    judged(&service, &json!(["disk"])).await;
-    assert_eq!(told(&ask(&service, "echo").await).1, "pressure");
+    wait_for_shortage(&service, &json!(["disk"])).await;
+    assert_eq!(refusal_content(&request_work(&service, "echo").await).1, "pressure");
     assert_eq!(service.task("echo", &id(&before)).await, before);
     disk.free();
-    judged(&service, &json!([])).await;
+    wait_for_shortage(&service, &json!([])).await;
     assert_eq!(outcome(&service.send("echo", "again").await), completed("again"));
 }
 
@@ -161,13 +165,13 @@ async fn a_full_ledger_is_readable_and_recovers() {
     disk.fill();
     let refused = until("a refusal", async || {
         // What the write-ahead log has room for is taken still.
-        let answer = ask(&service, "echo").await;
+        let answer = request_work(&service, "echo").await;
         (answer.status != 200).then_some(answer)
     })
     .await;
     let words =
         "the request was not recorded, because the disk of the ledger is full or cannot be written";
-    assert_eq!(told(&refused), (503, "ledger-unavailable".to_owned(), words.to_owned()));
+    assert_eq!(refusal_content(&refused), (503, "ledger-unavailable".to_owned(), words.to_owned()));
     // Reads work while the disk is full, and the ledger accepts writes again when there is
     // space
     assert_eq!(service.task("echo", &id(&before)).await, before);
@@ -176,7 +180,7 @@ async fn a_full_ledger_is_readable_and_recovers() {
     service.setup.written("log", "start ann\nend ann\n").await;
     disk.free();
     let again = until("room in the ledger", async || {
-        let answer = ask(&service, "echo").await;
+        let answer = request_work(&service, "echo").await;
         (answer.status == 200).then(|| answer.json()["result"].clone())
     })
     .await;

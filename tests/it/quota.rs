@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::harness::door::{completed, failed, id, outcome, state};
+use crate::harness::client::{completed, failed, id, outcome, state};
 use crate::harness::{Service, Setup, message, until};
 
 /// Says that its quota is used up, for so many seconds, until the file `HERE/quota` is there; then it
@@ -21,12 +21,12 @@ else echo '{{"type":"failed","category":"quota","message":"limit reached","retry
 }
 
 /// The task, once it is parked.
-async fn parked(service: &Service, agent: &str, id: &str) -> Value {
-    deferred(service, (agent, id), "quota-exhausted").await
+async fn wait_for_quota_deferral(service: &Service, agent: &str, id: &str) -> Value {
+    wait_for_deferral(service, (agent, id), "quota-exhausted").await
 }
 
 /// The task, once it is deferred for this reason.
-async fn deferred(service: &Service, (agent, id): (&str, &str), reason: &str) -> Value {
+async fn wait_for_deferral(service: &Service, (agent, id): (&str, &str), reason: &str) -> Value {
     until("it is deferred", async || {
         let task = service.task(agent, id).await;
         let shown = task.pointer("/status/message/metadata/reason");
@@ -36,7 +36,7 @@ async fn deferred(service: &Service, (agent, id): (&str, &str), reason: &str) ->
 }
 
 /// The same account, of which the provider answers with this status, and names a time or does not.
-fn refused(name: &str, status: u16, after: Option<u32>) -> String {
+fn refused_account(name: &str, status: u16, after: Option<u32>) -> String {
     let seconds = after.unwrap_or_default();
     let whole = account(name, seconds, "");
     let told = format!(
@@ -51,7 +51,7 @@ fn refused(name: &str, status: u16, after: Option<u32>) -> String {
 async fn a_deferred_task_is_shown_and_resumes_after_a_kill() {
     let mut service = Service::start(&account("one", 6, "")).await;
     let task = service.begin("one", "ann").await;
-    let shown = parked(&service, "one", &task).await;
+    let shown = wait_for_quota_deferral(&service, "one", &task).await;
     assert_eq!(state(&shown), "working");
     let status = &shown["status"]["message"];
     assert!(status["metadata"]["until"].is_string(), "{status}");
@@ -63,7 +63,7 @@ async fn a_deferred_task_is_shown_and_resumes_after_a_kill() {
     service.kill9().await;
     service.setup.open("quota");
     service.restart().await;
-    parked(&service, "one", &task).await;
+    wait_for_quota_deferral(&service, "one", &task).await;
     let credentials = service.get("/status").await.json()["credentials"].clone();
     assert_eq!(
         (&credentials[0]["name"], &credentials[0]["state"]),
@@ -79,9 +79,9 @@ async fn a_deferred_task_is_cancelled_and_its_account_stays_closed() {
     let agents = [account("one", 300, shared), account("two", 300, shared)].concat();
     let service = Service::start(&agents).await;
     let first = service.begin("one", "ann").await;
-    parked(&service, "one", &first).await;
+    wait_for_quota_deferral(&service, "one", &first).await;
     let second = service.begin("two", "bob").await;
-    parked(&service, "two", &second).await;
+    wait_for_quota_deferral(&service, "two", &second).await;
     let tasks = service.command(&["tasks", "list"], "").await;
     let list = tasks.stdout;
     assert_eq!(list.matches("quota-exhausted").count(), 2, "{list}");
@@ -151,13 +151,13 @@ async fn a_deferred_task_reveals_no_secret_of_its_account() {
     ];
     let service = Setup::new(&agents.concat()).env("ACCOUNT", key).start().await;
     let first = service.begin("one", "ann").await;
-    parked(&service, "one", &first).await;
+    wait_for_quota_deferral(&service, "one", &first).await;
     let second = service.begin("two", "bob").await;
-    parked(&service, "two", &second).await;
+    wait_for_quota_deferral(&service, "two", &second).await;
     let status = service.get("/status").await.json();
     let name = status["credentials"][0]["name"].as_str().unwrap();
     assert!(name.starts_with("key:") && name.len() == 12, "{name}");
-    let all = format!("{status}{}{}", service.said(), service.execution(&first).await);
+    let all = format!("{status}{}{}", service.stderr_text(), service.execution(&first).await);
     assert!(!all.contains(key));
     assert_eq!(id(&service.task("one", &first).await), first);
 }
@@ -191,9 +191,9 @@ async fn enabling_an_agent_reopens_its_credential() {
 /// A limit with a short time is waited for so long, and never counts as a quota that is used up.
 #[tokio::test]
 async fn a_rate_limited_task_shows_its_time_and_is_listed() {
-    let service = Service::start(&refused("one", 429, Some(300))).await;
+    let service = Service::start(&refused_account("one", 429, Some(300))).await;
     let task = service.begin("one", "ann").await;
-    let shown = deferred(&service, ("one", &task), "rate-limited").await;
+    let shown = wait_for_deferral(&service, ("one", &task), "rate-limited").await;
     assert_eq!(state(&shown), "working");
     let words = shown["status"]["message"]["parts"][0]["text"].as_str().unwrap();
     assert!(words.contains("limits the rate of requests until "), "{words}");
@@ -217,7 +217,7 @@ async fn a_rate_limited_task_shows_its_time_and_is_listed() {
 /// Without a time the first wait is five seconds; the caller hears of it, and of the time, at once.
 #[tokio::test]
 async fn a_rate_limit_without_a_time_backs_off_from_five_seconds() {
-    let service = Service::start(&refused("one", 429, None)).await;
+    let service = Service::start(&refused_account("one", 429, None)).await;
     let sends = service.command(&["send", "one", "ann"], "");
     let opens = async {
         until("it has run once", async || service.setup.read("log").contains("ann").then_some(()))
@@ -236,9 +236,9 @@ async fn a_rate_limit_without_a_time_backs_off_from_five_seconds() {
 /// An overload is no limit of the account: other work of the agent begins meanwhile.
 #[tokio::test]
 async fn an_overload_defers_the_task_and_closes_no_account() {
-    let service = Service::start(&refused("one", 529, Some(300))).await;
+    let service = Service::start(&refused_account("one", 529, Some(300))).await;
     let task = service.begin("one", "ann").await;
-    deferred(&service, ("one", &task), "overloaded").await;
+    wait_for_deferral(&service, ("one", &task), "overloaded").await;
     let accounts = service.get("/api/v1/quota").await.json();
     assert_eq!(accounts["accounts"][0]["state"], "available", "{accounts}");
     service.setup.open("quota");
@@ -250,7 +250,7 @@ async fn an_overload_defers_the_task_and_closes_no_account() {
 async fn a_reopened_account_resumes_its_tasks_at_once() {
     let service = Service::start(&account("one", 9000, "")).await;
     let task = service.begin("one", "ann").await;
-    parked(&service, "one", &task).await;
+    wait_for_quota_deferral(&service, "one", &task).await;
     service.setup.open("quota");
     let unknown = service.command(&["quota", "reopen", "nobody"], "").await;
     assert_eq!(unknown.code, Some(1), "{unknown:?}");
@@ -261,7 +261,7 @@ async fn a_reopened_account_resumes_its_tasks_at_once() {
 }
 
 /// Writes a file that its owner alone can read.
-fn secret(file: &std::path::Path, text: &str) {
+fn write_private(file: &std::path::Path, text: &str) {
     use std::os::unix::fs::PermissionsExt as _;
     std::fs::write(file, text).unwrap();
     std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o600)).unwrap();
@@ -274,13 +274,13 @@ async fn a_corrected_key_file_reopens_its_account() {
     let refused = account("one", 300, settings).replace("quota\\\"", "authentication\\\"");
     let setup = Setup::new(&refused);
     let file = setup.here().join("key");
-    secret(&file, "wrong-key-of-nobody");
+    write_private(&file, "wrong-key-of-nobody");
     let service = setup.start().await;
     assert_eq!(outcome(&service.send("one", "ann").await), failed("not-authenticated"));
     let shut = service.get("/api/v1/quota").await.json();
     assert_eq!(shut["accounts"][0]["cause"], "credential-refused", "{shut}");
     service.setup.open("quota");
-    secret(&file, "right-key-of-somebody");
+    write_private(&file, "right-key-of-somebody");
     until("the account is available", async || {
         let accounts = service.get("/api/v1/quota").await.json();
         (accounts["accounts"][0]["state"] == "available").then_some(())

@@ -10,7 +10,7 @@ use algonius_warden::confinement::landlock;
 use nix::unistd::Uid;
 use serde_json::{Value, json};
 
-use crate::harness::door::{id, outcome, state};
+use crate::harness::client::{id, outcome, state};
 use crate::harness::{Service, Setup};
 
 /// Tries every way to change the folder in which it works, and prints how many worked, by name. Then
@@ -118,7 +118,7 @@ pub(crate) async fn changes_nothing(setup: Setup) -> Service {
 }
 
 /// The same of a user without rights, who owns what is in the folder.
-pub(crate) fn of_nobody(setup: Setup) -> Setup {
+pub(crate) fn as_nobody(setup: Setup) -> Setup {
     let setup = setup.of_nobody();
     let owner = Some(Uid::from_raw(65_532).as_raw());
     for entry in ["site/kept", "site/empty", "intruder"] {
@@ -137,7 +137,7 @@ async fn a_read_only_agent_cannot_change_its_workspace_in_any_way() {
 #[tokio::test]
 async fn an_unprivileged_service_confines_read_only_agents_too() {
     if !skips("Landlock 3") && !skips("root") {
-        changes_nothing(of_nobody(setup(""))).await;
+        changes_nothing(as_nobody(setup(""))).await;
     }
 }
 
@@ -152,11 +152,11 @@ async fn without_enforcement_a_read_only_agent_can_write() {
     for way in ["append", "by a grandchild", "empty while reading", "mkdir", "rename", "truncate"] {
         assert!(said.contains(way), "{way} did not work: {said}");
     }
-    told_unheld(&service, "off").await;
+    expect_not_enforced(&service, "off").await;
 }
 
 /// What is said where nothing holds a read-only agent.
-async fn told_unheld(service: &Service, word: &str) {
+async fn expect_not_enforced(service: &Service, word: &str) {
     assert_eq!(service.agent("reader").await["enforcement"], word);
     let card = service.get("/agents/reader/.well-known/agent-card.json").await.json();
     let description = card["description"].as_str().unwrap();
@@ -165,7 +165,7 @@ async fn told_unheld(service: &Service, word: &str) {
     assert_eq!(listed["agents"][0]["enforcement"], word);
     let shown = service.command(&["status"], "").await.stdout;
     assert!(shown.contains(&format!("is not refused: {word}")), "{shown}");
-    assert!(service.said().contains("sandbox not enforced for agent"));
+    assert!(service.stderr_text().contains("sandbox not enforced for agent"));
 }
 
 #[tokio::test]
@@ -227,7 +227,7 @@ print "$!\n";
 }
 
 /// Runs what follows on a kernel that knows no Landlock.
-pub(crate) const WITHOUT: &str = r#"
+pub(crate) const WITHOUT_LANDLOCK: &str = r#"
 my ($prctl, $code) = `uname -m` =~ /x86_64/ ? (157, 444) : (167, 444);
 my @steps = ([0x20, 0, 0, 0], [0x15, 0, 1, $code], [6, 0, 0, 0x00050026], [6, 0, 0, 0x7fff0000]);
 my $filter = join '', map { pack 'SCCL', @$_ } @steps;
@@ -238,16 +238,16 @@ exec @ARGV;
 
 #[tokio::test]
 async fn a_kernel_without_enforcement_is_reported() {
-    let setup = setup("env.TMPDIR = 'HERE/run'").through(&["perl", "-e", WITHOUT]);
+    let setup = setup("env.TMPDIR = 'HERE/run'").through(&["perl", "-e", WITHOUT_LANDLOCK]);
     let service = setup.without_bubblewrap().start().await;
     assert_eq!(state(&service.send("reader", "go").await), "completed");
-    told_unheld(&service, "unavailable").await;
+    expect_not_enforced(&service, "unavailable").await;
 }
 
 #[tokio::test]
 async fn a_sandbox_that_cannot_be_enforced_stops_the_start() {
     for settings in ["sandbox.required = true", "sandbox.network = false"] {
-        let setup = setup(settings).through(&["perl", "-e", WITHOUT]).without_bubblewrap();
+        let setup = setup(settings).through(&["perl", "-e", WITHOUT_LANDLOCK]).without_bubblewrap();
         let config = setup.write().display().to_string();
         let output =
             setup.run(&["serve", "--config", &config, "--listen", "127.0.0.1:0"], "").await;

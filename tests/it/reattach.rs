@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::harness::door::{completed, failed, outcome, state};
+use crate::harness::client::{completed, failed, outcome, state};
 use crate::harness::processes::{is_alive, kill9, marked};
 use crate::harness::{Service, Setup, fake, gated, until};
 

@@ -8,23 +8,23 @@ use std::fs;
 use std::path::PathBuf;
 
 use crate::harness::Setup;
-use page::{Table, page, tables};
+use page::{ReferenceTable, page, tables};
 
 /// Set it to write the page anew, instead of comparing.
 const REWRITE: &str = "ALGONIUS_REWRITE_SNAPSHOTS";
 
 /// What the reader knows to refuse it with words of its own.
-const REFUSED: [&str; 3] =
+const REFUSED_KEYS: [&str; 3] =
     ["agents.<id>.auth.token", "agents.<id>.remote.token", "tokens.<name>.token"];
 
 /// A key that nobody could have meant anything by.
-const NOBODYS: &str = "zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz";
+const UNKNOWN_KEY: &str = "zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz";
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-fn shipped() -> Vec<Table> {
+fn shipped() -> Vec<ReferenceTable> {
     let text = |file: &str| fs::read_to_string(root().join("config").join(file)).unwrap();
     tables(&text("supervisor.toml"), &text("examples/your-own.toml"))
 }
@@ -50,7 +50,8 @@ async fn the_reference_lists_exactly_the_known_keys() {
     };
     let all: BTreeSet<String> = known.iter().flat_map(|(table, keys)| below(table, keys)).collect();
     let missing: Vec<_> = all.iter().filter(|path| !covers(path)).collect();
-    let missing: Vec<_> = missing.iter().filter(|path| !REFUSED.contains(&path.as_str())).collect();
+    let missing: Vec<_> =
+        missing.iter().filter(|path| !REFUSED_KEYS.contains(&path.as_str())).collect();
     assert!(missing.is_empty(), "config/*.toml says nothing of {missing:#?}");
     let is_known = |path: &&String| {
         let (table, _) = path.rsplit_once('.').unwrap_or(("", path));
@@ -61,7 +62,7 @@ async fn the_reference_lists_exactly_the_known_keys() {
 }
 
 /// The paths of all keys, those inside a value that is a table among them.
-fn documented(tables: &[Table]) -> BTreeSet<String> {
+fn documented(tables: &[ReferenceTable]) -> BTreeSet<String> {
     let mut paths = BTreeSet::new();
     for (table, row) in tables.iter().flat_map(|table| table.rows().map(move |row| (table, row))) {
         let path = format!("{}.{}", table.name, row.key);
@@ -98,10 +99,10 @@ async fn known(tables: &BTreeSet<String>) -> BTreeMap<String, BTreeSet<String>> 
     let mut known = BTreeMap::new();
     for table in tables.iter().map(String::as_str).chain([""]) {
         let file = setup.here().join("asked.toml");
-        fs::write(&file, asking(table)).unwrap();
+        fs::write(&file, config_with_unknown_key(table)).unwrap();
         let told = setup.run(&["check", file.to_str().unwrap()], "").await.stderr;
         let answer = told.lines().find_map(|line| {
-            line.contains(NOBODYS).then(|| line.split_once("unknown key; known: "))?
+            line.contains(UNKNOWN_KEY).then(|| line.split_once("unknown key; known: "))?
         });
         if let Some((_, keys)) = answer {
             known.insert(table.to_owned(), keys.split(", ").map(str::to_owned).collect());
@@ -111,15 +112,15 @@ async fn known(tables: &BTreeSet<String>) -> BTreeMap<String, BTreeSet<String>> 
 }
 
 /// A file whose key of this table nobody knows.
-fn asking(table: &str) -> String {
+fn config_with_unknown_key(table: &str) -> String {
     let lists = ["agents.<id>.consent.rules", "agents.<id>.skills", "redaction.patterns"]
         .map(|name| (name, "[", "]"));
     let list = lists.into_iter().find(|(name, ..)| *name == table);
     let real = table.replace("<id>", "a").replace("<name>", "a");
     let kind = if table == "agents.<id>.auth" { "type = 'api_key'\n" } else { "" };
     match (table, list) {
-        ("", _) => format!("{NOBODYS} = 1\n"),
-        (_, Some((_, open, close))) => format!("{real} = {open}{{ {NOBODYS} = 1 }}{close}\n"),
-        (_, None) => format!("[{real}]\n{kind}{NOBODYS} = 1\n"),
+        ("", _) => format!("{UNKNOWN_KEY} = 1\n"),
+        (_, Some((_, open, close))) => format!("{real} = {open}{{ {UNKNOWN_KEY} = 1 }}{close}\n"),
+        (_, None) => format!("[{real}]\n{kind}{UNKNOWN_KEY} = 1\n"),
     }
 }

@@ -3,45 +3,58 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Service, Setup, fake};
+use crate::harness::{Service, Setup, TestResponse, fake};
 
 /// A path of A2A, the version that its caller names, and the format of its errors.
 #[derive(Debug, Clone, Copy)]
-struct Way {
+struct RefusalPath {
     line: &'static str,
     version: Option<&'static str>,
-    format: Format,
+    format: RefusalFormat,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Format {
+enum RefusalFormat {
     JsonRpc,
-    Old,
+    V0_3,
     Status,
 }
 
-const fn way(line: &'static str, version: Option<&'static str>, format: Format) -> Way {
-    Way { line, version, format }
+const fn refusal_path(
+    line: &'static str,
+    version: Option<&'static str>,
+    format: RefusalFormat,
+) -> RefusalPath {
+    RefusalPath { line, version, format }
 }
 
 /// Every kind of path in every version: none, each that is served, and others.
-const WAYS: &[Way] = &[
-    way("POST /agents/echo/v1", None, Format::JsonRpc),
-    way("POST /agents/echo/v1/", Some("0.3"), Format::JsonRpc),
-    way("POST /agents/echo/v1", Some("1.0"), Format::JsonRpc),
-    way("POST /agents/echo/v1", Some("7.0"), Format::JsonRpc),
-    way("POST /bots/echo/v1", Some("1.0"), Format::JsonRpc),
-    way("POST /agents/echo/v1/message:send", None, Format::Old),
-    way("POST /agents/echo/v1/message:stream", Some("0.3.0"), Format::Old),
-    way("GET /agents/echo/v1/tasks/x", Some("0.3"), Format::Old),
-    way("POST /agents/echo/v1/message:send", Some("1.0"), Format::Status),
-    way("POST /agents/echo/v1/message:stream", Some("1.0.1"), Format::Status),
-    way("GET /agents/echo/v1/tasks/x", Some("1.0"), Format::Status),
-    way("GET /agents/echo/v1/extendedAgentCard", Some("1.1"), Format::Status),
-    way("DELETE /bots/echo/v1/tasks/x/pushNotificationConfigs/y", Some("1.0"), Format::Status),
+const REFUSAL_PATHS: &[RefusalPath] = &[
+    refusal_path("POST /agents/echo/v1", None, RefusalFormat::JsonRpc),
+    refusal_path("POST /agents/echo/v1/", Some("0.3"), RefusalFormat::JsonRpc),
+    refusal_path("POST /agents/echo/v1", Some("1.0"), RefusalFormat::JsonRpc),
+    refusal_path("POST /agents/echo/v1", Some("7.0"), RefusalFormat::JsonRpc),
+    refusal_path("POST /bots/echo/v1", Some("1.0"), RefusalFormat::JsonRpc),
+    refusal_path("POST /agents/echo/v1/message:send", None, RefusalFormat::V0_3),
+    refusal_path("POST /agents/echo/v1/message:stream", Some("0.3.0"), RefusalFormat::V0_3),
+    refusal_path("GET /agents/echo/v1/tasks/x", Some("0.3"), RefusalFormat::V0_3),
+    refusal_path("POST /agents/echo/v1/message:send", Some("1.0"), RefusalFormat::Status),
+    refusal_path("POST /agents/echo/v1/message:stream", Some("1.0.1"), RefusalFormat::Status),
+    refusal_path("GET /agents/echo/v1/tasks/x", Some("1.0"), RefusalFormat::Status),
+    refusal_path("GET /agents/echo/v1/extendedAgentCard", Some("1.1"), RefusalFormat::Status),
+    refusal_path(
+        "DELETE /bots/echo/v1/tasks/x/pushNotificationConfigs/y",
+        Some("1.0"),
+        RefusalFormat::Status,
+    ),
 ];
 
-async fn sent(service: &Service, way: Way, further: &[String], body: &[u8]) -> Answer {
+async fn send_request(
+    service: &Service,
+    way: RefusalPath,
+    further: &[String],
+    body: &[u8],
+) -> TestResponse {
     let version = way.version.map(|version| format!("A2A-Version: {version}"));
     let has_type = further.iter().any(|line| line.starts_with("Content-Type:"));
     let usual = "Content-Type: application/json".to_owned();
@@ -51,7 +64,7 @@ async fn sent(service: &Service, way: Way, further: &[String], body: &[u8]) -> A
 }
 
 /// Sees that a refusal has this status, code and number of JSON-RPC, in the format of its way.
-fn expect(answer: &Answer, way: Way, (status, code, number): (u16, &str, i64)) {
+fn expect(answer: &TestResponse, way: RefusalPath, (status, code, number): (u16, &str, i64)) {
     let about = format!("{way:?} {answer:?}");
     assert_eq!((answer.status, answer.code().as_str()), (status, code), "{about}");
     assert_eq!(answer.header("content-type"), Some("application/json"), "{about}");
@@ -60,12 +73,12 @@ fn expect(answer: &Answer, way: Way, (status, code, number): (u16, &str, i64)) {
     let words = error["message"].as_str();
     assert!(words.is_some_and(|words| !words.is_empty()), "{about}");
     let info = match way.format {
-        Format::JsonRpc => {
+        RefusalFormat::JsonRpc => {
             assert_eq!((&document["jsonrpc"], &document["id"]), (&json!("2.0"), &Value::Null));
             assert_eq!(error["code"], number, "{about}");
             &error["data"]
         }
-        Format::Old | Format::Status => {
+        RefusalFormat::V0_3 | RefusalFormat::Status => {
             assert_eq!(error["code"], status, "{about}");
             assert!(error["status"].is_string(), "{about}");
             &error["details"]
@@ -73,12 +86,12 @@ fn expect(answer: &Answer, way: Way, (status, code, number): (u16, &str, i64)) {
     };
     assert_eq!(info[0]["@type"], "type.googleapis.com/google.rpc.ErrorInfo", "{about}");
     assert_eq!(info.as_array().map(Vec::len), Some(1), "{about}");
-    if way.format == Format::Old {
+    if way.format == RefusalFormat::V0_3 {
         assert_eq!((&document["code"], &document["message"]), (&json!(number), &error["message"]));
         assert_eq!(document["data"], info[0]["metadata"], "{about}");
     } else {
         let members: Vec<_> = document.as_object().unwrap().keys().collect();
-        let expected = if way.format == Format::JsonRpc { 3 } else { 1 };
+        let expected = if way.format == RefusalFormat::JsonRpc { 3 } else { 1 };
         assert_eq!(members.len(), expected, "{about}");
     }
 }
@@ -96,9 +109,9 @@ async fn unauthenticated_requests_are_refused_in_the_path_format() {
     let setup = Setup::new(&format!("{}[lockout]\nfailures = 100\n", agents()));
     let service = setup.start().await;
     let wrong = [bearer(&"w".repeat(40))];
-    for way in WAYS.iter().copied() {
+    for way in REFUSAL_PATHS.iter().copied() {
         for headers in [&[][..], &wrong] {
-            let answer = sent(&service, way, headers, b"{}").await;
+            let answer = send_request(&service, way, headers, b"{}").await;
             expect(&answer, way, (401, "unauthenticated", -32058));
             assert_eq!(answer.header("www-authenticate"), Some("Bearer"), "{way:?}");
         }
@@ -108,9 +121,9 @@ async fn unauthenticated_requests_are_refused_in_the_path_format() {
 #[tokio::test]
 async fn foreign_origins_and_hosts_are_refused_in_the_path_format() {
     let service = Setup::new(&agents()).start().await;
-    for way in WAYS.iter().copied() {
+    for way in REFUSAL_PATHS.iter().copied() {
         let headers = [bearer(&service.token), "Origin: https://evil.example".to_owned()];
-        let answer = sent(&service, way, &headers, b"{}").await;
+        let answer = send_request(&service, way, &headers, b"{}").await;
         expect(&answer, way, (403, "origin-foreign", -32600));
         let version = way.version.map(|version| format!("A2A-Version: {version}\r\n"));
         let bytes = format!(
@@ -118,7 +131,7 @@ async fn foreign_origins_and_hosts_are_refused_in_the_path_format() {
             way.line,
             version.unwrap_or_default()
         );
-        let answer = Answer::read(&service.raw(bytes.as_bytes()).await).unwrap();
+        let answer = TestResponse::read(&service.raw(bytes.as_bytes()).await).unwrap();
         expect(&answer, way, (421, "host-unknown", -32600));
     }
 }
@@ -127,9 +140,9 @@ async fn foreign_origins_and_hosts_are_refused_in_the_path_format() {
 async fn a_locked_out_caller_is_refused_in_the_path_format() {
     let service = Setup::new(&format!("{}[lockout]\nfailures = 1\n", agents())).start().await;
     let wrong = [bearer(&"w".repeat(40))];
-    sent(&service, WAYS[0], &wrong, b"{}").await;
-    for way in WAYS.iter().copied() {
-        let answer = sent(&service, way, &wrong, b"{}").await;
+    send_request(&service, REFUSAL_PATHS[0], &wrong, b"{}").await;
+    for way in REFUSAL_PATHS.iter().copied() {
+        let answer = send_request(&service, way, &wrong, b"{}").await;
         expect(&answer, way, (429, "locked-out", -32057));
         let wait: u32 = answer.header("retry-after").unwrap().parse().unwrap();
         assert!(wait > 800, "{answer:?}");
@@ -141,18 +154,18 @@ async fn a_rate_limited_call_is_refused_in_the_path_format() {
     let limit = "a2a.rate_limit = { requests_per_second = 0.001, burst = 1 }\n";
     let service = Setup::new(&format!("{}{limit}", agents())).start().await;
     let good = [bearer(&service.token)];
-    sent(&service, WAYS[0], &good, b"{}").await;
-    for way in WAYS.iter().copied() {
-        let answer = sent(&service, way, &good, b"{}").await;
+    send_request(&service, REFUSAL_PATHS[0], &good, b"{}").await;
+    for way in REFUSAL_PATHS.iter().copied() {
+        let answer = send_request(&service, way, &good, b"{}").await;
         expect(&answer, way, (429, "rate-limited", -32057));
         assert!(answer.header("retry-after").is_some(), "{answer:?}");
     }
 }
 
 /// Ways whose body is read, in a version that is served.
-fn with_body() -> impl Iterator<Item = Way> {
-    let reads = |way: &&Way| way.line.starts_with("POST") && way.version != Some("7.0");
-    WAYS.iter().filter(reads).copied()
+fn with_body() -> impl Iterator<Item = RefusalPath> {
+    let reads = |way: &&RefusalPath| way.line.starts_with("POST") && way.version != Some("7.0");
+    REFUSAL_PATHS.iter().filter(reads).copied()
 }
 
 #[tokio::test]
@@ -162,11 +175,12 @@ async fn long_late_and_mistyped_bodies_are_refused_in_the_format() {
     let good = bearer(&service.token);
     for way in with_body() {
         let long = "x".repeat(2000);
-        let answer = sent(&service, way, std::slice::from_ref(&good), long.as_bytes()).await;
+        let answer =
+            send_request(&service, way, std::slice::from_ref(&good), long.as_bytes()).await;
         expect(&answer, way, (413, "body-too-large", -32600));
 
         let headers = [good.clone(), "Content-Type: text/plain".to_owned()];
-        let answer = sent(&service, way, &headers, b"{}").await;
+        let answer = send_request(&service, way, &headers, b"{}").await;
         expect(&answer, way, (415, "content-type-unsupported", -32005));
 
         let version = way.version.map(|version| format!("A2A-Version: {version}\r\n"));
@@ -176,7 +190,7 @@ async fn long_late_and_mistyped_bodies_are_refused_in_the_format() {
             way.line,
             version.unwrap_or_default()
         );
-        let answer = Answer::read(&service.raw(bytes.as_bytes()).await).unwrap();
+        let answer = TestResponse::read(&service.raw(bytes.as_bytes()).await).unwrap();
         expect(&answer, way, (408, "body-timeout", -32600));
     }
 }
@@ -188,26 +202,35 @@ async fn unserved_versions_and_paths_are_refused_in_the_path_format() {
     let call = json!({"jsonrpc": "2.0", "id": null, "method": "SendMessage", "params": {}});
     for version in ["1.1", "2.0", "latest"] {
         let line = "GET /agents/echo/v1/tasks";
-        let way = way(line, Some(version), Format::Status);
-        let answer = sent(&service, way, &good, b"").await;
+        let way = refusal_path(line, Some(version), RefusalFormat::Status);
+        let answer = send_request(&service, way, &good, b"").await;
         expect(&answer, way, (400, "version-unsupported", -32009));
         assert_eq!(answer.json()["error"]["details"][0]["reason"], "VERSION_NOT_SUPPORTED");
-        let rpc = Way { line: "POST /agents/echo/v1", format: Format::JsonRpc, ..way };
-        let answer = sent(&service, rpc, &good, call.to_string().as_bytes()).await;
+        let rpc =
+            RefusalPath { line: "POST /agents/echo/v1", format: RefusalFormat::JsonRpc, ..way };
+        let answer = send_request(&service, rpc, &good, call.to_string().as_bytes()).await;
         expect(&answer, rpc, (200, "version-unsupported", -32009));
     }
-    let old = way("GET /agents/echo/v1/tasks", Some("0.2"), Format::Old);
-    expect(&sent(&service, old, &good, b"").await, old, (400, "version-unsupported", -32009));
+    let old = refusal_path("GET /agents/echo/v1/tasks", Some("0.2"), RefusalFormat::V0_3);
+    expect(
+        &send_request(&service, old, &good, b"").await,
+        old,
+        (400, "version-unsupported", -32009),
+    );
 
-    for (version, format) in [(None, Format::Old), (Some("1.0"), Format::Status)] {
+    for (version, format) in [(None, RefusalFormat::V0_3), (Some("1.0"), RefusalFormat::Status)] {
         for line in ["GET /agents/echo/v1/nonsense", "GET /agents/echo/v1/tasks/%ff"] {
-            let way = way(line, version, format);
-            expect(&sent(&service, way, &good, b"").await, way, (404, "path-unknown", -32601));
+            let way = refusal_path(line, version, format);
+            expect(
+                &send_request(&service, way, &good, b"").await,
+                way,
+                (404, "path-unknown", -32601),
+            );
         }
     }
     for version in [None, Some("1.0")] {
-        let way = way("GET /agents/echo/v1", version, Format::JsonRpc);
-        let answer = sent(&service, way, &good, b"").await;
+        let way = refusal_path("GET /agents/echo/v1", version, RefusalFormat::JsonRpc);
+        let answer = send_request(&service, way, &good, b"").await;
         expect(&answer, way, (405, "method-not-allowed", -32600));
         assert_eq!(answer.header("allow"), Some("POST"), "{answer:?}");
     }
@@ -225,8 +248,8 @@ async fn other_paths_are_refused_with_a_problem_document() {
         "GET /agents/echo/v1/.well-known/agent-card.json",
     ] {
         for version in [None, Some("1.0")] {
-            let way = way(line, version, Format::Status);
-            let answer = sent(&service, way, &[], b"").await;
+            let way = refusal_path(line, version, RefusalFormat::Status);
+            let answer = send_request(&service, way, &[], b"").await;
             assert_eq!(answer.header("content-type"), Some("application/problem+json"), "{line}");
             assert_eq!((answer.status, &answer.json()["status"]), (401, &json!(401)), "{line}");
         }
@@ -240,8 +263,8 @@ async fn an_a2a_content_type_gets_errors_in_the_a2a_format() {
     for (headers, status) in
         [(vec![accept.clone()], 401), (vec![bearer(&service.token), accept], 404)]
     {
-        let way = way("GET /agents/echo/v1/tasks/x", Some("1.0"), Format::Status);
-        let answer = sent(&service, way, &headers, b"").await;
+        let way = refusal_path("GET /agents/echo/v1/tasks/x", Some("1.0"), RefusalFormat::Status);
+        let answer = send_request(&service, way, &headers, b"").await;
         let told = (answer.status, answer.header("content-type"));
         assert_eq!(told, (status, Some("application/a2a+json")), "{answer:?}");
         assert_eq!(answer.json()["error"]["code"], status, "{answer:?}");

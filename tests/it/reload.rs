@@ -1,14 +1,14 @@
 //! The configuration changes while the service runs, and nobody's work is lost by it.
 
-mod storm;
+mod concurrent_reloads;
 
 use std::fs;
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
+use crate::harness::client::{completed, id, outcome, state};
 use crate::harness::disk::SmallDisk;
-use crate::harness::door::{completed, id, outcome, state};
 use crate::harness::{Service, ServiceClient, Setup, fake, gated, message, until};
 
 /// A configuration that is read again only when that is asked for.
@@ -23,7 +23,7 @@ fn with(server: &str, agents: &str) -> String {
 }
 
 /// An agent that waits for its gate and answers with this word.
-fn saying(word: &str) -> String {
+fn answering_agent(word: &str) -> String {
     gated("one", "max_concurrent = 1")
         .replace("echo \"$word\"\n", &format!("echo \"$word {word}\"\n"))
 }
@@ -47,7 +47,7 @@ pub(crate) async fn reload(service: &mut Service, text: &str) -> Value {
 }
 
 /// Sends a text and does not wait for the end; the id of the task.
-async fn hand_in(client: &ServiceClient, agent: &str, text: &str) -> String {
+async fn submit(client: &ServiceClient, agent: &str, text: &str) -> String {
     let mut params = message(text);
     params["configuration"] = json!({"blocking": false});
     id(&client.rpc(agent, "message/send", &params).await)
@@ -73,17 +73,17 @@ async fn configuration(client: &ServiceClient) -> Value {
 #[tokio::test]
 async fn a_reload_applies_to_queued_but_not_to_running_work() {
     let other = fake("two", "echo", "");
-    let mut service = begin(&text(&[saying("old"), other.clone()].concat())).await;
+    let mut service = begin(&text(&[answering_agent("old"), other.clone()].concat())).await;
     service.send("two", "hello").await;
     let rests = async || {
         let two = service.agent("two").await;
         two["lastExecution"].is_object().then_some(two)
     };
     let two = until("the rest of the other agent", rests).await;
-    let runs = hand_in(&service, "one", "a").await;
+    let runs = submit(&service, "one", "a").await;
     service.setup.written("log", "start a\n").await;
-    let waits = hand_in(&service, "one", "b").await;
-    let told = reload(&mut service, &text(&[saying("new"), other].concat())).await;
+    let waits = submit(&service, "one", "b").await;
+    let told = reload(&mut service, &text(&[answering_agent("new"), other].concat())).await;
     assert_eq!(
         (&told["generation"], &told["applied"]["agents"]),
         (&json!(2), &json!({"added": [], "changed": ["one"], "removed": []}))
@@ -105,10 +105,11 @@ async fn a_reload_applies_to_queued_but_not_to_running_work() {
 
 #[tokio::test]
 async fn a_removed_agent_finishes_its_work_and_a_new_one_serves() {
-    let mut service = begin(&text(&[saying("old"), fake("two", "echo", "")].concat())).await;
-    let runs = hand_in(&service, "one", "a").await;
+    let mut service =
+        begin(&text(&[answering_agent("old"), fake("two", "echo", "")].concat())).await;
+    let runs = submit(&service, "one", "a").await;
     service.setup.written("log", "start a\n").await;
-    let waits = hand_in(&service, "one", "b").await;
+    let waits = submit(&service, "one", "b").await;
     let agents = [fake("two", "echo", ""), fake("three", "echo", "")].concat();
     let told = reload(&mut service, &text(&agents)).await;
     let agents = &told["applied"]["agents"];
@@ -217,7 +218,7 @@ async fn sighup_reloads_the_configuration() {
     // The service reloads the configuration on SIGHUP, and when it or a file that it names
     // changes
     assert_eq!(outcome(&service.send("two", "hello").await), completed("hello"));
-    assert!(service.said().contains("configuration read"));
+    assert!(service.stderr_text().contains("configuration read"));
 }
 
 #[tokio::test]
@@ -319,12 +320,12 @@ async fn a_changed_log_level_applies_at_once() {
     let agents = fake("one", "echo", "");
     let mut service = begin(&text(&agents)).await;
     assert_eq!(outcome(&service.send("one", "quiet").await), completed("quiet"));
-    assert!(!service.said().contains("moved"), "{}", service.said());
+    assert!(!service.stderr_text().contains("moved"), "{}", service.stderr_text());
     let told = reload(&mut service, &format!("[log]\nlevel = 'debug'\n{}", text(&agents))).await;
     assert_eq!(told["applied"]["settings"], json!(["log.level"]));
     until("a line of the lower level", async || {
         assert_eq!(outcome(&service.send("one", "loud").await), completed("loud"));
-        service.said().contains("moved").then_some(())
+        service.stderr_text().contains("moved").then_some(())
     })
     .await;
 }

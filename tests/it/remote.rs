@@ -6,13 +6,13 @@ mod hops;
 
 use serde_json::Value;
 
-use crate::harness::door::{completed, failed, outcome, state};
+use crate::harness::client::{completed, failed, outcome, state};
 use crate::harness::{Service, Setup, message, until};
-use crate::streams::{opened, read_to};
+use crate::streams::{open_stream, read_to};
 
 /// Agent ids of the caller, with the version and the binding of each, and the path of the interface at the other
 /// service.
-const WAYS: [(&str, &str, &str, &str); 4] = [
+const REMOTE_AGENTS: [(&str, &str, &str, &str); 4] = [
     ("new-rpc", "1.0", "jsonrpc", "/v1"),
     ("new-http", "1.0", "http+json", "/v1"),
     ("old-rpc", "0.3", "jsonrpc", "/v1"),
@@ -54,29 +54,29 @@ fn remote(id: &str, url: &str, settings: &str) -> String {
 }
 
 /// Returns the configuration of all ways to an agent of another service, with the token in a variable.
-fn ways(other: &Service, agent: &str, token: &str) -> String {
+fn remote_agents(other: &Service, agent: &str, token: &str) -> String {
     let way = |(id, version, binding, path): &(&str, &str, &str, &str)| {
         let url = format!("http://{}/agents/{agent}{path}", other.address);
         let settings =
             format!("version = '{version}'\nbinding = '{binding}'\ntoken_env = '{token}'");
         remote(id, &url, &settings)
     };
-    WAYS.iter().map(way).collect()
+    REMOTE_AGENTS.iter().map(way).collect()
 }
 
 /// Starts both services: the caller, and the one that has the worker.
-async fn pair() -> (Service, Service) {
+async fn start_pair() -> (Service, Service) {
     let other = Service::start(WORKER).await;
-    let setup = Setup::new(&ways(&other, "worker", "OTHER_TOKEN"));
+    let setup = Setup::new(&remote_agents(&other, "worker", "OTHER_TOKEN"));
     let caller = setup.env("OTHER_TOKEN", &other.token).start().await;
     (caller, other)
 }
 
 #[tokio::test]
 async fn a_remote_agent_answers_in_each_version_and_binding() {
-    let (caller, other) = pair().await;
+    let (caller, other) = start_pair().await;
     other.setup.open("go");
-    for (id, ..) in WAYS {
+    for (id, ..) in REMOTE_AGENTS {
         let task = caller.send(id, id).await;
         assert_eq!(outcome(&task), completed(&format!("first {id}, then the rest")), "{id}");
     }
@@ -84,10 +84,10 @@ async fn a_remote_agent_answers_in_each_version_and_binding() {
 
 #[tokio::test]
 async fn remote_text_is_streamed_before_the_remote_end() {
-    let (caller, other) = pair().await;
-    for (id, ..) in WAYS {
-        let body = crate::harness::ask("message/stream", &message(id));
-        let mut stream = opened(&caller, id, "0.3", &body).await;
+    let (caller, other) = start_pair().await;
+    for (id, ..) in REMOTE_AGENTS {
+        let body = crate::harness::json_rpc_call("message/stream", &message(id));
+        let mut stream = open_stream(&caller, id, "0.3", &body).await;
         let begun = read_to(&mut stream, "first").await;
         assert!(begun.contains(&format!("first {id}")), "{id}: {begun}");
         assert!(!other.setup.read("log").contains(&format!("end {id}")), "{id}");
@@ -99,9 +99,9 @@ async fn remote_text_is_streamed_before_the_remote_end() {
 
 #[tokio::test]
 async fn cancelling_a_task_cancels_the_remote_task() {
-    let (caller, other) = pair().await;
+    let (caller, other) = start_pair().await;
     let mut log = String::new();
-    for (id, ..) in WAYS {
+    for (id, ..) in REMOTE_AGENTS {
         let task = caller.begin(id, id).await;
         log.push_str(&format!("start {id}\n"));
         other.setup.written("log", &log).await;
@@ -113,8 +113,8 @@ async fn cancelling_a_task_cancels_the_remote_task() {
 
 #[tokio::test]
 async fn the_remote_outcome_is_the_outcome() {
-    let (caller, _other) = pair().await;
-    for (id, ..) in WAYS {
+    let (caller, _other) = start_pair().await;
+    for (id, ..) in REMOTE_AGENTS {
         let task = caller.send(id, "fail").await;
         assert_eq!(outcome(&task), failed("agent-reported"), "{id}");
         let text = task.pointer("/status/message/parts/0/text").and_then(Value::as_str).unwrap();
@@ -130,8 +130,8 @@ async fn the_remote_outcome_is_the_outcome() {
 
 #[tokio::test]
 async fn an_answer_restarted_remotely_replaces_the_old_one() {
-    let (caller, other) = pair().await;
-    for (id, ..) in WAYS {
+    let (caller, other) = start_pair().await;
+    for (id, ..) in REMOTE_AGENTS {
         _ = std::fs::remove_file(other.setup.here().join("tried"));
         let task = caller.send(id, "again").await;
         assert_eq!(outcome(&task), completed("second try"), "{id}: {task}");
@@ -140,7 +140,7 @@ async fn an_answer_restarted_remotely_replaces_the_old_one() {
 
 #[tokio::test]
 async fn the_kind_of_an_agent_is_shown() {
-    let (caller, other) = pair().await;
+    let (caller, other) = start_pair().await;
     assert_eq!(caller.agent("new-rpc").await["kind"], "remote");
     assert_eq!(other.agent("worker").await["kind"], "program");
     let entry = caller.get("/api/v1/agents/old-http").await.json();
@@ -164,7 +164,7 @@ async fn the_kind_of_an_agent_is_shown() {
 /// Facts about processes: a program has all of them, and a remote agent has none.
 #[tokio::test]
 async fn a_remote_agent_shows_no_facts_about_processes() {
-    let (caller, other) = pair().await;
+    let (caller, other) = start_pair().await;
     let facts = |shown: &Value| {
         let keys = ["enforcement", "isolation", "boundary", "resources", "program"];
         keys.into_iter().filter(|key| shown.get(key).is_some()).collect::<Vec<_>>()
@@ -189,13 +189,13 @@ async fn a_remote_agent_shows_no_facts_about_processes() {
 
 #[tokio::test]
 async fn a_remote_token_is_never_shown() {
-    let (caller, other) = pair().await;
+    let (caller, other) = start_pair().await;
     other.setup.open("go");
     // The worker repeats its message, here the token by which it was reached.
     let task = caller.send("new-rpc", &other.token).await;
     assert!(!task.to_string().contains(&other.token), "{task}");
-    until("the log", async || (!caller.said().is_empty()).then_some(())).await;
-    assert!(!caller.said().contains(&other.token));
+    until("the log", async || (!caller.stderr_text().is_empty()).then_some(())).await;
+    assert!(!caller.stderr_text().contains(&other.token));
     let ledger = String::from_utf8_lossy(&caller.setup.ledger()).into_owned();
     assert!(!ledger.contains(&other.token));
 }

@@ -9,7 +9,7 @@ use algonius_skips::skip_without;
 use nix::unistd::Uid;
 use serde_json::json;
 
-use crate::harness::door::{completed, failed, outcome};
+use crate::harness::client::{completed, failed, outcome};
 use crate::harness::{Service, message, until};
 
 /// The user without rights, as which a database may be started.
@@ -18,7 +18,7 @@ const NOBODY: u32 = 65534;
 const FOLDERS: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
 
 /// An agent whose program is kept for a conversation.
-fn kept(command: &str, turn: &str) -> String {
+fn session_agent(command: &str, turn: &str) -> String {
     format!(
         "[agents.repl]\ncommand = 'sh'\nargs = ['-c', '''exec {command}''']\n\
          mode = 'interactive'\nmax_concurrent = 2\n[agents.repl.turn]\n{turn}\n"
@@ -26,7 +26,7 @@ fn kept(command: &str, turn: &str) -> String {
 }
 
 /// The outcome of a message in one conversation.
-async fn say(service: &Service, text: &str) -> (String, String) {
+async fn send_message(service: &Service, text: &str) -> (String, String) {
     let mut params = message(text);
     params["message"]["contextId"] = json!("c");
     outcome(&service.rpc("repl", "message/send", &params).await)
@@ -50,18 +50,26 @@ async fn a_python_repl_answers_and_keeps_its_state() {
     if !has("python3") {
         return;
     }
-    let service = Service::start(&kept("python3 -i -q -u 2>&1", "prompt = '>>> '")).await;
-    assert_eq!(say(&service, "1 + 1").await, completed("2\n"));
-    assert_eq!(say(&service, "x = 20").await, completed(""), "an assignment prints nothing");
-    assert_eq!(say(&service, "x + 1").await, completed("21\n"));
+    let service = Service::start(&session_agent("python3 -i -q -u 2>&1", "prompt = '>>> '")).await;
+    assert_eq!(send_message(&service, "1 + 1").await, completed("2\n"));
+    assert_eq!(
+        send_message(&service, "x = 20").await,
+        completed(""),
+        "an assignment prints nothing"
+    );
+    assert_eq!(send_message(&service, "x + 1").await, completed("21\n"));
     // The prompt follows text on the same line.
-    assert_eq!(say(&service, "print('no end', end='')").await, completed("no end"));
-    let (state, text) = say(&service, "1 / 0").await;
+    assert_eq!(send_message(&service, "print('no end', end='')").await, completed("no end"));
+    let (state, text) = send_message(&service, "1 / 0").await;
     assert_eq!(state, "completed");
     assert!(text.ends_with("ZeroDivisionError: division by zero\n"), "{text}");
-    let long = say(&service, "print('\\n'.join(str(i) for i in range(20000)))").await.1;
+    let long = send_message(&service, "print('\\n'.join(str(i) for i in range(20000)))").await.1;
     assert_eq!((long.lines().count(), long.lines().last()), (20_000, Some("19999")));
-    assert_eq!(say(&service, "x").await, completed("20\n"), "one process served all of them");
+    assert_eq!(
+        send_message(&service, "x").await,
+        completed("20\n"),
+        "one process served all of them"
+    );
 }
 
 #[tokio::test]
@@ -70,13 +78,16 @@ async fn sqlite_answers_without_the_repeated_message() {
         return;
     }
     let turn = "prompt = 'sqlite> '\necho = true";
-    let service = Service::start(&kept("sqlite3 -interactive 2>&1", turn)).await;
-    assert_eq!(say(&service, "create table t (a, b);").await, completed(""));
-    assert_eq!(say(&service, "insert into t values (1, 'one'), (2, 'two');").await, completed(""));
-    assert_eq!(say(&service, "select * from t;").await, completed("1|one\n2|two\n"));
-    let (_, text) = say(&service, "select unknown_column;").await;
+    let service = Service::start(&session_agent("sqlite3 -interactive 2>&1", turn)).await;
+    assert_eq!(send_message(&service, "create table t (a, b);").await, completed(""));
+    assert_eq!(
+        send_message(&service, "insert into t values (1, 'one'), (2, 'two');").await,
+        completed("")
+    );
+    assert_eq!(send_message(&service, "select * from t;").await, completed("1|one\n2|two\n"));
+    let (_, text) = send_message(&service, "select unknown_column;").await;
     assert!(text.contains("no such column: unknown_column"), "{text}");
-    assert_eq!(say(&service, "select count(*) from t;").await, completed("2\n"));
+    assert_eq!(send_message(&service, "select count(*) from t;").await, completed("2\n"));
 }
 
 #[tokio::test]
@@ -86,13 +97,13 @@ async fn bc_answers_with_a_prompt_that_the_message_prints() {
     }
     let turn = "prompt = 'calc> '\nprompt_at_start = false\n\
                 message = \"{{ input }}\\nprint \\\"calc> \\\"\\n\"";
-    let service = Service::start(&kept("bc -q 2>&1", turn)).await;
-    assert_eq!(say(&service, "6 * 7").await, completed("42\n"));
-    assert_eq!(say(&service, "n = 5").await, completed(""));
-    assert_eq!(say(&service, "n ^ 2").await, completed("25\n"));
-    let (_, text) = say(&service, "1 / 0").await;
+    let service = Service::start(&session_agent("bc -q 2>&1", turn)).await;
+    assert_eq!(send_message(&service, "6 * 7").await, completed("42\n"));
+    assert_eq!(send_message(&service, "n = 5").await, completed(""));
+    assert_eq!(send_message(&service, "n ^ 2").await, completed("25\n"));
+    let (_, text) = send_message(&service, "1 / 0").await;
     assert!(text.to_lowercase().contains("divide by zero"), "{text}");
-    assert_eq!(say(&service, "n").await, completed("5\n"));
+    assert_eq!(send_message(&service, "n").await, completed("5\n"));
 }
 
 /// A database of the user without rights, on a socket in a folder of its own. Dropping it stops it.
@@ -152,12 +163,16 @@ async fn psql_answers_with_a_prompt_that_the_message_prints() {
     let turn = "prompt = 'psql> '\nprompt_at_start = false\n\
                 message = \"{{ input }}\\n\\\\echo -n 'psql> '\\n\"";
     let command = format!("psql -X -q -A -t -h {place} -U tester postgres 2>&1");
-    let service = Service::start(&kept(&command, turn)).await;
-    assert_eq!(say(&service, "select 6 * 7;").await, completed("42\n"));
-    assert_eq!(say(&service, "create temp table t (a int);").await, completed(""));
-    assert_eq!(say(&service, "insert into t values (1), (2);").await, completed(""));
-    assert_eq!(say(&service, "select sum(a) from t;").await, completed("3\n"), "one session");
-    let (_, text) = say(&service, "select nothing;").await;
+    let service = Service::start(&session_agent(&command, turn)).await;
+    assert_eq!(send_message(&service, "select 6 * 7;").await, completed("42\n"));
+    assert_eq!(send_message(&service, "create temp table t (a int);").await, completed(""));
+    assert_eq!(send_message(&service, "insert into t values (1), (2);").await, completed(""));
+    assert_eq!(
+        send_message(&service, "select sum(a) from t;").await,
+        completed("3\n"),
+        "one session"
+    );
+    let (_, text) = send_message(&service, "select nothing;").await;
     assert!(text.contains("column \"nothing\" does not exist"), "{text}");
 }
 
@@ -167,8 +182,8 @@ async fn a_premature_turn_end_fails_with_its_configuration_key() {
     if !has("python3") {
         return;
     }
-    let service = Service::start(&kept("python3 -i -q -u 2>&1", "end_regex = '^'")).await;
-    let task = say(&service, "print('\\n1\\n2')").await;
+    let service = Service::start(&session_agent("python3 -i -q -u 2>&1", "end_regex = '^'")).await;
+    let task = send_message(&service, "print('\\n1\\n2')").await;
     assert_eq!(task, failed("empty-answer"));
     let list = service.get("/api/v1/executions?limit=1").await.json();
     let why = list["executions"][0]["error"]["message"].as_str().unwrap();
@@ -181,10 +196,10 @@ async fn a_missing_prompt_ends_with_the_deadline() {
     if !has("python3") {
         return;
     }
-    let agent = kept("python3 -i -q -u 2>&1", "prompt = 'In [1]: '")
+    let agent = session_agent("python3 -i -q -u 2>&1", "prompt = 'In [1]: '")
         .replace("mode =", "timeout = 1.5\nstop_grace = 0.2\nmode =");
     let service = Service::start(&agent).await;
-    let (state, why) = say(&service, "1 + 1").await;
+    let (state, why) = send_message(&service, "1 + 1").await;
     assert_eq!((state.as_str(), why.as_str()), ("failed", "execution-timeout"));
     until("an empty pool", async || {
         service.agent("repl").await["pooledProcesses"].is_null().then_some(())

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::door::{completed, failed, outcome};
+use crate::harness::client::{completed, failed, outcome};
 use crate::harness::processes::{labels, marked};
 use crate::harness::{Service, Setup, fake, gated, until};
 
@@ -15,7 +15,7 @@ fn of(id: &str) -> Vec<i32> {
 }
 
 /// What is said of a failed task, after all of it is gone and another agent has answered.
-async fn told(service: &Service, agent: &str, id: &str) -> Value {
+async fn failure_content(service: &Service, agent: &str, id: &str) -> Value {
     assert_eq!(outcome(&service.send("echo", "hi").await), completed("hi"), "others are served");
     let task = service.ended(agent, id).await;
     assert_eq!(outcome(&task), failed("resources-exceeded"));
@@ -31,7 +31,7 @@ async fn a_program_with_too_many_processes_is_killed() {
     let agents = [fake("crowd", "crowd 50", limits), fake("echo", "echo", "")].concat();
     let service = Service::start(&agents).await;
     let id = service.begin("crowd", "go").await;
-    let said = told(&service, "crowd", &id).await;
+    let said = failure_content(&service, "crowd", &id).await;
     let said = said.as_str().unwrap();
     let (taken, most) = said.split_once(" processes and threads at once; ").unwrap();
     assert!(taken.strip_prefix("had ").unwrap().parse::<u64>().unwrap() > 10, "{said}");
@@ -46,7 +46,7 @@ async fn a_program_with_too_much_memory_is_killed() {
     let hog = fake("hog", &format!("hog {}", 300 << 20), &limits);
     let service = Service::start(&[hog, fake("echo", "echo", "")].concat()).await;
     let id = service.begin("hog", "go").await;
-    let said = told(&service, "hog", &id).await;
+    let said = failure_content(&service, "hog", &id).await;
     let said = said.as_str().unwrap();
     let (taken, most) = said.split_once(" bytes of memory; ").unwrap();
     assert!(taken.strip_prefix("took ").unwrap().parse::<u64>().unwrap() > MEMORY, "{said}");
@@ -68,7 +68,7 @@ async fn limits_hold_over_a_restart_and_count_detached_processes() {
     service.kill9().await;
     service.restart().await;
     service.setup.open("go");
-    assert!(told(&service, "late", &id).await.as_str().unwrap().contains("allows 3"));
+    assert!(failure_content(&service, "late", &id).await.as_str().unwrap().contains("allows 3"));
     // A restarted service enforces the limits of the programs that it resumes, also for
     // processes in another session
     assert!(labels().iter().all(|(_, found)| *found != label), "what hides is left");

@@ -3,17 +3,17 @@
 use algonius_actors::model::code::Code;
 use serde_json::{Value, json};
 
-use crate::harness::door::{completed, outcome};
+use crate::harness::client::{completed, outcome};
 use crate::harness::{Service, Setup, fake, gated, until};
 
 const ROOT: &str = "/api/v1/schedules";
 
-fn allowed(agents: &str) -> Setup {
+fn setup_with_schedules(agents: &str) -> Setup {
     Setup::new(&format!("{agents}\n[scheduler]\ntimezone = 'UTC'\nseconds = true\n"))
 }
 
 /// The occurrences of a schedule, once there are so many that are over.
-async fn over(service: &Service, id: &str, count: usize) -> Vec<Value> {
+async fn finished_occurrences(service: &Service, id: &str, count: usize) -> Vec<Value> {
     until("its work is over", async || {
         let list = service.get(&format!("{ROOT}/{id}/occurrences?limit=1000")).await.json();
         let list = list["occurrences"].as_array().unwrap().clone();
@@ -31,8 +31,8 @@ async fn a_configured_schedule_creates_a_task_at_each_time() {
          input = 'it is {{ date }} for {{ param.whom }}'\nparams.whom = 'Ann'\n"
             .to_owned(),
     ];
-    let service = allowed(&agents.concat()).start().await;
-    let list = over(&service, "beat", 2).await;
+    let service = setup_with_schedules(&agents.concat()).start().await;
+    let list = finished_occurrences(&service, "beat", 2).await;
     let done: Vec<_> = list.iter().filter(|it| it["outcome"] == "completed").collect();
     let task = service.task("echo", done[0]["execution"].as_str().unwrap()).await;
     let planned = done[0]["planned"].as_str().unwrap();
@@ -57,7 +57,7 @@ async fn a_configured_schedule_creates_a_task_at_each_time() {
 
 #[tokio::test]
 async fn the_command_line_manages_a_schedule() {
-    let service = allowed(&fake("echo", "echo", "")).start().await;
+    let service = setup_with_schedules(&fake("echo", "echo", "")).start().await;
     let run = async |words: &[&str]| service.command(words, "").await;
     let made = run(&[
         "schedule",
@@ -83,7 +83,7 @@ async fn the_command_line_manages_a_schedule() {
     let next = run(&["schedule", "next", "nightly", "-n", "2"]).await.stdout;
     assert_eq!(next.matches("T03:00:00+0").count(), 2, "{next}");
     assert_eq!(run(&["schedule", "run", "nightly"]).await.code, Some(0));
-    over(&service, "nightly", 1).await;
+    finished_occurrences(&service, "nightly", 1).await;
     let history = run(&["schedule", "history", "nightly"]).await.stdout;
     assert!(history.contains("fired") && history.contains("completed"), "{history}");
     let paused = run(&["schedule", "pause", "nightly"]).await.stdout;
@@ -110,9 +110,9 @@ async fn repeated_kills_neither_lose_nor_repeat_an_occurrence() {
          missed = 'all'\nmissed_max = 1000\n"
             .to_owned(),
     ];
-    let mut service = allowed(&agents.concat()).start().await;
+    let mut service = setup_with_schedules(&agents.concat()).start().await;
     for round in 1..=6 {
-        over(&service, "beat", round).await;
+        finished_occurrences(&service, "beat", round).await;
         service.kill9().await;
         service.restart().await;
     }
@@ -150,7 +150,7 @@ async fn a_queued_occurrence_runs_after_a_restart() {
         "[schedules.line]\nagent = 'one'\ncron = '* * * * * *'\ninput = 'ann'\noverlap = 'queue'\n"
             .into(),
     ];
-    let mut service = allowed(&agents.concat()).start().await;
+    let mut service = setup_with_schedules(&agents.concat()).start().await;
     service.setup.written("log", "start ann\n").await;
     let pending = async || {
         let list = service.get(&format!("{ROOT}/line/occurrences")).await.json();
@@ -254,10 +254,10 @@ async fn two_minutes_of_seconds_fire_on_time() {
         "[schedules.beat]\nagent = 'echo'\ncron = '* * * * * *'\ninput = 'beat'\noverlap = 'allow'\n"
             .to_owned(),
     ];
-    let service = allowed(&agents.concat()).start().await;
+    let service = setup_with_schedules(&agents.concat()).start().await;
     let mut done = 0;
     while done < seconds() {
-        done = over(&service, "beat", done + 1).await.len(); // Each second is waited for alone.
+        done = finished_occurrences(&service, "beat", done + 1).await.len(); // Each second is waited for alone.
     }
     let told = service.get(&format!("{ROOT}/beat")).await.json()["statistics"].clone();
     println!("schedules on time: {told}");

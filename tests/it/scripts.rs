@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::harness::{Service, Setup, soon};
 
-struct Step {
+struct ScriptStep {
     command: String,
     code: i32,
     printed: Vec<String>,
@@ -29,12 +29,12 @@ fn blocks<'t>(text: &'t str, language: &str) -> Vec<&'t str> {
     text.split(&mark).skip(1).filter_map(|rest| rest.split("```").next()).collect()
 }
 
-fn steps(text: &str) -> Vec<Step> {
-    let mut steps: Vec<Step> = Vec::new();
+fn steps(text: &str) -> Vec<ScriptStep> {
+    let mut steps: Vec<ScriptStep> = Vec::new();
     for line in blocks(text, "console").into_iter().flat_map(str::lines) {
         if let Some(command) = line.strip_prefix("$ ") {
             let command = command.to_owned();
-            steps.push(Step { command, code: 0, printed: Vec::new() });
+            steps.push(ScriptStep { command, code: 0, printed: Vec::new() });
             continue;
         }
         let step = steps.last_mut().unwrap();
@@ -76,7 +76,7 @@ fn is_text(expected: &[String], lines: &[String]) -> bool {
     }
 }
 
-async fn run(service: &Service, step: &Step) -> (Option<i32>, Vec<String>) {
+async fn run(service: &Service, step: &ScriptStep) -> (Option<i32>, Vec<String>) {
     let program = Path::new(env!("CARGO_BIN_EXE_algonius"));
     let here = service.setup.here();
     let folders = [program.parent().unwrap(), here].map(|folder| folder.display().to_string());

@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::harness::door::{completed, failed, outcome};
+use crate::harness::client::{completed, failed, outcome};
 use crate::harness::{Service, Setup, until};
 
 const SCHEDULES: &str = "/api/v1/schedules";
@@ -62,7 +62,7 @@ pub(crate) fn runtime_key(setup: &Setup) -> PathBuf {
 }
 
 /// No file of the data directory and no line of the log has a part of the prompt, or the key.
-fn is_nowhere(service: &Service, key: &[u8]) {
+fn expect_not_stored(service: &Service, key: &[u8]) {
     let hex: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
     let spelled = [hex, STANDARD.encode(key)].into_iter().chain(secrets()).map(String::into_bytes);
     let hidden: Vec<Vec<u8>> = spelled.chain([key.to_vec()]).collect();
@@ -71,7 +71,7 @@ fn is_nowhere(service: &Service, key: &[u8]) {
         .map(|path| (path.display().to_string(), fs::read(path).unwrap()))
         .collect();
     assert!(kept.iter().any(|(path, bytes)| path.ends_with("ledger.db-wal") || bytes.len() > 4096));
-    kept.push(("the log".to_owned(), service.said().into_bytes()));
+    kept.push(("the log".to_owned(), service.stderr_text().into_bytes()));
     for (place, bytes) in kept {
         for part in &hidden {
             let is_there = bytes.windows(part.len()).any(|window| window == part);
@@ -112,13 +112,13 @@ async fn a_queued_input_with_secrets_runs_after_a_kill() {
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(fs::metadata(file.parent().unwrap()).unwrap().permissions().mode() & 0o777, 0o700);
     // No file of the data directory and no line of the log contains the raw input or the key
-    is_nowhere(&service, &key);
+    expect_not_stored(&service, &key);
     service.kill9().await;
-    is_nowhere(&service, &key);
+    expect_not_stored(&service, &key);
     // A queued input that redaction changes runs with its original bytes after a kill and
     // after an upgrade
     runs(&mut service, &id).await;
-    is_nowhere(&service, &key);
+    expect_not_stored(&service, &key);
     assert_eq!(fs::read(&file).unwrap(), key, "the key was replaced");
 }
 
@@ -127,7 +127,7 @@ async fn a_queued_input_with_secrets_runs_after_an_upgrade() {
     let (mut service, id) = waiting("", None).await;
     service.signal(Signal::SIGUSR2);
     assert_eq!(service.exit().await.code(), Some(0));
-    is_nowhere(&service, &fs::read(runtime_key(&service.setup)).unwrap());
+    expect_not_stored(&service, &fs::read(runtime_key(&service.setup)).unwrap());
     service.setup.upgrade();
     // A queued input that redaction changes runs with its original bytes after a kill and
     // after an upgrade
@@ -174,11 +174,11 @@ async fn a_queued_input_without_its_key_is_reported_not_run() {
     assert_eq!(service.setup.read("in-bob"), "", "it was run");
     let shown = service.command(&["tasks", "show", &id], "").await.stdout;
     assert!(shown.contains("the key is gone") && shown.contains("inputs.key_file"), "{shown}");
-    assert!(service.said().contains("the key of the sealed input is gone"));
+    assert!(service.stderr_text().contains("the key of the sealed input is gone"));
     // A new input is sealed with a new key.
     let task = service.send("one", &prompt("cat")).await;
     assert_eq!(outcome(&task), completed("cat\n"));
-    is_nowhere(&service, &fs::read(runtime_key(&service.setup)).unwrap());
+    expect_not_stored(&service, &fs::read(runtime_key(&service.setup)).unwrap());
 }
 
 const KEYED: &str = "[inputs]\nkey_file = 'inputs.key'\n";
@@ -198,7 +198,7 @@ fn key_line(byte: u8) -> String {
 async fn with_a_key_file_a_queued_input_survives_a_power_cut() {
     let (mut service, id) = waiting(KEYED, Some(&key_line(1))).await;
     let key = STANDARD.decode(key_line(1).trim()).unwrap();
-    is_nowhere(&service, &key);
+    expect_not_stored(&service, &key);
     assert!(files(&service.setup.here().join("run")).iter().all(|it| !it.ends_with(".key")));
     power_cut(&mut service).await;
     // A new key above the old one seals, and the old one still opens.
@@ -206,7 +206,7 @@ async fn with_a_key_file_a_queued_input_survives_a_power_cut() {
     // With a key file, a queued input also runs after a power cut and after a replacement of
     // the key
     runs(&mut service, &id).await;
-    is_nowhere(&service, &key);
+    expect_not_stored(&service, &key);
 }
 
 #[tokio::test]
@@ -313,7 +313,7 @@ async fn an_api_schedule_keeps_its_input_sealed() {
     assert!(secrets().iter().all(|secret| !made.body.contains(secret)), "{made:?}");
     assert_eq!(occurrence(&service, 1).await["outcome"], "completed");
     assert_eq!(service.setup.read("in-bob"), prompt("bob"));
-    is_nowhere(&service, &fs::read(runtime_key(&service.setup)).unwrap());
+    expect_not_stored(&service, &fs::read(runtime_key(&service.setup)).unwrap());
 
     service.kill9().await;
     fs::remove_file(service.setup.here().join("in-bob")).unwrap();
@@ -321,7 +321,7 @@ async fn an_api_schedule_keeps_its_input_sealed() {
     // A schedule of the API keeps its input after a restart
     assert_eq!(occurrence(&service, 2).await["outcome"], "completed");
     assert_eq!(service.setup.read("in-bob"), prompt("bob"));
-    is_nowhere(&service, &fs::read(runtime_key(&service.setup)).unwrap());
+    expect_not_stored(&service, &fs::read(runtime_key(&service.setup)).unwrap());
 
     power_cut(&mut service).await;
     service.restart().await;

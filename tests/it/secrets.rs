@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::harness::door::{id, outcome};
+use crate::harness::client::{id, outcome};
 use crate::harness::{Service, Setup, fake, message};
 
 /// Letters and digits that look random and are the same in every run.
@@ -20,15 +20,15 @@ fn hold(bytes: &[u8], text: &str) -> bool {
 }
 
 fn agents() -> String {
-    let keeper =
+    let holder =
         "[agents.keeper]\ncommand = 'tee'\nargs = ['HERE/got']\nsandbox.writable = ['HERE']\n";
     let secret = "[agents.env.env_from]\nSERVICE_API_KEY = 'GIVEN'\n";
-    [keeper, &fake("env", "env", secret), &fake("exit", "exit 3 key:GIVEN", "")].concat()
+    [holder, &fake("env", "env", secret), &fake("exit", "exit 3 key:GIVEN", "")].concat()
 }
 
-async fn expect_nowhere(service: &Service, secret: &str) {
+async fn expect_not_stored(service: &Service, secret: &str) {
     assert!(!hold(&service.setup.ledger(), secret), "{secret} is in the ledger");
-    assert!(!service.said().contains(secret), "{secret} is in the log");
+    assert!(!service.stderr_text().contains(secret), "{secret} is in the log");
     let list = service.get("/api/v1/executions").await.json();
     for entry in list["executions"].as_array().unwrap() {
         let record = service.execution(entry["id"].as_str().unwrap()).await;
@@ -53,7 +53,7 @@ async fn a_secret_in_a_message_reaches_the_agent_but_no_storage() {
         assert_eq!(service.setup.read("got"), text);
         let shown = service.task("keeper", &id(&task)).await.to_string();
         assert!(!shown.contains(secret.as_str()), "{shown}");
-        expect_nowhere(&service, secret).await;
+        expect_not_stored(&service, secret).await;
     }
 }
 
@@ -64,7 +64,7 @@ async fn a_configured_secret_in_the_output_is_masked() {
     let service = setup.start().await;
     let (_, answer) = outcome(&service.send("env", "").await);
     assert!(answer.contains("SERVICE_API_KEY=") && !answer.contains(&secret), "{answer}");
-    expect_nowhere(&service, &secret).await;
+    expect_not_stored(&service, &secret).await;
 }
 
 /// Prints a configured secret in two halves, each in an event of its own that goes on with a report.
@@ -108,7 +108,7 @@ async fn a_secret_split_across_artifact_chunks_is_masked() {
     assert_eq!(outcome(&task), ("completed".to_owned(), told.clone()));
     let (head, tail) = secret.split_at(13);
     assert!(!told.contains(head) && !told.contains(tail), "{told}");
-    expect_nowhere(&service, &secret).await;
+    expect_not_stored(&service, &secret).await;
 }
 
 #[tokio::test]
@@ -120,8 +120,8 @@ async fn a_bearer_token_is_stored_as_its_hash_only() {
     let ann = service.with(&token);
     ann.send("keeper", &format!("my token is {token}")).await;
     assert!(service.setup.read("got").contains(&token));
-    expect_nowhere(&service, &token).await;
-    expect_nowhere(&service, &service.token).await;
+    expect_not_stored(&service, &token).await;
+    expect_not_stored(&service, &service.token).await;
 }
 
 /// It runs with the secret, and never with a mask in its place.
@@ -142,7 +142,7 @@ async fn a_queued_message_with_a_secret_runs_whole_after_a_kill() {
     assert!(state == "completed" && !answer.contains(&secret), "{task}");
     let log = format!("start ann\nend ann\nstart {secret}\nend {secret}\n");
     assert_eq!(service.setup.read("log"), log);
-    expect_nowhere(&service, &secret).await;
+    expect_not_stored(&service, &secret).await;
 }
 
 /// Prints what two patterns match, in pieces, to both outputs; fails when it is asked to.
@@ -201,7 +201,7 @@ async fn configured_patterns_are_masked_everywhere() {
         "nobody may",
     ] {
         assert!(![&streamed.body, &list].iter().any(|shown| shown.contains(secret)), "{secret}");
-        expect_nowhere(&service, secret).await;
+        expect_not_stored(&service, secret).await;
     }
 }
 

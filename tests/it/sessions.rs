@@ -4,8 +4,8 @@
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::harness::door::{completed, id, outcome, state};
-use crate::harness::{Service, ServiceClient, ask, message, until};
+use crate::harness::client::{completed, id, outcome, state};
+use crate::harness::{Service, ServiceClient, json_rpc_call, message, until};
 
 /// The fake program that remembers, told to resume by its own id.
 fn chat(options: &str, settings: &str, session: &str) -> String {
@@ -34,13 +34,13 @@ fn of(context: &str, text: &str) -> Value {
     params
 }
 
-async fn say(client: &ServiceClient, context: &str, text: &str) -> Value {
+async fn send_in_context(client: &ServiceClient, context: &str, text: &str) -> Value {
     client.rpc("chat", "message/send", &of(context, text)).await
 }
 
 /// What the service said in the stream of a message.
 async fn stream(client: &ServiceClient, context: &str, text: &str) -> String {
-    let body = ask("message/stream", &of(context, text));
+    let body = json_rpc_call("message/stream", &of(context, text));
     client.post("/agents/chat/v1", &body).await.body
 }
 
@@ -52,17 +52,27 @@ async fn a_conversation_resumes_after_a_restart_in_isolation() {
         chat("", "", "new_args = ['--new', '{{ uuid }}']"),
     ] {
         let mut service = started(&agent).await;
-        assert_eq!(outcome(&say(&service, "c", "one").await), completed("one"));
-        assert_eq!(outcome(&say(&service, "c", "two").await), completed("one two"));
-        assert_eq!(outcome(&say(&service, "d", "tea").await), completed("tea"), "another context");
+        assert_eq!(outcome(&send_in_context(&service, "c", "one").await), completed("one"));
+        assert_eq!(outcome(&send_in_context(&service, "c", "two").await), completed("one two"));
+        assert_eq!(
+            outcome(&send_in_context(&service, "d", "tea").await),
+            completed("tea"),
+            "another context"
+        );
         service.sigterm();
         assert!(service.exit().await.success());
         service.restart().await;
-        assert_eq!(outcome(&say(&service, "c", "three").await), completed("one two three"));
+        assert_eq!(
+            outcome(&send_in_context(&service, "c", "three").await),
+            completed("one two three")
+        );
         service.kill9().await;
         service.restart().await;
-        assert_eq!(outcome(&say(&service, "c", "four").await), completed("one two three four"));
-        assert_eq!(outcome(&say(&service, "d", "milk").await), completed("tea milk"));
+        assert_eq!(
+            outcome(&send_in_context(&service, "c", "four").await),
+            completed("one two three four")
+        );
+        assert_eq!(outcome(&send_in_context(&service, "d", "milk").await), completed("tea milk"));
     }
 }
 
@@ -71,16 +81,16 @@ async fn conversations_of_different_callers_are_separate() {
     let service = started(&plain()).await;
     let made = service.post("/api/v1/tokens", &json!({"name": "ann"}).to_string()).await.json();
     let ann = service.with(made["token"].as_str().unwrap());
-    assert_eq!(outcome(&say(&service, "c", "mine").await), completed("mine"));
-    assert_eq!(outcome(&say(&ann, "c", "hers").await), completed("hers"));
-    assert_eq!(outcome(&say(&service, "c", "too").await), completed("mine too"));
+    assert_eq!(outcome(&send_in_context(&service, "c", "mine").await), completed("mine"));
+    assert_eq!(outcome(&send_in_context(&ann, "c", "hers").await), completed("hers"));
+    assert_eq!(outcome(&send_in_context(&service, "c", "too").await), completed("mine too"));
 }
 
 #[tokio::test]
 async fn a_lost_session_is_replaced_once_and_reported() {
     for lost in ["unknown_session_regex = 'no such session'", "unknown_session_exit_codes = [3]"] {
         let service = started(&chat("", "", &format!("regex = 'session: (\\S+)'\n{lost}"))).await;
-        say(&service, "c", "one").await;
+        send_in_context(&service, "c", "one").await;
         let memory = service.setup.here().join("memory");
         let sessions = std::fs::read_dir(&memory).unwrap().flatten();
         let forget = sessions.filter(|file| file.file_name().to_string_lossy().starts_with("ses"));
@@ -89,7 +99,7 @@ async fn a_lost_session_is_replaced_once_and_reported() {
         assert!(told.contains(r#""continuity":"lost""#), "{told}");
         assert_eq!(told.matches("is lost: the agent does not know it").count(), 1, "{told}");
         assert!(told.contains(r#""text":"two""#) && !told.contains("no such session"), "{told}");
-        assert_eq!(outcome(&say(&service, "c", "three").await), completed("two three"));
+        assert_eq!(outcome(&send_in_context(&service, "c", "three").await), completed("two three"));
         let log = "start one\nend one\nstart two\nend two\nstart three\nend three\n";
         assert_eq!(service.setup.read("memory/log"), log);
     }
@@ -98,9 +108,9 @@ async fn a_lost_session_is_replaced_once_and_reported() {
 #[tokio::test]
 async fn a_failed_program_keeps_its_session_and_is_not_rerun() {
     let service = started(&plain()).await;
-    say(&service, "c", "one").await;
-    assert_eq!(state(&say(&service, "c", "fail").await), "failed");
-    assert_eq!(outcome(&say(&service, "c", "two").await), completed("one two"));
+    send_in_context(&service, "c", "one").await;
+    assert_eq!(state(&send_in_context(&service, "c", "fail").await), "failed");
+    assert_eq!(outcome(&send_in_context(&service, "c", "two").await), completed("one two"));
     assert_eq!(service.setup.read("memory/log").matches("start fail").count(), 1);
 }
 
@@ -116,7 +126,7 @@ async fn messages_of_one_conversation_run_in_order() {
         told.contains("conversation-busy").then_some(())
     })
     .await;
-    assert_eq!(outcome(&say(&service, "d", "beside").await), completed("beside"));
+    assert_eq!(outcome(&send_in_context(&service, "d", "beside").await), completed("beside"));
     assert_eq!(service.setup.read("memory/log"), "start gate-a\nstart beside\nend beside\n");
     service.setup.open("memory/gate-a");
     assert_eq!(outcome(&service.ended("chat", &first).await), completed("gate-a"));
@@ -127,7 +137,7 @@ async fn messages_of_one_conversation_run_in_order() {
 #[tokio::test]
 async fn a_session_is_forgotten_with_its_last_task_or_by_age() {
     let service = started(&plain()).await;
-    let task = say(&service, "c", "one").await;
+    let task = send_in_context(&service, "c", "one").await;
     let gone = service.command(&["tasks", "delete", &id(&task)], "").await;
     assert_eq!(gone.code, Some(0), "{gone:?}");
     let told = stream(&service, "c", "two").await;
@@ -136,7 +146,7 @@ async fn a_session_is_forgotten_with_its_last_task_or_by_age() {
     let service =
         started(&plain().replace("unknown_session_regex", "ttl = 0.1\nunknown_session_regex"))
             .await;
-    say(&service, "c", "one").await;
+    send_in_context(&service, "c", "one").await;
     let said = Instant::now();
     until("the end of its time", async || (said.elapsed().as_millis() > 150).then_some(())).await;
     let told = stream(&service, "c", "two").await;
@@ -150,12 +160,12 @@ async fn a_secret_like_session_id_is_resumed_and_stored_encrypted() {
     let secret = "ghp_16C7e42F292c6912E7710c838347Ae178B4a";
     let agent = chat(&format!(", '--new', '{secret}'"), "", "regex = 'session: (\\S+)'");
     let service = started(&agent).await;
-    say(&service, "c", "one").await;
+    send_in_context(&service, "c", "one").await;
     // Resumed, the option that was given for a new one counts less.
-    assert_eq!(outcome(&say(&service, "c", "two").await), completed("one two"));
+    assert_eq!(outcome(&send_in_context(&service, "c", "two").await), completed("one two"));
     let ledger = service.setup.ledger();
     assert!(!ledger.windows(secret.len()).any(|part| part == secret.as_bytes()), "in the ledger");
-    assert!(!service.said().contains(secret), "in the log");
+    assert!(!service.stderr_text().contains(secret), "in the log");
 }
 
 #[tokio::test]
@@ -167,7 +177,7 @@ async fn a_program_that_outlives_the_service_keeps_its_session() {
     service.restart().await;
     service.setup.open("memory/gate-a");
     assert_eq!(outcome(&service.ended("chat", &first).await), completed("gate-a"));
-    assert_eq!(outcome(&say(&service, "c", "two").await), completed("gate-a two"));
+    assert_eq!(outcome(&send_in_context(&service, "c", "two").await), completed("gate-a two"));
 }
 
 /// A program that counts all tokens of its session, and is asked for the second time.
@@ -190,7 +200,7 @@ resume_args = ["{{ session_id }}"]
     )
     .await;
     for wanted in [4, 5] {
-        let task = say(&service, "c", "hello").await;
+        let task = send_in_context(&service, "c", "hello").await;
         let shown = service.execution(&id(&task)).await;
         assert_eq!(shown["attempts"][0]["used"]["input_tokens"], wanted, "{shown}");
     }

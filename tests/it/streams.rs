@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::harness::door::{Answer, completed, id, outcome, state};
-use crate::harness::{Service, ServiceClient, ask, gated, message, soon};
+use crate::harness::client::{TestResponse, completed, id, outcome, state};
+use crate::harness::{Service, ServiceClient, gated, json_rpc_call, message, soon};
 
 const CURSOR: &str = "https://algonius.dev/a2a/ext/event-cursor/v1";
 
@@ -24,11 +24,12 @@ output = "events"
 
 /// A subscription of 1.0 that was just begun, to be read as far as wanted.
 async fn subscription(service: &Service, task: &str) -> TcpStream {
-    opened(service, "asking", "1.0", &ask("SubscribeToTask", &json!({"id": task}))).await
+    open_stream(service, "asking", "1.0", &json_rpc_call("SubscribeToTask", &json!({"id": task})))
+        .await
 }
 
 /// The stream that answers a call.
-pub(crate) async fn opened(
+pub(crate) async fn open_stream(
     client: &ServiceClient,
     agent: &str,
     version: &str,
@@ -61,7 +62,7 @@ pub(crate) async fn read_to(stream: &mut TcpStream, word: &str) -> String {
 }
 
 /// The events of a stream: the place after each, and its document.
-fn events(answer: &Answer) -> Vec<(String, Value)> {
+fn events(answer: &TestResponse) -> Vec<(String, Value)> {
     assert_eq!(answer.header("content-type"), Some("text/event-stream"), "{answer:?}");
     let lines = answer.body.lines();
     let (mut place, mut events) = (String::new(), Vec::new());

@@ -23,7 +23,7 @@ fn listening(agents: &str) -> (Socket, Setup) {
     (Socket::from_std(socket).unwrap(), setup)
 }
 
-async fn heard(socket: &Socket) -> String {
+async fn receive_notification(socket: &Socket) -> String {
     let mut bytes = [0; 4096];
     let length = soon("a word to systemd", socket.recv(&mut bytes)).await.unwrap();
     String::from_utf8_lossy(&bytes[..length]).into_owned()
@@ -36,7 +36,7 @@ async fn systemd_is_notified_of_readiness_and_of_the_drain() {
     let word = setup.here().join("word");
     // Heard by a task of its own, which asks at the very moment that it hears.
     let listener = tokio::spawn(async move {
-        let ready = heard(&socket).await;
+        let ready = receive_notification(&socket).await;
         let address = ready.split("http://").nth(1).and_then(|rest| rest.lines().next()).unwrap();
         let client = ServiceClient { address: address.parse().unwrap(), token: "none".to_owned() };
         let health = client.get("/health").await;
@@ -51,7 +51,7 @@ async fn systemd_is_notified_of_readiness_and_of_the_drain() {
     service.setup.written("log", "start ann\n").await;
     service.sigterm();
     // The service notifies systemd when it is ready and when it drains
-    assert!(heard(&socket).await.starts_with("STOPPING=1\n"));
+    assert!(receive_notification(&socket).await.starts_with("STOPPING=1\n"));
     assert!(!service.has_exited(), "what runs may finish first");
     service.setup.open("go");
     assert_eq!(service.exit().await.code(), Some(0));
@@ -61,7 +61,7 @@ async fn systemd_is_notified_of_readiness_and_of_the_drain() {
 async fn the_notify_socket_reaches_neither_agent_nor_warden() {
     let (socket, setup) = listening(SHOWS_ITS_ENVIRONMENT);
     let service = setup.start().await;
-    assert!(heard(&socket).await.starts_with("READY=1\n"));
+    assert!(receive_notification(&socket).await.starts_with("READY=1\n"));
     let seen = service.command(&["send", "env", "x"], "").await.stdout;
     // The notify socket of systemd reaches neither an agent nor the warden
     assert!(seen.contains("A2A_TASK_ID=") && !seen.contains("NOTIFY_SOCKET"), "{seen}");
@@ -76,7 +76,7 @@ async fn the_notify_socket_reaches_neither_agent_nor_warden() {
 async fn a_missing_notify_socket_is_tolerated() {
     let setup = Setup::new(SHOWS_ITS_ENVIRONMENT).env("NOTIFY_SOCKET", "/nowhere/at/all");
     let service = setup.start().await;
-    let is_said = async || service.said().contains("failed to notify systemd").then_some(());
+    let is_said = async || service.stderr_text().contains("failed to notify systemd").then_some(());
     until("a word about it", is_said).await;
     assert_eq!(service.command(&["send", "env", "x"], "").await.code, Some(0));
 }

@@ -17,26 +17,26 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-use crate::harness::authority::{Authority, Issued};
-use crate::harness::door::{completed, outcome};
+use crate::harness::authority::{CertificateAuthority, IssuedCertificate};
+use crate::harness::client::{completed, outcome};
 use crate::harness::processes::sockets;
-use crate::harness::{Answer, Service, Setup, ask, fake, message, soon, until};
+use crate::harness::{Service, Setup, TestResponse, fake, json_rpc_call, message, soon, until};
 
 const TLS: &str = "tls = { cert = \"HERE/cert.pem\", key = \"HERE/key.pem\" }\n";
 const NAMES: [&str; 2] = ["localhost", "agents.example"];
 
 /// A service that speaks TLS, and whom its certificates are of.
-struct Secured {
+struct TlsService {
     service: Service,
-    authority: Authority,
-    issued: Issued,
+    authority: CertificateAuthority,
+    issued: IssuedCertificate,
     asking: TlsConnector,
 }
 
-impl Secured {
+impl TlsService {
     async fn start(server: &str, agents: &str) -> Self {
         let setup = Setup::server(&format!("{TLS}{server}"), agents);
-        let authority = Authority::new();
+        let authority = CertificateAuthority::new();
         let issued = authority.issue(&NAMES);
         issued.write(setup.here());
         let trusted = authority.write(setup.here());
@@ -82,7 +82,7 @@ async fn connect(
 }
 
 fn request(token: &str, close: bool) -> Vec<u8> {
-    let body = ask("message/send", &message("hello"));
+    let body = json_rpc_call("message/send", &message("hello"));
     let close = if close { "close" } else { "keep-alive" };
     let head = format!(
         "POST /agents/echo/v1 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\
@@ -97,13 +97,13 @@ async fn exchange(mut stream: TlsStream<TcpStream>, request: &[u8]) -> Option<Va
     stream.write_all(request).await.ok()?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).await.ok()?;
-    let document: Value = serde_json::from_str(&Answer::read(&answer)?.body).ok()?;
+    let document: Value = serde_json::from_str(&TestResponse::read(&answer)?.body).ok()?;
     Some(document["result"].clone())
 }
 
 #[tokio::test]
 async fn tls_callers_are_served_and_the_card_has_an_https_url() {
-    let secured = Secured::start("", &fake("echo", "echo", "")).await;
+    let secured = TlsService::start("", &fake("echo", "echo", "")).await;
     let stream = secured.connect().await.unwrap();
     assert_eq!(stream.get_ref().1.alpn_protocol(), Some(b"http/1.1".as_slice()));
     let task = soon("an answer", exchange(stream, &secured.request(true))).await.unwrap();
@@ -114,7 +114,7 @@ async fn tls_callers_are_served_and_the_card_has_an_https_url() {
     stream.write_all(card.as_bytes()).await.unwrap();
     let mut answer = Vec::new();
     soon("the card", stream.read_to_end(&mut answer)).await.unwrap();
-    let card = Answer::read(&answer).unwrap().json();
+    let card = TestResponse::read(&answer).unwrap().json();
     let url = card["url"].as_str().unwrap();
     assert!(url.starts_with(&format!("https://{}/", secured.service.address)), "{url}");
 }
@@ -122,7 +122,7 @@ async fn tls_callers_are_served_and_the_card_has_an_https_url() {
 /// One port for all: clients of gRPC ask for HTTP/2 while they agree upon TLS.
 #[tokio::test]
 async fn grpc_works_over_tls() {
-    let secured = Secured::start("", &fake("echo", "echo", "")).await;
+    let secured = TlsService::start("", &fake("echo", "echo", "")).await;
     let config = tls::client_config(Some(&secured.service.setup.here().join("ca.pem"))).unwrap();
     let mut either = config.clone();
     either.alpn_protocols = ["http/1.1", "h2"].map(|name| name.as_bytes().to_vec()).to_vec();
@@ -155,14 +155,14 @@ async fn grpc_works_over_tls() {
 
 #[tokio::test]
 async fn the_command_line_explains_untrusted_certificates() {
-    let secured = Secured::start("", &fake("echo", "echo", "")).await;
+    let secured = TlsService::start("", &fake("echo", "echo", "")).await;
     let (url, ca) = (secured.url(), secured.service.setup.here().join("ca.pem"));
     let ca = ca.to_str().unwrap();
     assert_eq!(secured.status(&["--url", &url, "--ca", ca]).await, (Some(0), String::new()));
     let words = ["send", "echo", "hi", "--url", &url, "--ca", ca];
     assert_eq!(secured.service.setup.run(&words, "").await.stdout, "hi");
     let other = secured.service.setup.here().join("other.pem");
-    fs::write(&other, Authority::new().pem()).unwrap();
+    fs::write(&other, CertificateAuthority::new().pem()).unwrap();
     let by_number = url.replace("localhost", "127.0.0.1");
     let clear = url.replace("https", "http");
     for (words, code, said) in [
@@ -202,7 +202,7 @@ async fn https_to_a_plain_text_service_is_reported() {
 /// Each client asks over and over, over a connection of its own each time, while the files change.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_certificate_is_replaced_under_load_without_an_error() {
-    let secured = Secured::start("", &fake("echo", "echo", "max_concurrent = 8")).await;
+    let secured = TlsService::start("", &fake("echo", "echo", "max_concurrent = 8")).await;
     let done = Arc::new(AtomicBool::new(false));
     let mut kept = secured.connect().await.unwrap();
     let clients: Vec<_> = (0..3)
@@ -236,18 +236,18 @@ async fn a_certificate_is_replaced_under_load_without_an_error() {
     kept.write_all(&secured.request(true)).await.unwrap();
     let mut answer = Vec::new();
     soon("its answer", kept.read_to_end(&mut answer)).await.unwrap();
-    assert_eq!(Answer::read(&answer).unwrap().status, 200);
+    assert_eq!(TestResponse::read(&answer).unwrap().status, 200);
 }
 
 #[tokio::test]
 async fn a_mismatched_pair_keeps_the_last_one_and_is_reported_once() {
-    let secured = Secured::start("", &fake("echo", "echo", "")).await;
+    let secured = TlsService::start("", &fake("echo", "echo", "")).await;
     let here = secured.service.setup.here();
     let next = secured.authority.issue(&NAMES);
     fs::write(here.join("key.pem"), &next.key).unwrap();
-    let told = || secured.service.said().matches("failed to reload certificate").count();
+    let told = || secured.service.stderr_text().matches("failed to reload certificate").count();
     until("the complaint", async || (told() == 1).then_some(())).await;
-    assert!(secured.service.said().contains("is not that of the first certificate"));
+    assert!(secured.service.stderr_text().contains("is not that of the first certificate"));
     assert_eq!(secured.shown().await, secured.issued.der);
     let stream = secured.connect().await.unwrap();
     let task = soon("an answer", exchange(stream, &secured.request(true))).await.unwrap();
@@ -255,15 +255,15 @@ async fn a_mismatched_pair_keeps_the_last_one_and_is_reported_once() {
     fs::write(here.join("cert.pem"), &next.cert).unwrap();
     until("the next one", async || (secured.shown().await == next.der).then_some(())).await;
     assert_eq!(told(), 1);
-    assert!(!secured.service.said().contains("PRIVATE KEY"));
+    assert!(!secured.service.stderr_text().contains("PRIVATE KEY"));
 }
 
 /// The only place is free again each time.
 #[tokio::test]
 async fn a_slow_or_plain_text_handshake_is_cut_without_a_log_line() {
     let server = "header_timeout = 0.5\nmax_connections = 1\n";
-    let secured = Secured::start(server, &fake("echo", "echo", "")).await;
-    let before = secured.service.said();
+    let secured = TlsService::start(server, &fake("echo", "echo", "")).await;
+    let before = secured.service.stderr_text();
     // The head of a handshake's record, of which the rest never comes.
     let begun: &[u8] = &[0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3];
     for bytes in [b"".as_slice(), begun, b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"] {
@@ -278,7 +278,7 @@ async fn a_slow_or_plain_text_handshake_is_cut_without_a_log_line() {
     _ = soon("the close", silent.read_to_end(&mut rest)).await;
     assert_eq!(rest, b"");
     let stream = until("a place", async || secured.connect().await.ok()).await;
-    assert_eq!(secured.service.said(), before);
+    assert_eq!(secured.service.stderr_text(), before);
     let task = soon("an answer", exchange(stream, &secured.request(true))).await.unwrap();
     assert_eq!(outcome(&task), completed("hello"));
 }
@@ -298,10 +298,10 @@ max_output_bytes = 40000000
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tls_follower_that_never_reads_is_disconnected() {
-    let secured = Secured::start("write_timeout = 1\n", TALKER).await;
+    let secured = TlsService::start("write_timeout = 1\n", TALKER).await;
     let quiet = sockets(secured.service.pid());
     let mut stream = secured.connect().await.unwrap();
-    let body = ask("message/stream", &message("talk"));
+    let body = json_rpc_call("message/stream", &message("talk"));
     let head = format!(
         "POST /agents/talker/v1 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
          Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
@@ -321,8 +321,8 @@ async fn a_tls_follower_that_never_reads_is_disconnected() {
 #[tokio::test]
 async fn unusable_certificate_files_stop_the_start() {
     let setup = Setup::server(TLS, &fake("echo", "echo", ""));
-    let (authority, other) = (Authority::new(), Authority::new());
-    let Issued { cert, key, .. } = authority.issue(&NAMES);
+    let (authority, other) = (CertificateAuthority::new(), CertificateAuthority::new());
+    let IssuedCertificate { cert, key, .. } = authority.issue(&NAMES);
     let strange = other.issue(&NAMES).key;
     for (cert, key, said) in [
         (&*cert, "", "server.tls.key = \"HERE/key.pem\": HERE/key.pem holds no private key"),

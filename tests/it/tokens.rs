@@ -2,16 +2,18 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::door::{completed, id, outcome};
-use crate::harness::{Answer, Service, ServiceClient, Setup, ask, fake, gated, message, until};
+use crate::harness::client::{completed, id, outcome};
+use crate::harness::{
+    Service, ServiceClient, Setup, TestResponse, fake, gated, json_rpc_call, message, until,
+};
 use crate::reload::{reload, text};
-use crate::streams::{opened, read_to};
+use crate::streams::{open_stream, read_to};
 
 fn agents() -> String {
     [fake("one", "echo", ""), fake("two", "echo", "")].concat()
 }
 
-async fn make(client: &ServiceClient, order: Value) -> Answer {
+async fn make(client: &ServiceClient, order: Value) -> TestResponse {
     client.post("/api/v1/tokens", &order.to_string()).await
 }
 
@@ -22,12 +24,12 @@ async fn made(client: &ServiceClient, order: Value) -> String {
     answer.json()["token"].as_str().unwrap().to_owned()
 }
 
-async fn revoke(client: &ServiceClient, name: &str) -> Answer {
+async fn revoke(client: &ServiceClient, name: &str) -> TestResponse {
     let headers = [format!("Authorization: Bearer {}", client.token)];
     client.request(&format!("DELETE /api/v1/tokens/{name}"), &headers, b"").await
 }
 
-fn code(answer: &Answer) -> (u16, String) {
+fn code(answer: &TestResponse) -> (u16, String) {
     (answer.status, answer.json()["code"].as_str().unwrap_or_default().to_owned())
 }
 
@@ -70,7 +72,9 @@ async fn a_stream_ends_with_its_revoked_token_and_work_continues() {
     let (ann, bob) = (service.with(&ann), service.with(&bob));
     let mut streams = Vec::new();
     for client in [&ann, &bob] {
-        let mut stream = opened(client, "one", "0.3", &ask("message/stream", &message("hi"))).await;
+        let mut stream =
+            open_stream(client, "one", "0.3", &json_rpc_call("message/stream", &message("hi")))
+                .await;
         let begun = read_to(&mut stream, "\"working\"").await;
         assert!(begun.contains("working"), "{begun}");
         streams.push(stream);
@@ -122,7 +126,7 @@ async fn token_lists_and_logs_show_no_token_text() {
     for token in list.json()["tokens"].as_array().unwrap() {
         assert!(token.as_object().unwrap().keys().all(|key| keys.contains(&key.as_str())));
     }
-    assert!(!service.said().contains(&ann), "the log has it");
+    assert!(!service.stderr_text().contains(&ann), "the log has it");
     let bytes = service.setup.ledger();
     assert!(!bytes.windows(ann.len()).any(|window| window == ann.as_bytes()), "the ledger has it");
     let said = outcome(&service.send("one", &format!("say {ann}")).await).1;

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::door::id;
+use crate::harness::client::id;
 use crate::harness::{Service, ServiceClient, message};
 
 /// Three ways to give an answer of 50,000 bytes of which 10,000 are kept, and an artifact that does not

@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::harness::door::{completed, failed, id, outcome};
+use crate::harness::client::{completed, failed, id, outcome};
 use crate::harness::{Service, Setup, fake, gated, message, until};
 
 const TOOL: &str = "#!/bin/sh\nread word\necho \"tool $word\"\n";
@@ -47,26 +47,29 @@ async fn card(service: &Service) -> String {
     card["description"].as_str().unwrap().to_owned()
 }
 
-const WHY: &str = "agent `tool` is unavailable: its program `tool` is not installed";
+const UNAVAILABLE_REASON: &str = "agent `tool` is unavailable: its program `tool` is not installed";
 
 #[tokio::test]
 async fn one_missing_program_does_not_affect_other_agents() {
     let service = setup("").start().await;
     assert!(
-        service.said().contains("tool (unavailable: its program `tool` is not installed)"),
+        service.stderr_text().contains("tool (unavailable: its program `tool` is not installed)"),
         "{}",
-        service.said()
+        service.stderr_text()
     );
     assert_eq!(outcome(&service.send("echo", "hello").await), completed("hello"));
     let answer = service.call("tool", "message/send", &message("hello")).await;
     let error = &answer.json()["error"];
     assert_eq!(
         (answer.status, &error["code"], &error["message"]),
-        (503, &json!(-32067), &json!(WHY))
+        (503, &json!(-32067), &json!(UNAVAILABLE_REASON))
     );
     assert_eq!(answer.code(), "agent-unavailable");
     let seen = status(&service, "tool").await;
-    assert_eq!((&seen["health"], &seen["unavailable"]), (&json!("unavailable"), &json!(WHY)));
+    assert_eq!(
+        (&seen["health"], &seen["unavailable"]),
+        (&json!("unavailable"), &json!(UNAVAILABLE_REASON))
+    );
     assert!(card(&service).await.contains("unavailable"), "{}", card(&service).await);
     assert_eq!(service.get("/ready").await.status, 200, "the others can take work");
     for words in [&["agents", "list"][..], &["status"]] {
@@ -74,7 +77,7 @@ async fn one_missing_program_does_not_affect_other_agents() {
         assert!(told.contains("unavailable"), "{told}");
     }
     let sent = service.command(&["send", "tool", "hello"], "").await;
-    assert!(sent.code == Some(1) && sent.stderr.contains(WHY), "{sent:?}");
+    assert!(sent.code == Some(1) && sent.stderr.contains(UNAVAILABLE_REASON), "{sent:?}");
 }
 
 #[tokio::test]
@@ -106,7 +109,7 @@ async fn a_removed_program_makes_its_agent_unavailable() {
         assert_eq!(outcome(&answer["result"]).0, failed("agent-unavailable").0, "{answer}");
         answer["result"].to_string()
     });
-    assert!(told.contains(WHY), "{told}");
+    assert!(told.contains(UNAVAILABLE_REASON), "{told}");
     health(&service, "unavailable").await;
     let (_, code) = service.refused("tool", "message/send", message("hello")).await;
     assert_eq!(code, "agent-unavailable");
@@ -155,7 +158,7 @@ async fn a_queue_timeout_without_a_program_is_agent_unavailable() {
     service.setup.written("log", "start ann\n").await;
     remove(&service.setup);
     let task = service.ended("tool", &waiting).await;
-    assert!(task.to_string().contains(WHY), "{task}");
+    assert!(task.to_string().contains(UNAVAILABLE_REASON), "{task}");
     assert_eq!(service.execution(&waiting).await["error"]["code"], "agent-unavailable");
     service.setup.open("go");
 }

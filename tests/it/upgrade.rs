@@ -6,7 +6,7 @@ use std::process::Command;
 use algonius_skips::skip_without;
 use nix::sys::signal::Signal;
 
-use crate::harness::door::{completed, failed, outcome};
+use crate::harness::client::{completed, failed, outcome};
 use crate::harness::processes::{is_alive, marked};
 use crate::harness::{Service, gated, until};
 
@@ -38,7 +38,8 @@ async fn an_upgrade_of_the_binary_loses_no_work_and_no_byte() {
     let programs = marked(&format!("ALGONIUS_EXECUTION_ID={first}"));
     service.signal(Signal::SIGUSR2);
     assert_eq!(service.exit().await.code(), Some(0));
-    until("what it did", async || service.said().contains("3 running go on").then_some(())).await;
+    until("what it did", async || service.stderr_text().contains("3 running go on").then_some(()))
+        .await;
     // What it waits with comes and goes.
     assert!(programs.iter().any(|pid| is_alive(*pid)), "it did not go on");
     let log = service.setup.here().join("state/algonius/ledger.db-wal");
@@ -65,7 +66,7 @@ async fn an_agent_bound_to_its_service_ends_with_the_upgrade() {
     service.setup.written("log", "start ann\n").await;
     service.signal(Signal::SIGUSR2);
     assert_eq!(service.exit().await.code(), Some(0));
-    until("what it did", async || service.said().contains("1 end").then_some(())).await;
+    until("what it did", async || service.stderr_text().contains("1 end").then_some(())).await;
     let mark = format!("ALGONIUS_EXECUTION_ID={id}");
     // On SIGUSR2, an agent that must not outlive its service ends with it
     until("the end of its program", async || marked(&mark).is_empty().then_some(())).await;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::door::{id, outcome};
+use crate::harness::client::{id, outcome};
 use crate::harness::{Service, message, until};
 
 /// Counts tokens and cost by events.

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 
 use serde_json::json;
 
-use crate::harness::door::{completed, id, outcome, state};
+use crate::harness::client::{completed, id, outcome, state};
 use crate::harness::{Service, Setup, gated, message, until};
 
 /// Gated agents that change things, each in a folder below `HERE`.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::rust::{Path, paths};
+use crate::rust::{CodePath, paths};
 use crate::tree::{Faults, rust_files};
 
 /// Cycles that are left, as the folder and the modules of each. An entry is removed with its cycle.
@@ -29,11 +29,11 @@ fn modules_of_a_folder_have_no_cyclic_dependencies() {
             }
         }
     }
-    faults.settle("move what both need into a module of its own, or pass it in");
+    faults.fail_if_any("move what both need into a module of its own, or pass it in");
 }
 
 /// Names of the modules from the crate down to a module.
-type Route = Vec<String>;
+type ModulePath = Vec<String>;
 
 /// Modules of one folder, each with the modules beside it that it names.
 type Graph = BTreeMap<String, BTreeSet<String>>;
@@ -46,11 +46,11 @@ fn cycles(folder: &str) -> Vec<(String, Vec<String>)> {
         .filter(|file| !file.is_test() && !file.path.contains("/tests/"))
         .filter_map(|file| Some((route(&file.path, folder)?, file)))
         .collect();
-    let known: BTreeSet<Route> = files
+    let known: BTreeSet<ModulePath> = files
         .iter()
         .flat_map(|(route, _)| (1..=route.len()).map(|end| start(route, end)))
         .collect();
-    let mut graphs: BTreeMap<Route, Graph> = BTreeMap::new();
+    let mut graphs: BTreeMap<ModulePath, Graph> = BTreeMap::new();
     for (from, file) in &files {
         let code = file.text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
         for to in paths(code).iter().filter_map(|path| target(from, path, &known)) {
@@ -61,7 +61,7 @@ fn cycles(folder: &str) -> Vec<(String, Vec<String>)> {
             }
         }
     }
-    let shown = |parent: &Route| format!("{folder}{}", parent.join("/"));
+    let shown = |parent: &ModulePath| format!("{folder}{}", parent.join("/"));
     let named = |(parent, graph)| {
         let cycles = components(&graph).into_iter();
         cycles.map(|cycle| (shown(&parent), cycle)).collect::<Vec<_>>()
@@ -69,21 +69,21 @@ fn cycles(folder: &str) -> Vec<(String, Vec<String>)> {
     graphs.into_iter().flat_map(named).collect()
 }
 
-fn start(route: &Route, end: usize) -> Route {
+fn start(route: &ModulePath, end: usize) -> ModulePath {
     route.iter().take(end).cloned().collect()
 }
 
-fn route(path: &str, folder: &str) -> Option<Route> {
+fn route(path: &str, folder: &str) -> Option<ModulePath> {
     let inner = path.strip_prefix(folder)?.strip_suffix(".rs")?;
-    let route: Route = inner.split('/').map(str::to_owned).collect();
+    let route: ModulePath = inner.split('/').map(str::to_owned).collect();
     (inner != "lib" && inner != "main").then_some(route)
 }
 
 /// Returns the innermost module that a path names.
-fn target(from: &Route, path: &Path, known: &BTreeSet<Route>) -> Option<Route> {
+fn target(from: &ModulePath, path: &CodePath, known: &BTreeSet<ModulePath>) -> Option<ModulePath> {
     let ups = path.names.iter().take_while(|name| *name == "super").count();
     let (base, skipped) = match path.names.first()?.as_str() {
-        "crate" => (Route::new(), 1),
+        "crate" => (ModulePath::new(), 1),
         "self" => (from.clone(), 1),
         "super" => (start(from, from.len().checked_sub(ups)?), ups),
         _ => return None,

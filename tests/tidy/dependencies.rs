@@ -1,7 +1,7 @@
 //! Dependencies between modules: which modules and which crates a module may name.
 
-use crate::rust::{Path, paths};
-use crate::tree::{Faults, File, rust_files};
+use crate::rust::{CodePath, paths};
+use crate::tree::{Faults, RepoFile, rust_files};
 
 /// Module of a crate, the modules of its own crate that it may name, and the modules of the actors crate that it may
 /// name. A module may always name itself; only `lib.rs`, `main.rs` and tests may name everything.
@@ -41,7 +41,7 @@ const EDGE: &[Module] = &[
     module(
         "app",
         &[
-            "Running",
+            "RunningService",
             "StartError",
             "algonius_redact",
             "algonius_store",
@@ -72,7 +72,7 @@ const EDGE: &[Module] = &[
     module(
         "cli",
         &[
-            "Running",
+            "RunningService",
             "StartError",
             "algonius_a2a",
             "algonius_redact",
@@ -103,9 +103,9 @@ const ACTORS: &[Module] = &[
 
 /// Whether a module without an entry is refused.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Unlisted {
+enum UnlistedModules {
     Refused,
-    Free,
+    Allowed,
 }
 
 /// Library of the project: its folder, the crates of the project that it may name, and the modules of the actors crate
@@ -169,12 +169,12 @@ const REMEDY: &str = "move the code to a module that may name it, or pass it in 
 
 #[test]
 fn dependencies_between_modules_of_the_edge_point_downwards() {
-    check("src/", EDGE, Unlisted::Refused);
+    check("src/", EDGE, UnlistedModules::Refused);
 }
 
 #[test]
 fn dependencies_between_modules_of_the_actors_point_downwards() {
-    check("actors/src/", ACTORS, Unlisted::Free);
+    check("actors/src/", ACTORS, UnlistedModules::Allowed);
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn the_actors_crate_performs_no_input_or_output() {
             }
         }
     }
-    faults.settle("call it through a port, and implement the port in src/");
+    faults.fail_if_any("call it through a port, and implement the port in src/");
 }
 
 #[test]
@@ -208,7 +208,7 @@ fn a_reserved_crate_is_named_in_its_modules_only() {
             }
         }
     }
-    faults.settle(REMEDY);
+    faults.fail_if_any(REMEDY);
 }
 
 #[test]
@@ -237,23 +237,23 @@ fn a_library_names_its_crates_only() {
             }
         }
     }
-    faults.settle(REMEDY);
+    faults.fail_if_any(REMEDY);
 }
 
-fn is_part_of_a_test(file: &File) -> bool {
+fn is_part_of_a_test(file: &RepoFile) -> bool {
     ["tests", "tests.rs", "conformance", "testing"]
         .iter()
         .any(|name| file.path.split('/').any(|part| part == *name))
 }
 
-fn check(folder: &str, modules: &[Module], unlisted: Unlisted) {
+fn check(folder: &str, modules: &[Module], unlisted: UnlistedModules) {
     let mut faults = Faults::default();
     for file in rust_files(&[folder]) {
         let Some(name) = module_of(&file, folder).filter(|_| !is_part_of_a_test(&file)) else {
             continue;
         };
         let Some(module) = modules.iter().find(|module| module.name == name) else {
-            if unlisted == Unlisted::Refused {
+            if unlisted == UnlistedModules::Refused {
                 faults.add(&file.path, 1, format!("the module `{name}` is not in the table"));
             }
             continue;
@@ -265,18 +265,18 @@ fn check(folder: &str, modules: &[Module], unlisted: Unlisted) {
             }
         }
     }
-    faults.settle(REMEDY);
+    faults.fail_if_any(REMEDY);
 }
 
 /// Returns the top module of a file; `None` for `lib.rs` and `main.rs`.
-fn module_of<'f>(file: &'f File, folder: &str) -> Option<&'f str> {
+fn module_of<'f>(file: &'f RepoFile, folder: &str) -> Option<&'f str> {
     let inner = file.path.strip_prefix(folder)?;
     let name = inner.split('/').next()?.trim_end_matches(".rs");
     (name != "lib" && name != "main").then_some(name)
 }
 
 /// Returns the path if the module, whose file is `depth` modules below the crate, may not name it.
-fn forbidden(module: &Module, depth: usize, modules: &[Module], path: &Path) -> Option<String> {
+fn forbidden(module: &Module, depth: usize, modules: &[Module], path: &CodePath) -> Option<String> {
     let name = |at: usize| path.names.get(at).map(String::as_str);
     let ups = path.names.iter().take_while(|name| *name == "super").count();
     let may_name = |target: &str, inner: Option<&str>| {

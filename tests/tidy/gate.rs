@@ -84,12 +84,12 @@ exit $code
 "#;
 
 /// Result of a run: exit code and printed text.
-struct Ran {
+struct GateRun {
     code: Option<i32>,
     text: String,
 }
 
-impl Ran {
+impl GateRun {
     fn last_line(&self) -> &str {
         self.text.lines().last().unwrap_or_default()
     }
@@ -106,18 +106,18 @@ impl Ran {
 
 /// Runs lanes of three tests each, with these additional files of the simulation.
 #[expect(clippy::expect_used, reason = "a helper that cannot help fails the test")]
-fn run(lanes: &[&str], files: &[(&str, &str)]) -> Ran {
+fn run(lanes: &[&str], files: &[(&str, &str)]) -> GateRun {
     try_run(lanes, files).expect("files and a process of the simulation")
 }
 
-fn try_run(lanes: &[&str], files: &[(&str, &str)]) -> io::Result<Ran> {
+fn try_run(lanes: &[&str], files: &[(&str, &str)]) -> io::Result<GateRun> {
     let folder = TempDir::new()?;
-    stage(folder.path(), files)?;
+    prepare(folder.path(), files)?;
     gate(folder.path(), lanes)
 }
 
 /// Creates the simulation.
-fn stage(play: &Path, files: &[(&str, &str)]) -> io::Result<()> {
+fn prepare(play: &Path, files: &[(&str, &str)]) -> io::Result<()> {
     fs::copy(root().join(".ci/lanes"), play.join("lanes"))?;
     fs::create_dir(play.join("bin"))?;
     program(&play.join("gate"), SCRIPT)?;
@@ -132,7 +132,7 @@ fn stage(play: &Path, files: &[(&str, &str)]) -> io::Result<()> {
 }
 
 /// Runs lanes of the simulation.
-fn gate(play: &Path, lanes: &[&str]) -> io::Result<Ran> {
+fn gate(play: &Path, lanes: &[&str]) -> io::Result<GateRun> {
     let path = std::env::var("PATH").unwrap_or_default();
     let limit = if play.join("hang.first").exists() { "6" } else { "60" };
     let nextest = if play.join("libtest.first").exists() { "0" } else { "1" };
@@ -147,7 +147,7 @@ fn gate(play: &Path, lanes: &[&str]) -> io::Result<Ran> {
     gate.env("ALGONIUS_LIMIT_SECONDS", limit).env("ALGONIUS_NEXTEST", nextest);
     let output = gate.output()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    Ok(Ran { code: output.status.code(), text })
+    Ok(GateRun { code: output.status.code(), text })
 }
 
 fn program(path: &Path, text: &str) -> io::Result<()> {
@@ -252,7 +252,7 @@ fn skips_are_counted_with_their_reasons() {
 #[test]
 fn a_page_shows_lanes_skips_failures_and_details() -> io::Result<()> {
     let folder = TempDir::new()?;
-    stage(folder.path(), &[("b::one", "1\n2\n3\n")])?;
+    prepare(folder.path(), &[("b::one", "1\n2\n3\n")])?;
     gate(folder.path(), &["second", "elsewhere"])?;
     let page = fs::read_to_string(folder.path().join("page"))?;
     let parts = [
@@ -274,7 +274,7 @@ fn a_clone_does_not_use_crates_of_another_clone() -> io::Result<()> {
     let (cache, one, other) = (TempDir::new()?, TempDir::new()?, TempDir::new()?);
     let folder = cache.path().display().to_string();
     for play in [&one, &other] {
-        stage(play.path(), &[("cache", &folder)])?;
+        prepare(play.path(), &[("cache", &folder)])?;
     }
     let cleaned = |play: &TempDir| {
         let list = fs::read_to_string(play.path().join("cleaned"));

@@ -1,6 +1,6 @@
 //! Language of doc comments: the form of their first line, and the terms in it.
 
-use crate::tree::{File, rust_files};
+use crate::tree::{RepoFile, rust_files};
 
 const EVERYWHERE: &[&str] = &["src/", "actors/", "crates/", "tests/", "benches/"];
 
@@ -37,7 +37,7 @@ fn is_colloquial(first: &str) -> bool {
 }
 
 /// Checks that at most `limit` thousandths of the first lines are bad. The failure message lists the first 20 of them.
-fn check(files: &[File], limit: usize, is_bad: impl Fn(&str) -> bool) {
+fn check(files: &[RepoFile], limit: usize, is_bad: impl Fn(&str) -> bool) {
     let all: Vec<_> = files
         .iter()
         .filter(|file| !file.is_in(&["crates/a2a/src/grpc/proto/"]))

@@ -82,6 +82,7 @@ fn agent_pages_show_the_measurements() {
             faults.add(&name, 1, format!("the section \"Measured\" differs from {FILE}"));
         }
     }
-    faults
-        .settle(&format!("run `{REWRITE}=1 cargo test --test tidy measured` to write the tables"));
+    faults.fail_if_any(&format!(
+        "run `{REWRITE}=1 cargo test --test tidy measured` to write the tables"
+    ));
 }

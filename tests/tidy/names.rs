@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::requirements::test_names;
-use crate::rust::{Token, tokens, words};
+use crate::rust::{RustToken, tokens, words};
 use crate::tree::{Faults, files, rust_files};
 
 /// Words without meaning in every position of a name.
@@ -49,10 +49,10 @@ fn every_name_has_a_meaning() {
             }
         }
     }
-    faults.settle("name the item by what it is or does, with a term of docs/glossary.md");
+    faults.fail_if_any("name the item by what it is or does, with a term of docs/glossary.md");
 }
 
-fn is_meaningless(keyword: &Token, name: &Token) -> bool {
+fn is_meaningless(keyword: &RustToken, name: &RustToken) -> bool {
     let prescribed = PRESCRIBED.contains(&name.text.as_str());
     let redundant =
         !prescribed && REDUNDANT_PREFIXES.iter().any(|start| name.text.starts_with(start));
@@ -79,7 +79,9 @@ fn every_test_name_is_short_and_has_a_subject() {
         }
     }
     assert!(count > 1000, "only {count} tests were found");
-    faults.settle("state the subject and the effect, as in `a_deleted_target_gets_no_more_pushes`");
+    faults.fail_if_any(
+        "state the subject and the effect, as in `a_deleted_target_gets_no_more_pushes`",
+    );
 }
 
 fn fault_of_test_name(name: &str) -> Option<String> {
@@ -111,7 +113,7 @@ fn every_file_name_has_a_meaning() {
             faults.add(&file.path, 1, "a part of the path has no meaning");
         }
     }
-    faults.settle("name the file after its responsibility");
+    faults.fail_if_any("name the file after its responsibility");
 }
 
 /// A task is the view that an A2A client has of an execution. All other modules use the internal terms.
@@ -132,5 +134,5 @@ fn only_wire_and_serve_use_the_term_task() {
             }
         }
     }
-    faults.settle("use execution, request or turn, and convert to a task in wire or serve");
+    faults.fail_if_any("use execution, request or turn, and convert to a task in wire or serve");
 }

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::rust::{Token, tokens};
-use crate::tree::{Faults, File, files, rust_files};
+use crate::rust::{RustToken, tokens};
+use crate::tree::{Faults, RepoFile, files, rust_files};
 
 const CRATES: &[&str] = &["src/", "actors/src/", "crates/"];
 
@@ -11,24 +11,24 @@ const CRATES: &[&str] = &["src/", "actors/src/", "crates/"];
 const SHARED_NAMES: &[&str] = &[];
 
 /// Greatest number of fields of a structure.
-const MOST_FIELDS: usize = 12;
+const MAX_FIELDS: usize = 12;
 
 /// Greatest number of lines of inherent `impl` blocks for a type, over all files.
-const MOST_LINES: usize = 300;
+const MAX_IMPL_LINES: usize = 300;
 
 /// Greatest number of entries of a folder; `name.rs` and the folder `name` are one entry.
-const MOST_ENTRIES: usize = 15;
+const MAX_FOLDER_ENTRIES: usize = 15;
 
 /// Structures with more fields, each with their number. An entry shrinks or goes with its structure.
-const MANY_FIELDS: &[(&str, usize)] = &[
-    ("Accept", 18),
+const FIELD_EXCEPTIONS: &[(&str, usize)] = &[
+    ("AcceptCommand", 18),
     // The API returns these members side by side.
     ("ExecutionDetail", 21),
     // The API returns these members side by side.
     ("ExecutionEntry", 19),
-    ("Exposure", 14),
-    ("Filter", 17),
-    ("Head", 20),
+    ("EndpointConfig", 14),
+    ("ExecutionFilter", 17),
+    ("ExecutionRow", 20),
     ("Launch", 16),
     // Query parameters, which serde reads into one flat structure only.
     ("ListQuery", 17),
@@ -37,19 +37,19 @@ const MANY_FIELDS: &[(&str, usize)] = &[
     ("OccurrenceEntry", 14),
     ("ProgramSpec", 22),
     ("Record", 26),
-    ("Resume", 15),
+    ("ResumeCommand", 15),
     // The API returns these members side by side.
     ("ScheduleEntry", 13),
     // Refuses unknown members, which serde does for one flat structure only.
     ("ScheduleRequest", 15),
-    ("World", 18),
+    ("TestTree", 18),
 ];
 
 /// Types with more lines, each with a number that is not exceeded.
-const MANY_LINES: &[(&str, usize)] = &[("World", 415)];
+const IMPL_LINE_EXCEPTIONS: &[(&str, usize)] = &[("TestTree", 415)];
 
 /// Folders with more entries, each with their number.
-const MANY_ENTRIES: &[(&str, usize)] = &[];
+const FOLDER_ENTRY_EXCEPTIONS: &[(&str, usize)] = &[];
 
 #[test]
 fn a_type_name_has_one_meaning() {
@@ -67,8 +67,9 @@ fn a_type_name_has_one_meaning() {
             }
         }
     }
-    faults
-        .settle("name the type by what it is in its module, so that a search finds one definition");
+    faults.fail_if_any(
+        "name the type by what it is in its module, so that a search finds one definition",
+    );
 }
 
 #[test]
@@ -79,7 +80,11 @@ fn a_structure_has_few_fields() {
             counts.insert(name, (fields, file.path.clone()));
         }
     }
-    settle(&counts, (MOST_FIELDS, MANY_FIELDS), "fields: group those that change together");
+    check_counts(
+        &counts,
+        (MAX_FIELDS, FIELD_EXCEPTIONS),
+        "fields: group those that change together",
+    );
 }
 
 #[test]
@@ -91,7 +96,11 @@ fn an_object_has_little_code() {
             count.0 += lines;
         }
     }
-    settle(&counts, (MOST_LINES, MANY_LINES), "lines of `impl`: split the object into parts");
+    check_counts(
+        &counts,
+        (MAX_IMPL_LINES, IMPL_LINE_EXCEPTIONS),
+        "lines of `impl`: split the object into parts",
+    );
 }
 
 #[test]
@@ -111,16 +120,16 @@ fn a_folder_has_few_entries() {
         |(folder, names): (String, BTreeSet<String>)| (folder.clone(), (names.len(), folder));
     let counts =
         entries.into_iter().filter(|(folder, _)| !folder.is_empty()).map(counted).collect();
-    settle(
+    check_counts(
         &counts,
-        (MOST_ENTRIES, MANY_ENTRIES),
+        (MAX_FOLDER_ENTRIES, FOLDER_ENTRY_EXCEPTIONS),
         "entries: group modules of one subject in a folder",
     );
 }
 
 /// Compares counts with the limit, or with the recorded number of a known exception. A number that became smaller must
 /// be recorded, so that it cannot grow again.
-fn settle(
+fn check_counts(
     counts: &BTreeMap<String, (usize, String)>,
     (limit, known): (usize, &[(&str, usize)]),
     remedy: &str,
@@ -139,11 +148,11 @@ fn settle(
             faults.add("tests/tidy/objects.rs", 1, advice);
         }
     }
-    faults.settle(remedy);
+    faults.fail_if_any(remedy);
 }
 
 /// Files of the product, without tests and without generated code.
-fn product_files() -> Vec<File> {
+fn product_files() -> Vec<RepoFile> {
     let mut files = rust_files(CRATES);
     files.retain(|file| !file.is_test() && !file.path.contains("/tests/"));
     for file in &mut files {
@@ -155,7 +164,7 @@ fn product_files() -> Vec<File> {
 }
 
 /// Returns the types that a file defines outside of functions and `impl` blocks, with their lines.
-fn definitions(file: &File) -> Vec<(String, usize)> {
+fn definitions(file: &RepoFile) -> Vec<(String, usize)> {
     let tokens = tokens(&file.text);
     let mut depth = 0_usize;
     let mut found = Vec::new();
@@ -173,12 +182,12 @@ fn definitions(file: &File) -> Vec<(String, usize)> {
     found
 }
 
-fn is_type_name(token: &Token) -> bool {
+fn is_type_name(token: &RustToken) -> bool {
     token.text.starts_with(char::is_uppercase)
 }
 
 /// Returns the structures with named fields in a file, with the number of fields.
-fn structures(file: &File) -> Vec<(String, usize)> {
+fn structures(file: &RepoFile) -> Vec<(String, usize)> {
     let tokens = tokens(&file.text);
     let mut found = Vec::new();
     for (at, token) in tokens.iter().enumerate() {
@@ -192,7 +201,7 @@ fn structures(file: &File) -> Vec<(String, usize)> {
 }
 
 /// Counts the colons of the outer braces that follow a field's name.
-fn fields<'t>(tokens: impl Iterator<Item = &'t Token>) -> usize {
+fn fields<'t>(tokens: impl Iterator<Item = &'t RustToken>) -> usize {
     let (mut depth, mut count) = (0_usize, 0);
     for token in tokens {
         match token.text.as_str() {
@@ -212,7 +221,7 @@ fn fields<'t>(tokens: impl Iterator<Item = &'t Token>) -> usize {
 }
 
 /// Returns the inherent `impl` blocks of a file, with their lines.
-fn inherent_blocks(file: &File) -> Vec<(String, usize)> {
+fn inherent_blocks(file: &RepoFile) -> Vec<(String, usize)> {
     let mut found: Vec<(String, usize)> = Vec::new();
     let mut open: Option<(String, usize)> = None;
     for (number, line) in file.lines() {
@@ -249,7 +258,7 @@ fn subject(line: &str) -> Option<String> {
 fn types_fields_and_blocks_are_counted() {
     let text = "struct A<T: B> {\n    a: Vec<(u8, C)>,\n    pub b: fn(d: u8) -> u8,\n}\n\
                 struct D(u8);\nimpl<T: B> A<T> {\n    type E = u8;\n}\nimpl F for A {\n}\n";
-    let file = File { path: "src/x.rs".to_owned(), text: text.to_owned() };
+    let file = RepoFile { path: "src/x.rs".to_owned(), text: text.to_owned() };
     let names: Vec<_> = definitions(&file).into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["A", "D"]);
     assert_eq!(structures(&file), [("A".to_owned(), 2), ("D".to_owned(), 0)]);

@@ -5,13 +5,13 @@ use std::path::Path;
 
 use algonius_actors::model::code::Code;
 
-use crate::tree::{Faults, File, files, root};
+use crate::tree::{Faults, RepoFile, files, root};
 
 const FOLDER: &str = "docs/errors/";
 const INDEX: &str = "docs/errors/README.md";
 
 /// Parts of each error page, in this order.
-const PARTS: &[&str] =
+const PAGE_PARTS: &[&str] =
     &["**What happened**", "**Category**", "**Why**", "**What to do**", "**Seen as**"];
 
 #[test]
@@ -29,7 +29,7 @@ fn every_error_code_has_exactly_one_page() {
     for path in pages.difference(&codes) {
         faults.add(path, 1, "the page has no code");
     }
-    faults.settle("write or remove the page; actors/src/model/code.rs defines the codes");
+    faults.fail_if_any("write or remove the page; actors/src/model/code.rs defines the codes");
 }
 
 #[test]
@@ -47,15 +47,19 @@ fn error_pages_have_all_parts_and_are_in_the_index() {
         if !page.contains(&format!("**Category**: {}", code.category().as_str())) {
             faults.add(&path, 1, format!("the category is not `{}`", code.category().as_str()));
         }
-        let positions: Vec<_> = PARTS.iter().map(|part| page.find(part)).collect();
+        let positions: Vec<_> = PAGE_PARTS.iter().map(|part| page.find(part)).collect();
         if positions.contains(&None) || !positions.is_sorted() {
-            faults.add(&path, 1, format!("the parts are not, in this order, {}", PARTS.join(", ")));
+            faults.add(
+                &path,
+                1,
+                format!("the parts are not, in this order, {}", PAGE_PARTS.join(", ")),
+            );
         }
         if !index.contains(&format!("({code}.md)")) {
             faults.add(INDEX, 1, format!("`{code}` is not listed"));
         }
     }
-    faults.settle("write the page like the others of docs/errors, and list it in the index");
+    faults.fail_if_any("write the page like the others of docs/errors, and list it in the index");
 }
 
 fn page_of(code: Code) -> String {
@@ -74,11 +78,11 @@ fn every_relative_link_points_to_a_file() {
             }
         }
     }
-    faults.settle("correct the link, or write the page");
+    faults.fail_if_any("correct the link, or write the page");
 }
 
 /// Returns the relative links of a page outside of code, with their lines and without the part after `#`.
-fn links(file: &File) -> Vec<(usize, String)> {
+fn links(file: &RepoFile) -> Vec<(usize, String)> {
     let mut links = Vec::new();
     let mut in_fence = false;
     for (number, line) in file.lines() {
@@ -99,6 +103,6 @@ fn links(file: &File) -> Vec<(usize, String)> {
 #[test]
 fn links_inside_code_are_ignored() {
     let text = "[a](b.md#c) `[d](e)` [f](#g) [`h`](i.md)\n```\n[j](k)\n```\n[l](https://m.n)";
-    let page = File { path: "page.md".to_owned(), text: text.to_owned() };
+    let page = RepoFile { path: "page.md".to_owned(), text: text.to_owned() };
     assert_eq!(links(&page), [(1, "b.md".to_owned()), (1, "i.md".to_owned())]);
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::requirements::{quoted, tests};
 use crate::rust::tokens;
-use crate::tree::{Faults, File, files, rust_files};
+use crate::tree::{Faults, RepoFile, files, rust_files};
 
 const PAGE: &str = "docs/runtime.md";
 /// Heading of the part that follows the promises.
@@ -15,7 +15,7 @@ const ASSERTS: [&str; 5] = ["assert", "assert_eq", "assert_ne", "panic", "expect
 const FOLDERS: &[&str] = &["src/", "actors/", "crates/", "tests/", "benches/"];
 
 /// Promise of the page.
-struct Promise {
+struct RuntimePromise {
     line: usize,
     id: String,
     words: String,
@@ -59,13 +59,13 @@ fn every_promise_is_asserted_by_the_tests_that_it_names() {
         faults.add(&comment.path, comment.line, what);
     }
     assert!(!promises.is_empty(), "{PAGE} has no promises");
-    faults.settle(
+    faults.fail_if_any(
         "write `- **R-N** The promise: `test`.` on one line, and `// R-N: The promise` in the test above the \
          assertion that fails when the promise is broken",
     );
 }
 
-fn promises(faults: &mut Faults) -> Vec<Promise> {
+fn promises(faults: &mut Faults) -> Vec<RuntimePromise> {
     let page = files().into_iter().find(|file| file.path == PAGE);
     let lines = page.iter().flat_map(|page| page.lines()).take_while(|(_, line)| *line != END);
     let (mut all, mut ids) = (Vec::new(), BTreeSet::new());
@@ -79,12 +79,12 @@ fn promises(faults: &mut Faults) -> Vec<Promise> {
     all
 }
 
-fn promise(line: usize, text: &str) -> Option<Promise> {
+fn promise(line: usize, text: &str) -> Option<RuntimePromise> {
     let (id, rest) = text.strip_prefix("- **")?.split_once("** ")?;
     let (words, named) = rest.strip_suffix('.')?.rsplit_once(": ")?;
     let tests: Vec<_> = quoted(named).into_iter().map(str::to_owned).collect();
     let (id, words) = (id.to_owned(), words.to_owned());
-    (id.starts_with("R-") && !tests.is_empty()).then_some(Promise { line, id, words, tests })
+    (id.starts_with("R-") && !tests.is_empty()).then_some(RuntimePromise { line, id, words, tests })
 }
 
 /// Comment of a test that repeats a promise.
@@ -96,7 +96,7 @@ struct PromiseComment {
 }
 
 /// Returns the comments, by the id of the promise and the name of the test.
-fn promise_comments(files: &[File]) -> BTreeMap<(String, String), PromiseComment> {
+fn promise_comments(files: &[RepoFile]) -> BTreeMap<(String, String), PromiseComment> {
     let failing = failing_functions(files);
     let mut comments = BTreeMap::new();
     for file in files.iter().filter(|file| file.path != "tests/tidy/promises.rs") {
@@ -150,9 +150,9 @@ const WAITS: [&str; 2] = ["until", "soon"];
 
 /// Returns the names of the functions in test files that can fail a test: they contain an assertion or a wait, or call
 /// such a function of the same file.
-fn failing_functions(files: &[File]) -> BTreeSet<String> {
+fn failing_functions(files: &[RepoFile]) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
-    let is_test = |file: &&File| file.path.contains("tests") || file.path.contains("testing");
+    let is_test = |file: &&RepoFile| file.path.contains("tests") || file.path.contains("testing");
     for file in files.iter().filter(is_test) {
         let waits = WAITS.iter().map(|word| format!("{word}("));
         let asserts: Vec<_> = ASSERTS.iter().map(|word| format!("{word}!(")).chain(waits).collect();
@@ -165,7 +165,7 @@ fn failing_functions(files: &[File]) -> BTreeSet<String> {
 }
 
 /// Returns the functions of a file whose body contains one of these texts.
-fn functions_with(file: &File, texts: &[String]) -> BTreeSet<String> {
+fn functions_with(file: &RepoFile, texts: &[String]) -> BTreeSet<String> {
     let (mut function, mut found) = (None, BTreeSet::new());
     for line in file.text.lines() {
         if let Some(name) = function_of(line.trim()) {
@@ -181,7 +181,7 @@ fn functions_with(file: &File, texts: &[String]) -> BTreeSet<String> {
 fn a_promise_comment_without_assertion_is_reported() {
     let text = "fn a() {\n    // R-1: It holds\n    // always\n    assert_eq!(1, 1);\n\
         // R-2: It holds\n    let x = 1;\n    // R-3: It holds\n    b();\n}\nfn b() {\n    assert!(true);\n}\n";
-    let file = File { path: "tests/a.rs".to_owned(), text: text.to_owned() };
+    let file = RepoFile { path: "tests/a.rs".to_owned(), text: text.to_owned() };
     let comments = promise_comments(&[file]);
     let of = |id: &str| &comments[&(id.to_owned(), "a".to_owned())];
     assert_eq!(of("R-1").words, "It holds always");

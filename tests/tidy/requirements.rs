@@ -3,17 +3,17 @@
 use std::collections::BTreeSet;
 
 use crate::rust::tokens;
-use crate::tree::{Faults, File, files, root, rust_files};
+use crate::tree::{Faults, RepoFile, files, root, rust_files};
 
 const PAGE: &str = "docs/requirements.md";
 
 /// Row of the table. The cells are the id, the requirement, the files that implement it, and the tests that verify it.
-struct Row {
+struct RequirementRow {
     line: usize,
     cells: Vec<String>,
 }
 
-impl Row {
+impl RequirementRow {
     fn cell(&self, at: usize) -> &str {
         self.cells.get(at).map_or("", String::as_str)
     }
@@ -52,7 +52,7 @@ const STORIES: &[&str] = &[
 ];
 
 /// Folders with tests.
-const TESTED: &[&str] = &["src/", "actors/", "crates/", "tests/", "benches/"];
+const TEST_FOLDERS: &[&str] = &["src/", "actors/", "crates/", "tests/", "benches/"];
 
 /// Files with lists of functions, one per line. A macro defines a test for each function and each store.
 const SUITES: &str = "crates/store/src/conformance";
@@ -76,14 +76,15 @@ fn every_requirement_has_all_columns_and_one_row() {
         }
     }
     assert!(!seen.is_empty(), "{PAGE} has no rows");
-    faults
-        .settle("write | id | requirement | `file` | `test` |, with - in place of a missing test");
+    faults.fail_if_any(
+        "write | id | requirement | `file` | `test` |, with - in place of a missing test",
+    );
 }
 
 #[test]
 fn every_id_of_the_source_documents_has_a_row() {
     let rows = rows();
-    let present: BTreeSet<_> = rows.iter().flat_map(Row::ids).collect();
+    let present: BTreeSet<_> = rows.iter().flat_map(RequirementRow::ids).collect();
     let plain = SERIES
         .iter()
         .flat_map(|(prefix, last)| (1..=*last).map(move |number| format!("{prefix}{number}")));
@@ -95,7 +96,7 @@ fn every_id_of_the_source_documents_has_a_row() {
     for id in plain.chain(padded).chain(stories).filter(|id| !present.contains(id.as_str())) {
         faults.add(PAGE, 1, format!("`{id}` has no row"));
     }
-    faults.settle(
+    faults.fail_if_any(
         "add a row with the test that verifies it, or a link to the ADR that decides against it",
     );
 }
@@ -122,8 +123,9 @@ fn every_test_named_in_the_table_exists() {
             faults.add(PAGE, row.line, format!("`{file}` does not exist"));
         }
     }
-    faults.settle("name tests and files that exist");
-    let open: Vec<_> = rows.iter().filter(|row| row.is_open()).flat_map(Row::ids).collect();
+    faults.fail_if_any("name tests and files that exist");
+    let open: Vec<_> =
+        rows.iter().filter(|row| row.is_open()).flat_map(RequirementRow::ids).collect();
     assert_eq!(open, OPEN, "rows without a test: name a test, or add the ids to `OPEN`");
 }
 
@@ -162,7 +164,7 @@ fn every_prescribed_crate_is_in_use() {
             faults.add("src", 1, format!("no code uses `{name}`"));
         }
     }
-    faults.settle("use the crate that the requirements prescribe for this purpose");
+    faults.fail_if_any("use the crate that the requirements prescribe for this purpose");
 }
 
 #[test]
@@ -177,30 +179,30 @@ pub(crate) fn quoted(cell: &str) -> Vec<&str> {
     cell.split('`').skip(1).step_by(2).collect()
 }
 
-fn rows() -> Vec<Row> {
+fn rows() -> Vec<RequirementRow> {
     let page = files().into_iter().find(|file| file.path == PAGE);
     page.as_ref().map_or_else(Vec::new, rows_of)
 }
 
 /// Returns the rows of all tables, without headers and separators.
-fn rows_of(page: &File) -> Vec<Row> {
+fn rows_of(page: &RepoFile) -> Vec<RequirementRow> {
     let row = |(line, text): (usize, &str)| {
         let inner = text.trim().strip_prefix('|')?.strip_suffix('|')?;
         let cells: Vec<_> = inner.split('|').map(|cell| cell.trim().to_owned()).collect();
         let is_row = cells.first().is_some_and(|id| id != "Id" && !id.starts_with("--"));
-        is_row.then_some(Row { line, cells })
+        is_row.then_some(RequirementRow { line, cells })
     };
     page.lines().filter_map(row).collect()
 }
 
 /// Returns the names of all tests.
 pub(crate) fn tests() -> BTreeSet<String> {
-    let files = rust_files(TESTED);
+    let files = rust_files(TEST_FOLDERS);
     files.iter().flat_map(test_names).map(|(_, name)| name).collect()
 }
 
 /// Returns the names of the tests in a file, with their lines.
-pub(crate) fn test_names(file: &File) -> Vec<(usize, String)> {
+pub(crate) fn test_names(file: &RepoFile) -> Vec<(usize, String)> {
     let (mut names, mut is_test) = (Vec::new(), false);
     for (number, line) in file.lines() {
         let line = line.trim();

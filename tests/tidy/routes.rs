@@ -23,5 +23,5 @@ fn every_path_outside_a2a_is_in_the_endpoint_table() {
             }
         }
     }
-    faults.settle("add it to src/serve/api/endpoints.rs with its parameters and responses");
+    faults.fail_if_any("add it to src/serve/api/endpoints.rs with its parameters and responses");
 }

@@ -74,14 +74,14 @@ fn raw_text(rest: &[char], prefix: usize) -> usize {
 }
 
 /// Word, `::`, or any other single character of code.
-pub(crate) struct Token {
+pub(crate) struct RustToken {
     /// Line of the token; the first line is 1.
     pub(crate) line: usize,
     /// Characters of the token.
     pub(crate) text: String,
 }
 
-impl Token {
+impl RustToken {
     /// Returns whether the token is a name or a keyword.
     pub(crate) fn is_word(&self) -> bool {
         self.text.starts_with(|first: char| first.is_alphabetic() || first == '_')
@@ -89,8 +89,8 @@ impl Token {
 }
 
 /// Returns the tokens of a source, without comments and literals.
-pub(crate) fn tokens(source: &str) -> Vec<Token> {
-    let mut tokens: Vec<Token> = Vec::new();
+pub(crate) fn tokens(source: &str) -> Vec<RustToken> {
+    let mut tokens: Vec<RustToken> = Vec::new();
     for (index, line) in code(source).lines().enumerate() {
         let mut open = false; // The next character can extend the last token.
         for char in line.chars() {
@@ -101,7 +101,7 @@ pub(crate) fn tokens(source: &str) -> Vec<Token> {
             match tokens.last_mut() {
                 Some(last) if joins => last.text.push(char),
                 _ if char.is_whitespace() => {}
-                _ => tokens.push(Token { line: index + 1, text: char.to_string() }),
+                _ => tokens.push(RustToken { line: index + 1, text: char.to_string() }),
             }
             open = wordy || char == ':' && !joins;
         }
@@ -110,14 +110,14 @@ pub(crate) fn tokens(source: &str) -> Vec<Token> {
 }
 
 /// Path such as `crate::model::code`. A `use` group gives one path for each of its members.
-pub(crate) struct Path {
+pub(crate) struct CodePath {
     /// Line of the path; the first line is 1.
     pub(crate) line: usize,
     /// Names between the `::`.
     pub(crate) names: Vec<String>,
 }
 
-impl Path {
+impl CodePath {
     /// Returns whether the path starts with these names, which `::` separates.
     pub(crate) fn starts_with(&self, prefix: &str) -> bool {
         let mut names = self.names.iter();
@@ -131,7 +131,7 @@ impl Path {
 }
 
 /// Returns every path of a source. A single name is a path with one name.
-pub(crate) fn paths(source: &str) -> Vec<Path> {
+pub(crate) fn paths(source: &str) -> Vec<CodePath> {
     let tokens = tokens(source);
     let mut paths = Vec::new();
     let mut at = 0;
@@ -142,7 +142,12 @@ pub(crate) fn paths(source: &str) -> Vec<Path> {
 }
 
 /// Adds the paths of one branch of a `use` tree; returns the index of the token after the branch.
-fn branch(tokens: &[Token], mut at: usize, prefix: &[String], paths: &mut Vec<Path>) -> usize {
+fn branch(
+    tokens: &[RustToken],
+    mut at: usize,
+    prefix: &[String],
+    paths: &mut Vec<CodePath>,
+) -> usize {
     let word = |at: usize| tokens.get(at).map_or("", |token| token.text.as_str());
     let line = tokens.get(at).map_or(0, |token| token.line);
     let mut names = prefix.to_vec();
@@ -150,19 +155,24 @@ fn branch(tokens: &[Token], mut at: usize, prefix: &[String], paths: &mut Vec<Pa
         if word(at) == "{" {
             return group(tokens, at + 1, &names, paths);
         }
-        let is_name = tokens.get(at).is_some_and(Token::is_word) || word(at) == "*";
+        let is_name = tokens.get(at).is_some_and(RustToken::is_word) || word(at) == "*";
         if is_name && (word(at) != "self" || names.is_empty()) {
             names.push(word(at).to_owned());
         }
         if !is_name || word(at + 1) != "::" {
-            paths.push(Path { line, names });
+            paths.push(CodePath { line, names });
             return if is_name { at + 1 } else { at };
         }
         at += 2;
     }
 }
 
-fn group(tokens: &[Token], mut at: usize, prefix: &[String], paths: &mut Vec<Path>) -> usize {
+fn group(
+    tokens: &[RustToken],
+    mut at: usize,
+    prefix: &[String],
+    paths: &mut Vec<CodePath>,
+) -> usize {
     while let Some(token) = tokens.get(at) {
         match token.text.as_str() {
             "}" => return at + 1,
@@ -198,14 +208,14 @@ pub(crate) fn words(name: &str) -> Vec<String> {
 fn comments_and_literals_are_not_code() {
     let source = "a /* b /* c */ d */ 'e' \"f\\\"g\" r#\"h\"i\"# b\"j\" '\\'' k // l\n&'m n";
     let words: Vec<_> =
-        tokens(source).into_iter().filter(Token::is_word).map(|token| token.text).collect();
+        tokens(source).into_iter().filter(RustToken::is_word).map(|token| token.text).collect();
     assert_eq!(words, ["a", "b", "k", "m", "n"]);
 }
 
 #[test]
 fn use_groups_are_expanded() {
     let source = "use a::{self, b::{c as x, d::*}, e};\nlet f = g::h::<i>(j);";
-    let paths: Vec<_> = paths(source).iter().map(Path::show).collect();
+    let paths: Vec<_> = paths(source).iter().map(CodePath::show).collect();
     for wanted in ["a", "a::b::c", "a::b::d::*", "a::e", "g::h", "i", "j"] {
         assert!(paths.iter().any(|path| path == wanted), "{wanted} is not among {paths:?}");
     }

@@ -22,7 +22,7 @@ fn no_file_exceeds_the_length_limit() {
             faults.add(&file.path, length, format!("{length} lines, {MOST_FILE_LINES} allowed"));
         }
     }
-    faults.settle("split the file by responsibility, not by kind");
+    faults.fail_if_any("split the file by responsibility, not by kind");
 }
 
 #[test]
@@ -33,7 +33,7 @@ fn the_first_line_states_the_purpose_of_the_file() {
             faults.add(&file.path, 1, "does not start with `//! `");
         }
     }
-    faults.settle("state the purpose of the file in one sentence");
+    faults.fail_if_any("state the purpose of the file in one sentence");
 }
 
 #[test]
@@ -49,7 +49,9 @@ fn no_lint_is_allowed_and_no_test_is_ignored() {
             }
         }
     }
-    faults.settle("write `#[expect(.., reason = \"..\")]`; fix or remove a test that cannot run");
+    faults.fail_if_any(
+        "write `#[expect(.., reason = \"..\")]`; fix or remove a test that cannot run",
+    );
 }
 
 /// `tests/fakes` is exempt: a fake agent sleeps to imitate a slow one, not to wait for a condition.
@@ -70,7 +72,7 @@ fn a_test_that_sleeps_gives_the_reason() {
             above = line;
         }
     }
-    faults.settle("wait for the condition itself, or explain in a comment why time must pass");
+    faults.fail_if_any("wait for the condition itself, or explain in a comment why time must pass");
 }
 
 /// Folders with `unsafe` code: the warden, which creates processes and passes file descriptors, and the fault injector,
@@ -86,5 +88,5 @@ fn unsafe_code_is_in_two_folders_only() {
             faults.add(&file.path, token.line, "`unsafe`");
         }
     }
-    faults.settle("use a safe wrapper, or move the code to crates/warden");
+    faults.fail_if_any("use a safe wrapper, or move the code to crates/warden");
 }

@@ -1,6 +1,6 @@
 //! Skipped tests: each test that cannot run records its skip, and `cargo test` prints the list of skips at its end.
 
-use crate::tree::{Faults, File, files, rust_files};
+use crate::tree::{Faults, RepoFile, files, rust_files};
 
 /// Package whose test prints the list.
 const LAST: &str = "untested";
@@ -19,7 +19,7 @@ fn no_test_prints_a_skip_without_recording_it() {
             }
         }
     }
-    faults.settle("call algonius_skips::skip or skip_without, then return");
+    faults.fail_if_any("call algonius_skips::skip or skip_without, then return");
 }
 
 /// Cargo runs the tests of packages in the order of their names, and documentation tests after all of them.
@@ -52,7 +52,7 @@ fn cargo_test_prints_the_list_of_skips_last() {
         manifest.is_some_and(|file| file.text.contains(&target)),
         "`{LAST}` is not a test target"
     );
-    faults.settle("choose a name that sorts before `untested`; set `doctest = false`");
+    faults.fail_if_any("choose a name that sorts before `untested`; set `doctest = false`");
 }
 
 /// With `doctest = false`, Cargo skips documentation tests and reports nothing.
@@ -73,12 +73,13 @@ fn doc_comments_contain_no_documentation_tests() {
             }
         }
     }
-    faults.settle("write a unit test, or name another language after the fence, such as `text`");
+    faults
+        .fail_if_any("write a unit test, or name another language after the fence, such as `text`");
 }
 
 #[test]
 fn ci_installs_the_programs_that_tests_require() {
-    let is_script = |file: &File| [".ci/run", ".ci/external"].contains(&file.path.as_str());
+    let is_script = |file: &RepoFile| [".ci/run", ".ci/external"].contains(&file.path.as_str());
     let scripts: String = files().into_iter().filter(is_script).map(|file| file.text).collect();
     let mut faults = Faults::default();
     for program in algonius_skips::INSTALLED {
@@ -90,7 +91,7 @@ fn ci_installs_the_programs_that_tests_require() {
             faults.add(".ci/run", 1, format!("does not install {program}"));
         }
     }
-    faults.settle(
+    faults.fail_if_any(
         "add a line `install_package PROGRAM PACKAGE`, or call `skip` instead of `skip_without`",
     );
 }

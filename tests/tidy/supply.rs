@@ -26,7 +26,7 @@ fn no_banned_crate_is_in_the_lock_file() {
             faults.add("Cargo.lock", number, format!("`{name}`"));
         }
     }
-    faults.settle(
+    faults.fail_if_any(
         "run `cargo tree -i NAME` to find the dependent crate; disable the feature that needs it",
     );
 }
@@ -43,5 +43,5 @@ fn every_crate_comes_from_the_registry() {
             }
         }
     }
-    faults.settle("depend on a published version of the crate");
+    faults.fail_if_any("depend on a published version of the crate");
 }

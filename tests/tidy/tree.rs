@@ -12,14 +12,14 @@ const EXCLUDED: &[&str] = &[".git", "target", "data"];
 const GENERATED: &str = "crates/a2a/src/grpc/proto/";
 
 /// Text file of the repository.
-pub(crate) struct File {
+pub(crate) struct RepoFile {
     /// Path relative to the root of the repository, with `/`.
     pub(crate) path: String,
     /// Content of the file.
     pub(crate) text: String,
 }
 
-impl File {
+impl RepoFile {
     /// Returns whether the path of the file starts with one of these folders.
     pub(crate) fn is_in(&self, folders: &[&str]) -> bool {
         folders.iter().any(|folder| self.path.starts_with(folder))
@@ -42,19 +42,19 @@ pub(crate) fn root() -> PathBuf {
 }
 
 /// Returns every text file that git tracks or does not ignore, sorted by path.
-pub(crate) fn files() -> Vec<File> {
+pub(crate) fn files() -> Vec<RepoFile> {
     let mut paths = git_files().unwrap_or_else(|| walk(&root()));
     paths.sort();
     let read = |path: String| {
         let text = fs::read_to_string(root().join(&path)).ok()?;
-        Some(File { path, text })
+        Some(RepoFile { path, text })
     };
     paths.into_iter().filter_map(read).collect()
 }
 
 /// Returns the Rust files in these folders, without generated code.
-pub(crate) fn rust_files(folders: &[&str]) -> Vec<File> {
-    let wanted = |file: &File| {
+pub(crate) fn rust_files(folders: &[&str]) -> Vec<RepoFile> {
+    let wanted = |file: &RepoFile| {
         file.path.ends_with(".rs") && file.is_in(folders) && !file.is_in(&[GENERATED])
     };
     files().into_iter().filter(wanted).collect()
@@ -93,7 +93,7 @@ impl Faults {
     }
 
     /// Fails the test with the complete list and the remedy, if there are faults.
-    pub(crate) fn settle(self, remedy: &str) {
+    pub(crate) fn fail_if_any(self, remedy: &str) {
         let mut list = String::new();
         for fault in &self.0 {
             _ = writeln!(list, "  {fault}");

@@ -42,7 +42,9 @@ fn no_file_names_a_machine_path_or_a_registry() {
             }
         }
     }
-    faults.settle("write a path relative to the root of the repository, or describe the registry");
+    faults.fail_if_any(
+        "write a path relative to the root of the repository, or describe the registry",
+    );
 }
 
 /// Returns whether the line contains the text, except as a complete string literal: the program compares paths with
@@ -71,7 +73,7 @@ fn no_file_is_marked_as_unfinished() {
             }
         }
     }
-    faults.settle("finish the work, or open an issue and remove the mark");
+    faults.fail_if_any("finish the work, or open an issue and remove the mark");
 }
 
 #[test]
@@ -88,7 +90,7 @@ fn ids_of_the_source_documents_are_on_one_page_only() {
             }
         }
     }
-    faults.settle("describe the requirement; only docs/requirements.md contains its id");
+    faults.fail_if_any("describe the requirement; only docs/requirements.md contains its id");
 }
 
 /// Returns whether a word of the line begins with `start` and a digit.

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use self::recording::Recording;
-use self::slot_metrics::Counts;
+use self::slot_metrics::SlotCounters;
 use super::credential_gate::{CredentialGate, GateChange};
 use super::lifecycle::Lifecycle;
 use super::queue::{QueuedRequest, RequestQueue, TimeoutExtension};
@@ -34,13 +34,13 @@ use crate::model::observation::status::{QueuedStatus, SlotStatistics};
 use crate::services::credential_breakers::credential;
 
 pub(super) use self::duplicates::{RecordDecision, decide};
-pub(crate) use self::duplicates::{closed, reused};
+pub(crate) use self::duplicates::{message_reused, no_open_question};
 
 /// Admission of an agent: its queue, the gate of its credential, and the statistics of both.
 pub(super) struct RequestAdmission {
     queue: RequestQueue,
     gate: CredentialGate,
-    counts: Counts,
+    counters: SlotCounters,
 }
 
 impl RequestAdmission {
@@ -49,7 +49,7 @@ impl RequestAdmission {
         Self {
             queue: RequestQueue::new(args.spec.limits.capacity),
             gate: CredentialGate::new(credential(&args.services.keyring, &args.spec)),
-            counts: Counts::default(),
+            counters: SlotCounters::default(),
         }
     }
 
@@ -80,16 +80,16 @@ impl RequestAdmission {
         lifecycle.check(&spec.id)?;
         args.check(request)?;
         match continues {
-            Some(record) if self.queue.contains(record.id) => Err(closed()),
+            Some(record) if self.queue.contains(record.id) => Err(no_open_question()),
             Some(_) => Ok(()),
             // An answer is not refused under pressure, because its execution was accepted before.
-            None => args.pressed().map_or(Ok(()), Err),
+            None => args.pressure_failure().map_or(Ok(()), Err),
         }
     }
 
     /// Rejects a request that the check has refused.
     pub(super) fn refuse(&mut self, submission: Submission, failure: Failure) {
-        self.counts.refused();
+        self.counters.record_rejection();
         _ = submission.reply.send(Err(failure));
     }
 
@@ -141,7 +141,7 @@ impl RequestAdmission {
                 self.schedule_timeout(args, tasks);
             }
             AdmissionEffect::Refuse(id) => {
-                self.counts.refused();
+                self.counters.record_rejection();
                 self.queue.reject(id, args.queue_full());
             }
             AdmissionEffect::Run(_) | AdmissionEffect::Join(..) => {} // The actor connects other parts.
@@ -164,7 +164,7 @@ impl RequestAdmission {
     }
 
     /// Applies the decision about a recorded request. Returns the event that orders it.
-    pub(super) fn recorded(
+    pub(super) fn handle_recorded(
         &mut self,
         id: ExecutionId,
         decision: &RecordDecision,
@@ -175,8 +175,8 @@ impl RequestAdmission {
                 self.queue.take_result(id, *of);
                 AdmissionEvent::Recorded(id)
             }
-            RecordDecision::Follow(_) => AdmissionEvent::Leans(id),
-            RecordDecision::Join(twin) => AdmissionEvent::Twin(id, *twin),
+            RecordDecision::Follow(_) => AdmissionEvent::Coalesced(id),
+            RecordDecision::Join(twin) => AdmissionEvent::Duplicate(id, *twin),
             RecordDecision::Reject(failure) => {
                 self.queue.reject(id, failure.clone());
                 AdmissionEvent::Left(id)
@@ -207,13 +207,13 @@ impl RequestAdmission {
             return None;
         }
         let entry = self.queue.remove(id)?;
-        let patience = args.spec.limits.capacity.patience;
-        self.counts.record_start(&entry, patience, self.queue.used_slots());
+        let queue_timeout = args.spec.limits.capacity.queue_timeout;
+        self.counters.record_start(&entry, queue_timeout, self.queue.used_slots());
         // Checked again at the start: the budget may have been used up while the request waited.
         let first = match (args.within_budget(), entry.from.state) {
             (Err(failure), _) => ExecutionEvent::Denied { failure },
             (Ok(()), State::Waiting) => ExecutionEvent::Answered,
-            (Ok(()), State::Failed) => ExecutionEvent::RetryDue { at: entry.from.stamp },
+            (Ok(()), State::Failed) => ExecutionEvent::RetryDue { at: entry.from.attempt_id },
             (Ok(()), _) => ExecutionEvent::Begin,
         };
         Some(ExecutionStart { id, entry, definition: args.definition(), first })
@@ -223,7 +223,7 @@ impl RequestAdmission {
     pub(super) fn probe(&mut self, args: &AgentArgs) -> Option<AdmissionEvent> {
         let id = self.queue.next()?;
         let probe = self.gate.probe(args, id)?;
-        self.queue.hand_probe(id, probe).then_some(AdmissionEvent::Tried(id))
+        self.queue.hand_probe(id, probe).then_some(AdmissionEvent::ProbeRequested(id))
     }
 
     /// Notifies the entries after a change of the queue.
@@ -232,14 +232,19 @@ impl RequestAdmission {
     }
 
     /// Notifies the entries of a long queue, after its pause.
-    pub(super) fn notice_due(&mut self, args: &AgentArgs) {
-        self.queue.notice_due(self.gate.wait_condition(args));
+    pub(super) fn send_due_notices(&mut self, args: &AgentArgs) {
+        self.queue.send_due_notices(self.gate.wait_condition(args));
     }
 
     /// Ends a deferral: the execution waits as if it had just arrived.
-    pub(super) fn wake(&mut self, id: ExecutionId, deferral: Deferral, args: &AgentArgs) -> bool {
+    pub(super) fn end_deferral(
+        &mut self,
+        id: ExecutionId,
+        deferral: Deferral,
+        args: &AgentArgs,
+    ) -> bool {
         let (due, now) = (args.queue_due(Duration::ZERO), args.services.clock.now());
-        self.queue.wake(id, deferral, now, due)
+        self.queue.end_deferral(id, deferral, now, due)
     }
 
     /// Applies the present state of the credential. The time of an exhausted quota does not count as a wait.
@@ -247,19 +252,23 @@ impl RequestAdmission {
         let now = Instant::now();
         let change = self.gate.refresh(args, now);
         if let GateChange::Opened { suspended_since: Some(since) } = change {
-            let patience = args.spec.limits.capacity.patience;
-            let longest = args.spec.quota.parking.max;
-            self.queue.extend_timeouts(TimeoutExtension { since, now, patience, longest });
+            let queue_timeout = args.spec.limits.capacity.queue_timeout;
+            let longest = args.spec.quota.deferral.max;
+            self.queue.extend_timeouts(TimeoutExtension { since, now, queue_timeout, longest });
         }
         change
     }
 
     /// Applies a new definition: the credential and the queue timeout, which was `patience` before. Returns the event
     /// that applies the new size of the queue.
-    pub(super) fn reconfigure(&mut self, patience: Duration, args: &AgentArgs) -> AdmissionEvent {
+    pub(super) fn reconfigure(
+        &mut self,
+        queue_timeout: Duration,
+        args: &AgentArgs,
+    ) -> AdmissionEvent {
         self.gate.replace_credential(credential(&args.services.keyring, &args.spec));
         let capacity = args.spec.limits.capacity;
-        self.queue.change_patience(patience, capacity.patience);
+        self.queue.change_timeout(queue_timeout, capacity.queue_timeout);
         let (running, depth) = (capacity.running.map(Into::into), capacity.waiting);
         AdmissionEvent::Resized { capacity: running, depth }
     }
@@ -283,13 +292,13 @@ impl RequestAdmission {
 
     /// Returns the statistics of the slots.
     pub(super) fn statistics(&self) -> SlotStatistics {
-        self.counts.statistics()
+        self.counters.statistics()
     }
 
     /// Returns the displayed entries of the queue.
     pub(super) fn statuses(&self, args: &AgentArgs) -> Vec<QueuedStatus> {
-        let patience = args.spec.limits.capacity.patience + self.gate.extra_time(args);
-        self.queue.statuses(self.gate.wait_condition(args), patience)
+        let queue_timeout = args.spec.limits.capacity.queue_timeout + self.gate.extra_time(args);
+        self.queue.statuses(self.gate.wait_condition(args), queue_timeout)
     }
 }
 
@@ -306,7 +315,7 @@ impl AgentArgs {
             return Err(Failure::new(Code::InputTooLarge, message));
         }
         let redactor = self.services.redactor.now();
-        override_policy::check(&self.spec.allowance, &request.overrides(), &redactor)?;
+        override_policy::check(&self.spec.override_policy, &request.overrides(), &redactor)?;
         self.within_budget()
     }
 

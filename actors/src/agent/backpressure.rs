@@ -12,7 +12,7 @@ impl AgentArgs {
     }
 
     /// Returns the reason why new work is rejected for now.
-    pub(super) fn pressed(&self) -> Option<Failure> {
+    pub(super) fn pressure_failure(&self) -> Option<Failure> {
         refusal(&self.pressure.borrow())
     }
 }

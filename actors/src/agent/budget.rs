@@ -1,7 +1,7 @@
 //! Daily budget of an agent: no execution starts once the budget is exhausted.
 
 use super::AgentArgs;
-use crate::decide::budget::{day, status, today};
+use crate::decide::budget::{check_day_limits, status, today};
 use crate::model::agent::budget::{BudgetStatus, Charge};
 use crate::model::failure::Failure;
 use crate::ports::ledger::LedgerError;
@@ -12,7 +12,7 @@ pub(super) async fn load(args: &AgentArgs) -> Result<(), LedgerError> {
     let day = today(spec.budget.zone, services.clock.now());
     if services.budget_usages.spent(&spec.id, day).is_none() {
         let spent = services.ledger.spent(&spec.id, day).await?;
-        services.budget_usages.fill(&spec.id, day, spent);
+        services.budget_usages.load(&spec.id, day, spent);
     }
     services.report_spent(spec);
     Ok(())
@@ -25,13 +25,13 @@ impl AgentArgs {
         if spec.budget.day.is_empty() {
             return Ok(());
         }
-        day(&spec.budget, &spec.id, self.spent(), self.services.clock.now())
+        check_day_limits(&spec.budget, &spec.id, self.spent(), self.services.clock.now())
     }
 
     /// Returns the budget status, if the agent has a budget or has used anything.
     pub(super) fn budget(&self) -> Option<BudgetStatus> {
         let (budget, spent) = (&self.spec.budget, self.spent());
-        let is_shown = !budget.day.is_empty() || !spent.is_nothing();
+        let is_shown = !budget.day.is_empty() || !spent.is_zero();
         is_shown.then(|| status(budget, spent, self.services.clock.now()))
     }
 

@@ -75,20 +75,22 @@ impl OutcomeReader<'_> {
         // The ledger decides, and not the progress of the other execution: it may have ended before this actor
         // started.
         let ledger = Arc::clone(&self.args.services.ledger);
-        let outcome = async move { AgentMsg::Freed(id, is_good(&ledger, of).await.then_some(of)) };
+        let outcome = async move {
+            AgentMsg::CoalescedReleased(id, has_reusable_result(&ledger, of).await.then_some(of))
+        };
         self.tasks.report(outcome);
     }
 }
 
 /// Returns true if an execution succeeded without a question, because an answer was given by that caller alone. An
 /// unreadable execution provides no result.
-pub(super) async fn is_good(ledger: &Arc<dyn Ledger>, of: ExecutionId) -> bool {
+pub(super) async fn has_reusable_result(ledger: &Arc<dyn Ledger>, of: ExecutionId) -> bool {
     let record = ledger.execution(of).await.unwrap_or_else(|error| {
         tracing::error!(execution = %of, %error, "read failed");
         None
     });
     record.is_some_and(|one| {
-        one.outcome == Some(Outcome::Completed) && one.stamp.turn == AttemptId::FIRST.turn
+        one.outcome == Some(Outcome::Completed) && one.attempt_id.turn == AttemptId::FIRST.turn
     })
 }
 

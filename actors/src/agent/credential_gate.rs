@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use tokio::time::Instant;
 
 use super::AgentArgs;
-use crate::decide::retry::breaker::Circuit;
+use crate::decide::retry::breaker::OpenCircuit;
 use crate::model::agent::queue::QueueReason;
 use crate::model::agent::quota::CredentialName;
 use crate::model::id::ExecutionId;
@@ -23,7 +23,7 @@ pub(super) struct CredentialGate {
 /// State of an unusable credential.
 #[derive(Debug, Clone, Copy)]
 struct CredentialBlock {
-    circuit: Circuit,
+    circuit: OpenCircuit,
     /// Time since when the credential is unusable for this actor.
     since: Instant,
 }
@@ -34,7 +34,7 @@ pub(super) enum GateChange {
     /// The credential is still usable.
     Unchanged,
     /// The credential is unusable.
-    Shut,
+    Closed,
     /// The credential is usable again.
     Opened {
         /// Time since when queue timeouts were suspended, if the cause passes without an operator.
@@ -64,7 +64,7 @@ impl CredentialGate {
 
     /// Applies the present state of the credential.
     pub(super) fn refresh(&mut self, args: &AgentArgs, now: Instant) -> GateChange {
-        let known = args.services.breakers.of(&self.credential);
+        let known = args.services.breakers.get(&self.credential);
         self.update(known.filter(|_| args.spec.quota.breaker), now)
     }
 
@@ -85,34 +85,34 @@ impl CredentialGate {
 
     /// Returns the extra queue time because of a limited account.
     pub(super) fn extra_time(&self, args: &AgentArgs) -> Duration {
-        self.extension(args.spec.quota.parking.max)
+        self.extension(args.spec.quota.deferral.max)
     }
 
     /// Returns the queue deadline of an entry that waits since `since`.
     pub(super) fn queue_due(&self, args: &AgentArgs, since: DateTime<Utc>) -> Instant {
-        let known = args.services.breakers.of(&self.credential);
+        let known = args.services.breakers.get(&self.credential);
         args.queue_due(counted_wait(known, since, args.services.clock.now()))
     }
 
     /// Applies the present state of the credential, which is `None` if it is usable.
-    fn update(&mut self, known: Option<Circuit>, now: Instant) -> GateChange {
+    fn update(&mut self, known: Option<OpenCircuit>, now: Instant) -> GateChange {
         match (self.block.take(), known) {
             (None, None) => GateChange::Unchanged,
             (Some(before), None) => {
-                let passes = before.circuit.cause.passes();
+                let passes = before.circuit.cause.is_temporary();
                 GateChange::Opened { suspended_since: passes.then_some(before.since) }
             }
             (before, Some(circuit)) => {
                 let since = before.map_or(now, |before| before.since);
                 self.block = Some(CredentialBlock { circuit, since });
-                GateChange::Shut
+                GateChange::Closed
             }
         }
     }
 
     /// Returns the extra queue time because of a limited account, which is at most `longest`.
     fn extension(&self, longest: Duration) -> Duration {
-        let passes = self.block.is_some_and(|block| block.circuit.cause.passes());
+        let passes = self.block.is_some_and(|block| block.circuit.cause.is_temporary());
         if passes { longest } else { Duration::ZERO }
     }
 
@@ -125,10 +125,10 @@ impl CredentialGate {
 }
 
 /// Returns the time of a wait from `since` until `now`, without the time of an exhausted quota.
-fn counted_wait(known: Option<Circuit>, since: DateTime<Utc>, now: DateTime<Utc>) -> Duration {
+fn counted_wait(known: Option<OpenCircuit>, since: DateTime<Utc>, now: DateTime<Utc>) -> Duration {
     let until = |end: DateTime<Utc>| (end - since).to_std().unwrap_or_default();
     match known {
-        Some(circuit) if circuit.cause.passes() => until(circuit.since).min(until(now)),
+        Some(circuit) if circuit.cause.is_temporary() => until(circuit.since).min(until(now)),
         _ => until(now),
     }
 }
@@ -142,9 +142,15 @@ mod tests {
 
     const HOUR: Duration = Duration::from_secs(3_600);
 
-    fn circuit(cause: AccountCause) -> Circuit {
+    fn circuit(cause: AccountCause) -> OpenCircuit {
         let since = DateTime::UNIX_EPOCH;
-        Circuit { cause, since, until: since + TimeDelta::hours(1), probe: None, again: 0 }
+        OpenCircuit {
+            cause,
+            since,
+            until: since + TimeDelta::hours(1),
+            probe: None,
+            failed_probes: 0,
+        }
     }
 
     fn gate() -> CredentialGate {
@@ -156,8 +162,8 @@ mod tests {
         let (mut gate, first) = (gate(), Instant::now());
         assert_eq!(gate.update(None, first), GateChange::Unchanged);
         let known = Some(circuit(AccountCause::QuotaExhausted));
-        assert_eq!(gate.update(known, first), GateChange::Shut);
-        assert_eq!(gate.update(known, first + HOUR), GateChange::Shut);
+        assert_eq!(gate.update(known, first), GateChange::Closed);
+        assert_eq!(gate.update(known, first + HOUR), GateChange::Closed);
         assert!(gate.block.is_some());
         assert_eq!(gate.extension(HOUR), HOUR);
         let opened = GateChange::Opened { suspended_since: Some(first) };
@@ -189,7 +195,7 @@ mod tests {
     #[test]
     fn the_time_of_an_exhausted_quota_does_not_count() {
         let (since, now) = (DateTime::UNIX_EPOCH, DateTime::UNIX_EPOCH + TimeDelta::hours(2));
-        let of = |cause| Circuit { since: since + TimeDelta::hours(1), ..circuit(cause) };
+        let of = |cause| OpenCircuit { since: since + TimeDelta::hours(1), ..circuit(cause) };
         assert_eq!(counted_wait(None, since, now), 2 * HOUR);
         let refused = of(AccountCause::CredentialRefused);
         assert_eq!(counted_wait(Some(refused), since, now), 2 * HOUR);

@@ -28,7 +28,7 @@ impl AgentArgs {
 
     /// Returns the queue deadline of an entry that has already waited.
     pub(super) fn queue_due(&self, waited: Duration) -> Instant {
-        let left = self.spec.limits.capacity.patience.saturating_sub(waited);
+        let left = self.spec.limits.capacity.queue_timeout.saturating_sub(waited);
         let now = Instant::now();
         now.checked_add(left).unwrap_or(now)
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ractor::{ActorCell, ActorProcessingErr, RpcReplyPort};
-use tokio::sync::watch;
+use tokio::sync::watch::Receiver;
 
 use super::AgentData;
 use super::lifecycle::RemainingWork;
@@ -25,30 +25,26 @@ impl AgentData {
     }
 
     /// Ends a request that has not run, if it waits.
-    pub(super) fn end_unrun(&mut self, id: ExecutionId, first: ExecutionEvent) {
+    pub(super) fn end_before_start(&mut self, id: ExecutionId, first: ExecutionEvent) {
         if let Some(entry) = self.admission.queue_mut().remove(id) {
             self.start(ExecutionStart { id, entry, definition: self.args.definition(), first });
-            self.arrive(AdmissionEvent::Left(id));
+            self.apply_event(AdmissionEvent::Left(id));
         }
     }
 
     /// Cancels an execution in any state: running, queued, or with an open question.
-    pub(super) fn cancel(
-        &mut self,
-        record: &Record,
-        why: String,
-    ) -> Option<watch::Receiver<Progress>> {
+    pub(super) fn cancel(&mut self, record: &Record, why: String) -> Option<Receiver<Progress>> {
         let id = record.id;
         if let Some(progress) = self.running.progress(id) {
             // The actor may stop before it reads the request, and then ignores it. The agent keeps the request until
             // the actor has stopped, and cancels the execution then if it has not ended.
             self.orders.keep_cancellation(id, why.clone());
-            if progress.state == State::Waiting || progress.parked.is_some() {
+            if progress.state == State::Waiting || progress.deferred.is_some() {
                 return None;
             }
             self.running.cancel(id, why);
         } else if self.admission.queue().contains(id) {
-            self.end_unrun(id, ExecutionEvent::Cancel { why });
+            self.end_before_start(id, ExecutionEvent::Cancel { why });
         } else if record.is_asking() {
             let cancel = ExecutionEvent::Cancel { why };
             self.start(ExecutionStart::of_question(record, self.args.definition(), cancel));
@@ -57,60 +53,61 @@ impl AgentData {
     }
 
     /// Ends an execution whose question was not answered in time. A question of a later turn has its own deadline.
-    pub(super) fn unanswered(&mut self, record: &Record) {
+    pub(super) fn handle_input_timeout(&mut self, record: &Record) {
         let is_held =
             self.running.contains(record.id) || self.admission.queue().contains(record.id);
         if record.is_asking() && !is_held {
-            let overdue = ExecutionEvent::Overdue { at: record.stamp, deadline: Deadline::Answer };
+            let (at, deadline) = (record.attempt_id, Deadline::Answer);
+            let overdue = ExecutionEvent::DeadlinePassed { at, deadline };
             self.start(ExecutionStart::of_question(record, self.args.definition(), overdue));
         }
     }
 
     /// Subscribes to the progress of an execution that runs or waits.
-    pub(super) fn watch(&self, id: ExecutionId) -> Option<watch::Receiver<Progress>> {
+    pub(super) fn watch(&self, id: ExecutionId) -> Option<Receiver<Progress>> {
         self.running.watch(id).or_else(|| self.admission.queue().watch(id))
     }
 
     /// Handles the stop of an execution's actor: the execution has ended, was deferred, or waits for input. Otherwise
     /// the ledger refused the claim: an actor of an earlier process had claimed the execution, and will not return.
-    pub(super) fn terminated(&mut self, id: ExecutionId) {
+    pub(super) fn handle_termination(&mut self, id: ExecutionId) {
         match self.running.progress(id) {
-            Some(Progress { outcome: Some(_), .. }) => self.gone(id),
-            Some(Progress { parked: Some(deferred), .. }) => self.parked(id, deferred),
+            Some(Progress { outcome: Some(_), .. }) => self.handle_settled(id),
+            Some(Progress { deferred: Some(deferred), .. }) => self.handle_deferral(id, deferred),
             Some(Progress { state: State::Waiting, .. }) => {
-                self.gone(id);
+                self.handle_settled(id);
                 let left = self.args.spec.limits.deadlines.answer;
                 self.tasks.read_unanswered(Arc::clone(&self.args.services.ledger), id, left);
             }
-            Some(_) | None => self.running.cut_off(id, &self.args, &mut self.tasks),
+            Some(_) | None => self.running.interrupt(id, &self.args, &mut self.tasks),
         }
     }
 
     /// Handles an execution whose actor has stopped and whose outcome is in the ledger.
-    pub(super) fn gone(&mut self, id: ExecutionId) {
+    pub(super) fn handle_settled(&mut self, id: ExecutionId) {
         let removed = self.running.remove(id);
         if let Some(outcome) = removed.and_then(|one| one.progress.borrow().outcome) {
             self.orders.take_cancellation(id);
             self.last = Some(LastOutcome { id, outcome, at: self.args.services.clock.now() });
         }
-        self.arrive(AdmissionEvent::Ended(id));
+        self.apply_event(AdmissionEvent::Ended(id));
         self.release_followers(id);
         self.orders.cancel_late(id, &self.args, &mut self.tasks);
         if let Some(answer) = self.orders.take_answer(id) {
             self.submit(answer);
         }
-        self.report_drained();
+        self.check_remaining_work();
     }
 
     /// Handles the crash of an execution's actor. Too many crashes are a fault of this agent.
-    pub(super) fn crashed(
+    pub(super) fn handle_crash(
         &mut self,
         child: &ActorCell,
         fault: ActorProcessingErr,
     ) -> Result<(), ActorProcessingErr> {
         let Some(id) = self.running.of_actor(child.get_id()) else { return Ok(()) };
         tracing::error!(execution = %id, agent = %self.args.spec.id, %fault, "execution crashed");
-        match self.running.crashed(id, &self.args, &mut self.tasks) {
+        match self.running.handle_crash(id, &self.args, &mut self.tasks) {
             RestartDecision::Restart => Ok(()),
             RestartDecision::Quarantine => Err(fault),
         }
@@ -118,7 +115,7 @@ impl AgentData {
 
     /// Starts an actor for the work of a crashed one, or of one in an earlier process. The execution keeps its slot and
     /// its followers.
-    pub(super) fn taken_over(&mut self, work: ContinuedWork) {
+    pub(super) fn handle_takeover(&mut self, work: ContinuedWork) {
         let id = work.record.id;
         self.running.continue_work(work, &self.args, &mut self.tasks);
         // The crashed actor may not have handled the order.
@@ -130,18 +127,18 @@ impl AgentData {
     /// Stops admitting and starting. The reply follows once nothing runs.
     pub(super) fn drain(&mut self, reply: RpcReplyPort<()>) {
         self.lifecycle.drain(reply);
-        self.report_drained();
+        self.check_remaining_work();
     }
 
     /// Stops admitting requests. Running and queued executions continue to their end.
-    pub(super) fn leave(&mut self, reply: RpcReplyPort<()>) {
+    pub(super) fn retire(&mut self, reply: RpcReplyPort<()>) {
         self.lifecycle.remove(reply);
-        self.lifecycle.settle_when_empty(self.remaining_work(), &self.args, &mut self.tasks);
+        self.lifecycle.settle_when_drained(self.remaining_work(), &self.args, &mut self.tasks);
     }
 
     /// Handles a change of the remaining work, for which a drain or a removal may wait.
-    pub(super) fn report_drained(&mut self) {
-        self.lifecycle.work_changed(self.remaining_work(), &self.args, &mut self.tasks);
+    pub(super) fn check_remaining_work(&mut self) {
+        self.lifecycle.handle_work_change(self.remaining_work(), &self.args, &mut self.tasks);
     }
 
     fn remaining_work(&self) -> RemainingWork {

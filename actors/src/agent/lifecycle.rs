@@ -91,7 +91,7 @@ impl Lifecycle {
         if self.drains.is_some() {
             Err(Failure::new(Code::Draining, "the service is stopping"))
         } else if self.shutdown.is_some() {
-            Err(removed(agent))
+            Err(agent_removed(agent))
         } else {
             Ok(())
         }
@@ -124,18 +124,18 @@ impl Lifecycle {
     }
 
     /// Handles a change of the remaining work, for which a drain or a removal may wait.
-    pub(super) fn work_changed(
+    pub(super) fn handle_work_change(
         &mut self,
         left: RemainingWork,
         args: &AgentArgs,
         tasks: &mut AgentTasks,
     ) {
         self.report_drained(left);
-        self.settle_when_empty(left, args, tasks);
+        self.settle_when_drained(left, args, tasks);
     }
 
     /// Starts to settle the open questions of a removed agent, once no work is left.
-    pub(super) fn settle_when_empty(
+    pub(super) fn settle_when_drained(
         &mut self,
         left: RemainingWork,
         args: &AgentArgs,
@@ -144,8 +144,8 @@ impl Lifecycle {
         if let Some(shutdown) = self.unsettled(left) {
             let (services, agent) = (args.services.clone(), args.spec.id.clone());
             shutdown.settlement = Some(tasks.report(async move {
-                settle_questions(&services, &agent, &removed(&agent)).await;
-                AgentMsg::QuestionsSettled
+                settle_questions(&services, &agent, &agent_removed(&agent)).await;
+                AgentMsg::InputsSettled
             }));
         }
     }
@@ -165,7 +165,7 @@ impl Lifecycle {
 }
 
 /// Returns the rejection by an agent that was removed from the configuration.
-pub(crate) fn removed(agent: &AgentId) -> Failure {
+pub(crate) fn agent_removed(agent: &AgentId) -> Failure {
     let message = format!("agent `{agent}` was removed from the configuration");
     Failure::new(Code::AgentRemoved, message)
 }

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::SubmitReply;
-use crate::decide::admission::{AdmissionEffect, AdmissionEvent, Queue, step};
+use crate::decide::admission::{AdmissionEffect, AdmissionEvent, AdmissionQueue, step};
 use crate::model::agent::Capacity;
 use crate::model::agent::quota::Deferral;
 use crate::model::execution::State;
@@ -28,7 +28,7 @@ pub(super) use self::timeouts::TimeoutExtension;
 /// Requests of an agent that wait, with their order.
 pub(super) struct RequestQueue {
     /// Order of the requests, and the slots.
-    order: Queue,
+    order: AdmissionQueue,
     entries: HashMap<ExecutionId, QueuedRequest>,
     /// True if the entries of a long queue will be notified of their positions.
     is_notice_due: bool,
@@ -40,7 +40,7 @@ impl RequestQueue {
     /// Creates an empty queue.
     pub(super) fn new(capacity: Capacity) -> Self {
         Self {
-            order: Queue::new(capacity.running.map(Into::into), capacity.waiting),
+            order: AdmissionQueue::new(capacity.running.map(Into::into), capacity.waiting),
             entries: HashMap::new(),
             is_notice_due: false,
             has_timer: false,
@@ -104,7 +104,7 @@ impl RequestQueue {
         let Some(entry) = self.entries.get_mut(&id) else { return };
         let Some(reply) = entry.reply.take() else { return };
         let progress = Some(entry.progress.subscribe());
-        let accepted = SubmitReply { execution: id, joined: false, progress, ended: None };
+        let accepted = SubmitReply { execution: id, is_duplicate: false, progress, ended: None };
         _ = reply.send(result.map(|()| accepted));
     }
 
@@ -124,7 +124,7 @@ impl RequestQueue {
         if let Some(reply) = self.remove(id).and_then(|entry| entry.reply) {
             _ = reply.send(Ok(SubmitReply {
                 execution: twin,
-                joined: true,
+                is_duplicate: true,
                 progress,
                 ended: None,
             }));
@@ -153,16 +153,16 @@ impl RequestQueue {
 
     /// Ends a deferral: the wait starts at `now` with this deadline. Returns false if the execution was cancelled, or
     /// was woken before and deferred again.
-    pub(super) fn wake(
+    pub(super) fn end_deferral(
         &mut self,
         id: ExecutionId,
-        parked: Deferral,
+        deferred: Deferral,
         now: DateTime<Utc>,
         due: Instant,
     ) -> bool {
-        let entry = self.entries.get_mut(&id).filter(|entry| entry.parked == Some(parked));
+        let entry = self.entries.get_mut(&id).filter(|entry| entry.deferred == Some(deferred));
         let wake = |entry: &mut QueuedRequest| {
-            (entry.parked, entry.due, entry.since) = (None, due, now);
+            (entry.deferred, entry.due, entry.since) = (None, due, now);
         };
         entry.map(wake).is_some()
     }
@@ -170,14 +170,14 @@ impl RequestQueue {
     /// Returns the deferred executions that wait for the account.
     pub(super) fn deferred_for_account(&self) -> Vec<(ExecutionId, Deferral)> {
         let deferral = |(id, entry): (&ExecutionId, &QueuedRequest)| {
-            let parked = entry.parked.filter(|parked| parked.cause.shuts_the_account())?;
-            Some((*id, parked))
+            let deferred = entry.deferred.filter(|deferred| deferred.cause.blocks_account())?;
+            Some((*id, deferred))
         };
         self.entries.iter().filter_map(deferral).collect()
     }
 
     /// Applies a new queue timeout to the entries.
-    pub(super) fn change_patience(&mut self, before: Duration, after: Duration) {
+    pub(super) fn change_timeout(&mut self, before: Duration, after: Duration) {
         for entry in self.entries.values_mut() {
             let since = entry.due.checked_sub(before).unwrap_or(entry.due);
             entry.due = since.checked_add(after).unwrap_or(entry.due);

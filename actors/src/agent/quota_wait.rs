@@ -12,59 +12,60 @@ use super::queue::QueuedRequest;
 use super::{AgentArgs, AgentData, AgentDefinition, AgentMsg};
 use crate::decide::admission::AdmissionEvent;
 use crate::decide::execution::ExecutionEvent;
-use crate::decide::retry::quota::spread;
+use crate::decide::retry::quota::resume_delay;
 use crate::model::agent::quota::Deferral;
-use crate::model::execution::progress::Stay;
+use crate::model::execution::progress::DeferredExecution;
 use crate::model::id::ExecutionId;
 use crate::ports::clock::Clock;
 
 /// Interval between two checks of the wall clock, which may have been set.
-const CLOCK_CHECK: Duration = Duration::from_secs(60);
+const CLOCK_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
 impl AgentData {
     /// Handles the deferral of an execution whose actor has stopped.
-    pub(super) fn parked(&mut self, id: ExecutionId, deferred: Stay) {
+    pub(super) fn handle_deferral(&mut self, id: ExecutionId, deferred: DeferredExecution) {
         let Some(execution) = self.running.remove(id) else { return };
         let now = self.args.services.clock.now();
         let entry = QueuedRequest::deferred(execution.request, execution.progress, deferred, now);
         // The probe of the execution is given back at the end of this function: no other execution may probe before
         // the queue knows the deferral.
-        self.defer(id, QueuedRequest { span: execution.span, ..entry }, deferred.parked);
+        self.defer(id, QueuedRequest { span: execution.span, ..entry }, deferred.deferred);
         self.orders.cancel_late(id, &self.args, &mut self.tasks);
-        self.report_drained();
+        self.check_remaining_work();
     }
 
     /// Adds a deferred execution to the queue. Its slot is free until the end of the deferral.
     pub(super) fn defer(&mut self, id: ExecutionId, entry: QueuedRequest, deferral: Deferral) {
         self.admission.queue_mut().insert(id, entry);
-        self.arrive(AdmissionEvent::Parked(id));
+        self.apply_event(AdmissionEvent::Deferred(id));
         self.tasks.report(end_of_deferral(Arc::clone(&self.args.services.clock), id, deferral));
     }
 
     /// Queues a deferred execution again, before all later arrivals.
-    pub(super) fn woken(&mut self, id: ExecutionId, deferral: Deferral) {
-        if self.admission.wake(id, deferral, &self.args) {
-            self.arrive(AdmissionEvent::Woken(id));
+    pub(super) fn requeue_deferred(&mut self, id: ExecutionId, deferral: Deferral) {
+        if self.admission.end_deferral(id, deferral, &self.args) {
+            self.apply_event(AdmissionEvent::DeferralEnded(id));
             self.admission.schedule_timeout(&self.args, &mut self.tasks);
         }
     }
 
     /// Holds the queue, or lets it continue, as the pressure of the machine and the agent's program require.
-    pub(super) fn judged(&mut self) {
+    pub(super) fn apply_pressure(&mut self) {
         let is_held = self.args.is_held();
-        self.arrive(if is_held { AdmissionEvent::Held } else { AdmissionEvent::Released });
+        let event = if is_held { AdmissionEvent::Suspended } else { AdmissionEvent::Unsuspended };
+        self.apply_event(event);
     }
 
     /// Blocks or unblocks the queue, as the credential requires. An execution that was served with the credential, or
     /// an operator, wakes the deferred executions.
-    pub(super) fn circuit_turned(&mut self) {
+    pub(super) fn apply_breaker_state(&mut self) {
         match self.admission.refresh_credential(&self.args) {
             GateChange::Unchanged => return,
-            GateChange::Shut => self.arrive(AdmissionEvent::Shut),
+            GateChange::Closed => self.apply_event(AdmissionEvent::AccountBlocked),
             GateChange::Opened { .. } => {
-                self.arrive(AdmissionEvent::Opened);
+                self.apply_event(AdmissionEvent::AccountUnblocked);
                 for (id, deferral) in self.admission.queue().deferred_for_account() {
-                    self.woken(id, deferral);
+                    self.requeue_deferred(id, deferral);
                 }
             }
         }
@@ -72,23 +73,23 @@ impl AgentData {
     }
 
     /// Ends the entries whose timeout has expired, and starts the timer for the next one.
-    pub(super) fn patience_due(&mut self) {
+    pub(super) fn end_expired(&mut self) {
         for id in self.admission.expired(&self.args) {
-            self.end_unrun(id, self.args.queue_expiry());
+            self.end_before_start(id, self.args.queue_expiry());
         }
         self.admission.schedule_timeout(&self.args, &mut self.tasks);
     }
 
     /// Applies a new definition. Running executions keep the old one; queued ones keep their position and start with
     /// the new one.
-    pub(super) fn reseat(&mut self, definition: AgentDefinition) {
+    pub(super) fn reconfigure(&mut self, definition: AgentDefinition) {
         self.lifecycle.restore();
-        let before = self.args.spec.limits.capacity.patience;
+        let before = self.args.spec.limits.capacity.queue_timeout;
         (self.args.spec, self.args.driver) = (definition.spec, definition.driver);
         let resized = self.admission.reconfigure(before, &self.args);
-        self.judged(); // The program may have been installed or removed since.
-        self.arrive(resized);
-        self.circuit_turned();
+        self.apply_pressure(); // The program may have been installed or removed since.
+        self.apply_event(resized);
+        self.apply_breaker_state();
         self.args.services.report_spent(&self.args.spec);
         self.admission.reschedule_timeout(&self.args, &mut self.tasks);
     }
@@ -109,16 +110,16 @@ impl AgentArgs {
 fn end_of_deferral(
     clock: Arc<dyn Clock>,
     id: ExecutionId,
-    parked: Deferral,
+    deferred: Deferral,
 ) -> impl Future<Output = AgentMsg> + Send + 'static {
-    let wait = (parked.until - clock.now()).to_std().unwrap_or_default();
-    let spread = spread(id, wait);
+    let wait = (deferred.until - clock.now()).to_std().unwrap_or_default();
+    let spread = resume_delay(id, wait);
     let due = Instant::now().checked_add(wait + spread).unwrap_or_else(Instant::now);
-    let until = parked.until + TimeDelta::from_std(spread).unwrap_or_default();
+    let until = deferred.until + TimeDelta::from_std(spread).unwrap_or_default();
     async move {
         while Instant::now() < due && clock.now() < until {
-            sleep(due.saturating_duration_since(Instant::now()).min(CLOCK_CHECK)).await;
+            sleep(due.saturating_duration_since(Instant::now()).min(CLOCK_CHECK_INTERVAL)).await;
         }
-        AgentMsg::Woken(id, parked)
+        AgentMsg::DeferralOver(id, deferred)
     }
 }

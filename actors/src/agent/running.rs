@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::AgentDefinition;
 use crate::decide::execution::ExecutionEvent;
-use crate::decide::recovery::restart::{Intensity, RestartDecision, Restarts, step};
+use crate::decide::recovery::restart::{RestartDecision, RestartHistory, RestartIntensity, step};
 use crate::execution::{ExecutionMsg, InteractionMsg};
 use crate::model::execution::progress::Progress;
 use crate::model::execution::request::Request;
@@ -32,7 +32,7 @@ pub(super) struct RunningExecutions {
     /// Executions whose actor has crashed and was replaced.
     replaced: BTreeSet<ExecutionId>,
     /// Crashes of executions; too many within a period are a fault of the agent.
-    crashes: Restarts,
+    crashes: RestartHistory,
     /// Start of the agent's actor, from which the times of crashes count.
     began: Instant,
 }
@@ -57,7 +57,7 @@ impl RunningExecutions {
             executions: HashMap::new(),
             by_actor: BTreeMap::new(),
             replaced: BTreeSet::new(),
-            crashes: Restarts::default(),
+            crashes: RestartHistory::default(),
             began: Instant::now(),
         }
     }
@@ -101,13 +101,13 @@ impl RunningExecutions {
     /// Sends the order to cancel to the actor of an execution.
     pub(super) fn cancel(&self, id: ExecutionId, why: String) {
         if let Some(one) = self.executions.get(&id) {
-            _ = one.actor.cast(ExecutionMsg::Happened(ExecutionEvent::Cancel { why }));
+            _ = one.actor.cast(ExecutionMsg::Event(ExecutionEvent::Cancel { why }));
         }
     }
 
     /// Forwards an answer to the actor of its execution, which replies. A dropped reply port is an answer too. Without an
     /// actor nothing is lost: the work that is resumed later asks again, and the ledger then knows the answer.
-    pub(super) fn answered(
+    pub(super) fn forward_answer(
         &self,
         interaction: Box<Interaction>,
         reply: RpcReplyPort<Option<watch::Receiver<Progress>>>,
@@ -147,7 +147,7 @@ impl RunningExecutions {
     fn record_crash(&mut self) -> RestartDecision {
         // `step` takes the state by value and returns the next one.
         let crashes = std::mem::take(&mut self.crashes);
-        let (crashes, decision) = step(crashes, self.began.elapsed(), Intensity::default());
+        let (crashes, decision) = step(crashes, self.began.elapsed(), RestartIntensity::default());
         self.crashes = crashes;
         decision
     }
@@ -170,7 +170,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn too_many_crashes_in_a_minute_are_a_fault_of_the_agent() {
         let mut running = RunningExecutions::new();
-        let intensity = Intensity::default();
+        let intensity = RestartIntensity::default();
         for _ in 0..intensity.max {
             assert_eq!(running.record_crash(), RestartDecision::Restart);
         }

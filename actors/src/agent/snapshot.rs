@@ -39,7 +39,7 @@ impl AgentArgs {
             Health::Alive
         };
         let mut status = AgentStatus::of(spec, health);
-        status.work.pooled_processes = self.driver.kept();
+        status.work.pooled_processes = self.driver.pooled_processes();
         status.budget = self.budget();
         status
     }

@@ -22,24 +22,24 @@ impl AgentData {
             return;
         }
         let (lifecycle, args) = (&self.lifecycle, &self.args);
-        let checked = self.admission.check(&submission.request, continued, lifecycle, args);
-        if let Err(failure) = checked {
+        if let Err(failure) = self.admission.check(&submission.request, continued, lifecycle, args)
+        {
             self.admission.refuse(submission, failure);
             return;
         }
         let arrived = self.admission.insert(submission, &self.args);
-        self.arrive(arrived);
+        self.apply_event(arrived);
     }
 
     /// Queues an execution of an earlier process again.
-    pub(super) fn recovered(&mut self, record: &Record, request: Arc<Request>) {
+    pub(super) fn requeue_recovered(&mut self, record: &Record, request: Arc<Request>) {
         let recovered = self.admission.insert_recovered(record, request, &self.args);
-        self.arrive(recovered);
+        self.apply_event(recovered);
         self.admission.schedule_timeout(&self.args, &mut self.tasks);
     }
 
     /// Applies an event to the queue. No other function changes the order or performs its effects.
-    pub(super) fn arrive(&mut self, event: AdmissionEvent) {
+    pub(super) fn apply_event(&mut self, event: AdmissionEvent) {
         for effect in self.admission.apply(event) {
             match effect {
                 AdmissionEffect::Run(id) => {
@@ -48,27 +48,29 @@ impl AgentData {
                         self.start(start);
                     }
                 }
-                AdmissionEffect::Join(id, twin) => {
-                    self.admission.join(id, twin, self.watch(twin));
-                }
+                AdmissionEffect::Join(id, twin) => self.admission.join(id, twin, self.watch(twin)),
                 effect => self.admission.perform(effect, &self.args, &mut self.tasks),
             }
         }
         // After the effects: a probe goes to the first request of the new order.
         let probe = (!self.lifecycle.is_draining()).then(|| self.admission.probe(&self.args));
         if let Some(probe) = probe.flatten() {
-            self.arrive(probe);
+            self.apply_event(probe);
         }
         // Positions are known only now: each effect may change the order.
         self.admission.notify_change(&self.args, &mut self.tasks);
     }
 
     /// Handles the result of recording a request, which may be a duplicate of another one.
-    pub(super) fn recorded(&mut self, id: ExecutionId, result: Result<RecordResult, LedgerError>) {
+    pub(super) fn handle_recorded(
+        &mut self,
+        id: ExecutionId,
+        result: Result<RecordResult, LedgerError>,
+    ) {
         let decision = decide(&self.args.spec.id, result);
-        let event = self.admission.recorded(id, &decision);
-        self.arrive(event);
-        self.report_drained(); // A drain may have waited for the answer to this submitter.
+        let event = self.admission.handle_recorded(id, &decision);
+        self.apply_event(event);
+        self.check_remaining_work(); // A drain may have waited for the answer to this submitter.
         match decision {
             RecordDecision::Follow(of) => {
                 // The other execution may have ended while this one was recorded: no later event would release it.
@@ -88,9 +90,9 @@ impl AgentData {
     }
 
     /// Releases a request: it takes the result of `equal`, or does the work itself.
-    pub(super) fn freed(&mut self, id: ExecutionId, equal: Option<ExecutionId>) {
+    pub(super) fn handle_release(&mut self, id: ExecutionId, equal: Option<ExecutionId>) {
         if self.admission.queue_mut().release(id, equal) {
-            self.arrive(AdmissionEvent::Freed(id));
+            self.apply_event(AdmissionEvent::CoalescingEnded(id));
         }
     }
 }

@@ -9,7 +9,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use super::AgentMsg;
 use crate::model::id::ExecutionId;
 use crate::ports::ledger::Ledger;
-use crate::services::panic_guard::alarmed;
+use crate::services::panic_guard::with_panic_guard;
 
 /// Running tasks of an agent's actor. A panic of a task stops the actor, because the result of the task never arrives.
 pub(super) struct AgentTasks {
@@ -32,13 +32,13 @@ impl AgentTasks {
     pub(super) fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
         while self.running.try_join_next().is_some() {} // Drops finished tasks.
         let agent = self.agent.clone();
-        self.running.spawn(alarmed(task, move || _ = agent.cast(AgentMsg::Broken)))
+        self.running.spawn(with_panic_guard(task, move || _ = agent.cast(AgentMsg::WorkerPanicked)))
     }
 
     /// Starts a task that completes even if the actor stops.
     pub(super) fn spawn_detached(&self, task: impl Future<Output = ()> + Send + 'static) {
         let agent = self.agent.clone();
-        tokio::spawn(alarmed(task, move || _ = agent.cast(AgentMsg::Broken)));
+        tokio::spawn(with_panic_guard(task, move || _ = agent.cast(AgentMsg::WorkerPanicked)));
     }
 
     /// Starts a task whose result is a message to the actor.
@@ -69,7 +69,7 @@ impl AgentTasks {
         self.spawn(async move {
             tokio::time::sleep(left).await;
             match ledger.execution(id).await {
-                Ok(Some(record)) => _ = agent.cast(AgentMsg::Unanswered(Box::new(record))),
+                Ok(Some(record)) => _ = agent.cast(AgentMsg::InputTimedOut(Box::new(record))),
                 Ok(None) => {}
                 Err(error) => tracing::error!(execution = %id, %error, "read failed"),
             }
@@ -81,7 +81,7 @@ impl AgentTasks {
         let agent = self.agent.clone();
         self.spawn(async move {
             if let Ok(Some(record)) = ledger.execution(id).await {
-                _ = agent.cast(AgentMsg::CallOff(Box::new(record), why)); // The record as it is now.
+                _ = agent.cast(AgentMsg::CancelWaiting(Box::new(record), why)); // The record as it is now.
             }
         });
     }

@@ -12,11 +12,11 @@ use crate::model::execution::progress::Progress;
 use crate::model::execution::record::Record;
 use crate::model::failure::Failure;
 use crate::model::interaction::{
-    AnswerSource, AnswerValue, ClosedBy, Interaction, InteractionAnswer, InteractionFilter,
+    AnswerSource, AnswerValue, Interaction, InteractionAnswer, InteractionEnd, InteractionFilter,
     InteractionId, InteractionState,
 };
 use crate::model::permission::{DecisionFilter, PermissionDecision};
-use crate::ports::interactions::Closing;
+use crate::ports::interactions::CloseOutcome;
 
 /// Handle that reads and answers the questions of agents. Clones are cheap.
 #[derive(Clone)]
@@ -56,7 +56,7 @@ impl Approvals {
         id: InteractionId,
     ) -> Result<Interaction, Failure> {
         let filter = InteractionFilter { id: Some(id), limit: 1, ..InteractionFilter::default() };
-        self.interactions(caller, filter).await?.pop().ok_or_else(|| unknown(id))
+        self.interactions(caller, filter).await?.pop().ok_or_else(|| interaction_unknown(id))
     }
 
     /// Returns the interactions that the caller may see, newest first: those of its own executions, or all for an
@@ -141,27 +141,32 @@ impl Approvals {
         };
         let services = &self.reader.services;
         let answer = InteractionAnswer { value: Some(value), by };
-        let end = ClosedBy { state: InteractionState::Answered, answer, at: services.clock.now() };
-        let shown = redact_question::end(&end, &services.redactor.now());
+        let end =
+            InteractionEnd { state: InteractionState::Answered, answer, at: services.clock.now() };
+        let shown = redact_question::redact_end(&end, &services.redactor.now());
         let closing = services.stores.interactions.close(id, end.clone(), shown.clone()).await;
         match closing.map_err(|error| unreadable(&error))? {
-            Closing::Closed(interaction) => {
+            CloseOutcome::Closed(interaction) => {
                 let progress = self.forward(interaction.clone()).await;
                 Ok(AnswerReply { interaction: redacted(*interaction, shown), progress })
             }
-            Closing::Before(known) if is_same(&known, [&end, &shown]) => {
+            CloseOutcome::AlreadyClosed(known) if is_same(&known, [&end, &shown]) => {
                 let at = known.closed.as_ref().map_or(shown.at, |closed| closed.at);
-                let interaction = redacted(*known, ClosedBy { at, ..shown });
+                let interaction = redacted(*known, InteractionEnd { at, ..shown });
                 Ok(AnswerReply { interaction, progress: None })
             }
-            Closing::Before(known) => Err(closed(&known)),
-            Closing::Unknown => Err(unknown(id)),
+            CloseOutcome::AlreadyClosed(known) => Err(interaction_closed(&known)),
+            CloseOutcome::Unknown => Err(interaction_unknown(id)),
         }
     }
 
     /// Sends a recorded answer to the actor of the execution. Without an actor the answer waits in the ledger.
     async fn forward(&self, interaction: Box<Interaction>) -> Option<watch::Receiver<Progress>> {
-        self.reader.link.ask(|reply| GatewayMsg::Answered(interaction, reply)).await.flatten()
+        self.reader
+            .link
+            .call_or_none(|reply| GatewayMsg::Answered(interaction, reply))
+            .await
+            .flatten()
     }
 }
 
@@ -179,7 +184,7 @@ fn authorize(caller: &Caller, asked: &Interaction) -> Result<(), Failure> {
 
 /// Returns true if the interaction was closed by the same answer of the same principal. The known answer is raw until it
 /// was delivered, and redacted later.
-fn is_same(known: &Interaction, forms: [&ClosedBy; 2]) -> bool {
+fn is_same(known: &Interaction, forms: [&InteractionEnd; 2]) -> bool {
     let closed = known.closed.as_ref();
     let source = |answer: &InteractionAnswer| match &answer.by {
         // The same answer may come in another message.
@@ -195,15 +200,15 @@ fn is_same(known: &Interaction, forms: [&ClosedBy; 2]) -> bool {
 }
 
 /// Returns the interaction with the redacted form of its end.
-fn redacted(interaction: Interaction, shown: ClosedBy) -> Interaction {
+fn redacted(interaction: Interaction, shown: InteractionEnd) -> Interaction {
     Interaction { closed: Some(shown), ..interaction }
 }
 
-fn unknown(id: InteractionId) -> Failure {
+fn interaction_unknown(id: InteractionId) -> Failure {
     Failure::new(Code::InteractionUnknown, format!("there is no interaction `{id}`"))
 }
 
-fn closed(known: &Interaction) -> Failure {
+fn interaction_closed(known: &Interaction) -> Failure {
     let state = known.state.as_str();
     let end = known.closed.as_ref().map(|closed| {
         let who = match &closed.answer.by {

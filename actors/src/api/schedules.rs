@@ -8,24 +8,24 @@ use ractor::{ActorRef, RpcReplyPort};
 use tokio::sync::watch;
 
 use crate::decide::schedule::statistics::statistics;
-use crate::gateway::link::ANSWER;
+use crate::gateway::link::REPLY_TIMEOUT;
 use crate::gateway::reader::unreadable;
 use crate::model::access::principal::{Caller, Right};
 use crate::model::code::Code;
 use crate::model::failure::Failure;
 use crate::model::id::ScheduleId;
-use crate::model::schedule::Configured;
+use crate::model::schedule::ConfiguredSchedule;
 use crate::model::schedule::occurrence::{Occurrence, OccurrenceQuery};
-use crate::model::schedule::statistics::Statistics;
+use crate::model::schedule::statistics::ScheduleStatistics;
 use crate::model::schedule::{ScheduleSpec, ScheduleView};
 use crate::ports::schedule_store::ScheduleStore;
-use crate::scheduler::recovery::owned;
+use crate::scheduler::recovery::resolve_owners;
 use crate::scheduler::{ScheduleChange, SchedulerMsg};
 use crate::services::Services;
 use crate::services::inputs::redacted_schedule;
 
 /// Number of days over which successes are counted.
-pub const COUNTED_DAYS: i64 = 30;
+pub const STATISTICS_DAYS: i64 = 30;
 
 /// Handle that reads and changes schedules. Clones are cheap.
 #[derive(Clone)]
@@ -54,8 +54,8 @@ impl ScheduleAdmin {
         caller: &Caller,
         id: &ScheduleId,
     ) -> Result<ScheduleView, Failure> {
-        let shown = self.ask_scheduler(|reply| SchedulerMsg::Show(id.clone(), reply)).await?;
-        shown.filter(|view| may_see(caller, view)).ok_or_else(|| unknown(id))
+        let shown = self.call_scheduler(|reply| SchedulerMsg::Get(id.clone(), reply)).await?;
+        shown.filter(|view| may_see(caller, view)).ok_or_else(|| schedule_unknown(id))
     }
 
     /// Returns the view with redacted texts.
@@ -80,7 +80,7 @@ impl ScheduleAdmin {
         let (mut seen, mut after) = (Vec::new(), after);
         loop {
             let from = after.clone();
-            let page = self.ask_scheduler(|reply| SchedulerMsg::List(from, limit, reply)).await?;
+            let page = self.call_scheduler(|reply| SchedulerMsg::List(from, limit, reply)).await?;
             let is_last = page.len() < limit;
             after = page.last().map(|view| view.schedule.spec.id.clone());
             seen.extend(page.into_iter().filter(|view| may_see(caller, view)));
@@ -99,7 +99,7 @@ impl ScheduleAdmin {
         &self,
         caller: &Caller,
         mut spec: ScheduleSpec,
-        anew: bool,
+        is_new: bool,
     ) -> Result<ScheduleView, Failure> {
         if !caller.scope.allows(Right::Run, Some(&spec.agent)) {
             return Err(Failure::new(
@@ -108,12 +108,12 @@ impl ScheduleAdmin {
             ));
         }
         let id = spec.id.clone();
-        if !anew {
+        if !is_new {
             let known = self.raw_schedule(caller, &id).await?;
             self.restore(&mut spec, &known.schedule.spec);
         }
-        let put = ScheduleChange::Put { spec: Box::new(spec), owner: caller.principal, anew };
-        let put = self.change(put).await?.ok_or_else(|| unknown(&id))?;
+        let put = ScheduleChange::Put { spec: Box::new(spec), owner: caller.principal, is_new };
+        let put = self.change(put).await?.ok_or_else(|| schedule_unknown(&id))?;
         Ok(self.redacted(put))
     }
 
@@ -138,7 +138,7 @@ impl ScheduleAdmin {
     ) -> Result<ScheduleView, Failure> {
         self.schedule(caller, id).await?;
         let paused = self.change(ScheduleChange::Pause(id.clone(), paused)).await?;
-        paused.map(|view| self.redacted(view)).ok_or_else(|| unknown(id))
+        paused.map(|view| self.redacted(view)).ok_or_else(|| schedule_unknown(id))
     }
 
     /// Triggers a schedule now, in parallel with other runs.
@@ -157,16 +157,19 @@ impl ScheduleAdmin {
                 "the token does not permit requests to this agent",
             ));
         }
-        let asked = self.change(ScheduleChange::RunNow(id.clone())).await?;
-        asked.map(|view| self.redacted(view)).ok_or_else(|| unknown(id))
+        let triggered = self.change(ScheduleChange::RunNow(id.clone())).await?;
+        triggered.map(|view| self.redacted(view)).ok_or_else(|| schedule_unknown(id))
     }
 
     /// Applies the schedules of the configuration.
     ///
     /// # Errors
     /// Returns an error if the change could not be stored; then nothing has changed.
-    pub async fn configure_schedules(&self, configured: Vec<Configured>) -> Result<(), Failure> {
-        let owned = owned(&*self.services.ledger, configured).await;
+    pub async fn configure_schedules(
+        &self,
+        configured: Vec<ConfiguredSchedule>,
+    ) -> Result<(), Failure> {
+        let owned = resolve_owners(&*self.services.ledger, configured).await;
         let owned = owned.map_err(|error| unreadable(&error))?;
         self.change(ScheduleChange::Configure(owned)).await.map(drop)
     }
@@ -184,7 +187,7 @@ impl ScheduleAdmin {
             query.owner = Some(caller.principal);
         }
         query.agents = caller.scope.agents.clone();
-        let read = self.timebook()?.occurrences(query).await;
+        let read = self.store()?.occurrences(query).await;
         read.map_err(|error| unreadable(&error))
     }
 
@@ -196,10 +199,10 @@ impl ScheduleAdmin {
         &self,
         caller: &Caller,
         id: &ScheduleId,
-    ) -> Result<Statistics, Failure> {
+    ) -> Result<ScheduleStatistics, Failure> {
         self.schedule(caller, id).await?;
-        let since: DateTime<Utc> = self.services.clock.now() - TimeDelta::days(COUNTED_DAYS);
-        let tallied = self.timebook()?.tally(id, since).await;
+        let since: DateTime<Utc> = self.services.clock.now() - TimeDelta::days(STATISTICS_DAYS);
+        let tallied = self.store()?.tally(id, since).await;
         Ok(statistics(&tallied.map_err(|error| unreadable(&error))?))
     }
 
@@ -218,22 +221,24 @@ impl ScheduleAdmin {
         }
     }
 
-    fn timebook(&self) -> Result<&dyn ScheduleStore, Failure> {
-        self.schedule_store.as_deref().ok_or_else(silent)
+    fn store(&self) -> Result<&dyn ScheduleStore, Failure> {
+        self.schedule_store.as_deref().ok_or_else(scheduler_unavailable)
     }
 
     async fn change(&self, change: ScheduleChange) -> Result<Option<ScheduleView>, Failure> {
-        self.ask_scheduler(|reply| SchedulerMsg::Change(change, reply)).await?
+        self.call_scheduler(|reply| SchedulerMsg::Change(change, reply)).await?
     }
 
-    async fn ask_scheduler<T: Send + 'static>(
+    async fn call_scheduler<T: Send + 'static>(
         &self,
         msg: impl FnOnce(RpcReplyPort<T>) -> SchedulerMsg + Send,
     ) -> Result<T, Failure> {
-        let scheduler = self.scheduler.borrow().clone().ok_or_else(silent)?;
-        match scheduler.call(msg, Some(ANSWER)).await {
+        let scheduler = self.scheduler.borrow().clone().ok_or_else(scheduler_unavailable)?;
+        match scheduler.call(msg, Some(REPLY_TIMEOUT)).await {
             Ok(CallResult::Success(answer)) => Ok(answer),
-            Ok(CallResult::Timeout | CallResult::SenderError) | Err(_) => Err(silent()),
+            Ok(CallResult::Timeout | CallResult::SenderError) | Err(_) => {
+                Err(scheduler_unavailable())
+            }
         }
     }
 }
@@ -244,10 +249,10 @@ fn may_see(caller: &Caller, view: &ScheduleView) -> bool {
     own || caller.scope.allows(Right::Admin, agent)
 }
 
-fn unknown(id: &ScheduleId) -> Failure {
+fn schedule_unknown(id: &ScheduleId) -> Failure {
     Failure::new(Code::ScheduleUnknown, format!("there is no schedule `{id}`"))
 }
 
-fn silent() -> Failure {
+fn scheduler_unavailable() -> Failure {
     Failure::new(Code::Draining, "the scheduler does not answer; it is being started or stopped")
 }

@@ -7,26 +7,26 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::agent::AgentMsg;
-use crate::api::{Api, Approvals, GLANCE, ScheduleAdmin, TreeView, call};
+use crate::api::{Api, Approvals, STATUS_TIMEOUT, ScheduleAdmin, TreeView, call};
 use crate::gateway::GatewayMsg;
 use crate::gateway::link::GatewayLink;
 use crate::gateway::reader::Reader;
 use crate::gateway::requests::Requests;
 use crate::maintenance::monitor::ReadingSettings;
-use crate::maintenance::retention::Retention;
+use crate::maintenance::retention::RetentionSpec;
 use crate::model::observation::alert::AlertSpec;
-use crate::root::{AgentDefinition, RootActor, RootArgs, RootMsg, SchedulerInputs, Seating};
+use crate::root::{AgentDefinition, AgentRegistry, RootActor, RootArgs, RootMsg, SchedulerInputs};
 use crate::scheduler::{SchedulerConfig, SchedulerMsg};
 use crate::services::Services;
 
 /// Time limit for recording the last ends when everything is killed.
-const LAST: Duration = Duration::from_secs(5);
+const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Pause before the processes are killed again.
-const ROUND: Duration = Duration::from_millis(250);
+const KILL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Supervision tree, held by the component that started it.
-pub struct Tree {
+pub struct SupervisionTree {
     api: Api,
     draining: watch::Sender<bool>,
     root: JoinHandle<()>,
@@ -36,16 +36,16 @@ pub struct Tree {
 #[derive(Default)]
 pub struct TreePlan {
     /// Settings of the resource readings. Without them all work is admitted.
-    pub probe: Option<ReadingSettings>,
+    pub readings: Option<ReadingSettings>,
     /// Limits above which alerts are raised.
     pub alerts: AlertSpec,
     /// Configuration of the scheduler. Without it there is no scheduler.
-    pub agenda: Option<SchedulerConfig>,
+    pub scheduler_config: Option<SchedulerConfig>,
     /// Settings of the retention. Without them the whole history is kept.
-    pub retention: Option<Retention>,
+    pub retention: Option<RetentionSpec>,
 }
 
-impl Tree {
+impl SupervisionTree {
     /// Recovers from the ledger, then starts the monitor, the agents, the gateway, and the other actors of the plan.
     ///
     /// # Errors
@@ -58,14 +58,14 @@ impl Tree {
         let (sender, gateway) = watch::channel(None);
         let (draining, drained) = watch::channel(false);
         let (judge, pressure) = watch::channel(None);
-        let TreePlan { probe, alerts, agenda, retention } = plan;
+        let TreePlan { readings, alerts, scheduler_config, retention } = plan;
         let (actor, scheduler) = watch::channel(None);
-        let schedule_store = agenda.as_ref().map(|it| it.schedule_store.clone());
-        let scheduling = SchedulerInputs { agenda, actor, draining: drained.clone() };
+        let schedule_store = scheduler_config.as_ref().map(|it| it.schedule_store.clone());
+        let scheduling = SchedulerInputs { scheduler_config, actor, draining: drained.clone() };
         let args = RootArgs {
             services: services.clone(),
             definitions,
-            probe,
+            readings,
             retention,
             alerts,
             pressure: judge,
@@ -121,17 +121,17 @@ impl Tree {
 
     /// Returns the handle that adds and removes agents at run time.
     #[must_use]
-    pub fn seating(&self) -> Seating {
-        Seating(self.api.tree.root.clone())
+    pub fn agent_registry(&self) -> AgentRegistry {
+        AgentRegistry(self.api.tree.root.clone())
     }
 
     /// Rejects new requests and starts no execution; running ones continue. Returns once every agent has received this.
-    pub async fn hold(&self) {
+    pub async fn start_drain(&self) {
         for agent in self.close().await {
             // The drain reply follows once nothing runs, which is not awaited here; the reply to the next message
             // proves that the agent has received the drain.
             _ = call(&agent, AgentMsg::Drain, Duration::ZERO).await;
-            _ = call(&agent, AgentMsg::Inspect, GLANCE).await;
+            _ = call(&agent, AgentMsg::Inspect, STATUS_TIMEOUT).await;
         }
     }
 
@@ -152,14 +152,14 @@ impl Tree {
     async fn stop_actors(self, agents: &[ActorRef<AgentMsg>]) {
         let gateway = self.api.tree.link.gateway.borrow().clone();
         if let Some(gateway) = gateway {
-            _ = gateway.stop_and_wait(None, Some(GLANCE)).await; // Late answers change nothing.
+            _ = gateway.stop_and_wait(None, Some(STATUS_TIMEOUT)).await; // Late answers change nothing.
         }
         let scheduler = self.api.schedules.scheduler.borrow().clone();
         if let Some(scheduler) = scheduler {
-            _ = scheduler.stop_and_wait(None, Some(GLANCE)).await;
+            _ = scheduler.stop_and_wait(None, Some(STATUS_TIMEOUT)).await;
         }
         for agent in agents {
-            _ = agent.stop_and_wait(None, Some(GLANCE)).await;
+            _ = agent.stop_and_wait(None, Some(STATUS_TIMEOUT)).await;
         }
         self.api.tree.root.stop(None);
         _ = self.root.await;
@@ -179,14 +179,14 @@ async fn kill_all(agents: &[ActorRef<AgentMsg>], kill: impl Fn()) {
             cancel_all(agents, "the service was told to stop at once");
             // An agent replies after it has sent the cancellation to its executions. Their processes must not end
             // before that: the ledger would record the end as a failure of the agent.
-            all_answer(agents, AgentMsg::Inspect, GLANCE).await;
+            all_answer(agents, AgentMsg::Inspect, STATUS_TIMEOUT).await;
             kill();
-            if all_drained(agents, ROUND).await {
+            if all_drained(agents, KILL_INTERVAL).await {
                 return;
             }
         }
     };
-    if tokio::time::timeout(LAST, killed).await.is_err() {
+    if tokio::time::timeout(KILL_TIMEOUT, killed).await.is_err() {
         tracing::error!("failed to record all outcomes; the next start settles them");
     }
 }
@@ -202,10 +202,10 @@ async fn all_answer<T: Send + 'static>(
     msg: fn(RpcReplyPort<T>) -> AgentMsg,
     deadline: Duration,
 ) -> bool {
-    let mut asked = JoinSet::new();
+    let mut calls = JoinSet::new();
     for agent in agents {
         let agent = agent.clone();
-        asked.spawn(async move { call(&agent, msg, deadline).await.is_some() });
+        calls.spawn(async move { call(&agent, msg, deadline).await.is_some() });
     }
-    asked.join_all().await.into_iter().all(|answered| answered)
+    calls.join_all().await.into_iter().all(|answered| answered)
 }

@@ -20,19 +20,19 @@ use crate::model::observation::alert::Alert;
 use crate::model::observation::status::{
     ActorStatus, AgentStatus, ExecutionStatus, Health, RetentionStatus, SchedulerStatus, TreeStatus,
 };
-use crate::root::{RootMsg, RootView, SeatView};
+use crate::root::{RegisteredAgent, RootMsg, RootView};
 use crate::scheduler::{SchedulerMsg, SchedulerSnapshot};
 use crate::services::Services;
 use crate::services::credential_breakers::CredentialBreakers;
 
 /// Time limit for an actor's status reply.
-pub(crate) const GLANCE: Duration = Duration::from_millis(500);
+pub(crate) const STATUS_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Time limit for the reply of the ledger.
-const PATIENCE: Duration = Duration::from_secs(2);
+const LEDGER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Interval of the checks whether an agent is idle.
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
+const IDLE_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Handle that shows the state of the tree, and changes nothing but counts of the monitor. Clones are cheap.
 #[derive(Clone)]
@@ -48,20 +48,20 @@ impl TreeView {
     /// second is shown as silent.
     pub async fn status(&self) -> TreeStatus {
         let view = self.root_view().await;
-        let since = self.ask_gateway().await;
-        let (root, gateway) = (actor("root", view.as_ref().map(|view| view.since), 0), {
+        let since = self.call_gateway().await;
+        let (root, gateway) = (actor_status("root", view.as_ref().map(|view| view.since), 0), {
             let restarts = view.as_ref().map_or(0, |view| view.gateway_restarts);
-            actor("gateway", since, restarts)
+            actor_status("gateway", since, restarts)
         });
         let pressure = self.pressure.borrow().clone();
         let (monitor, alerts) = monitor_status(view.as_ref()).await.unzip();
         let scheduler = scheduler_status(view.as_ref()).await;
         let retention = retention_status(view.as_ref()).await;
-        let mut asked = JoinSet::new();
-        for seat in view.map(|view| view.agents).unwrap_or_default() {
-            asked.spawn(agent_status(seat));
+        let mut replies = JoinSet::new();
+        for definition in view.map(|view| view.agents).unwrap_or_default() {
+            replies.spawn(agent_status(definition));
         }
-        let mut agents = asked.join_all().await;
+        let mut agents = replies.join_all().await;
         agents.sort_by(|one, other| one.id.cmp(&other.id));
         let alerts = alerts.unwrap_or_default();
         // The clock is read last: no reported start time is later.
@@ -82,26 +82,26 @@ impl TreeView {
 
     /// Returns the status of one agent; `None` if there is no such agent.
     pub async fn agent_status(&self, agent: &AgentId) -> Option<AgentStatus> {
-        let seats = self.root_view().await?.agents;
-        let seat = seats.into_iter().find(|seat| seat.spec.id == *agent)?;
-        Some(agent_status(seat).await)
+        let definitions = self.root_view().await?.agents;
+        let definition = definitions.into_iter().find(|definition| definition.spec.id == *agent)?;
+        Some(agent_status(definition).await)
     }
 
     pub(crate) async fn root_view(&self) -> Option<RootView> {
-        call(&self.root, RootMsg::Inspect, GLANCE).await
+        call(&self.root, RootMsg::Inspect, STATUS_TIMEOUT).await
     }
 
-    pub(crate) async fn ask_gateway(&self) -> Option<chrono::DateTime<chrono::Utc>> {
+    pub(crate) async fn call_gateway(&self) -> Option<chrono::DateTime<chrono::Utc>> {
         let gateway = self.link.gateway.borrow().clone()?;
-        call(&gateway, GatewayMsg::Inspect, GLANCE).await
+        call(&gateway, GatewayMsg::Inspect, STATUS_TIMEOUT).await
     }
 
     /// Returns the reasons why the service cannot accept work now; empty if it can. Pressure is not a reason: it
     /// passes, and clients receive a temporary rejection.
-    pub async fn unready(&self) -> Vec<&'static str> {
+    pub async fn unready_reasons(&self) -> Vec<&'static str> {
         let draining = *self.link.draining.borrow();
-        let asked = tokio::join!(self.root_view(), self.ask_gateway(), self.is_readable());
-        let (root, gateway, is_readable) = asked;
+        let replies = tokio::join!(self.root_view(), self.call_gateway(), self.is_readable());
+        let (root, gateway, is_readable) = replies;
         let reasons = [
             (draining, "draining"),
             (root.is_none() || gateway.is_none(), "tree"),
@@ -113,12 +113,12 @@ impl TreeView {
     /// Returns true if the ledger replies, with any result.
     async fn is_readable(&self) -> bool {
         let reading = self.services.ledger.execution(ExecutionId(uuid::Uuid::nil()));
-        timeout(PATIENCE, reading).await.is_ok_and(|read| read.is_ok())
+        timeout(LEDGER_TIMEOUT, reading).await.is_ok_and(|read| read.is_ok())
     }
 
     /// Sends an input to the monitor.
-    pub fn see(&self, sighting: AlertInput) {
-        self.services.monitor.observe(sighting);
+    pub fn observe(&self, alert_input: AlertInput) {
+        self.services.monitor.observe(alert_input);
     }
 
     /// Counts a request to an endpoint for the monitor.
@@ -128,40 +128,48 @@ impl TreeView {
 
     /// Waits at most this time until an agent has no running or queued execution. Returns its status then; `None` if
     /// there is no such agent.
-    pub async fn idle(&self, agent: &AgentId, most: Duration) -> Option<AgentStatus> {
-        let deadline = tokio::time::Instant::now() + most;
+    pub async fn wait_until_idle(
+        &self,
+        agent: &AgentId,
+        max_wait: Duration,
+    ) -> Option<AgentStatus> {
+        let deadline = tokio::time::Instant::now() + max_wait;
         loop {
             let status = self.agent_status(agent).await?;
             let is_idle = status.work.running.is_empty() && status.work.queued.is_empty();
             if is_idle || tokio::time::Instant::now() >= deadline {
                 return Some(status);
             }
-            tokio::time::sleep(LOOK_AGAIN).await;
+            tokio::time::sleep(IDLE_CHECK_INTERVAL).await;
         }
     }
 
     /// Returns the circuit breakers of the agents' credentials.
     #[must_use]
-    pub fn circuits(&self) -> CredentialBreakers {
+    pub fn breakers(&self) -> CredentialBreakers {
         self.services.breakers.clone()
     }
 }
 
-fn actor(name: &str, since: Option<chrono::DateTime<chrono::Utc>>, restarts: u32) -> ActorStatus {
+fn actor_status(
+    name: &str,
+    since: Option<chrono::DateTime<chrono::Utc>>,
+    restarts: u32,
+) -> ActorStatus {
     let health = if since.is_some() { Health::Alive } else { Health::Silent };
     ActorStatus { name: name.to_owned(), health, since, restarts }
 }
 
 async fn monitor_status(view: Option<&RootView>) -> Option<(ActorStatus, Vec<Alert>)> {
     let (monitor, restarts) = view?.monitor.as_ref()?;
-    let (since, alerts) = call(monitor, MonitorMsg::Inspect, GLANCE).await.unzip();
-    Some((actor("monitor", since, *restarts), alerts.unwrap_or_default()))
+    let (since, alerts) = call(monitor, MonitorMsg::Inspect, STATUS_TIMEOUT).await.unzip();
+    Some((actor_status("monitor", since, *restarts), alerts.unwrap_or_default()))
 }
 
 async fn scheduler_status(view: Option<&RootView>) -> Option<SchedulerStatus> {
     let (scheduler, restarts) = view?.scheduler.as_ref()?;
-    let seen = call(scheduler, SchedulerMsg::Inspect, GLANCE).await;
-    let actor = actor("scheduler", seen.as_ref().map(|it| it.since), *restarts);
+    let seen = call(scheduler, SchedulerMsg::Inspect, STATUS_TIMEOUT).await;
+    let actor = actor_status("scheduler", seen.as_ref().map(|it| it.since), *restarts);
     let count = |of: fn(&SchedulerSnapshot) -> usize| seen.as_ref().map_or(0, of);
     let (schedules, active) = (count(|it| it.schedules), count(|it| it.active));
     let locked = count(|it| it.locked);
@@ -176,35 +184,37 @@ async fn scheduler_status(view: Option<&RootView>) -> Option<SchedulerStatus> {
 
 async fn retention_status(view: Option<&RootView>) -> Option<RetentionStatus> {
     let (actor_ref, restarts) = view?.retention.as_ref()?;
-    let seen = call(actor_ref, RetentionMsg::Inspect, GLANCE).await;
+    let seen = call(actor_ref, RetentionMsg::Inspect, STATUS_TIMEOUT).await;
     let since = seen.map(|(since, _)| since);
     let last_pass = seen.and_then(|(_, last)| last);
-    Some(RetentionStatus { actor: actor("retention", since, *restarts), last_pass })
+    Some(RetentionStatus { actor: actor_status("retention", since, *restarts), last_pass })
 }
 
-async fn agent_status(seat: SeatView) -> AgentStatus {
-    let mut status = match &seat.actor {
-        None if seat.is_restarting => AgentStatus::of(&seat.spec, Health::Restarting),
-        None => AgentStatus::of(&seat.spec, Health::Quarantined),
-        Some(actor) => match call(actor, AgentMsg::Inspect, GLANCE).await {
-            None => AgentStatus::of(&seat.spec, Health::Silent),
+async fn agent_status(definition: RegisteredAgent) -> AgentStatus {
+    let mut status = match &definition.actor {
+        None if definition.is_restarting => AgentStatus::of(&definition.spec, Health::Restarting),
+        None => AgentStatus::of(&definition.spec, Health::Quarantined),
+        Some(actor) => match call(actor, AgentMsg::Inspect, STATUS_TIMEOUT).await {
+            None => AgentStatus::of(&definition.spec, Health::Silent),
             Some(view) => {
                 let mut status = view.status;
-                status.work.running = executions(view.executions).await;
+                status.work.running = execution_statuses(view.executions).await;
                 status
             }
         },
     };
-    status.starts.restarts = seat.restarts;
-    status.starts.last_fault = seat.last_fault;
+    status.starts.restarts = definition.restarts;
+    status.starts.last_fault = definition.last_fault;
     status
 }
 
-async fn executions(actors: Vec<(ExecutionId, ActorRef<ExecutionMsg>)>) -> Vec<ExecutionStatus> {
-    let mut asked = JoinSet::new();
+async fn execution_statuses(
+    actors: Vec<(ExecutionId, ActorRef<ExecutionMsg>)>,
+) -> Vec<ExecutionStatus> {
+    let mut replies = JoinSet::new();
     for (id, actor) in actors {
-        asked.spawn(async move {
-            call(&actor, ExecutionMsg::Inspect, GLANCE).await.unwrap_or(ExecutionStatus {
+        replies.spawn(async move {
+            call(&actor, ExecutionMsg::Inspect, STATUS_TIMEOUT).await.unwrap_or(ExecutionStatus {
                 id,
                 health: Health::Silent,
                 state: None,
@@ -218,7 +228,7 @@ async fn executions(actors: Vec<(ExecutionId, ActorRef<ExecutionMsg>)>) -> Vec<E
             })
         });
     }
-    let mut statuses = asked.join_all().await;
+    let mut statuses = replies.join_all().await;
     statuses.sort_by_key(|status| status.id);
     statuses
 }

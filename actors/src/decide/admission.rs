@@ -12,17 +12,17 @@ use crate::model::id::ExecutionId;
 
 /// Admission queue of one agent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Queue {
+pub struct AdmissionQueue {
     capacity: Option<u32>,
     depth: u32,
     waiting: VecDeque<QueueEntry>,
     running: BTreeSet<ExecutionId>,
     /// Executions that wait for the quota of their account: they hold nothing and block no other execution.
-    parked: BTreeSet<ExecutionId>,
+    deferred: BTreeSet<ExecutionId>,
     /// True if no execution may start for now.
-    held: bool,
+    is_suspended: bool,
     /// True if no execution may start, except one that probes the account.
-    shut: bool,
+    is_account_blocked: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,7 +37,7 @@ enum AdmissionStage {
     /// The record is being written.
     Recording,
     /// The entry waits for the result of an equal request. Other entries may overtake it.
-    Leaning,
+    Coalesced,
     /// The entry may start.
     Ready,
 }
@@ -50,11 +50,11 @@ pub enum AdmissionEvent {
     /// The record of the request is committed.
     Recorded(ExecutionId),
     /// The record is committed, and an equal request is in progress, whose result this request may take.
-    Leans(ExecutionId),
+    Coalesced(ExecutionId),
     /// The equal request has ended.
-    Freed(ExecutionId),
+    CoalescingEnded(ExecutionId),
     /// The request proved to be a duplicate of another one.
-    Twin(ExecutionId, ExecutionId),
+    Duplicate(ExecutionId, ExecutionId),
     /// The execution was recorded before a restart and still waits; it is queued regardless of the depth.
     Recovered(ExecutionId),
     /// The execution was started before a restart and continues; it has its slot regardless of the capacity.
@@ -64,19 +64,19 @@ pub enum AdmissionEvent {
     /// The execution ended and released its slot.
     Ended(ExecutionId),
     /// No execution may start for now; running executions continue.
-    Held,
+    Suspended,
     /// Executions may start again.
-    Released,
+    Unsuspended,
     /// The account of all executions is unusable for now.
-    Shut,
+    AccountBlocked,
     /// The account is usable again.
-    Opened,
-    /// This execution, which is [next](Queue::next), probes the account.
-    Tried(ExecutionId),
+    AccountUnblocked,
+    /// This execution, which is [next](AdmissionQueue::next), probes the account.
+    ProbeRequested(ExecutionId),
     /// The execution released its slot, and waits for its account.
-    Parked(ExecutionId),
+    Deferred(ExecutionId),
     /// The execution no longer waits for its account: it overtakes all later arrivals, regardless of the depth.
-    Woken(ExecutionId),
+    DeferralEnded(ExecutionId),
     /// The limits changed. Running and waiting executions stay.
     Resized {
         /// Number of executions that may run at the same time; `None` is unlimited.
@@ -101,7 +101,7 @@ pub enum AdmissionEffect {
     Refuse(ExecutionId),
 }
 
-impl Queue {
+impl AdmissionQueue {
     /// Creates an empty queue.
     #[must_use]
     pub fn new(capacity: Option<u32>, depth: u32) -> Self {
@@ -110,32 +110,35 @@ impl Queue {
 
     /// Iterates over the waiting executions, in order.
     pub fn waiting(&self) -> impl Iterator<Item = ExecutionId> + '_ {
-        self.waiting.iter().map(|place| place.id)
+        self.waiting.iter().map(|entry| entry.id)
     }
 
     /// Returns the execution that starts when one more may start.
     #[must_use]
     pub fn next(&self) -> Option<ExecutionId> {
-        let index = self.first()?;
-        self.waiting.get(index).filter(|_| self.slots() > 0).map(|place| place.id)
+        let index = self.first_ready()?;
+        self.waiting
+            .get(index)
+            .filter(|_| self.free_slots_ignoring_account() > 0)
+            .map(|entry| entry.id)
     }
 
     /// Iterates over the waiting executions with their positions and reasons. Deferred executions form a queue of their
     /// own.
-    pub fn places(&self) -> impl Iterator<Item = (ExecutionId, Queued)> + '_ {
-        let parked = self.parked.iter().zip(1..);
-        let parked =
-            parked.map(|(id, place)| (*id, Queued::new(place, QueueReason::QuotaExhausted)));
-        self.queue().chain(parked)
+    pub fn positions(&self) -> impl Iterator<Item = (ExecutionId, Queued)> + '_ {
+        let deferred = self.deferred.iter().zip(1..);
+        let deferred =
+            deferred.map(|(id, entry)| (*id, Queued::new(entry, QueueReason::QuotaExhausted)));
+        self.queue().chain(deferred)
     }
 
     fn queue(&self) -> impl Iterator<Item = (ExecutionId, Queued)> + '_ {
-        self.waiting.iter().zip(1..).map(|(place, position)| {
-            let reason = match place.stage {
-                AdmissionStage::Leaning => QueueReason::DuplicateInProgress,
+        self.waiting.iter().zip(1..).map(|(entry, position)| {
+            let reason = match entry.stage {
+                AdmissionStage::Coalesced => QueueReason::DuplicateInProgress,
                 AdmissionStage::Recording | AdmissionStage::Ready => QueueReason::AgentBusy,
             };
-            (place.id, Queued::new(position, reason))
+            (entry.id, Queued::new(position, reason))
         })
     }
 
@@ -145,13 +148,13 @@ impl Queue {
         &self.running
     }
 
-    fn free(&self) -> usize {
-        if self.shut { 0 } else { self.slots() }
+    fn free_slots(&self) -> usize {
+        if self.is_account_blocked { 0 } else { self.free_slots_ignoring_account() }
     }
 
     /// Number of free slots, regardless of the account.
-    fn slots(&self) -> usize {
-        if self.held {
+    fn free_slots_ignoring_account(&self) -> usize {
+        if self.is_suspended {
             return 0;
         }
         self.capacity
@@ -163,80 +166,82 @@ impl Queue {
             return false; // Fast path without a scan of the entries.
         }
         // Free slots serve entries that may start; coalesced entries need the queue.
-        let leaning = self.leaning();
-        match (self.waiting.len() - leaning).checked_sub(self.free()) {
+        let coalesced = self.coalesced_count();
+        match (self.waiting.len() - coalesced).checked_sub(self.free_slots()) {
             None => false,
-            Some(beyond) => beyond + leaning >= self.depth as usize,
+            Some(beyond) => beyond + coalesced >= self.depth as usize,
         }
     }
 
-    fn leaning(&self) -> usize {
-        self.waiting.iter().filter(|place| place.stage == AdmissionStage::Leaning).count()
+    fn coalesced_count(&self) -> usize {
+        self.waiting.iter().filter(|entry| entry.stage == AdmissionStage::Coalesced).count()
     }
 
     fn set(&mut self, id: ExecutionId, stage: AdmissionStage) {
         // The most recent entry is searched first, because the recorded request has usually just arrived.
-        if let Some(place) = self.waiting.iter_mut().rev().find(|place| place.id == id) {
-            place.stage = stage;
+        if let Some(entry) = self.waiting.iter_mut().rev().find(|entry| entry.id == id) {
+            entry.stage = stage;
         }
     }
 
     fn leave(&mut self, id: ExecutionId) {
-        self.waiting.retain(|place| place.id != id);
-        self.parked.remove(&id);
+        self.waiting.retain(|entry| entry.id != id);
+        self.deferred.remove(&id);
     }
 
     fn position(&self, id: ExecutionId) -> Option<usize> {
-        self.waiting.iter().rposition(|place| place.id == id).map(|index| index + 1)
+        self.waiting.iter().rposition(|entry| entry.id == id).map(|index| index + 1)
     }
 
     /// Index of the first entry that is not coalesced, if its record is committed.
-    fn first(&self) -> Option<usize> {
-        let first = self.waiting.iter().position(|place| place.stage != AdmissionStage::Leaning)?;
-        self.waiting.get(first).filter(|place| place.stage == AdmissionStage::Ready).map(|_| first)
+    fn first_ready(&self) -> Option<usize> {
+        let first =
+            self.waiting.iter().position(|entry| entry.stage != AdmissionStage::Coalesced)?;
+        self.waiting.get(first).filter(|entry| entry.stage == AdmissionStage::Ready).map(|_| first)
     }
 
     /// Starts the first entries while slots are free and their records are committed.
     fn advance(&mut self) -> Vec<AdmissionEffect> {
         let mut effects = Vec::new();
-        while self.free() > 0 {
-            let Some(place) = self.first().and_then(|index| self.waiting.remove(index)) else {
+        while self.free_slots() > 0 {
+            let Some(entry) = self.first_ready().and_then(|index| self.waiting.remove(index))
+            else {
                 break;
             };
-            self.running.insert(place.id);
-            effects.push(AdmissionEffect::Run(place.id));
+            self.running.insert(entry.id);
+            effects.push(AdmissionEffect::Run(entry.id));
         }
         effects
     }
 
-    fn hold(&mut self, held: bool) -> Vec<AdmissionEffect> {
-        self.held = held;
+    fn set_suspended(&mut self, is_suspended: bool) -> Vec<AdmissionEffect> {
+        self.is_suspended = is_suspended;
         self.advance()
     }
 
-    fn shut(&mut self, shut: bool) -> Vec<AdmissionEffect> {
-        self.shut = shut;
+    fn set_account_blocked(&mut self, is_account_blocked: bool) -> Vec<AdmissionEffect> {
+        self.is_account_blocked = is_account_blocked;
         self.advance()
     }
 
-    fn park(&mut self, id: ExecutionId) -> Vec<AdmissionEffect> {
+    fn defer(&mut self, id: ExecutionId) -> Vec<AdmissionEffect> {
         self.running.remove(&id);
-        self.parked.insert(id);
+        self.deferred.insert(id);
         self.advance()
     }
 
     /// Inserts a deferred execution before all later arrivals.
-    fn wake(&mut self, id: ExecutionId) -> Vec<AdmissionEffect> {
-        if self.parked.remove(&id) {
-            let before = self.waiting.iter().position(|place| place.id > id);
-            let place = QueueEntry { id, stage: AdmissionStage::Ready };
-            self.waiting.insert(before.unwrap_or(self.waiting.len()), place);
+    fn end_deferral(&mut self, id: ExecutionId) -> Vec<AdmissionEffect> {
+        if self.deferred.remove(&id) {
+            let before = self.waiting.iter().position(|entry| entry.id > id);
+            let entry = QueueEntry { id, stage: AdmissionStage::Ready };
+            self.waiting.insert(before.unwrap_or(self.waiting.len()), entry);
         }
         self.advance()
     }
 
     /// Starts the execution that probes the account.
-    fn try_with(&mut self, id: ExecutionId) -> Vec<AdmissionEffect> {
+    fn start_probe(&mut self, id: ExecutionId) -> Vec<AdmissionEffect> {
         if self.next() != Some(id) {
             return Vec::new();
         }
@@ -248,67 +253,74 @@ impl Queue {
 
 /// Decides the effects of an event on the queue.
 #[must_use]
-pub fn step(mut line: Queue, event: AdmissionEvent) -> (Queue, Vec<AdmissionEffect>) {
+pub fn step(
+    mut queue: AdmissionQueue,
+    event: AdmissionEvent,
+) -> (AdmissionQueue, Vec<AdmissionEffect>) {
     let effects = match event {
-        AdmissionEvent::Arrived(id) if line.is_full() => vec![AdmissionEffect::Refuse(id)],
+        AdmissionEvent::Arrived(id) if queue.is_full() => vec![AdmissionEffect::Refuse(id)],
         AdmissionEvent::Arrived(id) => {
-            line.waiting.push_back(QueueEntry { id, stage: AdmissionStage::Recording });
+            queue.waiting.push_back(QueueEntry { id, stage: AdmissionStage::Recording });
             vec![AdmissionEffect::Record(id)]
         }
-        AdmissionEvent::Recorded(id) => recorded(&mut line, id, AdmissionStage::Ready),
+        AdmissionEvent::Recorded(id) => mark_recorded(&mut queue, id, AdmissionStage::Ready),
         // The number of coalesced entries is limited to the depth: further ones do the work themselves.
-        AdmissionEvent::Leans(id) if line.leaning() >= line.depth as usize => {
-            recorded(&mut line, id, AdmissionStage::Ready)
+        AdmissionEvent::Coalesced(id) if queue.coalesced_count() >= queue.depth as usize => {
+            mark_recorded(&mut queue, id, AdmissionStage::Ready)
         }
-        AdmissionEvent::Leans(id) => recorded(&mut line, id, AdmissionStage::Leaning),
-        AdmissionEvent::Freed(id) => {
-            let mut leaning =
-                line.waiting.iter_mut().filter(|one| one.stage == AdmissionStage::Leaning);
-            if let Some(place) = leaning.find(|place| place.id == id) {
-                place.stage = AdmissionStage::Ready;
+        AdmissionEvent::Coalesced(id) => mark_recorded(&mut queue, id, AdmissionStage::Coalesced),
+        AdmissionEvent::CoalescingEnded(id) => {
+            let mut coalesced =
+                queue.waiting.iter_mut().filter(|one| one.stage == AdmissionStage::Coalesced);
+            if let Some(entry) = coalesced.find(|entry| entry.id == id) {
+                entry.stage = AdmissionStage::Ready;
             }
-            line.advance()
+            queue.advance()
         }
         AdmissionEvent::Recovered(id) => {
-            line.waiting.push_back(QueueEntry { id, stage: AdmissionStage::Ready });
-            line.advance()
+            queue.waiting.push_back(QueueEntry { id, stage: AdmissionStage::Ready });
+            queue.advance()
         }
         AdmissionEvent::Resumed(id) => {
-            line.running.insert(id);
+            queue.running.insert(id);
             Vec::new()
         }
-        AdmissionEvent::Twin(id, twin) => {
-            line.leave(id);
+        AdmissionEvent::Duplicate(id, twin) => {
+            queue.leave(id);
             let mut effects = vec![AdmissionEffect::Join(id, twin)];
-            effects.extend(line.advance());
+            effects.extend(queue.advance());
             effects
         }
         AdmissionEvent::Left(id) => {
-            line.leave(id);
-            line.advance()
+            queue.leave(id);
+            queue.advance()
         }
         AdmissionEvent::Ended(id) => {
-            line.running.remove(&id);
-            line.advance()
+            queue.running.remove(&id);
+            queue.advance()
         }
-        AdmissionEvent::Held => line.hold(true),
-        AdmissionEvent::Released => line.hold(false),
-        AdmissionEvent::Shut => line.shut(true),
-        AdmissionEvent::Opened => line.shut(false),
-        AdmissionEvent::Tried(id) => line.try_with(id),
-        AdmissionEvent::Parked(id) => line.park(id),
-        AdmissionEvent::Woken(id) => line.wake(id),
+        AdmissionEvent::Suspended => queue.set_suspended(true),
+        AdmissionEvent::Unsuspended => queue.set_suspended(false),
+        AdmissionEvent::AccountBlocked => queue.set_account_blocked(true),
+        AdmissionEvent::AccountUnblocked => queue.set_account_blocked(false),
+        AdmissionEvent::ProbeRequested(id) => queue.start_probe(id),
+        AdmissionEvent::Deferred(id) => queue.defer(id),
+        AdmissionEvent::DeferralEnded(id) => queue.end_deferral(id),
         AdmissionEvent::Resized { capacity, depth } => {
-            (line.capacity, line.depth) = (capacity, depth);
-            line.advance()
+            (queue.capacity, queue.depth) = (capacity, depth);
+            queue.advance()
         }
     };
-    (line, effects)
+    (queue, effects)
 }
 
-fn recorded(line: &mut Queue, id: ExecutionId, stage: AdmissionStage) -> Vec<AdmissionEffect> {
-    line.set(id, stage);
-    let mut effects = line.advance();
-    effects.extend(line.position(id).map(|position| AdmissionEffect::Queue(id, position)));
+fn mark_recorded(
+    queue: &mut AdmissionQueue,
+    id: ExecutionId,
+    stage: AdmissionStage,
+) -> Vec<AdmissionEffect> {
+    queue.set(id, stage);
+    let mut effects = queue.advance();
+    effects.extend(queue.position(id).map(|position| AdmissionEffect::Queue(id, position)));
     effects
 }

@@ -19,8 +19,8 @@ use crate::model::id::AgentId;
 /// A `cumulative` report covers the whole attempt: it replaces the count, and the excess over the old count is new.
 /// Another report is added. The count never decreases.
 #[must_use]
-pub const fn count(counted: Charge, said: Charge, cumulative: bool) -> (Charge, Charge) {
-    let new = if cumulative { said.beyond(counted) } else { said };
+pub const fn add_usage(counted: Charge, reported: Charge, cumulative: bool) -> (Charge, Charge) {
+    let new = if cumulative { reported.saturating_sub(counted) } else { reported };
     (counted.plus(new), new)
 }
 
@@ -28,19 +28,19 @@ pub const fn count(counted: Charge, said: Charge, cumulative: bool) -> (Charge, 
 ///
 /// # Errors
 /// Returns the failure that ends the execution.
-pub fn run(bounds: &BudgetLimits, spent: Charge) -> Result<(), Failure> {
+pub fn check_run_limits(bounds: &BudgetLimits, spent: Charge) -> Result<(), Failure> {
     let over = |(of, limit): (&BudgetMeasure, &u64)| {
         Some((*of, *limit, of.of(spent).checked_sub(*limit)?))
     };
     match bounds.iter().filter_map(over).find(|(.., beyond)| *beyond > 0) {
         None => Ok(()),
-        Some((of, limit, beyond)) => Err(exceeded(of, limit, beyond)),
+        Some((of, limit, beyond)) => Err(limit_exceeded(of, limit, beyond)),
     }
 }
 
 /// Returns the failure of an execution that exceeds a limit.
 #[must_use]
-pub fn exceeded(of: BudgetMeasure, limit: u64, beyond: u64) -> Failure {
+pub fn limit_exceeded(of: BudgetMeasure, limit: u64, beyond: u64) -> Failure {
     let (limit, beyond) = (of.display(limit), of.display(beyond));
     let message = match of {
         BudgetMeasure::WallTime => {
@@ -55,7 +55,7 @@ pub fn exceeded(of: BudgetMeasure, limit: u64, beyond: u64) -> Failure {
 ///
 /// # Errors
 /// Returns the failure that rejects requests until the next day starts.
-pub fn day(
+pub fn check_day_limits(
     spec: &BudgetSpec,
     agent: &AgentId,
     spent: Charge,
@@ -71,7 +71,7 @@ pub fn day(
 
 /// Returns the used share of a day's budget in percent: the highest share of all limits; `None` without limits.
 #[must_use]
-pub fn percent(bounds: &BudgetLimits, spent: Charge) -> Option<u64> {
+pub fn used_percent(bounds: &BudgetLimits, spent: Charge) -> Option<u64> {
     let share = |(of, limit): (&BudgetMeasure, &u64)| {
         u64::try_from(u128::from(of.of(spent)) * 100 / u128::from((*limit).max(1))).ok()
     };
@@ -80,7 +80,7 @@ pub fn percent(bounds: &BudgetLimits, spent: Charge) -> Option<u64> {
 
 /// Returns the alert input for the used amounts of an agent's day; `None` if the day has no limits.
 #[must_use]
-pub fn sighting(
+pub fn alert_input(
     spec: &BudgetSpec,
     agent: &AgentId,
     spent: Charge,
@@ -88,7 +88,7 @@ pub fn sighting(
 ) -> Option<AlertInput> {
     let left = renewal(today(spec.zone, now), spec.zone) - now;
     let left = left.to_std().unwrap_or_default();
-    percent(&spec.day, spent).map(|percent| AlertInput::Spent(agent.clone(), percent, left))
+    used_percent(&spec.day, spent).map(|percent| AlertInput::Spent(agent.clone(), percent, left))
 }
 
 /// Returns the present day in a time zone.
@@ -152,17 +152,17 @@ mod tests {
     fn a_run_may_spend_exactly_its_budget() {
         for of in BudgetMeasure::ALL {
             let bounds = bounds(*of, 1000);
-            assert_eq!(run(&bounds, charge(*of, 1000)), Ok(()), "{of:?}");
-            let failure = run(&bounds, charge(*of, 1001)).unwrap_err();
+            assert_eq!(check_run_limits(&bounds, charge(*of, 1000)), Ok(()), "{of:?}");
+            let failure = check_run_limits(&bounds, charge(*of, 1001)).unwrap_err();
             assert_eq!((failure.code, failure.until), (Code::BudgetExceeded, None), "{of:?}");
         }
-        assert_eq!(run(&BudgetLimits::new(), tokens(u64::MAX, 1)), Ok(()));
+        assert_eq!(check_run_limits(&BudgetLimits::new(), tokens(u64::MAX, 1)), Ok(()));
     }
 
     #[test]
     fn a_budget_error_states_the_budget_and_the_excess() {
         let told = |of: BudgetMeasure, limit, spent| {
-            run(&bounds(of, limit), charge(of, spent)).unwrap_err()
+            check_run_limits(&bounds(of, limit), charge(of, spent)).unwrap_err()
         };
         let tokens = told(BudgetMeasure::Tokens, 1000, 1200);
         assert_eq!(tokens.message, "its budget of 1000 tokens is exceeded by 200 tokens");
@@ -175,8 +175,8 @@ mod tests {
     fn a_spent_daily_budget_blocks_until_the_next_day() {
         let spec = BudgetSpec { day: bounds(BudgetMeasure::Tokens, 100), ..BudgetSpec::default() };
         let (agent, now) = (AgentId::new("helper").unwrap(), at("2027-01-15T08:00:00Z"));
-        assert_eq!(day(&spec, &agent, tokens(50, 49), now), Ok(()));
-        let failure = day(&spec, &agent, tokens(50, 50), now).unwrap_err();
+        assert_eq!(check_day_limits(&spec, &agent, tokens(50, 49), now), Ok(()));
+        let failure = check_day_limits(&spec, &agent, tokens(50, 50), now).unwrap_err();
         assert_eq!(failure.until, Some(at("2027-01-16T00:00:00Z")));
         assert_eq!(
             failure.message,
@@ -220,7 +220,7 @@ mod tests {
             Charge { turns: 2, cached_input_tokens: 3, cost_micros: 250_000, ..tokens(7, 5) };
         assert_eq!(counted, expected);
         assert_eq!(
-            [-1.0, f64::NAN, 1e300].map(crate::model::agent::budget::micros),
+            [-1.0, f64::NAN, 1e300].map(crate::model::agent::budget::micros_of_dollars),
             [0, 0, u64::MAX]
         );
     }
@@ -229,17 +229,17 @@ mod tests {
     fn the_most_used_limit_gives_the_budget_percentage() {
         let bounds =
             BudgetLimits::from([(BudgetMeasure::Tokens, 1000), (BudgetMeasure::Turns, 10)]);
-        assert_eq!(percent(&bounds, Charge { turns: 8, ..tokens(100, 0) }), Some(80));
-        assert_eq!(percent(&BudgetLimits::new(), tokens(1, 1)), None);
+        assert_eq!(used_percent(&bounds, Charge { turns: 8, ..tokens(100, 0) }), Some(80));
+        assert_eq!(used_percent(&BudgetLimits::new(), tokens(1, 1)), None);
     }
 
     proptest! {
         /// For any sequence of reports, the sum of the new parts equals the count, which never decreases.
         #[test]
-        fn usage_deltas_add_up_to_the_total(said in proptest::collection::vec((0u64..1000, 0u64..1000, any::<bool>()), 0..30)) {
+        fn usage_deltas_add_up_to_the_total(reported in proptest::collection::vec((0u64..1000, 0u64..1000, any::<bool>()), 0..30)) {
             let (mut counted, mut sum) = (Charge::default(), Charge::default());
-            for (input, output, cumulative) in said {
-                let (after, new) = count(counted, tokens(input, output), cumulative);
+            for (input, output, cumulative) in reported {
+                let (after, new) = add_usage(counted, tokens(input, output), cumulative);
                 prop_assert!(after.input_tokens >= counted.input_tokens);
                 prop_assert!(!cumulative || after.input_tokens == counted.input_tokens.max(input));
                 (counted, sum) = (after, sum.plus(new));

@@ -1,19 +1,19 @@
 //! State machine of one execution, from acceptance to exactly one outcome.
 
-mod after;
-mod before;
-mod between;
-mod work;
+mod pending;
+mod running;
+mod settlement;
+mod waiting;
 
 use std::time::Duration;
 
-use crate::model::agent::quota::{AccountCause, Parking};
+use crate::model::agent::quota::{AccountCause, DeferralPolicy};
 use crate::model::agent::{Access, AgentSpec, Deadlines, RetrySpec};
 use crate::model::execution::event::DeadlineKind;
 use crate::model::execution::{AttemptId, Interruption, Outcome, State};
 use crate::model::failure::Failure;
 
-pub use self::after::way_out;
+pub use self::settlement::transitions_to_end;
 
 /// Settings of the agent that apply to an execution. A running execution keeps the settings of its start.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -23,9 +23,9 @@ pub struct ExecutionPolicy {
     /// Retry policy.
     pub retry: RetrySpec,
     /// Limits of the deferral.
-    pub parking: Parking,
+    pub deferral: DeferralPolicy,
     /// Number of earlier deferrals in this turn.
-    pub parks: u32,
+    pub deferrals: u32,
     /// Number of requests that the program retried itself, up to the end of the present attempt.
     pub own_retries: u32,
     /// Number of requests that an overloaded model rejected before the latest deferral in this turn.
@@ -33,7 +33,7 @@ pub struct ExecutionPolicy {
     /// Interval of the resource usage readings.
     pub heartbeat: Option<Duration>,
     /// Longest wait before an attempt.
-    pub patience: Duration,
+    pub queue_timeout: Duration,
     /// Access type of the agent.
     pub access: Access,
 }
@@ -46,24 +46,24 @@ impl ExecutionPolicy {
             deadlines: spec.limits.deadlines,
             heartbeat: spec.heartbeat(),
             retry: spec.retry,
-            parking: spec.quota.parking,
-            parks: 0,
+            deferral: spec.quota.deferral,
+            deferrals: 0,
             own_retries: 0,
             overloads: 0,
-            patience: spec.limits.capacity.patience,
+            queue_timeout: spec.limits.capacity.queue_timeout,
             access: spec.access,
         }
     }
 }
 
 /// Pause before the next claim of a busy resource.
-pub const BUSY: Duration = Duration::from_secs(1);
+pub const CLAIM_RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// Time beyond the grace period after which a driver that does not stop is given up.
-pub const OBDURACY: Duration = Duration::from_secs(10);
+pub const DRIVER_STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Returns the time of the warning before a deadline: nine tenths of the limit.
-fn warning(limit: Duration) -> Duration {
+fn warning_time(limit: Duration) -> Duration {
     limit - limit / 10
 }
 
@@ -75,52 +75,52 @@ pub enum ExecutionPhase {
     /// The claim of a slot is pending; until the ledger answers, an end can only be noted.
     Claiming {
         /// Attempt that starts after the claim.
-        stamp: AttemptId,
+        attempt_id: AttemptId,
         /// State before the claim.
         from: State,
         /// End that was requested meanwhile.
-        off: Option<Ending>,
+        noted_end: Option<ExecutionEnd>,
     },
     /// The driver was requested to start.
     Starting {
         /// Id of the attempt.
-        stamp: AttemptId,
+        attempt_id: AttemptId,
     },
     /// The work runs.
     Running {
         /// Id of the attempt.
-        stamp: AttemptId,
+        attempt_id: AttemptId,
     },
     /// The work was requested to stop, and its end is pending.
     Stopping {
         /// Id of the attempt.
-        stamp: AttemptId,
+        attempt_id: AttemptId,
         /// State from which the execution ends.
         from: State,
         /// End of the execution, whatever the work reports.
-        ending: Ending,
+        ending: ExecutionEnd,
     },
     /// The agent requested input, and the execution holds no resources.
     Waiting {
         /// Turn of the question.
-        stamp: AttemptId,
+        attempt_id: AttemptId,
     },
     /// The attempt failed; its leftovers are removed before the pause.
-    Clearing {
+    CleaningUp {
         /// Attempt that failed.
-        stamp: AttemptId,
+        attempt_id: AttemptId,
         /// Pause before the next attempt.
         pause: Duration,
     },
     /// The execution is between two attempts, in a pause or deferred.
     Paused {
         /// Attempt that failed.
-        stamp: AttemptId,
+        attempt_id: AttemptId,
     },
     /// The execution has ended; its record and its clean-up are in progress.
     Ended {
         /// Last attempt.
-        stamp: AttemptId,
+        attempt_id: AttemptId,
         /// Outcome of the execution.
         outcome: Outcome,
         /// True if the ledger has recorded the outcome.
@@ -129,7 +129,7 @@ pub enum ExecutionPhase {
         cleaned: bool,
     },
     /// No action is left.
-    Rest {
+    Done {
         /// Outcome; `None` if another actor settled the execution.
         outcome: Option<Outcome>,
     },
@@ -137,7 +137,7 @@ pub enum ExecutionPhase {
 
 /// End of an execution.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ending {
+pub struct ExecutionEnd {
     /// Outcome of the execution.
     pub outcome: Outcome,
     /// Failure; `None` only for a success.
@@ -168,7 +168,7 @@ pub enum ExecutionEvent {
     /// The ledger granted the slot.
     Claimed { at: AttemptId },
     /// An earlier process of the service started the attempt `ran` ago, and the attempt continues.
-    TakenUp { at: AttemptId, ran: Duration },
+    Resumed { at: AttemptId, ran: Duration },
     /// A resource that the attempt needs is in use, and the attempt has waited for `waited`.
     Busy { at: AttemptId, waited: Duration },
     /// The pause after a busy claim is over.
@@ -182,21 +182,21 @@ pub enum ExecutionEvent {
     /// The work has ended.
     Ended { at: AttemptId, verdict: Result<(), Failure> },
     /// The work has failed, and a retry would fail again during `lasts`.
-    Failed { at: AttemptId, failure: Failure, lasts: Duration },
+    Failed { at: AttemptId, failure: Failure, retry_after: Duration },
     /// The work exceeded a limit.
-    Overspent { at: AttemptId, failure: Failure },
+    LimitExceeded { at: AttemptId, failure: Failure },
     /// The work needs input of the caller and has ended.
-    Asked { at: AttemptId, interruption: Interruption },
+    NeedsInput { at: AttemptId, interruption: Interruption },
     /// The requested input is available.
     Answered,
     /// The run deadline is near.
-    Nearing { at: AttemptId },
+    RunDeadlineNear { at: AttemptId },
     /// The work has been silent for `quiet`.
-    Quiet { at: AttemptId, quiet: Duration },
+    Silent { at: AttemptId, quiet: Duration },
     /// A resource usage reading is due.
-    BeatDue { at: AttemptId },
+    HeartbeatDue { at: AttemptId },
     /// A deadline passed.
-    Overdue { at: AttemptId, deadline: Deadline },
+    DeadlinePassed { at: AttemptId, deadline: Deadline },
     /// The pause before a retry is over.
     RetryDue { at: AttemptId },
     /// The queue timeout expired.
@@ -216,39 +216,39 @@ pub enum ExecutionEvent {
 #[expect(missing_docs, reason = "each variant's sentence speaks of its fields")]
 pub enum ExecutionEffect {
     /// Claim the slot from the ledger.
-    Claim { stamp: AttemptId, from: State },
+    Claim { attempt_id: AttemptId, from: State },
     /// Send `ClaimDue` when a resource may be free, and at the latest after `within`.
-    AskAgain { at: AttemptId, within: Duration },
+    RetryClaim { at: AttemptId, within: Duration },
     /// Start the attempt with the driver.
-    Start { stamp: AttemptId },
+    Start { attempt_id: AttemptId },
     /// Resume with the driver an attempt of an earlier process.
-    TakeUp { stamp: AttemptId },
+    Resume { attempt_id: AttemptId },
     /// Request the work to stop.
     Stop,
     /// Send `with` after a delay.
-    Wake { after: Duration, with: ExecutionEvent },
-    /// Send `Quiet` after a delay, with the duration of the silence at that time.
-    Look { at: AttemptId, after: Duration },
+    SendLater { after: Duration, with: ExecutionEvent },
+    /// Send `Silent` after a delay, with the duration of the silence at that time.
+    CheckSilence { at: AttemptId, after: Duration },
     /// Read the resource usage, and record it.
-    Measure { at: AttemptId },
+    ReadUsage { at: AttemptId },
     /// Record that a deadline is near.
     Warn { limit: DeadlineKind, left: Duration, message: String },
     /// Record a transition; the claim records its own.
-    Move { from: State, to: State, stamp: AttemptId, why: String },
+    RecordTransition { from: State, to: State, attempt_id: AttemptId, why: String },
     /// Record the transition from running to waiting, with its reason.
-    Interrupt { stamp: AttemptId, interruption: Interruption },
+    Interrupt { attempt_id: AttemptId, interruption: Interruption },
     /// Record the failure of an attempt that is not the last.
-    Note { failure: Failure },
+    RecordFailedAttempt { failure: Failure },
     /// Remove the leftovers of the attempt, then send `Cleaned`.
-    Clean { stamp: AttemptId },
+    Clean { attempt_id: AttemptId },
     /// Record the end, then send `Settled`.
-    Settle { stamp: AttemptId, ending: Ending },
+    Settle { attempt_id: AttemptId, ending: ExecutionEnd },
     /// Stop the actor: the execution waits for input without an actor.
-    Park,
+    Suspend,
     /// Record the deferral with its duration and cause, and stop the actor.
-    ParkFor { stamp: AttemptId, wait: Duration, cause: AccountCause, overloads: u32 },
+    Defer { attempt_id: AttemptId, wait: Duration, cause: AccountCause, overloads: u32 },
     /// Stop the actor: no action is left.
-    Rest,
+    Finish,
     /// Do nothing: the event is late or meaningless in this phase.
     Ignore { event: ExecutionEvent },
 }
@@ -262,17 +262,25 @@ pub fn step(
 ) -> (ExecutionPhase, Vec<ExecutionEffect>) {
     use ExecutionPhase as P;
     match phase {
-        P::Idle => before::idle(event),
-        P::Claiming { stamp, from, off } => before::claiming(stamp, from, off, event, policy),
-        P::Starting { stamp } => work::working(stamp, State::Starting, event, policy),
-        P::Running { stamp } => work::working(stamp, State::Running, event, policy),
-        P::Stopping { stamp, from, ending } => work::stopping(stamp, from, ending, event),
-        P::Waiting { stamp } => between::waiting(stamp, event),
-        P::Clearing { stamp, pause } => between::clearing(stamp, pause, event),
-        P::Paused { stamp } => between::paused(stamp, event),
-        P::Ended { stamp, outcome, settled, cleaned } => {
-            after::ended(stamp, outcome, settled, cleaned, event)
+        P::Idle => pending::step_idle(event),
+        P::Claiming { attempt_id, from, noted_end } => {
+            pending::step_claiming(attempt_id, from, noted_end, event, policy)
         }
-        P::Rest { outcome } => (P::Rest { outcome }, vec![ExecutionEffect::Ignore { event }]),
+        P::Starting { attempt_id } => {
+            running::step_active(attempt_id, State::Starting, event, policy)
+        }
+        P::Running { attempt_id } => {
+            running::step_active(attempt_id, State::Running, event, policy)
+        }
+        P::Stopping { attempt_id, from, ending } => {
+            running::step_stopping(attempt_id, from, ending, event)
+        }
+        P::Waiting { attempt_id } => waiting::step_waiting(attempt_id, event),
+        P::CleaningUp { attempt_id, pause } => waiting::step_cleaning_up(attempt_id, pause, event),
+        P::Paused { attempt_id } => waiting::step_paused(attempt_id, event),
+        P::Ended { attempt_id, outcome, settled, cleaned } => {
+            settlement::step_ended(attempt_id, outcome, settled, cleaned, event)
+        }
+        P::Done { outcome } => (P::Done { outcome }, vec![ExecutionEffect::Ignore { event }]),
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PausedDeadline {
     /// Warning before the end of the run time.
-    Nearing,
+    RunWarning,
     /// End of the run time.
     Run,
 }
@@ -55,7 +55,7 @@ impl DeadlinePause {
         }
         self.total += now.saturating_sub(self.since);
         let held = std::mem::take(&mut self.held);
-        held.into_iter().map(|deadline| (deadline, self.owed(deadline))).collect()
+        held.into_iter().map(|deadline| (deadline, self.take_unserved_pause(deadline))).collect()
     }
 
     /// Returns true while an interaction is open.
@@ -70,14 +70,14 @@ impl DeadlinePause {
             self.held.push(deadline);
             return DeadlineDecision::Held;
         }
-        match self.owed(deadline) {
+        match self.take_unserved_pause(deadline) {
             Duration::ZERO => DeadlineDecision::Passed,
             owed => DeadlineDecision::After(owed),
         }
     }
 
     /// Returns the part of the pauses for which the timer of a deadline has not waited, and counts it as waited for.
-    fn owed(&mut self, deadline: PausedDeadline) -> Duration {
+    fn take_unserved_pause(&mut self, deadline: PausedDeadline) -> Duration {
         let waited = self.waited.insert(deadline, self.total).unwrap_or_default();
         self.total.saturating_sub(waited)
     }
@@ -104,7 +104,7 @@ mod tests {
         pause.opened(seconds(10));
         assert_eq!(pause.closed(seconds(40)), []);
         assert_eq!(pause.decide(RUN), DeadlineDecision::After(seconds(30)));
-        assert_eq!(pause.decide(PausedDeadline::Nearing), DeadlineDecision::After(seconds(30)));
+        assert_eq!(pause.decide(PausedDeadline::RunWarning), DeadlineDecision::After(seconds(30)));
         assert_eq!(pause.decide(RUN), DeadlineDecision::Passed);
     }
 

@@ -4,24 +4,24 @@
 //! do; this module decides which calls the service answers with allow.
 
 pub mod answer;
+mod answer_fault;
 mod command;
-mod fault;
 mod form;
 mod paths;
 mod pattern;
 mod verdict;
 
-pub use self::fault::{AnswerFault, LONGEST_TEXT};
+pub use self::answer_fault::{AnswerFault, LONGEST_TEXT};
 pub use self::verdict::verdict;
 use crate::model::interaction::ApprovalTerms;
-use crate::model::permission::{OWNER, PermissionPolicy, PermissionVerdict};
+use crate::model::permission::{OWNER_APPROVER, PermissionPolicy, PermissionVerdict};
 
 /// Statuses with which an agent reports that a call has ended.
-const COMPLETED: &str = "completed";
-const FAILED: &str = "failed";
+const COMPLETED_STATUS: &str = "completed";
+const FAILED_STATUS: &str = "failed";
 
 /// Kinds of calls that change nothing.
-const READING: [&str; 3] = ["read", "search", "think"];
+const READ_ONLY_KINDS: [&str; 3] = ["read", "search", "think"];
 
 /// Returns true if the turn must end because of this call. `calls` is the number of calls of the turn, with this one.
 #[must_use]
@@ -36,11 +36,13 @@ pub fn exceeds_limit(policy: &PermissionPolicy, calls: u32) -> bool {
 /// denied as `failed`, so only a `completed` call violates a denial. For a call without a request, both statuses
 /// show that it ran.
 #[must_use]
-pub fn unauthorized(given: Option<PermissionVerdict>, status: &str) -> bool {
+pub fn is_unauthorized(given: Option<PermissionVerdict>, status: &str) -> bool {
     match given {
         Some(PermissionVerdict::Allow) => false,
-        Some(PermissionVerdict::Deny) => status == COMPLETED,
-        Some(PermissionVerdict::Ask) | None => status == COMPLETED || status == FAILED,
+        Some(PermissionVerdict::Deny) => status == COMPLETED_STATUS,
+        Some(PermissionVerdict::Ask) | None => {
+            status == COMPLETED_STATUS || status == FAILED_STATUS
+        }
     }
 }
 
@@ -50,7 +52,7 @@ pub fn unauthorized(given: Option<PermissionVerdict>, status: &str) -> bool {
 /// the default of a policy does not.
 #[must_use]
 pub fn requires_request(rule: &str, kind: Option<&str>) -> bool {
-    rule != verdict::DEFAULT || !kind.is_some_and(|kind| READING.contains(&kind))
+    rule != verdict::DEFAULT_RULE || !kind.is_some_and(|kind| READ_ONLY_KINDS.contains(&kind))
 }
 
 /// Reason why a principal may not answer an interaction.
@@ -80,7 +82,7 @@ pub fn may_answer(
         return Err(AnswerRefusal::SecondPerson);
     }
     // A principal with the name `owner` gains nothing by it: the word stands for the owner of the execution.
-    let is_named = |entry: &String| if entry == OWNER { is_owner } else { entry == name };
+    let is_named = |entry: &String| if entry == OWNER_APPROVER { is_owner } else { entry == name };
     if is_admin || terms.approvers.iter().any(is_named) {
         return Ok(());
     }
@@ -122,7 +124,7 @@ mod tests {
             (None, "in_progress", false),
             (None, "", false),
         ] {
-            assert_eq!(unauthorized(given, status), expected, "{given:?} {status}");
+            assert_eq!(is_unauthorized(given, status), expected, "{given:?} {status}");
         }
     }
 

@@ -14,7 +14,7 @@ use crate::model::failure::Failure;
 
 /// Reason why the raw input of an execution is unavailable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lost {
+pub enum InputLoss {
     /// Redaction changed the input, and no sealed copy exists: the execution has ended since, or an earlier release
     /// accepted it.
     NotStored,
@@ -24,7 +24,7 @@ pub enum Lost {
     Damaged,
 }
 
-impl Lost {
+impl InputLoss {
     /// Returns the reason as a clause without text of the input.
     #[must_use]
     pub const fn reason(self) -> &'static str {
@@ -46,7 +46,7 @@ pub enum RecoveryDecision {
     /// The execution waits for input, which needs no process.
     Keep,
     /// The execution waits for the quota of its account, and its input is available: it continues to wait.
-    Park(Deferral),
+    Defer(Deferral),
     /// The process holder still holds the work of the execution: the execution continues.
     Resume,
     /// The execution fails now.
@@ -62,60 +62,60 @@ pub enum RecoveryDecision {
 pub fn recover(
     record: &Record,
     now: DateTime<Utc>,
-    patience: Duration,
+    queue_timeout: Duration,
     is_held: bool,
-    lost: Option<Lost>,
+    lost: Option<InputLoss>,
 ) -> RecoveryDecision {
-    if let Some(parked) = record.is_parked() {
-        return lost.map_or(RecoveryDecision::Park(parked), |lost| {
-            RecoveryDecision::Fail(parked_and_lost(lost))
+    if let Some(deferred) = record.deferral() {
+        return lost.map_or(RecoveryDecision::Defer(deferred), |lost| {
+            RecoveryDecision::Fail(lost_deferral_failure(lost))
         });
     }
     match record.state {
         State::Starting | State::Running if is_held => RecoveryDecision::Resume,
         State::Waiting if !record.requested.answered => RecoveryDecision::Keep,
-        State::Idle | State::Waiting if waited_too_long(record, now, patience) => {
+        State::Idle | State::Waiting if is_queue_timeout_over(record, now, queue_timeout) => {
             RecoveryDecision::Fail(Failure::new(
                 Code::QueueTimeout,
                 "it waited in the queue for longer than allowed",
             ))
         }
-        State::Idle | State::Waiting => {
-            lost.map_or(RecoveryDecision::Requeue, |lost| RecoveryDecision::Fail(not_run(lost)))
-        }
+        State::Idle | State::Waiting => lost.map_or(RecoveryDecision::Requeue, |lost| {
+            RecoveryDecision::Fail(lost_input_failure(lost))
+        }),
         State::Starting
         | State::Running
         | State::Completed
         | State::Failed
         | State::Timeout
         | State::Cancelled
-        | State::Cleanup => RecoveryDecision::Fail(interrupted()),
+        | State::Cleanup => RecoveryDecision::Fail(interruption_failure()),
     }
 }
 
 /// Returns the failure of an interrupted execution.
 #[must_use]
-pub fn interrupted() -> Failure {
+pub fn interruption_failure() -> Failure {
     Failure::new(Code::Interrupted, "the service was interrupted while it ran")
 }
 
 /// Returns the failure of an execution that did not run and can no longer run.
-fn not_run(lost: Lost) -> Failure {
+fn lost_input_failure(lost: InputLoss) -> Failure {
     let why = format!("the service stopped before it ran, and {}", lost.reason());
     Failure::new(Code::InterruptedNotRun, why)
 }
 
 /// Returns the failure of a deferred execution whose input is unavailable.
-fn parked_and_lost(lost: Lost) -> Failure {
+fn lost_deferral_failure(lost: InputLoss) -> Failure {
     let why = format!("the service stopped while it waited for a quota, and {}", lost.reason());
     Failure::new(Code::NotReplayable, why)
 }
 
-fn waited_too_long(record: &Record, now: DateTime<Utc>, patience: Duration) -> bool {
-    (now - started_at(record)).to_std().is_ok_and(|waited| waited > patience)
+fn is_queue_timeout_over(record: &Record, now: DateTime<Utc>, queue_timeout: Duration) -> bool {
+    (now - queued_since(record)).to_std().is_ok_and(|waited| waited > queue_timeout)
 }
 
 /// Returns the start time of the wait in the queue.
-fn started_at(record: &Record) -> DateTime<Utc> {
+fn queued_since(record: &Record) -> DateTime<Utc> {
     if record.requested.answered { record.changed_at } else { record.accepted_at }
 }

@@ -4,19 +4,19 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::model::host::storage_stats::{KeepPolicy, RetentionBatch, StorageStats};
+use crate::model::host::storage_stats::{RetentionBatch, RetentionLimits, StorageStats};
 
 /// Maximum disagreement between the wall clock and the monotonic clock.
-const JUMP: TimeDelta = TimeDelta::hours(1);
+const MAX_CLOCK_DISAGREEMENT: TimeDelta = TimeDelta::hours(1);
 /// Time for which the age limit is suspended after the wall clock was set: a day, in which an operator may notice.
-const DOUBT: Duration = Duration::from_secs(24 * 3600);
+const CLOCK_DOUBT_PERIOD: Duration = Duration::from_secs(24 * 3600);
 /// End times that lie further in the future than this come from before the clock was set back.
-const FUTURE: TimeDelta = TimeDelta::days(1);
+const FUTURE_TOLERANCE: TimeDelta = TimeDelta::days(1);
 /// Maximum number of executions in one transaction.
-const BATCH: u32 = 50;
-/// Divisor of the number of ended executions that one pass removes by age, at least `BATCH`: a clock that is wrong from
-/// the start removes a history in hours, not at once.
-const PART: u64 = 20;
+const MIN_BATCH: u32 = 50;
+/// Divisor of the number of ended executions that one pass removes by age, at least `MIN_BATCH`: a clock that is wrong
+/// from the start removes a history in hours, not at once.
+const AGE_REMOVAL_DIVISOR: u64 = 20;
 
 /// Confidence in the wall clock, kept from one pass to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -32,9 +32,9 @@ impl ClockConfidence {
     pub fn evaluate(self, wall: DateTime<Utc>, since: Duration) -> (Self, bool) {
         let has_jumped = self.last.is_some_and(|(wall_then, then)| {
             let passed = TimeDelta::from_std(since.saturating_sub(then)).unwrap_or(TimeDelta::MAX);
-            ((wall - wall_then) - passed).abs() > JUMP
+            ((wall - wall_then) - passed).abs() > MAX_CLOCK_DISAGREEMENT
         });
-        let fresh = has_jumped.then(|| since.saturating_add(DOUBT));
+        let fresh = has_jumped.then(|| since.saturating_add(CLOCK_DOUBT_PERIOD));
         let doubted_until = fresh.or(self.doubted_until.filter(|until| since < *until));
         (Self { last: Some((wall, since)), doubted_until }, doubted_until.is_none())
     }
@@ -59,27 +59,27 @@ pub struct RetentionProgress {
     /// Number of executions that may still be removed by age.
     by_age: u64,
     /// Sources without further executions.
-    dry: Vec<RemovalRange>,
+    exhausted: Vec<RemovalRange>,
 }
 
 impl RetentionProgress {
     /// Starts a pass.
     #[must_use]
     pub fn new_pass(now: DateTime<Utc>, age_counts: bool, stock: &StorageStats) -> Self {
-        let part = (stock.ended / PART).max(BATCH.into());
-        Self { now, by_age: if age_counts { part } else { 0 }, dry: Vec::new() }
+        let part = (stock.ended / AGE_REMOVAL_DIVISOR).max(MIN_BATCH.into());
+        Self { now, by_age: if age_counts { part } else { 0 }, exhausted: Vec::new() }
     }
 
     /// Returns the next batch to remove; `None` when the pass is complete.
     #[must_use]
     pub fn next(
         &self,
-        keep: &KeepPolicy,
+        keep: &RetentionLimits,
         stock: &StorageStats,
     ) -> Option<(RemovalRange, RetentionBatch)> {
-        let is_open = |source: &RemovalRange| !self.dry.contains(source);
+        let is_open = |source: &RemovalRange| !self.exhausted.contains(source);
         if let Some(max) = keep.max_age.filter(|_| self.by_age > 0 && is_open(&RemovalRange::Age)) {
-            let most = u32::try_from(self.by_age).unwrap_or(BATCH).min(BATCH);
+            let most = u32::try_from(self.by_age).unwrap_or(MIN_BATCH).min(MIN_BATCH);
             let before = self.before(max.max(keep.min_age))?;
             return Some((
                 RemovalRange::Age,
@@ -89,7 +89,7 @@ impl RetentionProgress {
         let most = excess(keep, stock)?;
         match [RemovalRange::Future, RemovalRange::Past].into_iter().find(is_open)? {
             RemovalRange::Future => {
-                let from = Some(self.now.checked_add_signed(FUTURE)?);
+                let from = Some(self.now.checked_add_signed(FUTURE_TOLERANCE)?);
                 Some((RemovalRange::Future, RetentionBatch { from, before: None, most }))
             }
             source => {
@@ -103,7 +103,7 @@ impl RetentionProgress {
     #[must_use]
     pub fn removed(mut self, source: RemovalRange, removed: u64) -> Self {
         if removed == 0 {
-            self.dry.push(source);
+            self.exhausted.push(source);
         }
         if source == RemovalRange::Age {
             self.by_age = self.by_age.saturating_sub(removed);
@@ -117,11 +117,11 @@ impl RetentionProgress {
 }
 
 /// Returns the number of excess executions; for an excess of size, a small number.
-fn excess(keep: &KeepPolicy, stock: &StorageStats) -> Option<u32> {
+fn excess(keep: &RetentionLimits, stock: &StorageStats) -> Option<u32> {
     let over = keep.max_executions.map_or(0, |max| stock.executions.saturating_sub(max));
     let is_large = keep.max_bytes.is_some_and(|max| stock.used() > max);
-    match u32::try_from(over).unwrap_or(BATCH).min(BATCH) {
-        0 if is_large => Some(BATCH / 10), // Sizes differ, so the size is measured again soon.
+    match u32::try_from(over).unwrap_or(MIN_BATCH).min(MIN_BATCH) {
+        0 if is_large => Some(MIN_BATCH / 10), // Sizes differ, so the size is measured again soon.
         0 => None,
         over => Some(over),
     }

@@ -5,38 +5,38 @@ pub mod quota;
 
 use std::time::Duration;
 
-use crate::model::agent::quota::{AccountCause, Parking};
+use crate::model::agent::quota::{AccountCause, DeferralPolicy};
 use crate::model::agent::{Access, RetrySpec};
 use crate::model::code::Category;
 use crate::model::failure::Failure;
 
 /// Longest pause, whatever the factor.
-const LONGEST: Duration = Duration::from_secs(3600);
+const MAX_BACKOFF: Duration = Duration::from_secs(3600);
 
 /// Decision about a failed attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RetryDecision {
     /// The attempt was the last one.
-    Last,
+    GiveUp,
     /// Another attempt follows after this pause.
-    Again(Duration),
+    Retry(Duration),
     /// The execution is deferred for this time, and another attempt follows.
-    Parked(Duration, AccountCause),
+    Defer(Duration, AccountCause),
 }
 
 /// Failed attempt with the policies that apply to it.
 #[derive(Debug, Clone, Copy)]
-pub struct Attempt<'a> {
+pub struct FailedAttempt<'a> {
     /// Retry policy.
     pub retry: &'a RetrySpec,
     /// Limits of the deferral.
-    pub parking: &'a Parking,
+    pub deferral: &'a DeferralPolicy,
     /// Access type of the agent.
     pub access: Access,
     /// Number of the attempt, from 1.
     pub number: u32,
     /// Number of earlier deferrals of the turn; deferred attempts do not count as retries.
-    pub parks: u32,
+    pub deferrals: u32,
     /// Number of requests that the program retried itself, in this attempt and earlier ones.
     pub own_retries: u32,
     /// Number of requests that an overloaded model rejected in attempts before a deferral.
@@ -53,38 +53,49 @@ pub struct Attempt<'a> {
 /// quota defers the execution instead of a retry after the ordinary pauses, which would only multiply the retries of
 /// the agent.
 #[must_use]
-pub fn fate(attempt: Attempt<'_>, failure: &Failure, lasts: Option<Duration>) -> RetryDecision {
-    let Attempt { retry, parking, access, number, parks, own_retries, overloads, had_input } =
-        attempt;
+pub fn retry_decision(
+    attempt: FailedAttempt<'_>,
+    failure: &Failure,
+    retry_after: Option<Duration>,
+) -> RetryDecision {
+    let FailedAttempt {
+        retry,
+        deferral,
+        access,
+        number,
+        deferrals,
+        own_retries,
+        overloads,
+        had_input,
+    } = attempt;
     let is_safe = access == Access::ReadOnly || !had_input || retry.after_start;
-    let wait = match quota::cause(failure.code) {
+    let wait = match quota::account_cause(failure.code) {
         _ if !is_safe => None,
         Some(AccountCause::CredentialRefused) => None,
         Some(cause @ AccountCause::Overloaded) => {
-            let wait = quota::overload_wait(parking, (parks, overloads), failure, lasts);
-            wait.map(|wait| RetryDecision::Parked(wait, cause))
+            let wait = quota::overload_wait(deferral, (deferrals, overloads), failure, retry_after);
+            wait.map(|wait| RetryDecision::Defer(wait, cause))
         }
-        Some(cause) => {
-            quota::wait(cause, parking, parks, lasts).map(|wait| RetryDecision::Parked(wait, cause))
-        }
+        Some(cause) => quota::deferral_wait(cause, deferral, deferrals, retry_after)
+            .map(|wait| RetryDecision::Defer(wait, cause)),
         None if failure.category() == Category::Transient => {
-            let number = number.saturating_sub(parks);
+            let number = number.saturating_sub(deferrals);
             let is_left = number.saturating_add(own_retries) <= retry.max;
-            let again = if is_left { pause(retry, number) } else { None };
-            let again = again.map(|pause| pause.max(lasts.unwrap_or_default()));
-            again.filter(|pause| *pause <= LONGEST).map(RetryDecision::Again)
+            let again = if is_left { retry_pause(retry, number) } else { None };
+            let again = again.map(|pause| pause.max(retry_after.unwrap_or_default()));
+            again.filter(|pause| *pause <= MAX_BACKOFF).map(RetryDecision::Retry)
         }
         None => None,
     };
-    wait.unwrap_or(RetryDecision::Last)
+    wait.unwrap_or(RetryDecision::GiveUp)
 }
 
 /// Returns the pause after a failed attempt; `None` if no other attempt follows.
-fn pause(spec: &RetrySpec, attempt: u32) -> Option<Duration> {
+fn retry_pause(spec: &RetrySpec, attempt: u32) -> Option<Duration> {
     (attempt <= spec.max).then(|| {
         let times = spec.factor.powi(i32::try_from(attempt.saturating_sub(1)).unwrap_or(i32::MAX));
         let seconds = spec.base.as_secs_f64() * times;
-        Duration::try_from_secs_f64(seconds).unwrap_or(LONGEST).min(LONGEST)
+        Duration::try_from_secs_f64(seconds).unwrap_or(MAX_BACKOFF).min(MAX_BACKOFF)
     })
 }
 
@@ -94,14 +105,14 @@ mod tests {
     use crate::model::code::Code;
     use proptest::prelude::*;
 
-    fn first<'a>(retry: &'a RetrySpec, parking: &'a Parking) -> Attempt<'a> {
+    fn first_attempt<'a>(retry: &'a RetrySpec, deferral: &'a DeferralPolicy) -> FailedAttempt<'a> {
         let (access, had_input) = (Access::ReadOnly, true);
-        Attempt {
+        FailedAttempt {
             retry,
-            parking,
+            deferral,
             access,
             number: 1,
-            parks: 0,
+            deferrals: 0,
             own_retries: 0,
             overloads: 0,
             had_input,
@@ -109,13 +120,14 @@ mod tests {
     }
 
     fn pauses(access: Access, had_input: bool, code: Code) -> Vec<u64> {
-        let (retry, parking) = (RetrySpec::default(), Parking::default());
+        let (retry, deferral) = (RetrySpec::default(), DeferralPolicy::default());
         let failure = Failure::new(code, "it failed");
-        let attempt = Attempt { access, had_input, ..first(&retry, &parking) };
-        let fates = (1..10).map(|number| fate(Attempt { number, ..attempt }, &failure, None));
-        let pauses = fates.map_while(|fate| match fate {
-            RetryDecision::Again(pause) => Some(pause.as_secs()),
-            RetryDecision::Last | RetryDecision::Parked(..) => None,
+        let attempt = FailedAttempt { access, had_input, ..first_attempt(&retry, &deferral) };
+        let fates = (1..10)
+            .map(|number| retry_decision(FailedAttempt { number, ..attempt }, &failure, None));
+        let pauses = fates.map_while(|retry_decision| match retry_decision {
+            RetryDecision::Retry(pause) => Some(pause.as_secs()),
+            RetryDecision::GiveUp | RetryDecision::Defer(..) => None,
         });
         pauses.collect()
     }
@@ -127,16 +139,19 @@ mod tests {
 
     #[test]
     fn retries_inside_the_program_are_counted() {
-        let (retry, parking) = (RetrySpec::default(), Parking::default());
+        let (retry, deferral) = (RetrySpec::default(), DeferralPolicy::default());
         let failure = Failure::new(Code::TransientFailure, "it failed");
         let after = |number, own_retries| {
-            let attempt = Attempt { number, own_retries, ..first(&retry, &parking) };
-            fate(attempt, &failure, None)
+            let attempt = FailedAttempt { number, own_retries, ..first_attempt(&retry, &deferral) };
+            retry_decision(attempt, &failure, None)
         };
-        assert_eq!(after(1, 2), RetryDecision::Again(Duration::from_secs(1)));
-        assert_eq!(after(2, 4), RetryDecision::Last);
-        assert_eq!((after(1, 3), after(1, u32::MAX)), (RetryDecision::Last, RetryDecision::Last));
-        assert_eq!(after(3, 0), RetryDecision::Again(Duration::from_secs(4)));
+        assert_eq!(after(1, 2), RetryDecision::Retry(Duration::from_secs(1)));
+        assert_eq!(after(2, 4), RetryDecision::GiveUp);
+        assert_eq!(
+            (after(1, 3), after(1, u32::MAX)),
+            (RetryDecision::GiveUp, RetryDecision::GiveUp)
+        );
+        assert_eq!(after(3, 0), RetryDecision::Retry(Duration::from_secs(4)));
     }
 
     #[test]
@@ -154,47 +169,67 @@ mod tests {
 
     #[test]
     fn no_retry_starts_before_its_failure_passes() {
-        let (retry, parking) = (RetrySpec::default(), Parking::default());
+        let (retry, deferral) = (RetrySpec::default(), DeferralPolicy::default());
         let failure = Failure::new(Code::TransientFailure, "it failed");
-        let after =
-            |lasts| fate(first(&retry, &parking), &failure, Some(Duration::from_secs(lasts)));
-        assert_eq!(after(0), RetryDecision::Again(Duration::from_secs(1)));
-        assert_eq!(after(90), RetryDecision::Again(Duration::from_secs(90)));
-        assert_eq!(after(3601), RetryDecision::Last, "it would keep its slot for longer than that");
+        let after = |retry_after| {
+            retry_decision(
+                first_attempt(&retry, &deferral),
+                &failure,
+                Some(Duration::from_secs(retry_after)),
+            )
+        };
+        assert_eq!(after(0), RetryDecision::Retry(Duration::from_secs(1)));
+        assert_eq!(after(90), RetryDecision::Retry(Duration::from_secs(90)));
+        assert_eq!(
+            after(3601),
+            RetryDecision::GiveUp,
+            "it would keep its slot for longer than that"
+        );
     }
 
     #[test]
     fn a_quota_is_waited_for_without_spending_a_retry() {
-        let (retry, parking) = (RetrySpec { max: 0, ..RetrySpec::default() }, Parking::default());
+        let (retry, deferral) =
+            (RetrySpec { max: 0, ..RetrySpec::default() }, DeferralPolicy::default());
         let used_up = Failure::new(Code::QuotaExceeded, "used up");
-        let attempt = first(&retry, &parking);
+        let attempt = first_attempt(&retry, &deferral);
         let hour = Some(Duration::from_secs(3600));
-        let parked = |seconds| {
-            RetryDecision::Parked(Duration::from_secs(seconds), AccountCause::QuotaExhausted)
+        let deferred = |seconds| {
+            RetryDecision::Defer(Duration::from_secs(seconds), AccountCause::QuotaExhausted)
         };
-        assert_eq!(fate(attempt, &used_up, hour), parked(3600));
-        assert_eq!(fate(attempt, &used_up, None), parked(900));
-        assert_eq!(fate(attempt, &used_up, hour.map(|hour| hour * 7)), RetryDecision::Last);
+        assert_eq!(retry_decision(attempt, &used_up, hour), deferred(3600));
+        assert_eq!(retry_decision(attempt, &used_up, None), deferred(900));
+        assert_eq!(
+            retry_decision(attempt, &used_up, hour.map(|hour| hour * 7)),
+            RetryDecision::GiveUp
+        );
         // After two deferrals the third attempt counts as the first.
         let retry = RetrySpec { max: 1, ..retry };
-        let third = Attempt { retry: &retry, number: 3, parks: 2, ..attempt };
+        let third = FailedAttempt { retry: &retry, number: 3, deferrals: 2, ..attempt };
         let failure = Failure::new(Code::TransientFailure, "it failed");
-        assert_eq!(fate(third, &failure, None), RetryDecision::Again(Duration::from_secs(1)));
-        assert_eq!(fate(Attempt { number: 4, ..third }, &failure, None), RetryDecision::Last);
+        assert_eq!(
+            retry_decision(third, &failure, None),
+            RetryDecision::Retry(Duration::from_secs(1))
+        );
+        assert_eq!(
+            retry_decision(FailedAttempt { number: 4, ..third }, &failure, None),
+            RetryDecision::GiveUp
+        );
     }
 
     #[test]
     fn a_writing_agent_is_deferred_only_where_a_retry_is_safe() {
-        let (retry, parking) = (RetrySpec::default(), Parking::default());
+        let (retry, deferral) = (RetrySpec::default(), DeferralPolicy::default());
         let used_up = Failure::new(Code::QuotaExceeded, "used up");
-        let writes = Attempt { access: Access::ReadWrite, ..first(&retry, &parking) };
-        assert_eq!(fate(writes, &used_up, None), RetryDecision::Last);
-        let before = Attempt { had_input: false, ..writes };
-        assert!(matches!(fate(before, &used_up, None), RetryDecision::Parked(..)));
+        let writes =
+            FailedAttempt { access: Access::ReadWrite, ..first_attempt(&retry, &deferral) };
+        assert_eq!(retry_decision(writes, &used_up, None), RetryDecision::GiveUp);
+        let before = FailedAttempt { had_input: false, ..writes };
+        assert!(matches!(retry_decision(before, &used_up, None), RetryDecision::Defer(..)));
         let safe = RetrySpec { after_start: true, ..retry };
         assert!(matches!(
-            fate(Attempt { retry: &safe, ..writes }, &used_up, None),
-            RetryDecision::Parked(..)
+            retry_decision(FailedAttempt { retry: &safe, ..writes }, &used_up, None),
+            RetryDecision::Defer(..)
         ));
     }
 
@@ -204,11 +239,11 @@ mod tests {
         fn retry_pauses_are_bounded(max in 0u32..20, base in 0u64..100_000, factor in 0.0f64..1e9, number in 1u32..100) {
             let spec = RetrySpec { max, base: Duration::from_millis(base), factor, after_start: false };
             let failure = Failure::new(Code::NoResources, "it failed");
-            let parking = Parking::default();
-            match fate(Attempt { number, ..first(&spec, &parking) }, &failure, None) {
-                RetryDecision::Again(pause) => prop_assert!(pause <= LONGEST && number <= max),
-                RetryDecision::Last => prop_assert!(number > max),
-                RetryDecision::Parked(..) => prop_assert!(false, "parked"),
+            let deferral = DeferralPolicy::default();
+            match retry_decision(FailedAttempt { number, ..first_attempt(&spec, &deferral) }, &failure, None) {
+                RetryDecision::Retry(pause) => prop_assert!(pause <= MAX_BACKOFF && number <= max),
+                RetryDecision::GiveUp => prop_assert!(number > max),
+                RetryDecision::Defer(..) => prop_assert!(false, "parked"),
             }
         }
     }

@@ -4,11 +4,11 @@ use chrono::{DateTime, Utc};
 use serde_json::Value;
 
 use crate::model::program::Exit;
-use crate::model::session::{Continuity, Session, SessionId};
+use crate::model::session::{Session, SessionId, SessionSpec};
 
 /// Decision about the known session of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Opening {
+pub enum SessionDecision {
     /// No session is known.
     New,
     /// The session is resumed.
@@ -19,36 +19,40 @@ pub enum Opening {
 
 /// Decides whether the known session of a conversation is resumed.
 #[must_use]
-pub fn opening(continuity: &Continuity, known: Option<Session>, now: DateTime<Utc>) -> Opening {
-    let Some(Session { id, used, .. }) = known else { return Opening::New };
+pub fn decide_session(
+    session_spec: &SessionSpec,
+    known: Option<Session>,
+    now: DateTime<Utc>,
+) -> SessionDecision {
+    let Some(Session { id, used, .. }) = known else { return SessionDecision::New };
     // A clock that was set back yields a negative age, which counts as 0.
     let age = (now - used).to_std().unwrap_or_default();
-    let is_fresh = continuity.ttl.is_none_or(|ttl| age < ttl);
-    if is_fresh { Opening::Resume(id) } else { Opening::Expired }
+    let is_fresh = session_spec.ttl.is_none_or(|ttl| age < ttl);
+    if is_fresh { SessionDecision::Resume(id) } else { SessionDecision::Expired }
 }
 
 /// Returns true if a run failed because the program does not know the session.
 #[must_use]
-pub fn is_lost(continuity: &Continuity, exit: Exit, texts: [&str; 2]) -> bool {
-    let lost = &continuity.lost;
+pub fn is_lost(session_spec: &SessionSpec, exit: Exit, texts: [&str; 2]) -> bool {
+    let lost = &session_spec.lost;
     exit.code().is_some_and(|code| lost.exit_codes.contains(&code))
         || lost.regex.as_ref().is_some_and(|regex| texts.iter().any(|text| regex.is_match(text)))
 }
 
 /// Returns the session id that a program wrote within other output; the last one counts.
 #[must_use]
-pub fn named(continuity: &Continuity, texts: [&str; 2]) -> Option<SessionId> {
+pub fn find_session_id(session_spec: &SessionSpec, texts: [&str; 2]) -> Option<SessionId> {
     let by_regex = |text: &&str| {
-        let found = continuity.regex.as_ref()?.captures_iter(text).last()?;
+        let found = session_spec.regex.as_ref()?.captures_iter(text).last()?;
         let id = found.get(1).or_else(|| found.get(0))?;
         SessionId::new(id.as_str())
     };
-    let by_pointer = |text: &&str| at(text, continuity.json_pointer.as_deref()?);
+    let by_pointer = |text: &&str| find_at_pointer(text, session_spec.json_pointer.as_deref()?);
     texts.iter().find_map(by_regex).or_else(|| texts.iter().find_map(by_pointer))
 }
 
 /// Returns the text at a location of a JSON document, or of the last line that is a document with such a location.
-fn at(text: &str, pointer: &str) -> Option<SessionId> {
+fn find_at_pointer(text: &str, pointer: &str) -> Option<SessionId> {
     let of = |document: &str| {
         let document: Value = serde_json::from_str(document).ok()?;
         SessionId::new(document.pointer(pointer)?.as_str()?)
@@ -64,52 +68,60 @@ mod tests {
 
     use super::*;
     use crate::model::id::ExecutionId;
-    use crate::model::session::LostContract;
+    use crate::model::session::LostSessionRules;
 
-    fn continuity() -> Continuity {
-        Continuity {
+    fn session_spec() -> SessionSpec {
+        SessionSpec {
             begin: Vec::new(),
             resume: Vec::new(),
             gives_id: false,
             ttl: Some(Duration::from_secs(60)),
             regex: Some(Regex::new("session: ([a-z0-9]+)").unwrap()),
             json_pointer: Some("/s/id".to_owned()),
-            lost: LostContract {
+            lost: LostSessionRules {
                 exit_codes: vec![42],
                 regex: Some(Regex::new("no such session").unwrap()),
             },
         }
     }
 
-    fn opened(age: i64) -> Opening {
+    fn decision_after(age: i64) -> SessionDecision {
         let now = DateTime::from_timestamp(1_000_000, 0).unwrap();
         let used = now - chrono::TimeDelta::seconds(age);
         let id = SessionId::new("a").unwrap();
         let (execution, counted) = (ExecutionId::fresh(), Default::default());
-        opening(&continuity(), Some(Session { id, execution, used, counted }), now)
+        decide_session(&session_spec(), Some(Session { id, execution, used, counted }), now)
     }
 
     #[test]
     fn a_session_is_resumed_until_it_expires() {
-        let resumed = Opening::Resume(SessionId::new("a").unwrap());
-        assert_eq!((opened(59), opened(60)), (resumed.clone(), Opening::Expired));
-        assert_eq!(opened(-3600), resumed, "the clock was set back");
-        assert_eq!(opening(&continuity(), None, DateTime::UNIX_EPOCH), Opening::New);
+        let resumed = SessionDecision::Resume(SessionId::new("a").unwrap());
+        assert_eq!(
+            (decision_after(59), decision_after(60)),
+            (resumed.clone(), SessionDecision::Expired)
+        );
+        assert_eq!(decision_after(-3600), resumed, "the clock was set back");
+        assert_eq!(
+            decide_session(&session_spec(), None, DateTime::UNIX_EPOCH),
+            SessionDecision::New
+        );
     }
 
     #[test]
     fn a_lost_session_is_detected_by_exit_code_or_output() {
-        let lost = |code, out, err| is_lost(&continuity(), Exit::Code(code), [out, err]);
+        let lost = |code, out, err| is_lost(&session_spec(), Exit::Code(code), [out, err]);
         assert!(lost(42, "", ""));
         assert!(lost(1, "no such session", "") && lost(1, "", "sorry, no such session"));
         assert!(!lost(1, "", "another error"));
-        assert!(!is_lost(&continuity(), Exit::Signal(42), ["", ""]));
+        assert!(!is_lost(&session_spec(), Exit::Signal(42), ["", ""]));
     }
 
     #[test]
     fn the_last_session_id_counts_and_patterns_come_first() {
         let named = |out: &str, err: &str| {
-            named(&continuity(), [out, err]).map(|id| id.expose().to_owned()).unwrap_or_default()
+            find_session_id(&session_spec(), [out, err])
+                .map(|id| id.expose().to_owned())
+                .unwrap_or_default()
         };
         assert_eq!(named("session: a1\nsession: b2\n", "session: c3"), "b2");
         assert_eq!(named("", "session: c3"), "c3");

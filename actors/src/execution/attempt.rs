@@ -18,13 +18,13 @@ use crate::model::execution::{AttemptId, Fence};
 use crate::model::interaction::{AnswerValue, WireId};
 use crate::ports::ledger::WriteBatch;
 use crate::report::{
-    AttemptContext, BudgetMeter, OutputSettings, Pulse, ReplayFilter, Reporter, WriteBuffer,
+    AttemptContext, BudgetMeter, Liveness, OutputSettings, ReplayFilter, Reporter, WriteBuffer,
 };
 
 /// Attempt that starts, runs or is cleaned up.
 pub(super) struct PresentAttempt {
     /// Id of the latest claimed attempt.
-    stamp: AttemptId,
+    attempt_id: AttemptId,
     /// Attempt whose end is not reported yet.
     begun: Option<BegunAttempt>,
     /// Lease of the work, until the clean-up.
@@ -35,7 +35,7 @@ pub(super) struct PresentAttempt {
     /// Latest reading of the resource usage.
     usage: Option<UsageReading>,
     /// Time of the latest output.
-    pulse: Pulse,
+    liveness: Liveness,
     /// Events that an earlier process recorded about the resumed attempt.
     known: Vec<EventKind>,
     is_cleaning: bool,
@@ -45,30 +45,30 @@ pub(super) struct PresentAttempt {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct BegunAttempt {
     /// Id of the attempt.
-    pub(super) stamp: AttemptId,
+    pub(super) attempt_id: AttemptId,
     /// Start time.
     pub(super) begun: DateTime<Utc>,
 }
 
 impl PresentAttempt {
     /// Creates the part before the start of the work; `known` are the events that an earlier process recorded.
-    pub(super) fn new(stamp: AttemptId, known: Vec<EventKind>) -> Self {
+    pub(super) fn new(attempt_id: AttemptId, known: Vec<EventKind>) -> Self {
         Self {
-            stamp,
+            attempt_id,
             begun: None,
             lease: None,
             pid: None,
             exit_code: None,
             usage: None,
-            pulse: Pulse::default(),
+            liveness: Liveness::default(),
             known,
             is_cleaning: false,
         }
     }
 
     /// Returns the id of the attempt.
-    pub(super) const fn stamp(&self) -> AttemptId {
-        self.stamp
+    pub(super) const fn attempt_id(&self) -> AttemptId {
+        self.attempt_id
     }
 
     /// Returns the id of the running process.
@@ -87,52 +87,52 @@ impl PresentAttempt {
     }
 
     /// Makes a claimed attempt the present one. Reports of earlier attempts are late from now on.
-    pub(super) const fn claimed(&mut self, stamp: AttemptId) {
-        self.stamp = stamp;
+    pub(super) const fn apply_claim(&mut self, attempt_id: AttemptId) {
+        self.attempt_id = attempt_id;
     }
 
     /// Starts the work of an attempt.
     pub(super) fn start(
         &mut self,
-        stamp: AttemptId,
+        attempt_id: AttemptId,
         context: &ExecutionContext,
         fence: Fence,
         workspace: Option<Workspace>,
     ) {
-        let reporter = self.begin(stamp, context, fence, Vec::new());
-        let work = work(stamp, context, workspace);
+        let reporter = self.begin(attempt_id, context, fence, Vec::new());
+        let work = work(attempt_id, context, workspace);
         self.lease = Some(context.driver.start(work, reporter));
     }
 
     /// Resumes the work of an attempt that an earlier process or actor started.
     pub(super) fn resume(
         &mut self,
-        stamp: AttemptId,
+        attempt_id: AttemptId,
         context: &ExecutionContext,
         fence: Fence,
         workspace: Option<Workspace>,
     ) {
         // Only the first attempt after a restart is replayed; later ones report nothing that is recorded already.
         let known = mem::take(&mut self.known);
-        let reporter = self.begin(stamp, context, fence, known);
-        let work = work(stamp, context, workspace);
+        let reporter = self.begin(attempt_id, context, fence, known);
+        let work = work(attempt_id, context, workspace);
         self.lease = Some(context.driver.resume(work, reporter));
     }
 
     /// Resets the readings for an attempt. Returns its reporter.
     fn begin(
         &mut self,
-        stamp: AttemptId,
+        attempt_id: AttemptId,
         context: &ExecutionContext,
         fence: Fence,
         known: Vec<EventKind>,
     ) -> Reporter {
         let services = &context.services;
-        self.begun = Some(BegunAttempt { stamp, begun: context.now() });
-        (self.pulse, self.usage) = (Pulse::default(), None);
+        self.begun = Some(BegunAttempt { attempt_id, begun: context.now() });
+        (self.liveness, self.usage) = (Liveness::default(), None);
         let attempt = AttemptContext {
             id: context.id,
-            stamp,
+            attempt_id,
             fence,
             ledger: Arc::clone(&services.ledger),
             clock: Arc::clone(&services.clock),
@@ -141,10 +141,10 @@ impl PresentAttempt {
             redactor: services.redactor.now(),
             output: OutputSettings {
                 limit: context.spec.limits.sizes.output,
-                raw: context.spec.exposure.raw,
+                raw: context.spec.a2a_exposure.raw,
             },
             progress: context.progress.clone(),
-            pulse: self.pulse.clone(),
+            liveness: self.liveness.clone(),
             known: ReplayFilter::new(known),
             budget_meter: BudgetMeter::of(&context.spec, &services.budget_usages),
             pending: WriteBuffer::default(),
@@ -156,8 +156,8 @@ impl PresentAttempt {
     }
 
     /// Records the start of the process. Returns true if the report belongs to the present attempt.
-    pub(super) fn started(&mut self, at: AttemptId, pid: Option<u32>) -> bool {
-        let is_present = at == self.stamp;
+    pub(super) fn record_start(&mut self, at: AttemptId, pid: Option<u32>) -> bool {
+        let is_present = at == self.attempt_id;
         if is_present {
             self.pid = pid;
         }
@@ -166,13 +166,13 @@ impl PresentAttempt {
 
     /// Records the end of the process. Returns its last records that count: an abandoned attempt may end while a later
     /// one runs, and then its text is kept and its events are dropped.
-    pub(super) fn ended(
+    pub(super) fn record_end(
         &mut self,
         at: AttemptId,
         exit_code: Option<i32>,
         mut lines: WriteBatch,
     ) -> WriteBatch {
-        if at == self.stamp {
+        if at == self.attempt_id {
             (self.pid, self.exit_code) = (None, exit_code);
         } else {
             // The batch is written under the fence of the later attempt, for which these events did not happen.
@@ -188,7 +188,7 @@ impl PresentAttempt {
 
     /// Returns the start of an attempt whose end is to be reported; `None` if it was reported before.
     pub(super) fn close(&mut self, at: AttemptId) -> Option<BegunAttempt> {
-        self.begun.take_if(|begun| begun.stamp == at)
+        self.begun.take_if(|begun| begun.attempt_id == at)
     }
 
     /// Requests the work to stop.
@@ -204,8 +204,8 @@ impl PresentAttempt {
     }
 
     /// Records a sign of life of the work.
-    pub(super) fn beat(&self) {
-        self.pulse.beat();
+    pub(super) fn record_activity(&self) {
+        self.liveness.record_activity();
     }
 
     /// Starts a reading by the lease. A failed reading is not reported.
@@ -216,8 +216,8 @@ impl PresentAttempt {
 
     /// Records a reading of the present attempt. Returns true if it belongs to it. A reading does not count as output: a
     /// silent program may use much processor time.
-    pub(super) fn measured(&mut self, at: AttemptId, usage: UsageReading) -> bool {
-        let is_present = at == self.stamp;
+    pub(super) fn record_reading(&mut self, at: AttemptId, usage: UsageReading) -> bool {
+        let is_present = at == self.attempt_id;
         if is_present {
             self.usage = Some(usage);
         }
@@ -226,11 +226,11 @@ impl PresentAttempt {
 
     /// Reports the duration of the attempt's silence after a delay.
     pub(super) fn check_silence(&self, tasks: &mut ExecutionTasks, at: AttemptId, after: Duration) {
-        let pulse = self.pulse.clone();
+        let liveness = self.liveness.clone();
         tasks.spawn(async move {
             tokio::time::sleep(after).await;
-            let quiet = pulse.quiet();
-            Some(ExecutionMsg::Happened(ExecutionEvent::Quiet { at, quiet }))
+            let quiet = liveness.idle_time();
+            Some(ExecutionMsg::Event(ExecutionEvent::Silent { at, quiet }))
         });
     }
 
@@ -246,7 +246,7 @@ impl PresentAttempt {
             if let Some(lease) = lease {
                 lease.clean().await;
             }
-            Some(ExecutionMsg::Happened(ExecutionEvent::Cleaned { at }))
+            Some(ExecutionMsg::Event(ExecutionEvent::Cleaned { at }))
         });
     }
 
@@ -256,15 +256,15 @@ impl PresentAttempt {
     }
 
     /// Records the end of the clean-up.
-    pub(super) const fn cleaned(&mut self) {
+    pub(super) const fn finish_clean_up(&mut self) {
         self.is_cleaning = false;
     }
 }
 
 /// Returns the work of an attempt.
-fn work(stamp: AttemptId, context: &ExecutionContext, workspace: Option<Workspace>) -> Work {
+fn work(attempt_id: AttemptId, context: &ExecutionContext, workspace: Option<Workspace>) -> Work {
     let (spec, request) = (Arc::clone(&context.spec), Arc::clone(&context.request));
-    Work { execution: context.id, stamp, spec, request, workspace }
+    Work { execution: context.id, attempt_id, spec, request, workspace }
 }
 
 #[cfg(test)]
@@ -273,8 +273,8 @@ mod tests {
 
     const SECOND: AttemptId = AttemptId { attempt: 2, ..AttemptId::FIRST };
 
-    fn begun(stamp: AttemptId) -> BegunAttempt {
-        BegunAttempt { stamp, begun: DateTime::UNIX_EPOCH }
+    fn begun(attempt_id: AttemptId) -> BegunAttempt {
+        BegunAttempt { attempt_id, begun: DateTime::UNIX_EPOCH }
     }
 
     fn last_records() -> WriteBatch {
@@ -285,14 +285,14 @@ mod tests {
     #[test]
     fn late_reports_of_an_earlier_attempt_change_nothing() {
         let mut attempt = PresentAttempt::new(AttemptId::FIRST, Vec::new());
-        assert!(attempt.started(AttemptId::FIRST, Some(7)));
-        attempt.claimed(SECOND);
-        assert!(attempt.started(SECOND, Some(8)));
-        assert!(!attempt.started(AttemptId::FIRST, Some(9)));
-        assert!(attempt.ended(AttemptId::FIRST, Some(1), last_records()).is_empty());
-        assert!(!attempt.measured(AttemptId::FIRST, UsageReading::default()));
+        assert!(attempt.record_start(AttemptId::FIRST, Some(7)));
+        attempt.apply_claim(SECOND);
+        assert!(attempt.record_start(SECOND, Some(8)));
+        assert!(!attempt.record_start(AttemptId::FIRST, Some(9)));
+        assert!(attempt.record_end(AttemptId::FIRST, Some(1), last_records()).is_empty());
+        assert!(!attempt.record_reading(AttemptId::FIRST, UsageReading::default()));
         assert_eq!((attempt.pid(), attempt.exit_code(), attempt.usage()), (Some(8), None, None));
-        assert_eq!(attempt.ended(SECOND, Some(3), last_records()), last_records());
+        assert_eq!(attempt.record_end(SECOND, Some(3), last_records()), last_records());
         assert_eq!((attempt.pid(), attempt.exit_code()), (None, Some(3)));
     }
 

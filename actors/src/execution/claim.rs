@@ -7,7 +7,7 @@ use tokio::time::{Instant, timeout};
 
 use super::ExecutionMsg;
 use super::tasks::ExecutionTasks;
-use crate::decide::admission::workspace_fifo::Waiters;
+use crate::decide::admission::workspace_fifo::WorkspaceWaiters;
 use crate::decide::execution::ExecutionEvent;
 use crate::model::agent::queue::{QueueReason, Queued};
 use crate::model::agent::workspace::Workspace;
@@ -28,7 +28,7 @@ pub struct ClaimGranted {
 }
 
 /// Claim that failed because a resource of the attempt is in use.
-pub struct ClaimHeldUp {
+pub struct ClaimBlocked {
     /// Id of the attempt.
     pub at: AttemptId,
     /// Resource that is in use.
@@ -43,12 +43,12 @@ pub(super) struct ResourceClaim {
     workspace_queue: WorkspaceQueue,
     memory_budget: MemoryBudget,
     /// Memory in bytes that each attempt reserves, if the agent declares it.
-    expects: Option<u64>,
+    declared_memory: Option<u64>,
     wait: ClaimWait,
     /// Ticket in the queue for a workspace.
     ticket: Option<QueueTicket>,
     /// Receiver of notifications about freed resources.
-    freed: watch::Receiver<Waiters>,
+    freed: watch::Receiver<WorkspaceWaiters>,
     /// Workspace of the present attempt.
     held: Option<HeldWorkspace>,
     /// Memory reservation, held until the attempt is cleaned up.
@@ -73,7 +73,7 @@ impl Drop for HeldWorkspace {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ClaimWait {
     /// Attempt that is being claimed.
-    stamp: Option<AttemptId>,
+    attempt_id: Option<AttemptId>,
     /// Start time of the wait.
     since: Instant,
     /// Earlier wait in the queue of the agent.
@@ -83,11 +83,11 @@ struct ClaimWait {
 impl ClaimWait {
     /// Returns the wait after a claim of an attempt. A repeated claim of the same attempt continues the wait; the wait in
     /// the queue of the agent counts for the first attempt only.
-    fn claimed(self, stamp: AttemptId, now: Instant) -> Self {
-        match self.stamp {
-            Some(present) if present == stamp => self,
-            Some(_) => Self { stamp: Some(stamp), since: now, before: Duration::ZERO },
-            None => Self { stamp: Some(stamp), since: now, before: self.before },
+    fn after_claim(self, attempt_id: AttemptId, now: Instant) -> Self {
+        match self.attempt_id {
+            Some(present) if present == attempt_id => self,
+            Some(_) => Self { attempt_id: Some(attempt_id), since: now, before: Duration::ZERO },
+            None => Self { attempt_id: Some(attempt_id), since: now, before: self.before },
         }
     }
 
@@ -120,7 +120,7 @@ impl ResourceClaim {
     /// Creates the state without a claim; `before` is the wait in the queue of the agent.
     pub(super) fn new(
         id: ExecutionId,
-        expects: Option<u64>,
+        declared_memory: Option<u64>,
         resources: &AttemptResources,
         before: Duration,
     ) -> Self {
@@ -129,10 +129,10 @@ impl ResourceClaim {
             id,
             workspace_queue: workspace_queue.clone(),
             memory_budget: memory_budget.clone(),
-            expects,
-            wait: ClaimWait { stamp: None, since: Instant::now(), before },
+            declared_memory,
+            wait: ClaimWait { attempt_id: None, since: Instant::now(), before },
             ticket: None,
-            freed: workspace_queue.listen(),
+            freed: workspace_queue.subscribe(),
             held: None,
             reservation: None,
             begun: None,
@@ -140,28 +140,29 @@ impl ResourceClaim {
     }
 
     /// Begins or repeats the claim of an attempt, and reserves its memory. Returns false if there is not enough memory.
-    pub(super) fn begin(&mut self, stamp: AttemptId) -> bool {
-        self.wait = self.wait.claimed(stamp, Instant::now());
+    pub(super) fn begin(&mut self, attempt_id: AttemptId) -> bool {
+        self.wait = self.wait.after_claim(attempt_id, Instant::now());
         let has_memory = self.reserve_memory();
         self.freed.mark_unchanged(); // Later releases must wake this execution.
         has_memory
     }
 
     fn reserve_memory(&mut self) -> bool {
-        let Some(bytes) = self.expects else { return true };
+        let Some(bytes) = self.declared_memory else { return true };
         self.reservation = None; // Reservation of an earlier failed claim.
-        self.reservation = self.memory_budget.enter(self.id, bytes, &self.workspace_queue);
+        self.reservation = self.memory_budget.try_reserve(self.id, bytes, &self.workspace_queue);
         self.reservation.is_some()
     }
 
     /// Reserves the memory of a resumed attempt, regardless of the limit, because its work already uses it.
     pub(super) fn hold_memory(&mut self) {
-        let reserve = |bytes| self.memory_budget.occupy(self.id, bytes, &self.workspace_queue);
-        self.reservation = self.expects.map(reserve);
+        let reserve =
+            |bytes| self.memory_budget.reserve_unchecked(self.id, bytes, &self.workspace_queue);
+        self.reservation = self.declared_memory.map(reserve);
     }
 
     /// Holds the workspace of a granted claim.
-    pub(super) fn granted(&mut self, workspace: Option<Workspace>) {
+    pub(super) fn apply_grant(&mut self, workspace: Option<Workspace>) {
         let workspace_queue = self.workspace_queue.clone();
         self.held = workspace.map(|workspace| HeldWorkspace { workspace, workspace_queue });
         self.leave_queue();
@@ -170,8 +171,8 @@ impl ResourceClaim {
     }
 
     /// Handles a claim that failed because a resource is in use. Returns the position of the wait.
-    pub(super) fn held_up(&mut self, held_up: ClaimHeldUp) -> Queued {
-        let ClaimHeldUp { reason, workspace, .. } = held_up;
+    pub(super) fn handle_blocked(&mut self, blocked: ClaimBlocked) -> Queued {
+        let ClaimBlocked { reason, workspace, .. } = blocked;
         let plan = WaitPlan::of(reason, workspace);
         if !plan.keeps_memory {
             self.reservation = None;
@@ -188,9 +189,9 @@ impl ResourceClaim {
 
     /// Joins the queue for a workspace, or keeps the ticket for it. Returns the position.
     fn wait_for(&mut self, wanted: Workspace) -> usize {
-        let position = self.workspace_queue.place(self.id, &wanted);
+        let position = self.workspace_queue.position(self.id, &wanted);
         match &self.ticket {
-            Some(ticket) => ticket.wants(wanted),
+            Some(ticket) => ticket.set_workspace(wanted),
             None => self.ticket = Some(self.workspace_queue.join(self.id, wanted)),
         }
         position
@@ -201,7 +202,7 @@ impl ResourceClaim {
         let mut freed = self.freed.clone();
         tasks.spawn(async move {
             _ = timeout(within, freed.changed()).await; // Claims again in both cases.
-            Some(ExecutionMsg::Happened(ExecutionEvent::ClaimDue { at }))
+            Some(ExecutionMsg::Event(ExecutionEvent::ClaimDue { at }))
         });
     }
 
@@ -216,14 +217,14 @@ impl ResourceClaim {
     }
 
     /// Returns the time since the first granted claim.
-    pub(super) fn took(&self) -> Option<Duration> {
+    pub(super) fn elapsed(&self) -> Option<Duration> {
         self.begun.map(|begun| begun.elapsed())
     }
 
     /// Releases the memory reservation, because the attempt is cleaned up.
     pub(super) fn release_memory(&mut self) {
         if let Some(reservation) = self.reservation.take() {
-            reservation.leave();
+            reservation.release();
         }
     }
 

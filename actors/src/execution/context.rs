@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::writer::{ClaimRequest, ExecutionWriter, WriteOp};
 use super::{ExecutionArgs, ExecutionMsg};
-use crate::decide::execution::Ending;
+use crate::decide::execution::ExecutionEnd;
 use crate::driver::Driver;
 use crate::model::agent::AgentSpec;
 use crate::model::agent::budget::Charge;
@@ -18,7 +18,7 @@ use crate::model::execution::request::Request;
 use crate::model::execution::{AttemptId, Fence, StateChange};
 use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
-use crate::ports::ledger::{ClaimOrder, Settlement, WriteBatch};
+use crate::ports::ledger::{ClaimCommand, Settlement, WriteBatch};
 use crate::report::BudgetMeter;
 use crate::services::Services;
 use crate::services::credential_breakers::credential;
@@ -68,7 +68,7 @@ impl ExecutionContext {
 
     /// Creates the claim of an attempt that starts with this transition.
     pub(super) fn claim_request(&self, fence: Fence, moved: StateChange) -> ClaimRequest {
-        let order = ClaimOrder {
+        let order = ClaimCommand {
             id: self.id,
             agent: self.spec.id.clone(),
             limit: self.spec.limits.capacity.running.map(Into::into),
@@ -89,21 +89,21 @@ impl ExecutionContext {
     /// Creates the settlement of the execution.
     pub(super) fn settlement(
         &self,
-        (stamp, fence): (AttemptId, Fence),
-        ending: Ending,
+        (attempt_id, fence): (AttemptId, Fence),
+        ending: ExecutionEnd,
         exit_code: Option<i32>,
         at: DateTime<Utc>,
     ) -> Settlement {
-        let Ending { outcome, failure } = ending;
+        let ExecutionEnd { outcome, failure } = ending;
         Settlement {
             id: self.id,
             fence,
-            stamp,
+            attempt_id,
             outcome,
             failure,
             exit_code,
             lines: WriteBatch::default(),
-            keeps_input: self.services.inputs.are_kept_after(outcome),
+            keeps_input: self.services.inputs.keeps_input_after(outcome),
             at,
         }
     }
@@ -111,7 +111,7 @@ impl ExecutionContext {
     /// Charges an amount to the day of the agent. Returns the event to record; `None` if the amount is 0.
     pub(super) fn charge_day(&self, now: DateTime<Utc>, charge: Charge) -> Option<EventKind> {
         let meter = BudgetMeter::of(&self.spec, &self.services.budget_usages);
-        let charged = meter.charged(now, charge)?;
+        let charged = meter.charge_event(now, charge)?;
         meter.take(Some(&charged));
         self.services.report_spent(&self.spec);
         Some(charged)
@@ -119,13 +119,15 @@ impl ExecutionContext {
 
     /// Reports that a request was served with the credential.
     pub(super) fn report_served(&self) {
-        self.services.breakers.served(&credential(&self.services.keyring, &self.spec), self.id);
+        self.services
+            .breakers
+            .record_success(&credential(&self.services.keyring, &self.spec), self.id);
     }
 
     /// Reports a failed attempt to the breaker of the credential. Only failures because of the credential have an
     /// effect.
     pub(super) fn report_failed(&self, failure: &Failure) {
         let of = (&self.services.keyring, &*self.spec);
-        self.services.breakers.failed(of, self.id, failure, &*self.services.clock);
+        self.services.breakers.record_failure(of, self.id, failure, &*self.services.clock);
     }
 }

@@ -4,85 +4,83 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::{ClaimHeldUp, ExecutionData};
-use crate::decide::execution::{Ending, ExecutionEffect, ExecutionEvent};
+use super::{ClaimBlocked, ExecutionData};
+use crate::decide::execution::{ExecutionEffect as Effect, ExecutionEnd, ExecutionEvent};
 use crate::model::agent::queue::QueueReason;
 use crate::model::agent::quota::AccountCause;
 use crate::model::execution::event::EventKind;
 use crate::model::execution::{AttemptId, State, StateChange};
 
 impl ExecutionData {
-    pub(super) fn perform(&mut self, effect: ExecutionEffect) {
+    pub(super) fn perform(&mut self, effect: Effect) {
         match effect {
-            ExecutionEffect::Claim { stamp, from } => self.begin_claim(stamp, from),
-            ExecutionEffect::AskAgain { at, within } => {
-                self.claim.retry(&mut self.tasks, at, within);
-            }
-            ExecutionEffect::Start { stamp } => self.start(stamp),
-            ExecutionEffect::TakeUp { stamp } => self.resume(stamp),
-            ExecutionEffect::Stop => self.attempt.stop(),
-            ExecutionEffect::Wake { after, with } => self.wake(after, with),
-            ExecutionEffect::Look { at, after } => {
+            Effect::Claim { attempt_id, from } => self.begin_claim(attempt_id, from),
+            Effect::RetryClaim { at, within } => self.claim.retry(&mut self.tasks, at, within),
+            Effect::Start { attempt_id } => self.start(attempt_id),
+            Effect::Resume { attempt_id } => self.resume(attempt_id),
+            Effect::Stop => self.attempt.stop(),
+            Effect::SendLater { after, with } => self.schedule_event(after, with),
+            Effect::CheckSilence { at, after } => {
                 self.attempt.check_silence(&mut self.tasks, at, after);
             }
-            ExecutionEffect::Measure { at } => self.attempt.measure(&mut self.tasks, at),
-            ExecutionEffect::Warn { limit, left, message } => {
+            Effect::ReadUsage { at } => self.attempt.measure(&mut self.tasks, at),
+            Effect::Warn { limit, left, message } => {
                 let at = self.context.now();
                 self.persistence.add(at, self.context.warn(at, limit, left, message));
             }
-            ExecutionEffect::Move { from, to, stamp, why } => {
-                self.moved(StateChange::new((from, to), stamp, self.context.now(), why));
+            Effect::RecordTransition { from, to, attempt_id, why } => {
+                let at = self.context.now();
+                self.record_transition(StateChange::new((from, to), attempt_id, at, why));
             }
-            ExecutionEffect::Interrupt { stamp, interruption } => {
-                self.moved(StateChange::interrupted(stamp, self.context.now(), interruption));
+            Effect::Interrupt { attempt_id, interruption } => {
+                let at = self.context.now();
+                self.record_transition(StateChange::interrupted(attempt_id, at, interruption));
             }
-            ExecutionEffect::Note { failure } => {
+            Effect::RecordFailedAttempt { failure } => {
                 self.persistence.add(self.context.now(), EventKind::AttemptFailed(failure));
             }
-            ExecutionEffect::Clean { stamp } => self.attempt.clean(&mut self.tasks, stamp),
-            ExecutionEffect::Settle { stamp, ending } => self.settle(stamp, ending),
-            ExecutionEffect::Park => self.stop.ask(),
-            ExecutionEffect::ParkFor { wait, cause, overloads, .. } => {
-                self.defer(wait, cause, overloads);
-            }
-            ExecutionEffect::Rest => self.finish(),
-            ExecutionEffect::Ignore { event } => {
+            Effect::Clean { attempt_id } => self.attempt.clean(&mut self.tasks, attempt_id),
+            Effect::Settle { attempt_id, ending } => self.settle(attempt_id, ending),
+            Effect::Suspend => self.stop.plan_stop(),
+            Effect::Defer { wait, cause, overloads, .. } => self.defer(wait, cause, overloads),
+            Effect::Finish => self.finish(),
+            Effect::Ignore { event } => {
                 tracing::debug!(execution = %self.context.id, ?event, "ignored");
             }
         }
     }
 
-    fn begin_claim(&mut self, stamp: AttemptId, from: State) {
-        if !self.claim.begin(stamp) {
+    fn begin_claim(&mut self, attempt_id: AttemptId, from: State) {
+        if !self.claim.begin(attempt_id) {
             let reason = QueueReason::InsufficientMemory;
-            return self.held_up(ClaimHeldUp { at: stamp, reason, workspace: None });
+            return self.handle_blocked(ClaimBlocked { at: attempt_id, reason, workspace: None });
         }
         let (at, reason) = (self.context.now(), "resources are free".to_owned());
-        let moved = StateChange::new((from, State::Starting), stamp, at, reason);
+        let moved = StateChange::new((from, State::Starting), attempt_id, at, reason);
         self.persistence.claim(self.context.claim_request(self.persistence.fence(), moved));
     }
 
-    fn start(&mut self, stamp: AttemptId) {
+    fn start(&mut self, attempt_id: AttemptId) {
         let (fence, workspace) = (self.persistence.fence(), self.claim.workspace());
-        self.attempt.start(stamp, &self.context, fence, workspace);
+        self.attempt.start(attempt_id, &self.context, fence, workspace);
     }
 
-    fn resume(&mut self, stamp: AttemptId) {
+    fn resume(&mut self, attempt_id: AttemptId) {
         let channel = self.context.driver.growing_answer();
-        self.published.publish_growing(self.attempt.stamp(), channel);
+        self.published.publish_growing(self.attempt.attempt_id(), channel);
         self.claim.hold_memory();
         let (fence, workspace) = (self.persistence.fence(), self.claim.workspace());
-        self.attempt.resume(stamp, &self.context, fence, workspace);
+        self.attempt.resume(attempt_id, &self.context, fence, workspace);
     }
 
-    fn wake(&mut self, after: Duration, with: ExecutionEvent) {
-        if matches!(with, ExecutionEvent::Overdue { .. } | ExecutionEvent::RetryDue { .. }) {
+    fn schedule_event(&mut self, after: Duration, with: ExecutionEvent) {
+        if matches!(with, ExecutionEvent::DeadlinePassed { .. } | ExecutionEvent::RetryDue { .. }) {
             self.published.set_deadline(self.context.now(), after);
         }
         self.tasks.send_after(after, with);
     }
 
-    fn moved(&mut self, moved: StateChange) {
+    fn record_transition(&mut self, moved: StateChange) {
         let StateChange { from, to, at, .. } = moved;
         debug_assert!(from.may_become(to), "{from} -> {to}");
         self.persistence.add(at, EventKind::StateChanged(moved));
@@ -90,14 +88,14 @@ impl ExecutionData {
     }
 
     pub(super) fn publish(&mut self, state: State) {
-        let (stamp, channel) = (self.attempt.stamp(), self.context.driver.growing_answer());
-        self.published.publish(state, self.context.now(), stamp, channel);
+        let channel = self.context.driver.growing_answer();
+        self.published.publish(state, self.context.now(), self.attempt.attempt_id(), channel);
         tracing::debug!(execution = %self.context.id, %state, "moved");
     }
 
     /// Records the deferral with its transition, and stops the actor.
     fn defer(&mut self, wait: Duration, cause: AccountCause, overloads: u32) {
-        let (now, attempt) = (self.context.now(), self.attempt.stamp().attempt);
+        let (now, attempt) = (self.context.now(), self.attempt.attempt_id().attempt);
         let until = deferred_until(now, wait);
         let (id, agent) = (self.context.id, &self.context.spec.id);
         tracing::info!(execution = %id, %agent, %until, cause = cause.as_str(), "deferred");
@@ -107,25 +105,25 @@ impl ExecutionData {
     }
 
     /// Reports the end, and settles the execution. The claim of the workspace stays until the ledger has recorded it.
-    fn settle(&mut self, stamp: AttemptId, ending: Ending) {
+    fn settle(&mut self, attempt_id: AttemptId, ending: ExecutionEnd) {
         // An execution that ends while it waits for a folder must not hold up the ones behind it.
         self.claim.leave_queue();
-        self.context.log_end(&ending, self.claim.took());
+        self.context.log_end(&ending, self.claim.elapsed());
         let at = self.context.now();
         self.report_end(&ending, at);
-        let (fence, exit_code) = (self.persistence.fence(), self.attempt.exit_code());
-        self.persistence.settle(self.context.settlement((stamp, fence), ending, exit_code, at));
+        let (claim, exit_code) = ((attempt_id, self.persistence.fence()), self.attempt.exit_code());
+        self.persistence.settle(self.context.settlement(claim, ending, exit_code, at));
     }
 
     /// Reports the outcome of the execution, without waiting for the driver's report about the attempt.
-    fn report_end(&mut self, ending: &Ending, at: DateTime<Utc>) {
+    fn report_end(&mut self, ending: &ExecutionEnd, at: DateTime<Utc>) {
         // After a stop the report of the driver may come late or never, so the end of the attempt is reported here.
         let code = ending.failure.as_ref().map(|failure| failure.code);
         if let Some(begun) = self.attempt.open() {
-            self.report_attempt(begun.stamp, code);
+            self.report_attempt(begun.attempt_id, code);
         }
-        let (stamp, tokens) = (self.attempt.stamp(), self.usage.tokens());
-        self.context.report_end(ending, stamp, tokens, at);
+        let (attempt_id, tokens) = (self.attempt.attempt_id(), self.usage.tokens());
+        self.context.report_end(ending, attempt_id, tokens, at);
     }
 }
 

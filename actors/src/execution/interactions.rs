@@ -1,6 +1,6 @@
 //! Interactions of the present attempt: questions of the agent, their answers, and the deadlines that pause meanwhile.
 
-mod open;
+mod open_interactions;
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::attempt::PresentAttempt;
 use super::claim::ResourceClaim;
 use super::context::ExecutionContext;
 use super::persistence::Persistence;
-use super::published::PublishedState;
+use super::published_state::PublishedState;
 use super::tasks::ExecutionTasks;
 use super::{ExecutionMsg, InteractionMsg};
 use crate::decide::execution::{Deadline, ExecutionEvent};
@@ -20,28 +20,28 @@ use crate::decide::permission;
 use crate::model::execution::event::EventKind;
 use crate::model::execution::{AttemptId, State};
 use crate::model::interaction::{
-    AnswerSource, AnswerValue, ClosedBy, Interaction, InteractionAnswer, InteractionId,
-    InteractionOwner, InteractionPlace, InteractionState, Question, WireId,
+    AnswerSource, AnswerValue, Interaction, InteractionAnswer, InteractionEnd, InteractionId,
+    InteractionOwner, InteractionRequestKey, InteractionState, Question, WireId,
 };
 use crate::model::permission::{OnTimeout, PermissionDecision, PermissionVerdict};
-use crate::ports::interactions::{Closing, OpenOutcome};
+use crate::ports::interactions::{CloseOutcome, OpenOutcome};
 
-pub(super) use self::open::OpenInteractions;
+pub(super) use self::open_interactions::OpenInteractions;
 
 /// Reason that the agent receives when nobody answered.
-const EXPIRED: &str = "nobody answered in time";
+const TIMEOUT_REASON: &str = "nobody answered in time";
 
 /// Maximum number of open questions of an attempt.
-const MOST_OPEN: u32 = 64;
+const MAX_OPEN_QUESTIONS: u32 = 64;
 
 /// Maximum size of a question for a person, in bytes. A person cannot review more, and every reader of the task gets it.
-const MOST_BYTES: usize = 256 << 10;
+const MAX_QUESTION_BYTES: usize = 256 << 10;
 
 /// Warning about a question beyond a limit.
-const TOO_MUCH: &str = "the agent asked too many questions at once, or one that is too long to review, so its request was cancelled";
+const QUESTION_LIMIT_WARNING: &str = "the agent asked too many questions at once, or one that is too long to review, so its request was cancelled";
 
 /// Warning about an answer that the agent did not receive.
-const LOST_ANSWER: &str = "the answer to a question of the agent was lost with an earlier process of the service, so its request was cancelled";
+const LOST_ANSWER_WARNING: &str = "the answer to a question of the agent was lost with an earlier process of the service, so its request was cancelled";
 
 /// Interactions of the present attempt, with the parts of the execution that they use.
 pub(super) struct AttemptInteractions<'e> {
@@ -58,13 +58,13 @@ pub(super) struct AttemptInteractions<'e> {
 
 impl AttemptInteractions<'_> {
     /// Handles a question of the agent: a rule decides, or the ledger records it for a person.
-    pub(super) fn asked(&mut self, at: AttemptId, wire: WireId, question: Question) {
-        if at != self.attempt.stamp() || !self.is_at_work {
+    pub(super) fn handle_question(&mut self, at: AttemptId, wire: WireId, question: Question) {
+        if at != self.attempt.attempt_id() || !self.is_at_work {
             return; // The end of the attempt cancels all its requests.
         }
         let digest = self.context.services.keyring.tool_call(&question);
-        if let Some((verdict, rule)) = self.decided(&question) {
-            return self.decided_by_rule(wire, &question, (verdict, rule, digest));
+        if let Some((verdict, rule)) = self.policy_verdict(&question) {
+            return self.apply_rule_verdict(wire, &question, (verdict, rule, digest));
         }
         let (now, id) = (self.context.now(), InteractionId::fresh());
         let timeout = self.context.spec.permissions().timeout;
@@ -73,13 +73,17 @@ impl AttemptInteractions<'_> {
         let request = &self.context.request;
         let interaction = Interaction {
             id,
-            place: InteractionPlace { execution: self.context.id, attempt: at, wire: wire.clone() },
+            place: InteractionRequestKey {
+                execution: self.context.id,
+                attempt: at,
+                wire: wire.clone(),
+            },
             owner: InteractionOwner {
                 principal: request.origin.owner,
                 agent: self.context.spec.id.clone(),
                 context: request.context.clone(),
             },
-            question: redact_question::question(question, &redactor),
+            question: redact_question::redact_question(question, &redactor),
             terms: self.context.spec.permissions().terms.clone(),
             digest,
             asked_at: now,
@@ -88,7 +92,9 @@ impl AttemptInteractions<'_> {
             closed: None,
             delivered_at: None,
         };
-        if self.open.count() >= MOST_OPEN || interaction.question.size() > MOST_BYTES {
+        if self.open.count() >= MAX_OPEN_QUESTIONS
+            || interaction.question.size() > MAX_QUESTION_BYTES
+        {
             return self.refuse(wire);
         }
         self.open.add(wire, id);
@@ -97,14 +103,14 @@ impl AttemptInteractions<'_> {
 
     /// Cancels a request of the agent that exceeds a limit of questions, and reports it.
     fn refuse(&mut self, wire: WireId) {
-        let message = TOO_MUCH.to_owned();
+        let message = QUESTION_LIMIT_WARNING.to_owned();
         self.persistence.add(self.context.now(), EventKind::Warning { message });
         self.persistence.flush();
         self.attempt.answer(wire, None);
     }
 
     /// Returns the verdict of the policy, unless a person decides.
-    fn decided(&self, question: &Question) -> Option<(PermissionVerdict, String)> {
+    fn policy_verdict(&self, question: &Question) -> Option<(PermissionVerdict, String)> {
         let subject = question.subject.as_ref().filter(|_| question.kind.is_permission())?;
         let workspace = self.claim.workspace();
         let root = workspace.as_ref().and_then(|workspace| workspace.path().to_str());
@@ -114,13 +120,13 @@ impl AttemptInteractions<'_> {
     }
 
     /// Records the verdict of a rule, and sends it to the agent.
-    fn decided_by_rule(
+    fn apply_rule_verdict(
         &mut self,
         wire: WireId,
         question: &Question,
         (verdict, rule, digest): (PermissionVerdict, String, String),
     ) {
-        let (now, at) = (self.context.now(), self.attempt.stamp());
+        let (now, at) = (self.context.now(), self.attempt.attempt_id());
         let tool = question.subject.as_ref().map(|call| call.tool.clone()).unwrap_or_default();
         let tool = self.context.services.redactor.now().redact(&tool).into_owned();
         self.persistence.decide(PermissionDecision {
@@ -148,8 +154,8 @@ impl AttemptInteractions<'_> {
     }
 
     /// Handles a withdrawal by the agent.
-    pub(super) fn withdrew(&mut self, at: AttemptId, wire: &WireId) {
-        if at != self.attempt.stamp() {
+    pub(super) fn handle_withdrawal(&mut self, at: AttemptId, wire: &WireId) {
+        if at != self.attempt.attempt_id() {
             return;
         }
         if let Some(id) = self.open.by_wire.get(wire).copied() {
@@ -158,21 +164,23 @@ impl AttemptInteractions<'_> {
     }
 
     /// Handles the delivery of an answer.
-    pub(super) fn delivered(&mut self, at: AttemptId, wire: &WireId) {
-        if at != self.attempt.stamp() {
+    pub(super) fn record_delivery(&mut self, at: AttemptId, wire: &WireId) {
+        if at != self.attempt.attempt_id() {
             return;
         }
         if let Some(id) = self.open.sent.remove(wire) {
-            self.persistence.delivered(id, self.context.now());
+            self.persistence.record_delivery(id, self.context.now());
         }
     }
 
     /// Handles a message about an interaction. Returns the event that ends the execution, if there is one.
     pub(super) fn handle(&mut self, msg: InteractionMsg) -> Option<ExecutionEvent> {
         match msg {
-            InteractionMsg::Recorded(interaction, OpenOutcome::New) => self.opened(&interaction),
-            InteractionMsg::Recorded(_, OpenOutcome::Known(known)) => {
-                return self.known(&known);
+            InteractionMsg::Recorded(interaction, OpenOutcome::New) => {
+                self.handle_opened(&interaction);
+            }
+            InteractionMsg::Recorded(_, OpenOutcome::Existing(known)) => {
+                return self.handle_known(&known);
             }
             InteractionMsg::Recorded(interaction, OpenOutcome::Gone) => {
                 _ = self.forget(interaction.id);
@@ -182,7 +190,9 @@ impl AttemptInteractions<'_> {
                     self.close_interaction(id, InteractionState::Expired, AnswerSource::Timeout);
                 }
             }
-            InteractionMsg::Closed(Closing::Closed(one) | Closing::Before(one)) => {
+            InteractionMsg::Closed(
+                CloseOutcome::Closed(one) | CloseOutcome::AlreadyClosed(one),
+            ) => {
                 return self.deliver(&one);
             }
             InteractionMsg::Answered(one, reply) => {
@@ -191,12 +201,12 @@ impl AttemptInteractions<'_> {
                 _ = reply.send(Some(self.context.progress.subscribe()));
                 return event;
             }
-            InteractionMsg::Closed(Closing::Unknown) => {}
+            InteractionMsg::Closed(CloseOutcome::Unknown) => {}
         }
         None
     }
 
-    fn opened(&mut self, interaction: &Interaction) {
+    fn handle_opened(&mut self, interaction: &Interaction) {
         let left = (interaction.due_at - self.context.now()).to_std().unwrap_or_default();
         let id = interaction.id;
         self.tasks.spawn(async move {
@@ -209,21 +219,21 @@ impl AttemptInteractions<'_> {
     /// Handles a question that the ledger knew: the attempt is replayed after the loss of a process or an actor. The
     /// interaction keeps its id and its remaining time; an answer that was never written to the agent is sent now. An agent
     /// whose input contains the answer does not ask again.
-    fn known(&mut self, known: &Interaction) -> Option<ExecutionEvent> {
+    fn handle_known(&mut self, known: &Interaction) -> Option<ExecutionEvent> {
         self.adopt(known);
         if !known.is_open() {
             return self.deliver(known);
         }
         // Its answer may have arrived before this reading of the ledger.
         if self.open.contains(known.id) {
-            self.opened(known);
+            self.handle_opened(known);
         }
         None
     }
 
     /// Gives the agent's request the id of the interaction that the ledger knew for it.
     fn adopt(&mut self, known: &Interaction) {
-        if known.place.attempt == self.attempt.stamp()
+        if known.place.attempt == self.attempt.attempt_id()
             && let Some(id) = self.open.by_wire.get_mut(&known.place.wire)
         {
             *id = known.id;
@@ -232,7 +242,7 @@ impl AttemptInteractions<'_> {
 
     fn close_interaction(&mut self, id: InteractionId, state: InteractionState, by: AnswerSource) {
         let answer = InteractionAnswer { value: None, by };
-        self.persistence.close(id, ClosedBy { state, answer, at: self.context.now() });
+        self.persistence.close(id, InteractionEnd { state, answer, at: self.context.now() });
     }
 
     /// Sends the answer of a closed interaction to the agent, once. Returns the event that ends the execution instead, if
@@ -254,10 +264,10 @@ impl AttemptInteractions<'_> {
             InteractionState::Answered => closed.answer.value.clone(),
             InteractionState::Expired => {
                 if self.context.spec.permissions().on_timeout == OnTimeout::Cancel {
-                    let why = EXPIRED.to_owned();
+                    let why = TIMEOUT_REASON.to_owned();
                     return Some(ExecutionEvent::Cancel { why });
                 }
-                is_permission.then(|| AnswerValue::Deny { reason: Some(EXPIRED.to_owned()) })
+                is_permission.then(|| AnswerValue::Deny { reason: Some(TIMEOUT_REASON.to_owned()) })
             }
             InteractionState::Lost => None,
         };
@@ -268,8 +278,8 @@ impl AttemptInteractions<'_> {
 
     /// Cancels a request of the agent whose answer cannot be sent, and reports it.
     fn lose_answer(&mut self, wire: WireId) {
-        tracing::warn!(execution = %self.context.id, "{LOST_ANSWER}");
-        let message = LOST_ANSWER.to_owned();
+        tracing::warn!(execution = %self.context.id, "{LOST_ANSWER_WARNING}");
+        let message = LOST_ANSWER_WARNING.to_owned();
         self.persistence.add(self.context.now(), EventKind::Warning { message });
         self.persistence.flush();
         self.attempt.answer(wire, None);
@@ -279,10 +289,10 @@ impl AttemptInteractions<'_> {
     fn forget(&mut self, id: InteractionId) -> Option<WireId> {
         let (wire, due) = self.open.remove(id)?;
         self.published.publish_interactions(self.open.count());
-        self.attempt.beat(); // The wait for a person is no silence of the agent.
-        let at = self.attempt.stamp();
+        self.attempt.record_activity(); // The wait for a person is no silence of the agent.
+        let at = self.attempt.attempt_id();
         for (deadline, after) in due {
-            self.tasks.send_after(after, event_of(deadline, at));
+            self.tasks.send_after(after, deadline_event(deadline, at));
         }
         Some(wire)
     }
@@ -290,14 +300,16 @@ impl AttemptInteractions<'_> {
     /// Returns the event, unless it is a deadline that an interaction postpones.
     pub(super) fn unless_paused(&mut self, event: ExecutionEvent) -> Option<ExecutionEvent> {
         let (deadline, at) = match event {
-            ExecutionEvent::Nearing { at } => (PausedDeadline::Nearing, at),
-            ExecutionEvent::Overdue { at, deadline: Deadline::Run } => (PausedDeadline::Run, at),
-            ExecutionEvent::Quiet { at, .. } if self.open.pause.is_open() => {
-                return Some(ExecutionEvent::Quiet { at, quiet: Duration::ZERO });
+            ExecutionEvent::RunDeadlineNear { at } => (PausedDeadline::RunWarning, at),
+            ExecutionEvent::DeadlinePassed { at, deadline: Deadline::Run } => {
+                (PausedDeadline::Run, at)
+            }
+            ExecutionEvent::Silent { at, .. } if self.open.pause.is_open() => {
+                return Some(ExecutionEvent::Silent { at, quiet: Duration::ZERO });
             }
             event => return Some(event),
         };
-        if at != self.attempt.stamp() || self.published.state() != State::Running {
+        if at != self.attempt.attempt_id() || self.published.state() != State::Running {
             return Some(event);
         }
         match self.open.pause.decide(deadline) {
@@ -311,9 +323,9 @@ impl AttemptInteractions<'_> {
     }
 }
 
-fn event_of(deadline: PausedDeadline, at: AttemptId) -> ExecutionEvent {
+fn deadline_event(deadline: PausedDeadline, at: AttemptId) -> ExecutionEvent {
     match deadline {
-        PausedDeadline::Nearing => ExecutionEvent::Nearing { at },
-        PausedDeadline::Run => ExecutionEvent::Overdue { at, deadline: Deadline::Run },
+        PausedDeadline::RunWarning => ExecutionEvent::RunDeadlineNear { at },
+        PausedDeadline::Run => ExecutionEvent::DeadlinePassed { at, deadline: Deadline::Run },
     }
 }

@@ -50,7 +50,7 @@ impl PhaseMachine {
         cause: AccountCause,
         overloads: u32,
     ) -> Deferral {
-        Deferral { until, times: self.policy.parks + 1, attempt, cause, overloads }
+        Deferral { until, times: self.policy.deferrals + 1, attempt, cause, overloads }
     }
 
     /// Returns the outcome of an execution that has ended.
@@ -63,7 +63,7 @@ impl PhaseMachine {
 }
 
 /// Returns the event for the end of an attempt, with the duration of its failure if known.
-pub(super) fn ended(
+pub(super) fn end_event(
     at: AttemptId,
     verdict: Result<(), Failure>,
     now: DateTime<Utc>,
@@ -72,8 +72,8 @@ pub(super) fn ended(
         Err(failure) => match failure.until {
             Some(until) => {
                 // A decision has no clock, so the time becomes a duration here; a time in the past means no wait.
-                let lasts = (until - now).to_std().unwrap_or_default();
-                ExecutionEvent::Failed { at, failure, lasts }
+                let retry_after = (until - now).to_std().unwrap_or_default();
+                ExecutionEvent::Failed { at, failure, retry_after }
             }
             None => ExecutionEvent::Ended { at, verdict: Err(failure) },
         },
@@ -99,12 +99,12 @@ mod tests {
                 Some(after) => failure.until(now + after),
                 None => failure,
             };
-            ended(AttemptId::FIRST, Err(failure), now)
+            end_event(AttemptId::FIRST, Err(failure), now)
         };
         for (after, expected) in [(5, 5), (0, 0), (-5, 0)] {
             let event = failed(Some(TimeDelta::seconds(after)));
-            let ExecutionEvent::Failed { lasts, .. } = event else { panic!("{event:?}") };
-            assert_eq!(lasts, Duration::from_secs(expected), "{after} s from now");
+            let ExecutionEvent::Failed { retry_after, .. } = event else { panic!("{event:?}") };
+            assert_eq!(retry_after, Duration::from_secs(expected), "{after} s from now");
         }
         assert!(matches!(failed(None), ExecutionEvent::Ended { verdict: Err(_), .. }));
     }

@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use super::writer::{ClaimRequest, InteractionOp, WriteOp};
 use crate::model::execution::Fence;
 use crate::model::execution::event::EventKind;
-use crate::model::interaction::{ClosedBy, Interaction, InteractionId};
+use crate::model::interaction::{Interaction, InteractionEnd, InteractionId};
 use crate::model::permission::PermissionDecision;
 use crate::ports::ledger::{Settlement, WriteBatch};
 
@@ -68,12 +68,12 @@ impl Persistence {
     }
 
     /// Closes an interaction that got no answer.
-    pub(super) fn close(&self, id: InteractionId, end: ClosedBy) {
+    pub(super) fn close(&self, id: InteractionId, end: InteractionEnd) {
         self.send(WriteOp::Interaction(InteractionOp::Close(id, Box::new(end))));
     }
 
     /// Records the delivery of an answer.
-    pub(super) fn delivered(&self, id: InteractionId, at: DateTime<Utc>) {
+    pub(super) fn record_delivery(&self, id: InteractionId, at: DateTime<Utc>) {
         self.send(WriteOp::Interaction(InteractionOp::Delivered(id, at)));
     }
 
@@ -98,7 +98,7 @@ impl Persistence {
     /// Sends the pending records, and requests a message once all records are written.
     pub(super) fn finish(&mut self) {
         self.flush();
-        self.send(WriteOp::Rest);
+        self.send(WriteOp::Finish);
     }
 
     fn send(&self, operation: WriteOp) {
@@ -151,7 +151,7 @@ mod tests {
             persistence.add(DateTime::UNIX_EPOCH, fact.clone());
             persistence.flush();
             let operation = written.try_recv().unwrap();
-            assert_eq!(matches!(operation, WriteOp::Begin(..)), waits, "{fact:?}");
+            assert_eq!(matches!(operation, WriteOp::RecordDeferred(..)), waits, "{fact:?}");
         }
     }
 
@@ -163,7 +163,7 @@ mod tests {
         persistence.settle(Settlement {
             id: ExecutionId::fresh(),
             fence: persistence.fence(),
-            stamp: AttemptId::FIRST,
+            attempt_id: AttemptId::FIRST,
             outcome: Outcome::Failed,
             failure: None,
             exit_code: None,
@@ -176,6 +176,6 @@ mod tests {
         assert_eq!(first.facts, [(DateTime::UNIX_EPOCH, warning())]);
         let Ok(WriteOp::Settle(end)) = written.try_recv() else { panic!("no end") };
         assert_eq!(end.lines.facts, [(DateTime::UNIX_EPOCH, moved(State::Failed))]);
-        assert!(matches!(written.try_recv(), Ok(WriteOp::Rest)), "the end is the last record");
+        assert!(matches!(written.try_recv(), Ok(WriteOp::Finish)), "the end is the last record");
     }
 }

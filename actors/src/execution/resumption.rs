@@ -4,7 +4,7 @@ use crate::decide::execution::ExecutionPhase;
 use crate::model::agent::budget::Charge;
 use crate::model::agent::quota::Deferral;
 use crate::model::execution::event::EventKind;
-use crate::model::execution::progress::Stay;
+use crate::model::execution::progress::DeferredExecution;
 use crate::model::execution::record::Record;
 use crate::model::execution::{AttemptId, Fence, State};
 
@@ -16,11 +16,11 @@ pub struct Resumption {
     /// State that corresponds to the phase.
     pub state: State,
     /// Id of the latest attempt.
-    pub stamp: AttemptId,
+    pub attempt_id: AttemptId,
     /// Generation of the last claim.
     pub fence: Fence,
     /// Number of deferrals in the turn.
-    pub parks: u32,
+    pub deferrals: u32,
     /// Number of requests of the turn that an overloaded model rejected.
     pub overloads: u32,
     /// Amounts that the execution has used.
@@ -28,55 +28,55 @@ pub struct Resumption {
     /// Events that an earlier process recorded about the resumed attempt.
     pub known: Vec<EventKind>,
     /// True if its request is the original one; an execution whose input is lost is never retried.
-    pub is_whole: bool,
+    pub is_unredacted: bool,
 }
 
 impl Resumption {
     /// Creates the starting point of a new execution.
     #[must_use]
     pub fn fresh() -> Self {
-        let (stamp, fence) = (AttemptId::FIRST, Fence::default());
+        let (attempt_id, fence) = (AttemptId::FIRST, Fence::default());
         Self {
             phase: ExecutionPhase::Idle,
             state: State::Idle,
-            stamp,
+            attempt_id,
             fence,
-            parks: 0,
+            deferrals: 0,
             overloads: 0,
             spent: Charge::default(),
             known: Vec::new(),
-            is_whole: true,
+            is_unredacted: true,
         }
     }
 
     /// Creates the starting point of an execution with a question in its latest turn.
     #[must_use]
     pub fn waiting_for_input(record: &Record) -> Self {
-        let Record { stamp, fence, spent, .. } = *record;
-        let (phase, state) = (ExecutionPhase::Waiting { stamp }, State::Waiting);
-        Self { phase, state, stamp, fence, spent, ..Self::fresh() }
+        let Record { attempt_id, fence, spent, .. } = *record;
+        let (phase, state) = (ExecutionPhase::Waiting { attempt_id }, State::Waiting);
+        Self { phase, state, attempt_id, fence, spent, ..Self::fresh() }
     }
 
     /// Creates the starting point of a deferred execution.
     #[must_use]
-    pub fn parked(stay: Stay) -> Self {
-        let Stay { parked, stamp, fence, spent } = stay;
-        let (phase, state) = (ExecutionPhase::Paused { stamp }, State::Failed);
-        let Deferral { times: parks, overloads, .. } = parked;
-        Self { phase, state, stamp, fence, parks, overloads, spent, ..Self::fresh() }
+    pub fn deferred(stay: DeferredExecution) -> Self {
+        let DeferredExecution { deferred, attempt_id, fence, spent } = stay;
+        let (phase, state) = (ExecutionPhase::Paused { attempt_id }, State::Failed);
+        let Deferral { times: deferrals, overloads, .. } = deferred;
+        Self { phase, state, attempt_id, fence, deferrals, overloads, spent, ..Self::fresh() }
     }
 
     /// Creates the starting point of held work that continues, with the events that an earlier process recorded.
     #[must_use]
-    pub fn held(record: &Record, known: Vec<EventKind>, is_whole: bool) -> Self {
-        let (state, stamp, fence) = (record.state, record.stamp, record.fence);
+    pub fn held(record: &Record, known: Vec<EventKind>, is_unredacted: bool) -> Self {
+        let (state, attempt_id, fence) = (record.state, record.attempt_id, record.fence);
         let phase = match state {
-            State::Starting => ExecutionPhase::Starting { stamp },
-            _ => ExecutionPhase::Running { stamp },
+            State::Starting => ExecutionPhase::Starting { attempt_id },
+            _ => ExecutionPhase::Running { attempt_id },
         };
-        let (parks, overloads) =
-            record.parked.map_or((0, 0), |parked| (parked.times, parked.overloads));
+        let (deferrals, overloads) =
+            record.deferred.map_or((0, 0), |deferred| (deferred.times, deferred.overloads));
         let spent = record.spent;
-        Self { phase, state, stamp, fence, parks, overloads, spent, known, is_whole }
+        Self { phase, state, attempt_id, fence, deferrals, overloads, spent, known, is_unredacted }
     }
 }

@@ -1,16 +1,16 @@
 //! Stop of the actor: when it is due, and the free slot that it reports.
 
-use super::AtRest;
-use super::published::PublishedState;
+use super::OnSlotReleased;
+use super::published_state::PublishedState;
 use crate::model::agent::budget::Charge;
 use crate::model::agent::quota::Deferral;
-use crate::model::execution::progress::Stay;
+use crate::model::execution::progress::DeferredExecution;
 use crate::model::execution::{AttemptId, Fence, State};
 
 /// Plan for the stop of an execution's actor.
 pub(super) struct StopPlan {
     /// Callback that reports a free slot, until it was called.
-    at_rest: Option<AtRest>,
+    on_slot_released: Option<OnSlotReleased>,
     /// True if the actor stops once the attempt is cleaned up, because of a question or a deferral.
     is_pending: bool,
     deferral: Option<Deferral>,
@@ -18,12 +18,12 @@ pub(super) struct StopPlan {
 
 impl StopPlan {
     /// Creates a plan without a stop.
-    pub(super) const fn new(at_rest: AtRest) -> Self {
-        Self { at_rest: Some(at_rest), is_pending: false, deferral: None }
+    pub(super) const fn new(on_slot_released: OnSlotReleased) -> Self {
+        Self { on_slot_released: Some(on_slot_released), is_pending: false, deferral: None }
     }
 
     /// Plans the stop after the clean-up, because of a question.
-    pub(super) const fn ask(&mut self) {
+    pub(super) const fn plan_stop(&mut self) {
         self.is_pending = true;
     }
 
@@ -41,17 +41,17 @@ impl StopPlan {
     pub(super) fn stay(
         &self,
         published: &PublishedState,
-        (stamp, fence): (AttemptId, Fence),
+        (attempt_id, fence): (AttemptId, Fence),
         spent: Charge,
-    ) -> Option<Stay> {
+    ) -> Option<DeferredExecution> {
         let is_deferred = published.state() == State::Failed && !published.has_outcome();
-        let parked = self.deferral.filter(|_| is_deferred)?;
-        Some(Stay { parked, stamp, fence, spent })
+        let deferred = self.deferral.filter(|_| is_deferred)?;
+        Some(DeferredExecution { deferred, attempt_id, fence, spent })
     }
 
     /// Reports a free slot once, if the execution is over: pending writes hold no slot.
     pub(super) fn report_free_slot(&mut self, is_over: bool) {
-        if let Some(report) = self.at_rest.take_if(|_| is_over) {
+        if let Some(report) = self.on_slot_released.take_if(|_| is_over) {
             report();
         }
     }
@@ -72,7 +72,7 @@ mod tests {
             counter.fetch_add(1, Ordering::Relaxed);
         }));
         assert!(!plan.is_due(false), "no stop is planned");
-        plan.ask();
+        plan.plan_stop();
         assert!(!plan.is_due(true) && plan.is_due(false));
         plan.report_free_slot(false);
         assert_eq!(reports.load(Ordering::Relaxed), 0, "the execution continues later");

@@ -8,7 +8,7 @@ use tracing::{Instrument, Span};
 
 use super::ExecutionMsg;
 use crate::decide::execution::ExecutionEvent;
-use crate::services::panic_guard::alarmed;
+use crate::services::panic_guard::with_panic_guard;
 
 /// Background tasks of one actor. Dropping them ends them, so that no timer outlives its actor.
 pub(super) struct ExecutionTasks {
@@ -42,14 +42,15 @@ impl ExecutionTasks {
             }
         };
         let task = reported.instrument(self.span.clone());
-        self.running.spawn(alarmed(task, move || _ = broken.cast(ExecutionMsg::Broken)));
+        self.running
+            .spawn(with_panic_guard(task, move || _ = broken.cast(ExecutionMsg::WorkerPanicked)));
     }
 
     /// Sends the actor an event after a delay.
     pub(super) fn send_after(&mut self, delay: Duration, event: ExecutionEvent) {
         self.spawn(async move {
             tokio::time::sleep(delay).await;
-            Some(ExecutionMsg::Happened(event))
+            Some(ExecutionMsg::Event(event))
         });
     }
 }

@@ -6,13 +6,13 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::attempt::BegunAttempt;
 use super::context::ExecutionContext;
-use crate::decide::execution::Ending;
+use crate::decide::execution::ExecutionEnd;
 use crate::decide::notification::alert::AlertInput;
 use crate::model::code::Code;
 use crate::model::execution::event::{DeadlineKind, EventKind};
 use crate::model::execution::{AttemptId, Outcome};
 use crate::model::observation::telemetry_events::{
-    Attempted, EndedExecution, TelemetryEvent, TelemetrySubject, Tokens,
+    EndedAttempt, EndedExecution, TelemetryEvent, TelemetrySubject, TokenCounts,
 };
 
 impl ExecutionContext {
@@ -33,26 +33,26 @@ impl ExecutionContext {
         code: Option<Code>,
         exit_code: Option<i32>,
     ) {
-        let BegunAttempt { stamp, begun } = attempt;
+        let BegunAttempt { attempt_id, begun } = attempt;
         let (of, at) = (self.subject(), self.now());
-        let attempted = Attempted { of, stamp, begun, at, code, exit_code };
-        self.services.observer.record(TelemetryEvent::Attempted(attempted));
+        let attempted = EndedAttempt { of, attempt_id, begun, at, code, exit_code };
+        self.services.observer.record(TelemetryEvent::AttemptEnded(attempted));
     }
 
     /// Reports the outcome of the execution to the observer and the monitor.
     pub(super) fn report_end(
         &self,
-        ending: &Ending,
-        stamp: AttemptId,
-        tokens: Tokens,
+        ending: &ExecutionEnd,
+        attempt_id: AttemptId,
+        tokens: TokenCounts,
         at: DateTime<Utc>,
     ) {
         let outcome = ending.outcome;
         let code = ending.failure.as_ref().map(|failure| failure.code);
         let of = self.subject();
         let accepted = of.execution.accepted_at().unwrap_or(at);
-        let ended = EndedExecution { of, stamp, accepted, at, outcome, code, tokens };
-        self.services.observer.record(TelemetryEvent::Ended(ended));
+        let ended = EndedExecution { of, attempt_id, accepted, at, outcome, code, tokens };
+        self.services.observer.record(TelemetryEvent::ExecutionEnded(ended));
         let agent = self.spec.id.clone();
         match outcome {
             Outcome::Completed => self.services.monitor.observe(AlertInput::Ended(agent, true)),
@@ -79,7 +79,7 @@ impl ExecutionContext {
 
     /// Logs the end. The duration is measured from the first attempt of this process, in microseconds; an execution
     /// that never started has none.
-    pub(super) fn log_end(&self, ending: &Ending, took: Option<Duration>) {
+    pub(super) fn log_end(&self, ending: &ExecutionEnd, took: Option<Duration>) {
         let (outcome, failure) = (ending.outcome, ending.failure.as_ref());
         let code = failure.map(|failure| failure.code.as_str());
         let why = failure.map(|failure| self.services.redactor.now().redact(&failure.message));

@@ -7,13 +7,13 @@ use tokio::time::Instant;
 use crate::decide::budget;
 use crate::model::agent::budget::{BudgetMeasure, BudgetSpec, Charge};
 use crate::model::failure::Failure;
-use crate::model::observation::telemetry_events::Tokens;
+use crate::model::observation::telemetry_events::TokenCounts;
 
 /// Amounts that an execution has used over all its attempts.
 pub(super) struct ExecutionUsage {
     spent: Charge,
     /// Tokens that the agent reported to this process.
-    tokens: Tokens,
+    tokens: TokenCounts,
     /// Start time of the present attempt, while its run time is measured.
     runs_since: Option<Instant>,
 }
@@ -30,7 +30,7 @@ pub(super) struct WallTimeLimit {
 impl ExecutionUsage {
     /// Creates the usage of an execution that has used these amounts before.
     pub(super) fn new(spent: Charge) -> Self {
-        Self { spent, tokens: Tokens::default(), runs_since: None }
+        Self { spent, tokens: TokenCounts::default(), runs_since: None }
     }
 
     /// Returns the used amounts.
@@ -39,19 +39,19 @@ impl ExecutionUsage {
     }
 
     /// Returns the reported tokens.
-    pub(super) const fn tokens(&self) -> Tokens {
+    pub(super) const fn tokens(&self) -> TokenCounts {
         self.tokens
     }
 
     /// Adds a usage report.
-    pub(super) fn add(&mut self, tokens: Tokens, charge: Charge) {
+    pub(super) fn add(&mut self, tokens: TokenCounts, charge: Charge) {
         self.tokens = self.tokens.plus(tokens);
         self.spent = self.spent.plus(charge);
     }
 
     /// Returns the failure if a limit of one execution is exceeded.
     pub(super) fn excess(&self, budget: &BudgetSpec) -> Option<Failure> {
-        budget::run(&budget.run, self.spent).err()
+        budget::check_run_limits(&budget.run, self.spent).err()
     }
 
     /// Starts to measure the run time of an attempt that has run for `ran`. Returns the limit, if the budget has one.
@@ -67,7 +67,7 @@ impl ExecutionUsage {
         self.runs_since = Some(now.checked_sub(ran).unwrap_or(now));
         let limit = budget.run.get(&BudgetMeasure::WallTime).copied()?;
         let left = Duration::from_millis(limit.saturating_sub(self.spent.wall_ms));
-        let failure = budget::exceeded(BudgetMeasure::WallTime, limit, 0);
+        let failure = budget::limit_exceeded(BudgetMeasure::WallTime, limit, 0);
         Some(WallTimeLimit { left: left.saturating_sub(ran), failure })
     }
 
@@ -122,10 +122,10 @@ mod tests {
             BudgetSpec { run: [(BudgetMeasure::Turns, 3)].into(), ..BudgetSpec::default() };
         let turn = Charge { turns: 1, ..Charge::default() };
         let mut usage = ExecutionUsage::new(Charge { turns: 2, ..Charge::default() });
-        usage.add(Tokens { input: 1, output: 2 }, turn);
+        usage.add(TokenCounts { input: 1, output: 2 }, turn);
         assert_eq!(usage.excess(&budget), None);
-        usage.add(Tokens { input: 1, output: 2 }, turn);
+        usage.add(TokenCounts { input: 1, output: 2 }, turn);
         assert!(usage.excess(&budget).is_some());
-        assert_eq!(usage.tokens(), Tokens { input: 2, output: 4 });
+        assert_eq!(usage.tokens(), TokenCounts { input: 2, output: 4 });
     }
 }

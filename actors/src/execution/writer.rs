@@ -18,7 +18,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 use tracing::{Instrument, Span};
 
-use super::{ClaimGranted, ClaimHeldUp, ExecutionMsg};
+use super::{ClaimBlocked, ClaimGranted, ExecutionMsg};
 use crate::decide::execution::ExecutionEvent;
 use crate::driver::Driver;
 use crate::model::agent::AgentSpec;
@@ -29,19 +29,21 @@ use crate::model::execution::request::Request;
 use crate::model::execution::{Fence, State};
 use crate::model::id::{AgentId, ExecutionId};
 use crate::ports::interactions::Interactions;
-use crate::ports::ledger::{Claim, ClaimOrder, Ledger, LedgerError, Settlement, WriteBatch};
+use crate::ports::ledger::{
+    ClaimCommand, ClaimResult, Ledger, LedgerError, Settlement, WriteBatch,
+};
 use crate::services::Services;
 use crate::services::active_writers::WriterRegistration;
-use crate::services::panic_guard::alarmed;
+use crate::services::panic_guard::with_panic_guard;
 use crate::services::workspace_queue::WorkspaceQueue;
 
 pub(super) use self::interaction_op::InteractionOp;
 
 /// Pause before a failed write is retried.
-const PATIENCE: Duration = Duration::from_secs(1);
+const WRITE_RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// Longest time for which a start record waits for the end.
-const MOMENT: Duration = Duration::from_millis(50);
+const MAX_START_RECORD_DELAY: Duration = Duration::from_millis(50);
 
 /// Write operation.
 pub(super) enum WriteOp {
@@ -50,13 +52,13 @@ pub(super) enum WriteOp {
     /// Append text and events.
     Record(Fence, WriteBatch),
     /// Append them with the next operation, or after a short time, because they are not urgent.
-    Begin(Fence, WriteBatch),
+    RecordDeferred(Fence, WriteBatch),
     /// Settle the execution.
     Settle(Settlement),
     /// Record something about an interaction.
     Interaction(InteractionOp),
     /// No further operation follows.
-    Rest,
+    Finish,
 }
 
 impl WriteOp {
@@ -68,7 +70,7 @@ impl WriteOp {
             _ => false,
         };
         if lines.chunks.is_empty() && lines.facts.iter().all(|(_, fact)| begins(fact)) {
-            Self::Begin(fence, lines)
+            Self::RecordDeferred(fence, lines)
         } else {
             Self::Record(fence, lines)
         }
@@ -78,7 +80,7 @@ impl WriteOp {
 /// Claim of an attempt.
 pub(super) struct ClaimRequest {
     /// Order without the workspace.
-    pub(super) order: ClaimOrder,
+    pub(super) order: ClaimCommand,
     /// Driver that determines the workspace.
     pub(super) driver: Arc<dyn Driver>,
     /// Definition of the agent.
@@ -96,9 +98,9 @@ pub(super) struct ExecutionWriter {
     interactions: Arc<dyn Interactions>,
     actor: ActorRef<ExecutionMsg>,
     progress: watch::Sender<Progress>,
-    strokes: mpsc::UnboundedReceiver<WriteOp>,
+    operations: mpsc::UnboundedReceiver<WriteOp>,
     /// Operation that arrived while a start record waited, and could not be merged with it.
-    then: Option<WriteOp>,
+    unmerged: Option<WriteOp>,
     /// Registration as an active writer, held only for its destructor: successors of the actor wait for it.
     _held: WriterRegistration,
 }
@@ -108,51 +110,62 @@ impl ExecutionWriter {
     pub(super) fn start(
         id: ExecutionId,
         agent: &AgentId,
-        kit: &Services,
+        services: &Services,
         actor: ActorRef<ExecutionMsg>,
         progress: watch::Sender<Progress>,
     ) -> mpsc::UnboundedSender<WriteOp> {
-        let (sender, strokes) = mpsc::unbounded_channel();
-        let (ledger, held) = (Arc::clone(&kit.ledger), kit.active_writers.hold(agent.clone(), id));
+        let (sender, operations) = mpsc::unbounded_channel();
+        let (ledger, held) =
+            (Arc::clone(&services.ledger), services.active_writers.register(agent.clone(), id));
         let lost = actor.clone();
-        let interactions = Arc::clone(&kit.stores.interactions);
-        let pen =
-            Self { id, ledger, interactions, actor, progress, strokes, then: None, _held: held };
-        let writing = pen.write_all().instrument(Span::current());
+        let interactions = Arc::clone(&services.stores.interactions);
+        let writer = Self {
+            id,
+            ledger,
+            interactions,
+            actor,
+            progress,
+            operations,
+            unmerged: None,
+            _held: held,
+        };
+        let writing = writer.write_all().instrument(Span::current());
         // Not a task of the actor: records that were accepted are written also after it has stopped.
-        tokio::spawn(alarmed(writing, move || _ = lost.cast(ExecutionMsg::Broken)));
+        tokio::spawn(with_panic_guard(writing, move || {
+            _ = lost.cast(ExecutionMsg::WorkerPanicked);
+        }));
         sender
     }
 
     async fn write_all(mut self) {
-        while let Some(stroke) = self.next().await {
-            if self.write(stroke).await.is_break() {
+        while let Some(write_op) = self.next().await {
+            if self.write(write_op).await.is_break() {
                 return;
             }
             // After the commit, so that a follower that wakes finds the records in the ledger.
-            self.progress.send_modify(Progress::has_news);
+            self.progress.send_modify(Progress::count_record);
         }
     }
 
     /// Returns the next operation. A start record waits a moment for an operation to merge with.
     async fn next(&mut self) -> Option<WriteOp> {
-        let stroke = match self.then.take() {
-            Some(stroke) => stroke,
-            None => self.strokes.recv().await?,
+        let write_op = match self.unmerged.take() {
+            Some(write_op) => write_op,
+            None => self.operations.recv().await?,
         };
-        let WriteOp::Begin(fence, lines) = stroke else { return Some(stroke) };
+        let WriteOp::RecordDeferred(fence, lines) = write_op else { return Some(write_op) };
         // The records of a short run are mostly less than two milliseconds apart (ADR 35); one commit stores both.
-        let next = timeout(MOMENT, self.strokes.recv()).await.ok().flatten();
-        let (stroke, then) = joined(fence, lines, next);
-        self.then = then;
-        Some(stroke)
+        let next = timeout(MAX_START_RECORD_DELAY, self.operations.recv()).await.ok().flatten();
+        let (write_op, unmerged) = merge_start(fence, lines, next);
+        self.unmerged = unmerged;
+        Some(write_op)
     }
 
-    async fn write(&self, stroke: WriteOp) -> ControlFlow<()> {
-        match stroke {
-            WriteOp::Claim(_) if self.strokes.is_closed() => {} // The actor has stopped, so no one would do the work.
-            WriteOp::Claim(bid) => self.claim(*bid).await,
-            WriteOp::Record(fence, lines) | WriteOp::Begin(fence, lines) => {
+    async fn write(&self, write_op: WriteOp) -> ControlFlow<()> {
+        match write_op {
+            WriteOp::Claim(_) if self.operations.is_closed() => {} // The actor has stopped, so no one would do the work.
+            WriteOp::Claim(claim_request) => self.claim(*claim_request).await,
+            WriteOp::Record(fence, lines) | WriteOp::RecordDeferred(fence, lines) => {
                 while let Err(error) = self.ledger.write(self.id, fence, lines.clone()).await {
                     self.wait(&error).await?;
                 }
@@ -161,7 +174,7 @@ impl ExecutionWriter {
                 while let Err(error) = self.ledger.settle(settlement.clone()).await {
                     self.wait(&error).await?;
                 }
-                self.send(ExecutionMsg::Happened(ExecutionEvent::Settled));
+                self.send(ExecutionMsg::Event(ExecutionEvent::Settled));
             }
             WriteOp::Interaction(operation) => loop {
                 match operation.clone().perform(&self.interactions).await {
@@ -172,33 +185,36 @@ impl ExecutionWriter {
                     Err(error) => self.wait(&error).await?,
                 }
             },
-            WriteOp::Rest => self.send(ExecutionMsg::Written),
+            WriteOp::Finish => self.send(ExecutionMsg::Written),
         }
         ControlFlow::Continue(())
     }
 
-    async fn claim(&self, bid: ClaimRequest) {
-        let ClaimRequest { mut order, driver, spec, request, workspace_queue: turns } = bid;
+    async fn claim(&self, claim_request: ClaimRequest) {
+        let ClaimRequest { mut order, driver, spec, request, workspace_queue: queue } =
+            claim_request;
         // Here and not in the actor: the driver may read the file system.
         let workspace = driver.workspace(&spec, &request).await;
         let (id, at) = (self.id, order.moved.attempt_id);
         order.workspace.clone_from(&workspace);
         // The ledger knows who holds a folder, but not who came first.
-        let is_first = workspace.as_ref().is_none_or(|wanted| turns.place(id, wanted) == 1);
+        let is_first = workspace.as_ref().is_none_or(|wanted| queue.position(id, wanted) == 1);
         let claim = if is_first {
             self.ledger.claim(order).await
         } else {
-            Ok(Claim::Busy(QueueReason::WorkspaceBusy)) // Earlier executions claim first.
+            Ok(ClaimResult::Busy(QueueReason::WorkspaceBusy)) // Earlier executions claim first.
         };
         self.send(match claim {
-            Ok(Claim::Granted(fence)) => {
+            Ok(ClaimResult::Granted(fence)) => {
                 ExecutionMsg::Claimed(ClaimGranted { at, fence, workspace })
             }
-            Ok(Claim::Busy(reason)) => ExecutionMsg::HeldUp(ClaimHeldUp { at, reason, workspace }),
-            Ok(Claim::Gone) => ExecutionMsg::Happened(ExecutionEvent::Gone),
+            Ok(ClaimResult::Busy(reason)) => {
+                ExecutionMsg::Blocked(ClaimBlocked { at, reason, workspace })
+            }
+            Ok(ClaimResult::Gone) => ExecutionMsg::Event(ExecutionEvent::Gone),
             Err(error) => {
                 tracing::error!(execution = %self.id, %error, "claim failed");
-                ExecutionMsg::Happened(ExecutionEvent::ClaimFailed { at })
+                ExecutionMsg::Event(ExecutionEvent::ClaimFailed { at })
             }
         });
     }
@@ -206,8 +222,8 @@ impl ExecutionWriter {
     /// Pauses before the next try; breaks if the actor has stopped.
     async fn wait(&self, error: &LedgerError) -> ControlFlow<()> {
         tracing::error!(execution = %self.id, %error, "write failed, retrying");
-        tokio::time::sleep(PATIENCE).await;
-        if self.strokes.is_closed() {
+        tokio::time::sleep(WRITE_RETRY_PAUSE).await;
+        if self.operations.is_closed() {
             tracing::error!(execution = %self.id, "write abandoned: its actor has stopped");
             return ControlFlow::Break(());
         }
@@ -220,13 +236,13 @@ impl ExecutionWriter {
 }
 
 /// Merges a start record with the next operation, if both belong to one claim; otherwise returns both.
-fn joined(
+fn merge_start(
     fence: Fence,
     mut lines: WriteBatch,
     next: Option<WriteOp>,
 ) -> (WriteOp, Option<WriteOp>) {
     match next {
-        Some(WriteOp::Record(of, more) | WriteOp::Begin(of, more)) if of == fence => {
+        Some(WriteOp::Record(of, more) | WriteOp::RecordDeferred(of, more)) if of == fence => {
             lines.extend(more);
             (WriteOp::Record(fence, lines), None)
         }

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use crate::gateway::GatewayMsg;
 
 /// Time limit for replies that never wait for work.
-pub(crate) const ANSWER: Duration = Duration::from_secs(10);
+pub(crate) const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Handle of the present gateway actor. Clones are cheap.
 #[derive(Clone)]
@@ -20,16 +20,16 @@ pub(crate) struct GatewayLink {
 
 /// Cause of a missing answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unanswered {
+pub(crate) enum CallError {
     /// The answer did not arrive in time, and may still arrive.
-    TooLate,
+    Timeout,
     /// The actor was lost, and with it the answer.
-    Lost,
+    ActorLost,
 }
 
 impl GatewayLink {
     /// Sends a request to the gateway; returns `None` if no actor replied.
-    pub(crate) async fn ask<T: Send + 'static>(
+    pub(crate) async fn call_or_none<T: Send + 'static>(
         &self,
         msg: impl FnOnce(ractor::RpcReplyPort<T>) -> GatewayMsg + Send,
     ) -> Option<T> {
@@ -40,12 +40,12 @@ impl GatewayLink {
     pub(crate) async fn call<T: Send + 'static>(
         &self,
         msg: impl FnOnce(ractor::RpcReplyPort<T>) -> GatewayMsg + Send,
-    ) -> Result<T, Unanswered> {
-        let gateway = self.gateway.borrow().clone().ok_or(Unanswered::Lost)?;
-        match gateway.call(msg, Some(ANSWER)).await {
+    ) -> Result<T, CallError> {
+        let gateway = self.gateway.borrow().clone().ok_or(CallError::ActorLost)?;
+        match gateway.call(msg, Some(REPLY_TIMEOUT)).await {
             Ok(CallResult::Success(answer)) => Ok(answer),
-            Ok(CallResult::Timeout) => Err(Unanswered::TooLate),
-            Ok(CallResult::SenderError) | Err(_) => Err(Unanswered::Lost),
+            Ok(CallResult::Timeout) => Err(CallError::Timeout),
+            Ok(CallResult::SenderError) | Err(_) => Err(CallError::ActorLost),
         }
     }
 }

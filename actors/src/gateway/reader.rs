@@ -15,7 +15,7 @@ use crate::model::code::Code;
 use crate::model::execution::State;
 use crate::model::execution::event::{Event, TextRange};
 use crate::model::execution::progress::Progress;
-use crate::model::execution::record::{Filter, Page, PageQuery, Record};
+use crate::model::execution::record::{ExecutionFilter, ExecutionPage, ExecutionPageQuery, Record};
 use crate::model::failure::Failure;
 use crate::model::host::storage_stats::StorageStats;
 use crate::model::id::{AgentId, ExecutionId, PrincipalId};
@@ -23,7 +23,7 @@ use crate::model::observation::status::AccountStatus;
 use crate::ports::history::TextSlice;
 use crate::ports::ledger::LedgerError;
 use crate::services::Services;
-use crate::services::sealed_inputs::unsealed;
+use crate::services::sealed_inputs::unseal_input;
 
 /// Handle that reads executions, and changes none. Clones are cheap.
 #[derive(Clone)]
@@ -42,7 +42,7 @@ impl Reader {
             self.services.ledger.execution(id).await.map_err(|error| unreadable(&error))?;
         record
             .filter(|record| caller.may_see(record.owner, &record.agent))
-            .ok_or_else(|| unknown(id))
+            .ok_or_else(|| execution_unknown(id))
     }
 
     /// Returns the executions of the caller, or of all callers for an administrator; newest first.
@@ -52,7 +52,7 @@ impl Reader {
     pub async fn executions(
         &self,
         caller: &Caller,
-        mut filter: Filter,
+        mut filter: ExecutionFilter,
     ) -> Result<Vec<Record>, Failure> {
         if !caller.scope.allows(Right::Read, None) {
             return Ok(Vec::new());
@@ -69,12 +69,16 @@ impl Reader {
     ///
     /// # Errors
     /// Returns an error if the executions could not be read.
-    pub async fn page(&self, caller: &Caller, mut query: PageQuery) -> Result<Page, Failure> {
+    pub async fn page(
+        &self,
+        caller: &Caller,
+        mut query: ExecutionPageQuery,
+    ) -> Result<ExecutionPage, Failure> {
         let may = |right| caller.scope.allows(right, Some(&query.agent));
         match (may(Right::Admin), may(Right::Read)) {
             (true, _) => {}
             (false, true) => query.owner = Some(caller.principal),
-            (false, false) => return Ok(Page::default()),
+            (false, false) => return Ok(ExecutionPage::default()),
         }
         self.services.ledger.page(query).await.map_err(|error| unreadable(&error))
     }
@@ -102,7 +106,7 @@ impl Reader {
         id: ExecutionId,
     ) -> Option<watch::Receiver<Progress>> {
         let agent = agent.clone();
-        self.link.ask(|reply| GatewayMsg::Watch(agent, id, reply)).await.flatten()
+        self.link.call_or_none(|reply| GatewayMsg::Watch(agent, id, reply)).await.flatten()
     }
 
     /// Returns the present queue position and reason of an execution; `None` if it does not wait, or if no actor holds
@@ -132,7 +136,7 @@ impl Reader {
     pub async fn reread(&self, record: &Record) -> Result<Record, Failure> {
         let now =
             self.services.ledger.execution(record.id).await.map_err(|error| unreadable(&error))?;
-        now.ok_or_else(|| unknown(record.id))
+        now.ok_or_else(|| execution_unknown(record.id))
     }
 
     /// Returns the wall time of the supervision tree.
@@ -145,13 +149,13 @@ impl Reader {
     ///
     /// # Errors
     /// Returns an error if the events could not be read.
-    pub async fn some_events(
+    pub async fn events_up_to(
         &self,
         record: &Record,
         after: u64,
         most: u32,
     ) -> Result<Vec<Event>, Failure> {
-        map_error(self.services.stores.history.some_events(record.id, after, most).await)
+        map_error(self.services.stores.history.events_up_to(record.id, after, most).await)
     }
 
     /// Returns every text of an execution, from its first byte to its last byte so far.
@@ -166,7 +170,7 @@ impl Reader {
     ///
     /// # Errors
     /// Returns an error if the text could not be read.
-    pub async fn passage(&self, record: &Record, span: TextRange) -> Result<TextSlice, Failure> {
+    pub async fn text_range(&self, record: &Record, span: TextRange) -> Result<TextSlice, Failure> {
         map_error(self.services.stores.history.text_range(record.id, span).await)
     }
 
@@ -193,8 +197,8 @@ impl Reader {
     ///
     /// # Errors
     /// Returns an error if the statistics could not be read.
-    pub async fn stock(&self) -> Result<StorageStats, Failure> {
-        map_error(self.services.stores.history.stock().await)
+    pub async fn storage_stats(&self) -> Result<StorageStats, Failure> {
+        map_error(self.services.stores.history.storage_stats().await)
     }
 
     /// Returns true if [`Requests::retry`](crate::api::Requests::retry) can restore the request of an execution.
@@ -202,8 +206,9 @@ impl Reader {
     /// # Errors
     /// Returns an error if the input could not be read.
     pub async fn can_retry(&self, record: &Record) -> Result<bool, Failure> {
-        Ok(record.stamp.turn == 1
-            && (record.replayable || map_error(unsealed(&self.services, record).await)?.is_ok()))
+        Ok(record.attempt_id.turn == 1
+            && (record.replayable
+                || map_error(unseal_input(&self.services, record).await)?.is_ok()))
     }
 }
 
@@ -211,7 +216,7 @@ fn map_error<T>(result: Result<T, LedgerError>) -> Result<T, Failure> {
     result.map_err(|error| unreadable(&error))
 }
 
-fn unknown(id: ExecutionId) -> Failure {
+fn execution_unknown(id: ExecutionId) -> Failure {
     Failure::new(Code::ExecutionUnknown, format!("there is no execution `{id}`"))
 }
 

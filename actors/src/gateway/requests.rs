@@ -1,15 +1,15 @@
 //! Requests of callers: submission, cancellation, retry, removal, and the wait for an end.
 
-mod waiting;
+mod wait;
 
 use tokio::sync::watch;
 
-pub(crate) use self::waiting::{UNRECORDED, unrecorded};
+pub(crate) use self::wait::{RECORD_TIMEOUT, end_not_recorded};
 pub use crate::agent::SubmitReply;
-use crate::agent::{Submission, closed, reused};
-use crate::execution::recover::read;
+use crate::agent::{Submission, message_reused, no_open_question};
+use crate::execution::recover::read_request;
 use crate::gateway::GatewayMsg;
-use crate::gateway::link::Unanswered;
+use crate::gateway::link::CallError;
 use crate::gateway::reader::{Reader, unreadable};
 use crate::model::access::principal::{Caller, Right};
 use crate::model::code::Code;
@@ -42,26 +42,26 @@ impl Requests {
         mut request: Request,
     ) -> Result<SubmitReply, Failure> {
         let continues = match request.continues {
-            None => match self.again(&request).await {
+            None => match self.find_repeated(&request).await {
                 Some(ticket) => return Ok(ticket),
                 None => None,
             },
-            Some(id) => match self.taken(&request).await? {
+            Some(id) => match self.find_by_key(&request).await? {
                 Some(ticket) => return Ok(ticket),
                 None => Some(self.open_question(caller, id, &request).await?),
             },
         };
         if let Some(record) = &continues {
             request.origin.trace.clone_from(&record.trace);
-            request.standing = record.overrides.clone(); // The work continues with the same overrides.
+            request.inherited_overrides = record.overrides.clone(); // The work continues with the same overrides.
         }
         let span = tracing::Span::current();
         let submit =
             |reply| GatewayMsg::Submit(Box::new(Submission { request, continues, span, reply }));
         self.reader.link.call(submit).await.unwrap_or_else(|unanswered| {
             Err(match unanswered {
-                Unanswered::TooLate => Failure::new(Code::AcceptTimeout, NOT_IN_TIME),
-                Unanswered::Lost => Failure::new(Code::Internal, LOST),
+                CallError::Timeout => Failure::new(Code::AcceptTimeout, ACCEPT_TIMEOUT_MESSAGE),
+                CallError::ActorLost => Failure::new(Code::Internal, AGENT_LOST_MESSAGE),
             })
         })
     }
@@ -70,49 +70,59 @@ impl Requests {
     /// accepted, or if no actor answers.
     pub(crate) async fn refusal(&self, request: Request) -> Option<Failure> {
         let request = Box::new(request);
-        self.reader.link.ask(|reply| GatewayMsg::Check(request, reply)).await.and_then(Result::err)
+        self.reader
+            .link
+            .call_or_none(|reply| GatewayMsg::Check(request, reply))
+            .await
+            .and_then(Result::err)
     }
 
     /// Returns the execution of a message that was repeated more than once, without a request to an actor. While the
     /// service stops, all submissions are rejected alike.
-    async fn again(&self, request: &Request) -> Option<SubmitReply> {
+    async fn find_repeated(&self, request: &Request) -> Option<SubmitReply> {
         let Services { ledger, keyring, .. } = &self.reader.services;
         if request.idempotency.is_some() || *self.reader.link.draining.borrow() {
             return None;
         }
         let key = keyring.message(request);
-        let (execution, digest) = ledger.again(request.origin.owner, &request.agent, key).await?;
+        let (execution, digest) =
+            ledger.find_repeated(request.origin.owner, &request.agent, key).await?;
         if digest != keyring.body(request) {
             return None; // The agent rejects the conflict.
         }
-        let ended = self.ended_as(execution).await;
+        let ended = self.ended_record(execution).await;
         let progress = match ended {
             Some(_) => None,
             None => self.reader.watch(&request.agent, execution).await,
         };
-        Some(SubmitReply { execution, joined: true, progress, ended })
+        Some(SubmitReply { execution, is_duplicate: true, progress, ended })
     }
 
     /// Returns the record of an execution that has ended; `None` if it has not, or if it cannot be read.
-    async fn ended_as(&self, id: ExecutionId) -> Option<Box<Record>> {
-        let read =
-            self.reader.services.ledger.execution(id).await.inspect_err(|error| unread(id, error));
+    async fn ended_record(&self, id: ExecutionId) -> Option<Box<Record>> {
+        let read = self
+            .reader
+            .services
+            .ledger
+            .execution(id)
+            .await
+            .inspect_err(|error| log_read_error(id, error));
         read.ok().flatten().filter(|record| record.outcome.is_some()).map(Box::new)
     }
 
     /// Returns the execution that accepted the same message before.
-    async fn taken(&self, request: &Request) -> Result<Option<SubmitReply>, Failure> {
+    async fn find_by_key(&self, request: &Request) -> Result<Option<SubmitReply>, Failure> {
         let Services { ledger, keyring, .. } = &self.reader.services;
         let mut found = Vec::new();
         for key in keyring.keys(request).each() {
-            let taken = ledger.taken(request.origin.owner, &request.agent, key).await;
+            let taken = ledger.find_by_key(request.origin.owner, &request.agent, key).await;
             found.extend(taken.map_err(|error| unreadable(&error))?);
         }
-        match Acceptance::of_known(&found, keyring.body(request)) {
-            None | Some(Acceptance::Fresh | Acceptance::Equal(_)) => Ok(None),
-            Some(Acceptance::Conflict) => Err(reused()),
-            Some(Acceptance::Twin(execution)) => {
-                Ok(Some(SubmitReply { execution, joined: true, progress: None, ended: None }))
+        match Acceptance::from_known(&found, keyring.body(request)) {
+            None | Some(Acceptance::Created | Acceptance::Equivalent(_)) => Ok(None),
+            Some(Acceptance::Conflict) => Err(message_reused()),
+            Some(Acceptance::Duplicate(execution)) => {
+                Ok(Some(SubmitReply { execution, is_duplicate: true, progress: None, ended: None }))
             }
         }
     }
@@ -133,7 +143,7 @@ impl Requests {
         } else if record.is_asking() {
             Ok(record)
         } else {
-            Err(closed())
+            Err(no_open_question())
         }
     }
 
@@ -148,13 +158,16 @@ impl Requests {
     ) -> Result<(Record, Option<watch::Receiver<Progress>>), Failure> {
         let record = self.reader.execution(caller, id).await?;
         if record.outcome.is_some() {
-            let state = record.shown();
+            let state = record.visible_state();
             let message = format!("the execution has ended already: {state}");
             return Err(Failure::new(Code::ExecutionEnded, message));
         }
         let (named, why) = (Box::new(record.clone()), format!("called off by {}", caller.name));
-        let progress =
-            self.reader.link.ask(|reply| GatewayMsg::Cancel { record: named, why, reply }).await;
+        let progress = self
+            .reader
+            .link
+            .call_or_none(|reply| GatewayMsg::Cancel { record: named, why, reply })
+            .await;
         Ok((record, progress.flatten()))
     }
 
@@ -170,7 +183,8 @@ impl Requests {
                 Ok(())
             }
             Deletion::Unfinished => {
-                let message = format!("the execution has not ended: it is {}", record.shown());
+                let message =
+                    format!("the execution has not ended: it is {}", record.visible_state());
                 Err(Failure::new(Code::ExecutionUnfinished, message))
             }
         }
@@ -187,14 +201,14 @@ impl Requests {
             return Err(Failure::new(Code::Forbidden, "the token does not allow this"));
         }
         if record.outcome.is_none() {
-            let message = format!("the execution has not ended: it is {}", record.shown());
+            let message = format!("the execution has not ended: it is {}", record.visible_state());
             return Err(Failure::new(Code::ExecutionUnfinished, message));
         }
-        if record.stamp.turn != 1 {
+        if record.attempt_id.turn != 1 {
             let why = "it was a conversation of several messages";
             return Err(Failure::new(Code::NotReplayable, why));
         }
-        let kept = match map_error(read(&self.reader.services, &record).await)? {
+        let kept = match map_error(read_request(&self.reader.services, &record).await)? {
             Ok(kept) => kept,
             Err(lost) => return Err(Failure::new(Code::NotReplayable, lost.reason())),
         };
@@ -207,16 +221,16 @@ impl Requests {
 }
 
 /// Rejection of a request whose record took too long.
-const NOT_IN_TIME: &str = "the request was not recorded in time, because the disk of the ledger or the \
+const ACCEPT_TIMEOUT_MESSAGE: &str = "the request was not recorded in time, because the disk of the ledger or the \
                            machine is slow; the same message can be sent again";
 
 /// Rejection of a request whose agent failed while it accepted the request.
-const LOST: &str = "nobody answered; the same message can be sent again";
+const AGENT_LOST_MESSAGE: &str = "nobody answered; the same message can be sent again";
 
 fn map_error<T>(result: Result<T, LedgerError>) -> Result<T, Failure> {
     result.map_err(|error| unreadable(&error))
 }
 
-fn unread(id: ExecutionId, error: &LedgerError) {
+fn log_read_error(id: ExecutionId, error: &LedgerError) {
     tracing::error!(execution = %id, %error, "read failed");
 }

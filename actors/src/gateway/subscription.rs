@@ -8,45 +8,45 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::gateway::reader::Reader;
-use crate::gateway::requests::{UNRECORDED, unrecorded};
+use crate::gateway::requests::{RECORD_TIMEOUT, end_not_recorded};
 use crate::model::agent::queue::Queued;
 use crate::model::execution::event::Event;
-use crate::model::execution::followers::Following;
-use crate::model::execution::progress::{Growing, Progress};
+use crate::model::execution::followers::FollowerGuard;
+use crate::model::execution::progress::{PartialAnswer, Progress};
 use crate::model::execution::record::Record;
 use crate::model::failure::Failure;
 
 /// Pause before the next search for an execution that lost its actor.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+const ACTOR_LOOKUP_PAUSE: Duration = Duration::from_millis(50);
 /// Interval of the checks whether a question was answered.
-const ASK_AGAIN: Duration = Duration::from_millis(250);
+const QUESTION_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Number of events that are read at once: a slow follower holds no more of them.
-const EVENTS: u32 = 500;
+const EVENT_BATCH_SIZE: u32 = 500;
 
 /// Next item of a subscription.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Next {
+pub enum SubscriptionItem {
     /// An event was recorded.
     Event(Event),
     /// The execution waits at this queue position now. Positions are not recorded.
     Queued(Queued),
     /// The program wrote text: the ledger may have more text than before. Only a follower of text receives this item,
     /// with the record as it was just before.
-    Grown(Box<Record>),
+    TextAvailable(Box<Record>),
     /// No further event follows without an action: the execution has ended, or requests input.
-    Rest(Box<Record>),
+    EndOrQuestion(Box<Record>),
 }
 
 /// Follower that reads events from the ledger and waits for more. It does not affect the execution.
-pub struct Follow {
+pub struct Subscription {
     reader: Reader,
     record: Record,
     after: u64,
     read: VecDeque<Event>,
     progress: Option<watch::Receiver<Progress>>,
     /// True if the actor was searched for.
-    has_looked: bool,
+    has_searched: bool,
     is_over: bool,
     goes_past_questions: bool,
     /// Turn of the latest reported question.
@@ -54,20 +54,20 @@ pub struct Follow {
     /// Latest reported queue position.
     queued: Option<Queued>,
     /// State of a follower of text; `None` for a follower that does not follow text.
-    text: Option<TextNews>,
+    text: Option<TextFollowState>,
 }
 
 /// Progress of a follower of text.
 #[derive(Debug, Default)]
-struct TextNews {
+struct TextFollowState {
     /// Number of the latest record about which this follower was notified. `None` at first, because all earlier text is
     /// new to the follower.
     seen: Option<u64>,
     /// Guard that causes text to be written as soon as it may be shown.
-    following: Option<Following>,
+    following: Option<FollowerGuard>,
 }
 
-impl Follow {
+impl Subscription {
     /// Creates a follower that starts after the given event. The progress is known to callers that submitted the
     /// request.
     #[must_use]
@@ -83,7 +83,7 @@ impl Follow {
             after,
             read: VecDeque::new(),
             progress,
-            has_looked: false,
+            has_searched: false,
             is_over: false,
             goes_past_questions: false,
             asked: None,
@@ -93,22 +93,22 @@ impl Follow {
     }
 
     /// Follows text too: the output of the program is written to the ledger soon, and the follower is
-    /// notified of it ([`Next::Grown`]).
+    /// notified of it ([`SubscriptionItem::TextAvailable`]).
     #[must_use]
     pub fn with_text(mut self) -> Self {
-        self.text = Some(TextNews::default());
+        self.text = Some(TextFollowState::default());
         self
     }
 
     /// Returns the answer that grows during the present attempt, if there is one.
     #[must_use]
-    pub fn growing(&self) -> Option<Growing> {
-        self.progress.as_ref().and_then(|progress| progress.borrow().growing)
+    pub fn growing(&self) -> Option<PartialAnswer> {
+        self.progress.as_ref().and_then(|progress| progress.borrow().partial_answer)
     }
 
     /// Sets the known queue position: only another one is reported.
     #[must_use]
-    pub const fn knowing(mut self, queued: Option<Queued>) -> Self {
+    pub const fn with_position(mut self, queued: Option<Queued>) -> Self {
         self.queued = queued;
         self
     }
@@ -123,7 +123,7 @@ impl Follow {
 
     /// Returns the number of the latest reported event.
     #[must_use]
-    pub const fn known(&self) -> u64 {
+    pub const fn last_event_number(&self) -> u64 {
         self.after
     }
 
@@ -131,43 +131,44 @@ impl Follow {
     ///
     /// # Errors
     /// Returns an error if the ledger could not be read, or does not record the end.
-    pub async fn next(&mut self) -> Result<Option<Next>, Failure> {
+    pub async fn next(&mut self) -> Result<Option<SubscriptionItem>, Failure> {
         loop {
             if let Some(event) = self.read.pop_front() {
                 self.after = event.number;
-                return Ok(Some(Next::Event(event)));
+                return Ok(Some(SubscriptionItem::Event(event)));
             }
             if self.is_over {
                 return Ok(None);
             }
             // The record is read first: if it shows the end, no event follows the ones read after it.
             let record = self.reader.reread(&self.record).await?;
-            self.read = self.reader.some_events(&record, self.after, EVENTS).await?.into();
+            self.read =
+                self.reader.events_up_to(&record, self.after, EVENT_BATCH_SIZE).await?.into();
             if !self.read.is_empty() {
                 continue;
             }
             // A process that waits for an answer continues by itself, so a follower that goes past questions only waits.
             let pauses = record.has_open_interactions() && !self.goes_past_questions;
-            let (is_asking, turn) = (record.is_asking() || pauses, record.stamp.turn);
+            let (is_asking, turn) = (record.is_asking() || pauses, record.attempt_id.turn);
             if record.outcome.is_none() && !is_asking {
                 if self.has_grown() {
-                    return Ok(Some(Next::Grown(Box::new(record))));
+                    return Ok(Some(SubscriptionItem::TextAvailable(Box::new(record))));
                 }
                 if !self.has_moved() {
                     self.wait().await?;
                 }
                 if self.has_moved()
-                    && let Some(queued) = self.take_place()
+                    && let Some(queued) = self.take_position()
                 {
-                    return Ok(Some(Next::Queued(queued)));
+                    return Ok(Some(SubscriptionItem::Queued(queued)));
                 }
             } else if is_asking && self.goes_past_questions && self.asked == Some(turn) {
                 self.is_over = *self.reader.link.draining.borrow();
-                tokio::time::sleep(ASK_AGAIN).await;
+                tokio::time::sleep(QUESTION_CHECK_INTERVAL).await;
             } else {
                 self.asked = Some(turn);
                 self.is_over = !(is_asking && self.goes_past_questions);
-                return Ok(Some(Next::Rest(Box::new(record))));
+                return Ok(Some(SubscriptionItem::EndOrQuestion(Box::new(record))));
             }
         }
     }
@@ -180,12 +181,12 @@ impl Follow {
     /// Returns true if there may be text about which the follower was not notified, and marks it as notified.
     fn has_grown(&mut self) -> bool {
         let (Some(text), Some(progress)) = (&mut self.text, &self.progress) else { return false };
-        let news = progress.borrow().news;
-        text.seen.replace(news) != Some(news)
+        let revision = progress.borrow().revision;
+        text.seen.replace(revision) != Some(revision)
     }
 
     /// Returns the queue position and marks it as reported.
-    fn take_place(&mut self) -> Option<Queued> {
+    fn take_position(&mut self) -> Option<Queued> {
         self.queued = self.progress.as_ref().and_then(|progress| progress.borrow().queued);
         self.queued
     }
@@ -198,7 +199,7 @@ impl Follow {
         if let Some(progress) = &mut self.progress {
             let is_ending = progress.borrow().is_ending();
             let changed = match is_ending {
-                true => timeout(UNRECORDED, progress.changed()).await,
+                true => timeout(RECORD_TIMEOUT, progress.changed()).await,
                 false => Ok(progress.changed().await),
             };
             match changed {
@@ -206,13 +207,13 @@ impl Follow {
                 Ok(Err(_lost)) => {}
                 Err(_elapsed) => {
                     self.is_over = true;
-                    return Err(unrecorded(self.record.id));
+                    return Err(end_not_recorded(self.record.id));
                 }
             }
         }
         // An execution that lost its actor receives another one soon.
-        if mem::replace(&mut self.has_looked, true) {
-            tokio::time::sleep(LOOK_AGAIN).await;
+        if mem::replace(&mut self.has_searched, true) {
+            tokio::time::sleep(ACTOR_LOOKUP_PAUSE).await;
         }
         self.progress = self.reader.watch(&self.record.agent, self.record.id).await;
         if let (Some(text), Some(progress)) = (&mut self.text, &self.progress) {

@@ -11,8 +11,8 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
-use crate::decide::host::pressure::{Gauges, basis, step};
-use crate::decide::notification::alert::{AlertInput, Watch};
+use crate::decide::host::pressure::{PressureGauges, basis, step};
+use crate::decide::notification::alert::{AlertInput, AlertTracker};
 use crate::model::code::Code;
 use crate::model::failure::Failure;
 use crate::model::host::pressure::{HostReading, Pressure, PressureBasis, PressureSpec, Shortage};
@@ -20,13 +20,13 @@ use crate::model::observation::alert::AlertSpec;
 use crate::ports::host_metrics::HostMetrics;
 use crate::services::Services;
 pub use crate::services::monitor_handle::MonitorMsg;
-use crate::services::panic_guard::alarmed;
+use crate::services::panic_guard::with_panic_guard;
 
 /// Interval of the checks of open alerts.
-const TICK: Duration = Duration::from_secs(1);
+const ALERT_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Longest time for which the first reading may delay the start of the service.
-const FIRST: Duration = Duration::from_secs(2);
+const FIRST_READING_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Actor that watches the machine and raises alerts.
 pub struct MonitorActor;
@@ -50,7 +50,7 @@ pub struct MonitorArgs {
     /// Shared services.
     pub services: Services,
     /// Settings of the readings, if enabled.
-    pub probe: Option<ReadingSettings>,
+    pub readings: Option<ReadingSettings>,
     /// Limits above which alerts are raised.
     pub alerts: AlertSpec,
     /// Sender of the latest evaluation.
@@ -60,13 +60,13 @@ pub struct MonitorArgs {
 /// State of the actor.
 pub struct MonitorData {
     args: MonitorArgs,
-    gauges: Gauges,
-    watch: Watch,
+    gauges: PressureGauges,
+    watch: AlertTracker,
     open: alerts::OpenAlerts,
-    born: Instant,
+    started: Instant,
     since: DateTime<Utc>,
     /// True if a tick is pending.
-    ticks: bool,
+    is_tick_pending: bool,
     /// Tasks of the readings and the ticks, which end with this actor.
     reader: JoinSet<()>,
 }
@@ -85,11 +85,13 @@ impl Actor for MonitorActor {
         let since = args.services.clock.now();
         let mut data = MonitorData::new(args, since);
         let broken = me.clone();
-        let Some(probe) = data.args.probe.clone() else { return Ok(data) };
-        if let Ok(reading) = timeout(FIRST, probe.host_metrics.read()).await {
-            data.measured(reading);
+        let Some(readings) = data.args.readings.clone() else { return Ok(data) };
+        if let Ok(reading) = timeout(FIRST_READING_TIMEOUT, readings.host_metrics.read()).await {
+            data.apply_reading(reading);
         }
-        data.reader.spawn(alarmed(read(me, probe), move || _ = broken.cast(MonitorMsg::Broken)));
+        data.reader.spawn(with_panic_guard(run_readings(me, readings), move || {
+            _ = broken.cast(MonitorMsg::WorkerPanicked);
+        }));
         Ok(data)
     }
 
@@ -100,21 +102,21 @@ impl Actor for MonitorActor {
         data: &mut MonitorData,
     ) -> Result<(), ActorProcessingErr> {
         match msg {
-            MonitorMsg::Measured(reading) => data.measured(reading),
-            MonitorMsg::Broken => return Err("the reading of the machine panicked".into()),
-            MonitorMsg::Seen(AlertInput::Tick) => {
-                data.ticks = false;
-                data.count();
+            MonitorMsg::Measured(reading) => data.apply_reading(reading),
+            MonitorMsg::WorkerPanicked => return Err("the reading of the machine panicked".into()),
+            MonitorMsg::Observed(AlertInput::Tick) => {
+                data.is_tick_pending = false;
+                data.observe_requests();
                 data.observe(AlertInput::Tick);
             }
-            MonitorMsg::Seen(sighting) => data.observe(sighting),
-            MonitorMsg::Requested => data.start_ticks(&me),
+            MonitorMsg::Observed(alert_input) => data.observe(alert_input),
+            MonitorMsg::RequestCounted => data.start_ticks(&me),
             MonitorMsg::Inspect(reply) => {
-                data.count(); // The reply includes all earlier requests.
+                data.observe_requests(); // The reply includes all earlier requests.
                 _ = reply.send((data.since, data.open.values().cloned().collect()));
             }
         }
-        data.schedule_reading(&me);
+        data.start_ticks_if_needed(&me);
         Ok(())
     }
 
@@ -131,10 +133,10 @@ impl Actor for MonitorActor {
 
 /// Reads the machine until the actor stops. Only one reading runs at a time: a hanging disk delays one reading, and not
 /// one more each second.
-async fn read(me: ActorRef<MonitorMsg>, probe: ReadingSettings) {
+async fn run_readings(me: ActorRef<MonitorMsg>, readings: ReadingSettings) {
     loop {
-        tokio::time::sleep(probe.interval).await; // Interval of the readings; no task waits for it.
-        let reading = probe.host_metrics.read().await;
+        tokio::time::sleep(readings.interval).await; // Interval of the readings; no task waits for it.
+        let reading = readings.host_metrics.read().await;
         if me.cast(MonitorMsg::Measured(reading)).is_err() {
             return;
         }
@@ -142,49 +144,49 @@ async fn read(me: ActorRef<MonitorMsg>, probe: ReadingSettings) {
 }
 
 /// Sends a tick to the monitor after a pause.
-async fn tick(me: ActorRef<MonitorMsg>) {
-    tokio::time::sleep(TICK).await; // Interval of the ticks; no task waits for it.
-    _ = me.cast(MonitorMsg::Seen(AlertInput::Tick));
+async fn send_tick(me: ActorRef<MonitorMsg>) {
+    tokio::time::sleep(ALERT_CHECK_INTERVAL).await; // Interval of the ticks; no task waits for it.
+    _ = me.cast(MonitorMsg::Observed(AlertInput::Tick));
 }
 
 impl MonitorData {
     fn new(args: MonitorArgs, since: DateTime<Utc>) -> Self {
         Self {
             args,
-            gauges: Gauges::default(),
-            watch: Watch::default(),
+            gauges: PressureGauges::default(),
+            watch: AlertTracker::default(),
             open: alerts::OpenAlerts::new(),
-            born: Instant::now(),
+            started: Instant::now(),
             since,
-            ticks: false,
+            is_tick_pending: false,
             reader: JoinSet::new(),
         }
     }
 
     /// Starts ticks while some state expires with time, and only then.
-    fn schedule_reading(&mut self, me: &ActorRef<MonitorMsg>) {
+    fn start_ticks_if_needed(&mut self, me: &ActorRef<MonitorMsg>) {
         while self.reader.try_join_next().is_some() {} // Drops finished tasks.
-        if self.watch.ends_by_itself() {
+        if self.watch.needs_ticks() {
             self.start_ticks(me);
         }
     }
 
     fn start_ticks(&mut self, me: &ActorRef<MonitorMsg>) {
-        if !self.ticks {
-            self.ticks = true;
-            self.reader.spawn(tick(me.clone()));
+        if !self.is_tick_pending {
+            self.is_tick_pending = true;
+            self.reader.spawn(send_tick(me.clone()));
         }
     }
 
     /// Handles the requests since the last tick.
-    fn count(&mut self) {
-        for (endpoint, count) in self.args.services.monitor.requests() {
+    fn observe_requests(&mut self) {
+        for (endpoint, count) in self.args.services.monitor.take_requests() {
             self.observe(AlertInput::Requested(endpoint, count));
         }
     }
 
-    fn measured(&mut self, reading: HostReading) {
-        let Some(ReadingSettings { spec, .. }) = &self.args.probe else { return };
+    fn apply_reading(&mut self, reading: HostReading) {
+        let Some(ReadingSettings { spec, .. }) = &self.args.readings else { return };
         self.gauges = step(std::mem::take(&mut self.gauges), &reading, spec);
         let (short, basis, at) =
             (self.gauges.short(), basis(&reading, spec), self.args.services.clock.now());

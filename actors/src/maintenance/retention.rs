@@ -9,23 +9,23 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::decide::retention::{ClockConfidence, RetentionProgress};
-use crate::model::host::storage_stats::{KeepPolicy, Pass};
+use crate::model::host::storage_stats::{RetentionLimits, RetentionPass};
 use crate::ports::clock::Clock;
 use crate::ports::history::History;
 use crate::ports::ledger::LedgerError;
-use crate::services::panic_guard::alarmed;
+use crate::services::panic_guard::with_panic_guard;
 
 /// Pause between two transactions of a pass, so that other writers proceed.
-const BREATH: Duration = Duration::from_millis(20);
+const BATCH_PAUSE: Duration = Duration::from_millis(20);
 
 /// Actor that enforces the retention limits.
 pub struct RetentionActor;
 
 /// Settings of the retention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Retention {
+pub struct RetentionSpec {
     /// Retention limits; without them only sealed inputs are removed.
-    pub keep: Option<KeepPolicy>,
+    pub keep: Option<RetentionLimits>,
     /// Interval between two passes.
     pub interval: Duration,
 }
@@ -33,11 +33,11 @@ pub struct Retention {
 /// Message to the retention actor.
 pub enum RetentionMsg {
     /// A pass ended.
-    Passed(Pass),
+    PassCompleted(RetentionPass),
     /// The task of the passes panicked.
-    Broken,
+    WorkerPanicked,
     /// Requests the start time and the latest pass.
-    Inspect(RpcReplyPort<(DateTime<Utc>, Option<Pass>)>),
+    Inspect(RpcReplyPort<(DateTime<Utc>, Option<RetentionPass>)>),
 }
 
 /// Arguments of the retention actor.
@@ -48,7 +48,7 @@ pub struct RetentionArgs {
     /// Wall clock.
     pub clock: Arc<dyn Clock>,
     /// Settings of the retention.
-    pub retention: Retention,
+    pub retention: RetentionSpec,
     /// Time after its end for which the sealed input of a failed execution is stored.
     pub retry_window: Duration,
 }
@@ -56,7 +56,7 @@ pub struct RetentionArgs {
 /// State of the actor.
 pub struct RetentionData {
     since: DateTime<Utc>,
-    last: Option<Pass>,
+    last: Option<RetentionPass>,
     /// Task of the passes, which ends with this actor.
     _passes: JoinSet<()>,
 }
@@ -74,7 +74,9 @@ impl Actor for RetentionActor {
     ) -> Result<RetentionData, ActorProcessingErr> {
         let (since, broken) = (args.clock.now(), me.clone());
         let mut passes = JoinSet::new();
-        passes.spawn(alarmed(run(me, args), move || _ = broken.cast(RetentionMsg::Broken)));
+        passes.spawn(with_panic_guard(run_passes(me, args), move || {
+            _ = broken.cast(RetentionMsg::WorkerPanicked);
+        }));
         Ok(RetentionData { since, last: None, _passes: passes })
     }
 
@@ -85,8 +87,8 @@ impl Actor for RetentionActor {
         data: &mut RetentionData,
     ) -> Result<(), ActorProcessingErr> {
         match msg {
-            RetentionMsg::Passed(pass) => data.last = Some(pass),
-            RetentionMsg::Broken => return Err("a pass over the history panicked".into()),
+            RetentionMsg::PassCompleted(pass) => data.last = Some(pass),
+            RetentionMsg::WorkerPanicked => return Err("a pass over the history panicked".into()),
             RetentionMsg::Inspect(reply) => _ = reply.send((data.since, data.last)),
         }
         Ok(())
@@ -104,16 +106,16 @@ impl Actor for RetentionActor {
 }
 
 /// Runs one pass after the other until the actor stops.
-async fn run(me: ActorRef<RetentionMsg>, args: RetentionArgs) {
-    let (begun, mut trust) = (Instant::now(), ClockConfidence::default());
+async fn run_passes(me: ActorRef<RetentionMsg>, args: RetentionArgs) {
+    let (begun, mut confidence) = (Instant::now(), ClockConfidence::default());
     loop {
         let now = args.clock.now();
-        let (looked, age_counts) = trust.evaluate(now, begun.elapsed());
-        trust = looked;
+        let (checked, age_counts) = confidence.evaluate(now, begun.elapsed());
+        confidence = checked;
         match run_pass(&args, now, age_counts).await {
             Ok(pass) => {
                 log_pass(&pass);
-                if me.cast(RetentionMsg::Passed(pass)).is_err() {
+                if me.cast(RetentionMsg::PassCompleted(pass)).is_err() {
                     return;
                 }
             }
@@ -128,29 +130,29 @@ async fn run_pass(
     args: &RetentionArgs,
     now: DateTime<Utc>,
     by_age: bool,
-) -> Result<Pass, LedgerError> {
+) -> Result<RetentionPass, LedgerError> {
     let RetentionArgs { history, clock, retention, retry_window } = args;
     erase_inputs(&**history, now, *retry_window).await?;
     let Some(keep) = &retention.keep else {
-        return Ok(Pass { at: clock.now(), removed: 0, freed_bytes: 0, by_age });
+        return Ok(RetentionPass { at: clock.now(), removed: 0, freed_bytes: 0, by_age });
     };
-    let (mut stock, mut removed, mut freed_bytes) = (history.stock().await?, 0, 0);
+    let (mut stock, mut removed, mut freed_bytes) = (history.storage_stats().await?, 0, 0);
     let mut progress = RetentionProgress::new_pass(now, by_age, &stock);
-    while let Some((source, sweep)) = progress.next(keep, &stock) {
-        let gone = history.sweep(sweep).await?;
+    while let Some((source, batch)) = progress.next(keep, &stock) {
+        let gone = history.remove_batch(batch).await?;
         removed += gone;
         progress = progress.removed(source, gone);
-        tokio::time::sleep(BREATH).await; // Lets other writers proceed.
-        stock = history.stock().await?;
+        tokio::time::sleep(BATCH_PAUSE).await; // Lets other writers proceed.
+        stock = history.storage_stats().await?;
     }
     loop {
         match history.shrink().await? {
             0 => break,
             freed => freed_bytes += freed,
         }
-        tokio::time::sleep(BREATH).await; // Lets other writers proceed.
+        tokio::time::sleep(BATCH_PAUSE).await; // Lets other writers proceed.
     }
-    Ok(Pass { at: clock.now(), removed, freed_bytes, by_age })
+    Ok(RetentionPass { at: clock.now(), removed, freed_bytes, by_age })
 }
 
 /// Erases the sealed inputs that can no longer be retried. A wrong clock costs no more than a retry.
@@ -168,12 +170,12 @@ async fn erase_inputs(
     Ok(())
 }
 
-fn log_pass(pass: &Pass) {
+fn log_pass(pass: &RetentionPass) {
     if !pass.by_age {
         tracing::warn!("clock changed: retention by age is suspended for a day");
     }
     if pass.removed > 0 {
-        let Pass { removed, freed_bytes, .. } = pass;
+        let RetentionPass { removed, freed_bytes, .. } = pass;
         tracing::info!(removed, freed_bytes, "history is within its limits");
     }
 }

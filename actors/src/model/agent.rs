@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use self::budget::BudgetSpec;
 use self::quota::QuotaSpec;
 pub use super::access::Access;
-use super::access::endpoint_config::Exposure;
+use super::access::endpoint_config::EndpointConfig;
 use super::code::Code;
 use super::failure::Failure;
 use super::host::resources::LimitEnforcement;
@@ -56,7 +56,7 @@ pub struct Capacity {
     /// Number of executions that may wait in the queue.
     pub waiting: u32,
     /// Longest time in the queue; an execution that waits longer fails with `queue-timeout`.
-    pub patience: Duration,
+    pub queue_timeout: Duration,
 }
 
 /// Time limits of the phases of an attempt.
@@ -96,7 +96,7 @@ impl Default for RetrySpec {
 
 /// Limits of the text that an agent receives and returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sizes {
+pub struct SizeLimits {
     /// Longest input in bytes; a longer input is rejected.
     pub input: usize,
     /// Longest output kept for each stream, in bytes. Of a longer output the service keeps the start and the end, with
@@ -106,7 +106,7 @@ pub struct Sizes {
 
 /// Overrides that a caller may choose for one request beside the input. The default allows none.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Allowance {
+pub struct OverridePolicy {
     /// Absolute folders below which a caller may choose the working folder.
     pub folders: Vec<PathBuf>,
     /// Names of the environment variables that a caller may set.
@@ -115,7 +115,7 @@ pub struct Allowance {
     pub params: Vec<String>,
 }
 
-impl Allowance {
+impl OverridePolicy {
     /// Returns true if a caller can choose neither a folder nor a variable.
     #[must_use]
     pub const fn has_no_overrides(&self) -> bool {
@@ -167,7 +167,7 @@ pub struct WorkLimits {
     /// Deadlines of an attempt.
     pub deadlines: Deadlines,
     /// Size limits of input and output.
-    pub sizes: Sizes,
+    pub sizes: SizeLimits,
 }
 
 /// Facts about the program of an agent on this machine.
@@ -220,9 +220,9 @@ pub struct AgentSpec {
     /// Time after a request during which an equal request takes its result; `None` disables coalescing.
     pub dedup_window: Option<Duration>,
     /// Overrides that callers may choose.
-    pub allowance: Allowance,
+    pub override_policy: OverridePolicy,
     /// Endpoint settings of the agent: what callers can reach. Agents with the default settings share one value.
-    pub exposure: Arc<Exposure>,
+    pub a2a_exposure: Arc<EndpointConfig>,
 }
 
 impl AgentSpec {
@@ -287,8 +287,9 @@ impl AgentSpec {
     /// Returns the permission policy; an agent without one asks for everything that it asks at all.
     #[must_use]
     pub fn permissions(&self) -> &PermissionPolicy {
-        static ASK: LazyLock<PermissionPolicy> = LazyLock::new(PermissionPolicy::default);
-        self.program().and_then(|program| program.permissions.as_deref()).unwrap_or(&ASK)
+        static DEFAULT_POLICY: LazyLock<PermissionPolicy> =
+            LazyLock::new(PermissionPolicy::default);
+        self.program().and_then(|program| program.permissions.as_deref()).unwrap_or(&DEFAULT_POLICY)
     }
 
     /// Returns the interval between two measurements of the resource usage of running work, if it is measured.

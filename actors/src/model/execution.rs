@@ -47,7 +47,7 @@ pub enum State {
 }
 
 /// Every transition. No other place lists transitions.
-pub const MOVES: &[(State, State)] = &[
+pub const TRANSITIONS: &[(State, State)] = &[
     (Idle, Starting),
     (Idle, Cancelled),
     (Idle, Failed), // The queue timeout expired, or the service stopped before the start.
@@ -81,7 +81,7 @@ impl State {
     /// Returns true if the table of transitions contains this one.
     #[must_use]
     pub fn may_become(self, next: Self) -> bool {
-        MOVES.contains(&(self, next))
+        TRANSITIONS.contains(&(self, next))
     }
 
     /// Returns the published name.
@@ -220,28 +220,25 @@ impl StateChange {
     #[must_use]
     pub const fn new(
         (from, to): (State, State),
-        stamp: AttemptId,
+        attempt_id: AttemptId,
         at: DateTime<Utc>,
         reason: String,
     ) -> Self {
-        Self { from, to, attempt_id: stamp, at, reason, interruption: None }
+        Self { from, to, attempt_id, at, reason, interruption: None }
     }
 
     /// Creates the transition from running to waiting for the caller.
     #[must_use]
-    pub fn interrupted(stamp: AttemptId, at: DateTime<Utc>, interruption: Interruption) -> Self {
+    pub fn interrupted(
+        attempt_id: AttemptId,
+        at: DateTime<Utc>,
+        interruption: Interruption,
+    ) -> Self {
         let reason = match interruption {
             Interruption::InputRequired => "it asked for input",
             Interruption::AuthRequired => "it needs its caller to authenticate",
         };
         let interruption = Some(interruption);
-        Self {
-            from: Running,
-            to: Waiting,
-            attempt_id: stamp,
-            at,
-            reason: reason.to_owned(),
-            interruption,
-        }
+        Self { from: Running, to: Waiting, attempt_id, at, reason: reason.to_owned(), interruption }
     }
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 /// Pattern of an id in a path, for clients that validate ids themselves.
-const PATTERN: &str = "^[A-Za-z0-9_-]{1,64}$";
+const ID_PATTERN: &str = "^[A-Za-z0-9_-]{1,64}$";
 
 /// Error of a text that is not a valid id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -68,7 +68,7 @@ impl JsonSchema for AgentId {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         let description = "The id of an agent.";
-        json_schema!({"type": "string", "pattern": PATTERN, "description": description})
+        json_schema!({"type": "string", "pattern": ID_PATTERN, "description": description})
     }
 }
 
@@ -127,7 +127,7 @@ impl JsonSchema for ScheduleId {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         let description = "The id of a schedule.";
-        json_schema!({"type": "string", "pattern": PATTERN, "description": description})
+        json_schema!({"type": "string", "pattern": ID_PATTERN, "description": description})
     }
 }
 
@@ -207,13 +207,13 @@ impl AttemptId {
 
     /// Returns the next try of the same turn.
     #[must_use]
-    pub const fn retried(self) -> Self {
+    pub const fn next_attempt(self) -> Self {
         Self { turn: self.turn, attempt: self.attempt + 1 }
     }
 
     /// Returns the first try of the next turn.
     #[must_use]
-    pub const fn continued(self) -> Self {
+    pub const fn next_turn(self) -> Self {
         Self { turn: self.turn + 1, attempt: 1 }
     }
 }

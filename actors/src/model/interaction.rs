@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-pub use self::answer::{AnswerSource, AnswerValue, ClosedBy, InteractionAnswer};
+pub use self::answer::{AnswerSource, AnswerValue, InteractionAnswer, InteractionEnd};
 pub use self::question::{
     InteractionKind, OptionKind, Question, QuestionOption, ToolCallSubject, WireId,
 };
@@ -84,7 +84,7 @@ impl InteractionState {
 
 /// Place of an interaction: the request of an agent that asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InteractionPlace {
+pub struct InteractionRequestKey {
     /// Execution whose agent asked.
     pub execution: ExecutionId,
     /// Attempt that asked.
@@ -120,7 +120,7 @@ pub struct Interaction {
     /// Id of the interaction.
     pub id: InteractionId,
     /// Request of the agent.
-    pub place: InteractionPlace,
+    pub place: InteractionRequestKey,
     /// Owner of the interaction.
     pub owner: InteractionOwner,
     /// Question of the agent.
@@ -136,7 +136,7 @@ pub struct Interaction {
     /// State of the interaction.
     pub state: InteractionState,
     /// Answer or end; `None` while the interaction is open.
-    pub closed: Option<ClosedBy>,
+    pub closed: Option<InteractionEnd>,
     /// Time at which the answer was written to the agent.
     pub delivered_at: Option<DateTime<Utc>>,
 }

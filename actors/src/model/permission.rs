@@ -110,14 +110,14 @@ impl Default for PermissionPolicy {
             timeout: Duration::from_secs(300),
             on_timeout: OnTimeout::Deny,
             unauthorized: OnUnauthorized::Stop,
-            terms: ApprovalTerms { approvers: vec![OWNER.to_owned()], four_eyes: false },
+            terms: ApprovalTerms { approvers: vec![OWNER_APPROVER.to_owned()], four_eyes: false },
             max_tool_calls: None,
         }
     }
 }
 
 /// Word for the owner of the execution among the approvers.
-pub const OWNER: &str = "owner";
+pub const OWNER_APPROVER: &str = "owner";
 
 /// Record of a verdict about a tool call. The list of decisions is append-only.
 #[derive(Debug, Clone, PartialEq, Eq)]

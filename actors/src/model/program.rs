@@ -13,10 +13,10 @@ use regex::Regex;
 
 use self::program_runtime::ProgramRuntime;
 use self::stdio_protocol::{ControlSpec, PoolSettings, StdioProtocol};
-use super::agent::success_criteria::{FailureContract, SuccessContract, UsageContract, written};
-use super::host::resources::Resources;
+use super::agent::success_criteria::{FailureRules, SuccessCriteria, UsageRules, pattern_sources};
+use super::host::resources::ResourceLimits;
 use super::host::sandbox::Sandbox;
-use super::session::Continuity;
+use super::session::SessionSpec;
 
 /// Method by which the program receives its input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,7 +63,7 @@ pub enum EventDialect {
 
 /// Handling of a running program when the service is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum OnLoss {
+pub enum OnServiceLoss {
     /// The program continues, and the next process of the service reattaches to it.
     #[default]
     Reattach,
@@ -73,7 +73,7 @@ pub enum OnLoss {
 
 /// Secrecy of the value of an environment variable.
 #[derive(Clone, PartialEq, Eq)]
-pub enum Secrecy {
+pub enum VariableSource {
     /// The value may be shown.
     Plain,
     /// The value comes from the service's environment or a file; it is redacted wherever it appears.
@@ -86,15 +86,15 @@ pub struct Variable {
     /// Value of the variable.
     pub value: String,
     /// Secrecy, which determines whether the value is registered for redaction.
-    pub secrecy: Secrecy,
+    pub secrecy: VariableSource,
 }
 
 impl std::fmt::Debug for Variable {
     /// Hides the value: a specification must be printable without its secrets.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self.secrecy {
-            Secrecy::Plain => "Variable(plain)",
-            Secrecy::Secret => "Variable(secret)",
+            VariableSource::Plain => "Variable(plain)",
+            VariableSource::Secret => "Variable(secret)",
         })
     }
 }
@@ -110,7 +110,7 @@ pub struct User {
 
 /// Detection of a program's question to a person.
 #[derive(Debug, Clone)]
-pub struct PromptContract {
+pub struct PromptPatterns {
     /// Patterns that match a question in the last, unterminated line of an output. Without a pattern, no line is a
     /// question.
     pub patterns: Arc<[Regex]>,
@@ -145,23 +145,23 @@ pub struct ProgramSpec {
     /// File name template of the output within the execution's own folder.
     pub output_file: String,
     /// Success criteria of an attempt.
-    pub success: SuccessContract,
+    pub success: SuccessCriteria,
     /// Classification of failures.
-    pub failures: FailureContract,
+    pub failures: FailureRules,
     /// Format of the usage report.
-    pub usage: UsageContract,
+    pub usage: UsageRules,
     /// Handling of the running program when the service is killed.
-    pub on_loss: OnLoss,
+    pub on_loss: OnServiceLoss,
     /// Detection of questions to a person.
-    pub prompts: PromptContract,
+    pub prompts: PromptPatterns,
     /// Sandbox of the program: the files and networks that it may use.
     pub sandbox: Sandbox,
     /// Resource limits.
-    pub resources: Resources,
+    pub resources: ResourceLimits,
     /// Runtime settings beside the arguments.
-    pub outfit: ProgramRuntime,
+    pub program_runtime: ProgramRuntime,
     /// Session resume, if the program supports it.
-    pub session: Option<Box<Continuity>>,
+    pub session: Option<Box<SessionSpec>>,
     /// Protocol of a program that reads several messages; `None` if the program reads its input to the end.
     pub dialogue: Option<StdioProtocol>,
     /// Pooling of the program between messages, if configured.
@@ -177,15 +177,16 @@ impl ProgramSpec {
 
     /// Returns true if earlier messages of the conversation influence the program.
     #[must_use]
-    pub const fn remembers(&self) -> bool {
+    pub const fn keeps_conversation(&self) -> bool {
         self.session.is_some() || self.keeping.is_some()
     }
 }
 
-impl PartialEq for PromptContract {
+impl PartialEq for PromptPatterns {
     fn eq(&self, other: &Self) -> bool {
         let Self { patterns, silence } = self;
-        written(&**patterns) == written(&*other.patterns) && *silence == other.silence
+        pattern_sources(&**patterns) == pattern_sources(&*other.patterns)
+            && *silence == other.silence
     }
 }
 

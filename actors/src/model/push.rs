@@ -55,30 +55,30 @@ pub struct PushTarget {
 
 /// Stage of the delivery to a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum PushStage {
+pub enum DeliveryStage {
     /// The target receives notifications.
     Open,
     /// The target has received the outcome of the execution.
     Finished,
     /// The target was unreachable for too long.
-    GivenUp,
+    Abandoned,
 }
 
-impl PushStage {
+impl DeliveryStage {
     /// Returns the stored name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Open => "open",
             Self::Finished => "finished",
-            Self::GivenUp => "given-up",
+            Self::Abandoned => "given-up",
         }
     }
 
     /// Parses the stored name.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
-        [Self::Open, Self::Finished, Self::GivenUp].into_iter().find(|it| it.as_str() == word)
+        [Self::Open, Self::Finished, Self::Abandoned].into_iter().find(|it| it.as_str() == word)
     }
 }
 
@@ -94,7 +94,7 @@ pub struct DeliveryState {
     /// Time of the next delivery.
     pub due: DateTime<Utc>,
     /// Stage of the delivery.
-    pub stage: PushStage,
+    pub stage: DeliveryStage,
 }
 
 /// Target for which an event may be pending.

@@ -13,7 +13,7 @@ use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use self::recurrence::Timetable;
+use self::recurrence::RecurrenceRule;
 use super::agent::Access;
 use super::id::{AgentId, ExecutionId, PrincipalId, ScheduleId};
 
@@ -21,7 +21,7 @@ use super::id::{AgentId, ExecutionId, PrincipalId, ScheduleId};
 /// was set forward.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "policy")]
-pub enum Missed {
+pub enum MissedPolicy {
     /// The occurrence is recorded as missed.
     Skip,
     /// The latest missed occurrence within the window is caught up; it represents the others.
@@ -38,13 +38,13 @@ pub enum Missed {
     },
 }
 
-impl Default for Missed {
+impl Default for MissedPolicy {
     fn default() -> Self {
         Self::Once { window: Duration::from_secs(3600) }
     }
 }
 
-impl Missed {
+impl MissedPolicy {
     /// Returns the longest delay of an occurrence that is still caught up.
     #[must_use]
     pub const fn window(self) -> Duration {
@@ -58,7 +58,8 @@ impl Missed {
 /// Policy for an occurrence while the previous run is still in progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Overlap {
+#[schemars(rename = "Overlap")]
+pub enum OverlapPolicy {
     /// The occurrence is recorded as skipped.
     Skip,
     /// The occurrence waits for the end of the previous run.
@@ -69,21 +70,22 @@ pub enum Overlap {
     Allow,
 }
 
-impl Overlap {
+impl OverlapPolicy {
     /// Returns the default policy: modifying work does not pile up, reading work is not lost, and occurrences that must
     /// be caught up can wait.
     #[must_use]
-    pub const fn usual(missed: Missed, access: Access) -> Self {
+    pub const fn default_for(missed: MissedPolicy, access: Access) -> Self {
         match (missed, access) {
-            (Missed::All { .. }, _) | (_, Access::ReadOnly) => Self::Queue,
+            (MissedPolicy::All { .. }, _) | (_, Access::ReadOnly) => Self::Queue,
             (_, Access::ReadWrite) => Self::Skip,
         }
     }
 
     /// Returns true if the policy loses occurrences that `missed` catches up.
     #[must_use]
-    pub const fn loses(self, missed: Missed) -> bool {
-        matches!(missed, Missed::All { .. }) && matches!(self, Self::Skip | Self::CancelPrevious)
+    pub const fn loses(self, missed: MissedPolicy) -> bool {
+        matches!(missed, MissedPolicy::All { .. })
+            && matches!(self, Self::Skip | Self::CancelPrevious)
     }
 
     /// Returns the published name.
@@ -109,16 +111,16 @@ pub struct ScheduleSpec {
     pub agent: AgentId,
     /// Recurrence of the schedule.
     #[serde(flatten)]
-    pub timetable: Timetable,
+    pub timetable: RecurrenceRule,
     /// Input of the request: a template in which `{{ planned }}` and similar variables have values.
     pub input: String,
     /// Parameters of the request.
     #[serde(default)]
     pub params: BTreeMap<String, String>,
     /// Policy for occurrences whose planned time passed unnoticed.
-    pub missed: Missed,
+    pub missed: MissedPolicy,
     /// Policy for occurrences while the previous run is in progress.
-    pub overlap: Overlap,
+    pub overlap: OverlapPolicy,
     /// Maximum delay of each occurrence. The delay of an occurrence is deterministic.
     #[serde(default)]
     pub jitter: Duration,
@@ -133,7 +135,7 @@ pub struct ScheduleSpec {
 
 /// Schedule from the configuration with the name of its owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Configured {
+pub struct ConfiguredSchedule {
     /// Specification of the schedule.
     pub spec: ScheduleSpec,
     /// Name of a principal.
@@ -230,7 +232,7 @@ pub struct ScheduleView {
     /// Schedule with its owner and its progress.
     pub schedule: Schedule,
     /// State of the schedule.
-    pub standing: ScheduleState,
+    pub state: ScheduleState,
     /// Next due time.
     pub next: Option<DateTime<Utc>>,
     /// Executions of the schedule that have not ended.

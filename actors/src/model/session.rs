@@ -8,12 +8,12 @@ use chrono::{DateTime, Utc};
 use regex::Regex;
 use serde_json::Number;
 
-use super::agent::success_criteria::written;
+use super::agent::success_criteria::pattern_sources;
 use super::execution::request::Request;
 use super::id::{AgentId, ContextId, ExecutionId, PrincipalId};
 
 /// Longest session id that is stored, in bytes.
-pub const LONGEST: usize = 512;
+pub const MAX_SESSION_ID_BYTES: usize = 512;
 
 /// Conversation of one caller with one agent under one context.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -47,7 +47,9 @@ impl SessionId {
     #[must_use]
     pub fn new(text: &str) -> Option<Self> {
         let text = text.trim();
-        let is_one = !text.is_empty() && text.len() <= LONGEST && !text.contains(char::is_control);
+        let is_one = !text.is_empty()
+            && text.len() <= MAX_SESSION_ID_BYTES
+            && !text.contains(char::is_control);
         is_one.then(|| Self(text.to_owned()))
     }
 
@@ -80,7 +82,7 @@ pub struct Session {
 
 /// Session resume of a program that ends with its answer.
 #[derive(Debug, Clone)]
-pub struct Continuity {
+pub struct SessionSpec {
     /// Templates of all arguments for the first message of a conversation.
     pub begin: Vec<String>,
     /// Templates of all arguments for a later message.
@@ -94,17 +96,17 @@ pub struct Continuity {
     /// Location of the id in the JSON that the program wrote.
     pub json_pointer: Option<String>,
     /// Conditions under which the program reports an unknown session.
-    pub lost: LostContract,
+    pub lost: LostSessionRules,
 }
 
-impl PartialEq for Continuity {
+impl PartialEq for SessionSpec {
     fn eq(&self, other: &Self) -> bool {
         let Self { begin, resume, gives_id, ttl, regex, json_pointer, lost } = self;
         *begin == other.begin
             && *resume == other.resume
             && *gives_id == other.gives_id
             && *ttl == other.ttl
-            && written(regex) == written(&other.regex)
+            && pattern_sources(regex) == pattern_sources(&other.regex)
             && *json_pointer == other.json_pointer
             && *lost == other.lost
     }
@@ -112,17 +114,17 @@ impl PartialEq for Continuity {
 
 /// Conditions that identify a program that failed because it does not know the session.
 #[derive(Debug, Clone, Default)]
-pub struct LostContract {
+pub struct LostSessionRules {
     /// Exit codes that mean an unknown session.
     pub exit_codes: Vec<i32>,
     /// Pattern that matches in the output or in standard error.
     pub regex: Option<Regex>,
 }
 
-impl PartialEq for LostContract {
+impl PartialEq for LostSessionRules {
     fn eq(&self, other: &Self) -> bool {
         let Self { exit_codes, regex } = self;
-        *exit_codes == other.exit_codes && written(regex) == written(&other.regex)
+        *exit_codes == other.exit_codes && pattern_sources(regex) == pattern_sources(&other.regex)
     }
 }
 
@@ -134,9 +136,9 @@ mod tests {
     fn a_session_id_is_one_short_line_and_is_not_printed() {
         let id = SessionId::new(" ses_4711\n").unwrap();
         assert_eq!((id.expose(), format!("{id:?}").as_str()), ("ses_4711", "SessionId"));
-        for text in ["", " \n", "a\nb", "a\0b", &"x".repeat(LONGEST + 1)] {
+        for text in ["", " \n", "a\nb", "a\0b", &"x".repeat(MAX_SESSION_ID_BYTES + 1)] {
             assert_eq!(SessionId::new(text), None);
         }
-        assert!(SessionId::new(&"x".repeat(LONGEST)).is_some());
+        assert!(SessionId::new(&"x".repeat(MAX_SESSION_ID_BYTES)).is_some());
     }
 }

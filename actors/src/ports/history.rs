@@ -36,7 +36,7 @@ pub trait History: Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns an error if the events could not be read.
-    async fn some_events(
+    async fn events_up_to(
         &self,
         id: ExecutionId,
         after: u64,
@@ -65,7 +65,7 @@ pub trait History: Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns an error if the statistics could not be read.
-    async fn stock(&self) -> Result<StorageStats, LedgerError>;
+    async fn storage_stats(&self) -> Result<StorageStats, LedgerError>;
 
     /// Removes an execution that has ended.
     ///
@@ -78,7 +78,7 @@ pub trait History: Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns an error if nothing was committed.
-    async fn sweep(&self, sweep: RetentionBatch) -> Result<u64, LedgerError>;
+    async fn remove_batch(&self, batch: RetentionBatch) -> Result<u64, LedgerError>;
 
     /// Erases the sealed inputs of executions that ended before this time. Returns their number.
     ///

@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 
 use super::ledger::LedgerError;
 use crate::model::execution::Fence;
-use crate::model::interaction::{ClosedBy, Interaction, InteractionFilter, InteractionId};
+use crate::model::interaction::{Interaction, InteractionEnd, InteractionFilter, InteractionId};
 use crate::model::permission::{DecisionFilter, PermissionDecision};
 
 /// Result of [`Interactions::open`].
@@ -20,18 +20,18 @@ pub enum OpenOutcome {
     New,
     /// An interaction of the same place exists; it may be closed. Its answer is raw until it was
     /// [delivered](Interactions::delivered), and absent if the raw answer cannot be read.
-    Known(Box<Interaction>),
+    Existing(Box<Interaction>),
     /// The fence is no longer valid, or the execution neither starts nor runs.
     Gone,
 }
 
 /// Result of [`Interactions::close`].
 #[derive(Debug, Clone, PartialEq)]
-pub enum Closing {
+pub enum CloseOutcome {
     /// This call closed the interaction. Its answer is raw.
     Closed(Box<Interaction>),
     /// The interaction was closed before. Its answer is raw until it was [delivered](Interactions::delivered).
-    Before(Box<Interaction>),
+    AlreadyClosed(Box<Interaction>),
     /// There is no such interaction.
     Unknown,
 }
@@ -59,9 +59,9 @@ pub trait Interactions: Send + Sync + 'static {
     async fn close(
         &self,
         id: InteractionId,
-        end: ClosedBy,
-        shown: ClosedBy,
-    ) -> Result<Closing, LedgerError>;
+        end: InteractionEnd,
+        shown: InteractionEnd,
+    ) -> Result<CloseOutcome, LedgerError>;
 
     /// Records that the answer was written to the agent. The raw answer is erased; its redacted form stays. An open
     /// interaction stays open, and the first delivery counts.

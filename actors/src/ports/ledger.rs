@@ -13,11 +13,11 @@ use crate::model::agent::Access;
 use crate::model::agent::budget::Charge;
 use crate::model::agent::queue::QueueReason;
 use crate::model::agent::workspace::Workspace;
-use crate::model::execution::content::Piece;
+use crate::model::execution::content::StoredPart;
 use crate::model::execution::event::{Chunk, Event, EventKind, TextRange};
-use crate::model::execution::record::{Filter, Page, PageQuery, Record};
-use crate::model::execution::request::{Keys, Overrides, Trigger};
-use crate::model::execution::trace::Trace;
+use crate::model::execution::record::{ExecutionFilter, ExecutionPage, ExecutionPageQuery, Record};
+use crate::model::execution::request::{DedupKeys, Overrides, Trigger};
+use crate::model::execution::trace::TraceContext;
 use crate::model::execution::{AttemptId, Fence, Outcome, StateChange};
 use crate::model::failure::Failure;
 use crate::model::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId};
@@ -41,7 +41,7 @@ pub enum LedgerError {
 
 /// Request to be accepted. All its text is redacted.
 #[derive(Debug, Clone)]
-pub struct Accept {
+pub struct AcceptCommand {
     /// Id of the new execution.
     pub id: ExecutionId,
     /// Agent that receives the request.
@@ -51,7 +51,7 @@ pub struct Accept {
     /// Message id of the caller.
     pub message: MessageId,
     /// Deduplication keys: the same key identifies the same execution.
-    pub keys: Keys,
+    pub keys: DedupKeys,
     /// Digest of the content: a request with the same key and another digest is rejected.
     pub digest: [u8; 32],
     /// Key of the content, and the time since when an equal request may share its result; `None` disables coalescing.
@@ -61,13 +61,13 @@ pub struct Accept {
     /// Trigger of the request.
     pub trigger: Trigger,
     /// Trace context of the request.
-    pub trace: Option<Trace>,
+    pub trace: Option<TraceContext>,
     /// Access type of the agent.
     pub access: Access,
     /// Redacted text of all parts of the input.
     pub input: String,
     /// Location of each part in the text.
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<StoredPart>,
     /// Redacted parameters.
     pub params: BTreeMap<String, String>,
     /// Overrides of the caller.
@@ -80,11 +80,11 @@ pub struct Accept {
     pub at: DateTime<Utc>,
 }
 
-impl Accept {
+impl AcceptCommand {
     /// Returns the key of the content, and the time range in which an equal request must have been accepted to share
     /// its result. A request accepted long after now was accepted before the clock was set back, so its age is unknown.
     #[must_use]
-    pub fn window(&self) -> Option<([u8; 32], DateTime<Utc>, DateTime<Utc>)> {
+    pub fn coalescing_window(&self) -> Option<([u8; 32], DateTime<Utc>, DateTime<Utc>)> {
         let (key, since) = self.content?;
         Some((key, since, self.at.checked_add_signed(self.at - since)?))
     }
@@ -92,7 +92,7 @@ impl Accept {
 
 /// Answer to a question of the agent. All its text is redacted.
 #[derive(Debug, Clone)]
-pub struct Resume {
+pub struct ResumeCommand {
     /// Execution that waits for the answer.
     pub id: ExecutionId,
     /// Agent of the execution.
@@ -102,17 +102,17 @@ pub struct Resume {
     /// Generation of the claim that the answering actor knows.
     pub fence: Fence,
     /// Turn that the answer starts.
-    pub stamp: AttemptId,
+    pub attempt_id: AttemptId,
     /// Message id of the caller.
     pub message: MessageId,
     /// Deduplication keys.
-    pub keys: Keys,
+    pub keys: DedupKeys,
     /// Digest of the content.
     pub digest: [u8; 32],
     /// Redacted text of all parts.
     pub input: String,
     /// Location of each part in the text.
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<StoredPart>,
     /// Redacted parameters.
     pub params: BTreeMap<String, String>,
     /// Overrides of the caller.
@@ -125,16 +125,16 @@ pub struct Resume {
     pub at: DateTime<Utc>,
 }
 
-/// Result of an [`Accept`].
+/// Result of an [`AcceptCommand`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Acceptance {
     /// The request became a new row.
-    Fresh,
+    Created,
     /// The request became a new row, and this execution of the same caller has the same content: it has completed since
     /// the given time, or is in progress.
-    Equal(ExecutionId),
+    Equivalent(ExecutionId),
     /// The same request was accepted before, as this execution.
-    Twin(ExecutionId),
+    Duplicate(ExecutionId),
     /// The same key was accepted before with another digest.
     Conflict,
 }
@@ -143,16 +143,16 @@ impl Acceptance {
     /// Returns the result for a request whose keys identify these executions, each with the digest of its content;
     /// `None` if no key is known. Keys that identify two executions are a conflict.
     #[must_use]
-    pub fn of_known(found: &[(ExecutionId, [u8; 32])], digest: [u8; 32]) -> Option<Self> {
+    pub fn from_known(found: &[(ExecutionId, [u8; 32])], digest: [u8; 32]) -> Option<Self> {
         let (first, _) = found.first()?;
         let is_same = found.iter().all(|(id, known)| id == first && *known == digest);
-        Some(if is_same { Self::Twin(*first) } else { Self::Conflict })
+        Some(if is_same { Self::Duplicate(*first) } else { Self::Conflict })
     }
 }
 
 /// Request to start an attempt.
 #[derive(Debug, Clone)]
-pub struct ClaimOrder {
+pub struct ClaimCommand {
     /// Id of the execution.
     pub id: ExecutionId,
     /// Agent of the execution.
@@ -171,9 +171,9 @@ pub struct ClaimOrder {
     pub moved: StateChange,
 }
 
-/// Result of a [`ClaimOrder`].
+/// Result of a [`ClaimCommand`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Claim {
+pub enum ClaimResult {
     /// The slot is held under this new generation.
     Granted(Fence),
     /// A required resource is in use; try again later.
@@ -194,7 +194,7 @@ pub struct WriteBatch {
 impl WriteBatch {
     /// Creates a batch of transitions, each at its time.
     #[must_use]
-    pub fn of_moves(moves: impl IntoIterator<Item = StateChange>) -> Self {
+    pub fn from_transitions(moves: impl IntoIterator<Item = StateChange>) -> Self {
         let facts = moves.into_iter().map(|moved| (moved.at, EventKind::StateChanged(moved)));
         Self { chunks: Vec::new(), facts: facts.collect() }
     }
@@ -220,7 +220,7 @@ pub struct Settlement {
     /// Generation under which the execution ran; the last known one for an execution that never ran.
     pub fence: Fence,
     /// Id of the latest attempt.
-    pub stamp: AttemptId,
+    pub attempt_id: AttemptId,
     /// Outcome of the execution.
     pub outcome: Outcome,
     /// Failure, if the execution failed.
@@ -244,11 +244,11 @@ pub trait Ledger: Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns an error if nothing was committed.
-    async fn accept(&self, accept: Accept) -> Result<Acceptance, LedgerError>;
+    async fn accept(&self, accept: AcceptCommand) -> Result<Acceptance, LedgerError>;
 
-    /// Returns the same as [`Ledger::taken`] from memory, for a message that was repeated more than once. `None` means
-    /// that the memory has no entry.
-    async fn again(
+    /// Returns the same as [`Ledger::find_by_key`] from memory, for a message that was repeated more than once. `None`
+    /// means that the memory has no entry.
+    async fn find_repeated(
         &self,
         _owner: PrincipalId,
         _agent: &AgentId,
@@ -261,13 +261,13 @@ pub trait Ledger: Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns an error if nothing was committed.
-    async fn resume(&self, resume: Resume) -> Result<bool, LedgerError>;
+    async fn resume(&self, resume: ResumeCommand) -> Result<bool, LedgerError>;
 
     /// Returns the execution with this key, and the digest of its content.
     ///
     /// # Errors
     /// Returns an error if the execution could not be read.
-    async fn taken(
+    async fn find_by_key(
         &self,
         owner: PrincipalId,
         agent: &AgentId,
@@ -278,7 +278,7 @@ pub trait Ledger: Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns an error if nothing was committed.
-    async fn claim(&self, order: ClaimOrder) -> Result<Claim, LedgerError>;
+    async fn claim(&self, order: ClaimCommand) -> Result<ClaimResult, LedgerError>;
 
     /// Appends text, which requires no fence, then events in their order, and applies the transitions among them to the
     /// row. Returns true if the fence was still valid.
@@ -316,7 +316,11 @@ pub trait Ledger: Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns an error if nothing was committed.
-    async fn unwrite(&self, id: ExecutionId, stamp: AttemptId) -> Result<(), LedgerError>;
+    async fn delete_output(
+        &self,
+        id: ExecutionId,
+        attempt_id: AttemptId,
+    ) -> Result<(), LedgerError>;
 
     /// Settles an execution once. Returns true if this call settled it.
     ///
@@ -340,14 +344,14 @@ pub trait Ledger: Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns an error if the executions could not be read.
-    async fn executions(&self, filter: Filter) -> Result<Vec<Record>, LedgerError>;
+    async fn executions(&self, filter: ExecutionFilter) -> Result<Vec<Record>, LedgerError>;
 
     /// Returns a page of an agent's executions, sorted by status time and id, latest first. Times are compared in
     /// microseconds.
     ///
     /// # Errors
     /// Returns an error if the executions could not be read.
-    async fn page(&self, query: PageQuery) -> Result<Page, LedgerError>;
+    async fn page(&self, query: ExecutionPageQuery) -> Result<ExecutionPage, LedgerError>;
 
     /// Returns the events of an execution after the given number, in order.
     ///

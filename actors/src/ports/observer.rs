@@ -5,13 +5,13 @@ use crate::model::observation::telemetry_events::TelemetryEvent;
 /// Receiver of telemetry events. It returns at once and stores nothing unbounded: it drops events beyond its capacity.
 pub trait Observer: Send + Sync + 'static {
     /// Receives an event.
-    fn record(&self, news: TelemetryEvent);
+    fn record(&self, event: TelemetryEvent);
 }
 
 /// Observer that ignores every event.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Nobody;
+pub struct NoopObserver;
 
-impl Observer for Nobody {
+impl Observer for NoopObserver {
     fn record(&self, _: TelemetryEvent) {}
 }

@@ -12,9 +12,9 @@ use crate::model::push::{DeliveryState, PendingTarget, PushTarget};
 
 /// Result of a registration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Placing {
+pub enum RegistrationResult {
     /// The registration is recorded.
-    Placed,
+    Registered,
     /// The execution already has the maximum number of targets.
     Full,
     /// The execution does not exist.
@@ -38,8 +38,12 @@ pub trait Outbox: Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns an error if nothing was committed.
-    async fn set(&self, target: PushTarget, known: u64, limit: u32)
-    -> Result<Placing, LedgerError>;
+    async fn set(
+        &self,
+        target: PushTarget,
+        known: u64,
+        limit: u32,
+    ) -> Result<RegistrationResult, LedgerError>;
 
     /// Returns one target.
     ///
@@ -68,7 +72,7 @@ pub trait Outbox: Send + Sync + 'static {
     async fn due(
         &self,
         now: DateTime<Utc>,
-        patience: chrono::TimeDelta,
+        margin: chrono::TimeDelta,
         share: u32,
     ) -> Result<DueTargets, LedgerError>;
 
@@ -76,5 +80,9 @@ pub trait Outbox: Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns an error if nothing was committed.
-    async fn note(&self, registration: Uuid, standing: DeliveryState) -> Result<bool, LedgerError>;
+    async fn record_state(
+        &self,
+        registration: Uuid,
+        state: DeliveryState,
+    ) -> Result<bool, LedgerError>;
 }

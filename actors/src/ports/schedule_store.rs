@@ -14,7 +14,7 @@ use crate::model::schedule::occurrence::{
 
 /// Decisions of one evaluation of a schedule.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Advance {
+pub struct ScheduleAdvance {
     /// Id of the schedule.
     pub schedule: ScheduleId,
     /// Time up to which every occurrence is decided.
@@ -25,7 +25,7 @@ pub struct Advance {
 
 /// Decision about an occurrence that was recorded as pending.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settled {
+pub struct SettledOccurrence {
     /// Id of the schedule.
     pub schedule: ScheduleId,
     /// Planned time.
@@ -67,13 +67,16 @@ pub trait ScheduleStore: Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns an error if nothing was committed.
-    async fn advance(&self, advances: Vec<Advance>) -> Result<Vec<Vec<Occurrence>>, LedgerError>;
+    async fn advance(
+        &self,
+        advances: Vec<ScheduleAdvance>,
+    ) -> Result<Vec<Vec<Occurrence>>, LedgerError>;
 
     /// Records the decisions about pending occurrences; an occurrence that is no longer pending stays unchanged.
     ///
     /// # Errors
     /// Returns an error if nothing was committed.
-    async fn settle(&self, settled: Vec<Settled>) -> Result<(), LedgerError>;
+    async fn settle(&self, settled: Vec<SettledOccurrence>) -> Result<(), LedgerError>;
 
     /// Records the end of an occurrence's execution.
     ///

@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 use crate::model::schedule::ScheduleSpec;
 
 /// Expander of templates.
-pub trait Wording: Send + Sync + 'static {
+pub trait ScheduleTemplateRenderer: Send + Sync + 'static {
     /// Returns the input of a schedule at one of its planned times.
     ///
     /// # Errors

@@ -39,9 +39,9 @@ pub trait Sealer: Send + Sync + 'static {
 
 /// Sealer of a service without a key: inputs that redaction changes are in memory only.
 #[derive(Debug, Clone, Copy)]
-pub struct NoKey;
+pub struct KeylessSealer;
 
-impl Sealer for NoKey {
+impl Sealer for KeylessSealer {
     fn close(&self, _: SealedFor<'_>, _: &[u8]) -> Result<Vec<u8>, SealError> {
         Err(SealError::KeyGone)
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use algonius_redact::Redactor;
 use tokio::sync::watch;
 
-use super::{BudgetMeter, Pulse, ReplayFilter, WriteBuffer};
+use super::{BudgetMeter, Liveness, ReplayFilter, WriteBuffer};
 use crate::model::execution::event::EventKind;
 use crate::model::execution::progress::Progress;
 use crate::model::execution::{AttemptId, Fence};
@@ -19,7 +19,7 @@ pub struct AttemptContext {
     /// Id of the execution.
     pub id: ExecutionId,
     /// Id of the attempt.
-    pub stamp: AttemptId,
+    pub attempt_id: AttemptId,
     /// Generation of the claim.
     pub fence: Fence,
     /// Ledger of executions.
@@ -33,7 +33,7 @@ pub struct AttemptContext {
     /// Sender of the progress.
     pub progress: watch::Sender<Progress>,
     /// Time of the latest output.
-    pub pulse: Pulse,
+    pub liveness: Liveness,
     /// Events that an earlier process recorded about the attempt, if it is replayed.
     pub known: ReplayFilter,
     /// Meter of used budget amounts.
@@ -64,7 +64,7 @@ impl AttemptContext {
         fact: EventKind,
         more: Option<EventKind>,
     ) -> Result<bool, LedgerError> {
-        let Some(fact) = self.known.sift(fact) else { return Ok(false) };
+        let Some(fact) = self.known.filter(fact) else { return Ok(false) };
         let now = self.clock.now();
         let facts = [Some(fact), more].into_iter().flatten().map(|fact| (now, fact)).collect();
         self.write(WriteBatch { chunks: Vec::new(), facts }).await
@@ -80,8 +80,8 @@ impl AttemptContext {
         let written = self.ledger.write(self.id, self.fence, lines).await;
         // Not lost on a failure: the next write, or the end of the attempt, stores them.
         let counts = written.inspect_err(|_| self.pending.add(waiting))?;
-        self.pulse.beat();
-        self.progress.send_modify(Progress::has_news);
+        self.liveness.record_activity();
+        self.progress.send_modify(Progress::count_record);
         Ok(counts)
     }
 }

@@ -21,15 +21,19 @@ pub struct BudgetMeter {
 impl BudgetMeter {
     /// Creates the meter of an agent.
     #[must_use]
-    pub fn of(spec: &AgentSpec, purses: &BudgetUsages) -> Self {
-        Self { agent: spec.id.clone(), zone: spec.budget.zone, budget_usages: purses.clone() }
+    pub fn of(spec: &AgentSpec, budget_usages: &BudgetUsages) -> Self {
+        Self {
+            agent: spec.id.clone(),
+            zone: spec.budget.zone,
+            budget_usages: budget_usages.clone(),
+        }
     }
 
     /// Returns the event for amounts that are used now; `None` if all are 0.
     #[must_use]
-    pub fn charged(&self, now: DateTime<Utc>, charge: Charge) -> Option<EventKind> {
+    pub fn charge_event(&self, now: DateTime<Utc>, charge: Charge) -> Option<EventKind> {
         let day = today(self.zone, now);
-        (!charge.is_nothing()).then_some(EventKind::BudgetCharged { day, charge })
+        (!charge.is_zero()).then_some(EventKind::BudgetCharged { day, charge })
     }
 
     /// Adds the amounts of an event that is or will be recorded in the ledger.

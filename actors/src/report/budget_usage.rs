@@ -8,7 +8,7 @@ use std::sync::Arc;
 use chrono::NaiveDate;
 use tokio::sync::watch;
 
-use crate::decide::budget::{sighting, today};
+use crate::decide::budget::{alert_input, today};
 use crate::decide::notification::alert::AlertInput;
 use crate::model::agent::AgentSpec;
 use crate::model::agent::budget::Charge;
@@ -29,38 +29,43 @@ struct BudgetUsage {
 impl BudgetUsages {
     /// Returns the amounts that an agent has used on a day; `None` if they are unknown.
     pub(crate) fn spent(&self, agent: &AgentId, day: NaiveDate) -> Option<Charge> {
-        let purses = self.0.borrow();
-        purses.get(agent).filter(|purse| purse.day == day).map(|purse| purse.spent)
+        let budget_usages = self.0.borrow();
+        budget_usages
+            .get(agent)
+            .filter(|budget_usage| budget_usage.day == day)
+            .map(|budget_usage| budget_usage.spent)
     }
 
     /// Returns the alert input for an agent's day; `None` if it has no limits.
-    pub(crate) fn sighting(&self, spec: &AgentSpec, clock: &dyn Clock) -> Option<AlertInput> {
+    pub(crate) fn alert_input(&self, spec: &AgentSpec, clock: &dyn Clock) -> Option<AlertInput> {
         let budget = Some(&spec.budget).filter(|budget| !budget.day.is_empty())?;
         let now = clock.now();
         let spent = self.spent(&spec.id, today(budget.zone, now)).unwrap_or_default();
-        sighting(budget, &spec.id, spent, now)
+        alert_input(budget, &spec.id, spent, now)
     }
 
     /// Sets the used amounts from the ledger, which includes all amounts added meanwhile.
-    pub(crate) fn fill(&self, agent: &AgentId, day: NaiveDate, spent: Charge) {
-        self.0.send_modify(|purses| _ = purses.insert(agent.clone(), BudgetUsage { day, spent }));
+    pub(crate) fn load(&self, agent: &AgentId, day: NaiveDate, spent: Charge) {
+        self.0.send_modify(|budget_usages| {
+            _ = budget_usages.insert(agent.clone(), BudgetUsage { day, spent });
+        });
     }
 
     /// Sets the used amounts of many agents.
-    pub(crate) fn fill_all(&self, all: impl Iterator<Item = (AgentId, NaiveDate, Charge)>) {
+    pub(crate) fn load_all(&self, all: impl Iterator<Item = (AgentId, NaiveDate, Charge)>) {
         let all = all.map(|(agent, day, spent)| (agent, BudgetUsage { day, spent }));
-        self.0.send_modify(|purses| purses.extend(all));
+        self.0.send_modify(|budget_usages| budget_usages.extend(all));
     }
 
     /// Adds amounts to a day. A later day starts at zero.
     pub(crate) fn add(&self, agent: &AgentId, day: NaiveDate, charge: Charge) {
-        self.0.send_modify(|purses| {
-            let purse = purses.entry(agent.clone()).or_default();
-            if purse.day < day {
-                *purse = BudgetUsage { day, spent: Charge::default() };
+        self.0.send_modify(|budget_usages| {
+            let budget_usage = budget_usages.entry(agent.clone()).or_default();
+            if budget_usage.day < day {
+                *budget_usage = BudgetUsage { day, spent: Charge::default() };
             }
-            if purse.day == day {
-                purse.spent = purse.spent.plus(charge);
+            if budget_usage.day == day {
+                budget_usage.spent = budget_usage.spent.plus(charge);
             }
         });
     }
@@ -72,15 +77,15 @@ mod tests {
 
     #[test]
     fn daily_usage_starts_at_zero_and_past_days_are_ignored() {
-        let (purses, agent) = (BudgetUsages::default(), AgentId::new("helper").unwrap());
+        let (budget_usages, agent) = (BudgetUsages::default(), AgentId::new("helper").unwrap());
         let day = |day| NaiveDate::from_ymd_opt(2027, 1, day).unwrap();
         let turns = |turns| Charge { turns, ..Charge::default() };
-        purses.fill(&agent, day(15), turns(5));
-        purses.add(&agent, day(15), turns(2));
-        assert_eq!(purses.spent(&agent, day(15)), Some(turns(7)));
-        purses.add(&agent, day(16), turns(1));
-        purses.add(&agent, day(15), turns(9));
-        assert_eq!(purses.spent(&agent, day(16)), Some(turns(1)));
-        assert_eq!(purses.spent(&agent, day(15)), None);
+        budget_usages.load(&agent, day(15), turns(5));
+        budget_usages.add(&agent, day(15), turns(2));
+        assert_eq!(budget_usages.spent(&agent, day(15)), Some(turns(7)));
+        budget_usages.add(&agent, day(16), turns(1));
+        budget_usages.add(&agent, day(15), turns(9));
+        assert_eq!(budget_usages.spent(&agent, day(16)), Some(turns(1)));
+        assert_eq!(budget_usages.spent(&agent, day(15)), None);
     }
 }

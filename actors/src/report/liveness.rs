@@ -9,31 +9,31 @@ use tokio::time::Instant;
 /// Time of the latest sign of life of an attempt. Writers update it and readers poll it, so that no message is needed
 /// for each. Clones are cheap and belong to the same attempt.
 #[derive(Debug, Clone)]
-pub struct Pulse {
-    born: Instant,
+pub struct Liveness {
+    created: Instant,
     /// Nanoseconds from the creation to the latest sign of life.
     last: Arc<AtomicU64>,
 }
 
-impl Default for Pulse {
+impl Default for Liveness {
     /// Counts the creation as a sign of life.
     fn default() -> Self {
-        Self { born: Instant::now(), last: Arc::default() }
+        Self { created: Instant::now(), last: Arc::default() }
     }
 }
 
-impl Pulse {
+impl Liveness {
     /// Records a sign of life.
-    pub fn beat(&self) {
-        let now = u64::try_from(self.born.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    pub fn record_activity(&self) {
+        let now = u64::try_from(self.created.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.last.fetch_max(now, Ordering::Relaxed);
     }
 
     /// Returns the duration of the silence.
     #[must_use]
-    pub fn quiet(&self) -> Duration {
+    pub fn idle_time(&self) -> Duration {
         let last = Duration::from_nanos(self.last.load(Ordering::Relaxed));
-        self.born.elapsed().saturating_sub(last)
+        self.created.elapsed().saturating_sub(last)
     }
 }
 
@@ -43,12 +43,12 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn activity_resets_the_idle_time_of_all_clones() {
-        let pulse = Pulse::default();
-        let heard = pulse.clone();
+        let liveness = Liveness::default();
+        let clone = liveness.clone();
         tokio::time::advance(Duration::from_secs(7)).await;
-        assert_eq!(pulse.quiet(), Duration::from_secs(7));
-        heard.beat();
+        assert_eq!(liveness.idle_time(), Duration::from_secs(7));
+        clone.record_activity();
         tokio::time::advance(Duration::from_millis(1)).await;
-        assert_eq!(pulse.quiet(), Duration::from_millis(1));
+        assert_eq!(liveness.idle_time(), Duration::from_millis(1));
     }
 }

@@ -4,27 +4,27 @@ use std::mem;
 use std::sync::Arc;
 
 use super::AttemptContext;
-use super::pipelined_writes::{LedgerAnswer, Posted};
-use crate::decide::output::artifact_stream::{ArtifactPiece, Growth};
-use crate::decide::output::early::EarlyStream;
-use crate::decide::output::redact_parts::{RedactedPart, StoredParts, place};
-use crate::decide::output::truncation::{HeadAndTail, Tail, marker, shorten};
-use crate::model::execution::content::{Part, Piece};
-use crate::model::execution::event::{CHUNK, Chunk, EventKind, TextChannel, TextRange};
+use super::pipelined_writes::{AppendFuture, PipelinedWrites};
+use crate::decide::output::artifact_stream::{ArtifactPiece, ArtifactStream};
+use crate::decide::output::early_redaction::EarlyRedactionStream;
+use crate::decide::output::redact_parts::{RedactedPart, StoredParts, assign_ranges};
+use crate::decide::output::truncation::{HeadAndTail, TailBuffer, keep_tail, marker};
+use crate::model::execution::content::{Part, StoredPart};
+use crate::model::execution::event::{Chunk, EventKind, MAX_CHUNK_BYTES, TextChannel, TextRange};
 use crate::model::execution::progress::Progress;
 use crate::ports::ledger::{LedgerError, WriteBatch};
 
 /// Minimum size of a stored chunk in bytes, unless the stream ends.
-const SHORTEST: usize = 4 * 1024;
+const MIN_CHUNK_BYTES: usize = 4 * 1024;
 
 /// Writer of one channel: redacts, splits into chunks, and keeps head and tail of a text beyond the limit.
 pub struct OutputWriter {
     context: AttemptContext,
     channel: TextChannel,
-    stream: EarlyStream,
-    growth: Growth,
+    stream: EarlyRedactionStream,
+    growth: ArtifactStream,
     ready: String,
-    posted: Posted,
+    writes: PipelinedWrites,
     number: u32,
     offset: u64,
     /// Division of the present text.
@@ -32,28 +32,28 @@ pub struct OutputWriter {
     /// Number of redactions outside of the stream.
     masked: u64,
     /// Start of the present text of the channel, and the number of redactions before it.
-    begin: (u64, u64),
+    text_start: (u64, u64),
 }
 
 impl OutputWriter {
     /// Opens a channel of an attempt.
     pub(super) fn open(context: AttemptContext, channel: TextChannel) -> Self {
-        let stream = EarlyStream::new(Arc::clone(&context.redactor));
-        let growth = Growth::new(Arc::clone(&context.redactor));
+        let stream = EarlyRedactionStream::new(Arc::clone(&context.redactor));
+        let growth = ArtifactStream::new(Arc::clone(&context.redactor));
         let division = RawDivision::new(context.output.limit, context.redactor.context());
-        context.progress.send_if_modified(|progress| progress.answer_begins_at(channel, 0));
+        context.progress.send_if_modified(|progress| progress.set_answer_start(channel, 0));
         Self {
             context,
             channel,
             stream,
             growth,
             ready: String::new(),
-            posted: Posted::default(),
+            writes: PipelinedWrites::default(),
             number: 0,
             offset: 0,
             division,
             masked: 0,
-            begin: (0, 0),
+            text_start: (0, 0),
         }
     }
 
@@ -62,11 +62,11 @@ impl OutputWriter {
     /// # Errors
     /// Returns an error if the ledger did not commit.
     pub async fn write(&mut self, bytes: &[u8]) -> Result<(), LedgerError> {
-        self.context.pulse.beat();
+        self.context.liveness.record_activity();
         let head = self.division.divide(bytes);
         self.stream.push_to(head, &mut self.ready);
         // A chunk is a row of the ledger: a program that prints byte by byte must not cause one for each byte.
-        if self.ready.len() >= SHORTEST { self.post().await } else { Ok(()) }
+        if self.ready.len() >= MIN_CHUNK_BYTES { self.enqueue().await } else { Ok(()) }
     }
 
     /// Counts missing bytes after the head of the text.
@@ -78,7 +78,7 @@ impl OutputWriter {
     ///
     /// # Errors
     /// Returns an error if the ledger did not commit.
-    pub async fn store_content(&mut self, parts: &[Part]) -> Result<Vec<Piece>, LedgerError> {
+    pub async fn store_content(&mut self, parts: &[Part]) -> Result<Vec<StoredPart>, LedgerError> {
         let redactor = Arc::clone(&self.context.redactor);
         self.store_parts(parts.iter().map(|part| RedactedPart::part(part, &redactor))).await
     }
@@ -90,8 +90,8 @@ impl OutputWriter {
     pub async fn store_parts(
         &mut self,
         parts: impl IntoIterator<Item = RedactedPart>,
-    ) -> Result<Vec<Piece>, LedgerError> {
-        let StoredParts { text, pieces, .. } = place(parts, self.end_text());
+    ) -> Result<Vec<StoredPart>, LedgerError> {
+        let StoredParts { text, pieces, .. } = assign_ranges(parts, self.end_text());
         self.ready.push_str(&text);
         self.flush().await?;
         Ok(pieces)
@@ -111,7 +111,11 @@ impl OutputWriter {
     ///
     /// # Errors
     /// Returns an error if the ledger did not commit.
-    pub async fn cut(&mut self, id: String, dropped: u64) -> Result<(), LedgerError> {
+    pub async fn end_truncated_artifact(
+        &mut self,
+        id: String,
+        dropped: u64,
+    ) -> Result<(), LedgerError> {
         let (name, description, parts) = (None, None, Vec::new());
         let end = ArtifactPiece { id, name, description, parts, append: true, last: true };
         let mut shown = self.growth.take(end);
@@ -119,7 +123,7 @@ impl OutputWriter {
         if let Some(made) = shown.last_mut()
             && let Some(part) = made.parts.pop()
         {
-            made.parts.push(part.without(dropped));
+            made.parts.push(part.with_dropped(dropped));
         }
         self.record(shown).await
     }
@@ -138,7 +142,7 @@ impl OutputWriter {
         let rest = self.stream.finish();
         self.ready.push_str(&rest);
         let from = self.offset + self.ready.len() as u64;
-        TextRange { attempt_id: self.context.stamp, channel: self.channel, from, to: from }
+        TextRange { attempt_id: self.context.attempt_id, channel: self.channel, from, to: from }
     }
 
     /// Writes raw bytes, and returns the text that can be shown now, once it is committed; `None` if nothing new can be
@@ -146,11 +150,11 @@ impl OutputWriter {
     ///
     /// # Errors
     /// Returns an error if the ledger did not commit.
-    pub async fn show(&mut self, bytes: &[u8]) -> Result<Option<Piece>, LedgerError> {
-        let (from, masked) = (self.offset, self.masks());
+    pub async fn show(&mut self, bytes: &[u8]) -> Result<Option<StoredPart>, LedgerError> {
+        let (from, masked) = (self.offset, self.redaction_count());
         self.write(bytes).await?;
         self.flush().await?;
-        let shown = self.since(from, masked);
+        let shown = self.piece_since(from, masked);
         Ok((self.offset > from).then_some(shown))
     }
 
@@ -159,28 +163,28 @@ impl OutputWriter {
     ///
     /// # Errors
     /// Returns an error if the ledger did not commit.
-    pub async fn release(&mut self) -> Result<Option<Piece>, LedgerError> {
-        let (from, masked) = (self.offset, self.masks());
+    pub async fn release(&mut self) -> Result<Option<StoredPart>, LedgerError> {
+        let (from, masked) = (self.offset, self.redaction_count());
         self.ready.push_str(&self.stream.release());
         self.flush().await?;
         let left = self.growth.idle();
         self.record(left).await?;
-        let shown = self.since(from, masked);
+        let shown = self.piece_since(from, masked);
         if self.offset == from {
             return Ok(None);
         }
-        self.context.progress.send_modify(Progress::has_news);
+        self.context.progress.send_modify(Progress::count_record);
         Ok(Some(shown))
     }
 
     /// Returns the text after an offset, with the redactions after `masked`.
-    fn since(&self, from: u64, masked: u64) -> Piece {
-        let (stamp, channel) = (self.context.stamp, self.channel);
-        let piece = Piece::text(TextRange { attempt_id: stamp, channel, from, to: self.offset });
-        Piece { redacted: self.masks() - masked, ..piece }
+    fn piece_since(&self, from: u64, masked: u64) -> StoredPart {
+        let (attempt_id, channel) = (self.context.attempt_id, self.channel);
+        let piece = StoredPart::text(TextRange { attempt_id, channel, from, to: self.offset });
+        StoredPart { redacted: self.redaction_count() - masked, ..piece }
     }
 
-    const fn masks(&self) -> u64 {
+    const fn redaction_count(&self) -> u64 {
         self.stream.count() + self.masked
     }
 
@@ -189,22 +193,22 @@ impl OutputWriter {
     ///
     /// # Errors
     /// Returns an error if the ledger did not commit.
-    pub async fn close(mut self) -> Result<Piece, LedgerError> {
-        let dropped = self.end_flood();
+    pub async fn close(mut self) -> Result<StoredPart, LedgerError> {
+        let dropped = self.end_truncated();
         let left = self.growth.end();
         self.record(left).await?;
-        if self.ready.len() >= SHORTEST {
-            self.post().await?;
+        if self.ready.len() >= MIN_CHUNK_BYTES {
+            self.enqueue().await?;
         }
-        self.posted.arrived().await?;
+        self.writes.wait_until_committed().await?;
         // The last text, the usage and the outcome then share one commit, which saves two for a short run.
-        self.hold_tail();
+        self.defer_last_chunk();
         if dropped > 0 {
             self.context
                 .record(EventKind::OutputTruncated { channel: self.channel, dropped })
                 .await?;
         }
-        Ok(Piece { dropped, ..self.since(self.begin.0, self.begin.1) })
+        Ok(StoredPart { dropped, ..self.piece_since(self.text_start.0, self.text_start.1) })
     }
 
     /// Ends the present text of the channel: a separate text follows, with its own redaction and limit. Returns the
@@ -212,40 +216,41 @@ impl OutputWriter {
     ///
     /// # Errors
     /// Returns an error if the ledger did not commit.
-    pub async fn split(&mut self) -> Result<Piece, LedgerError> {
-        let dropped = self.end_flood();
+    pub async fn split(&mut self) -> Result<StoredPart, LedgerError> {
+        let dropped = self.end_truncated();
         self.flush().await?;
-        let ended = Piece { dropped, ..self.since(self.begin.0, self.begin.1) };
-        self.begin = (self.offset, self.masks());
+        let ended =
+            StoredPart { dropped, ..self.piece_since(self.text_start.0, self.text_start.1) };
+        self.text_start = (self.offset, self.redaction_count());
         self.masked += self.stream.count();
-        self.stream = EarlyStream::new(Arc::clone(&self.context.redactor));
+        self.stream = EarlyRedactionStream::new(Arc::clone(&self.context.redactor));
         let AttemptContext { output, redactor, .. } = &self.context;
         self.division = RawDivision::new(output.limit, redactor.context());
         let (channel, from) = (self.channel, self.offset);
-        self.context.progress.send_if_modified(|progress| progress.answer_begins_at(channel, from));
+        self.context.progress.send_if_modified(|progress| progress.set_answer_start(channel, from));
         Ok(ended)
     }
 
     /// Writes all text that is ready. Returns once it is committed.
     async fn flush(&mut self) -> Result<(), LedgerError> {
-        self.post().await?;
-        self.posted.arrived().await?;
-        self.context.pulse.beat(); // A slow ledger does not count as silence of the agent.
+        self.enqueue().await?;
+        self.writes.wait_until_committed().await?;
+        self.context.liveness.record_activity(); // A slow ledger does not count as silence of the agent.
         Ok(())
     }
 
     /// Starts to write all text that is ready.
-    async fn post(&mut self) -> Result<(), LedgerError> {
-        while let Some(answer) = self.send() {
-            self.posted.post(answer).await?;
-            self.context.pulse.beat(); // A slow ledger does not count as silence of the agent.
+    async fn enqueue(&mut self) -> Result<(), LedgerError> {
+        while let Some(answer) = self.next_append() {
+            self.writes.enqueue(answer).await?;
+            self.context.liveness.record_activity(); // A slow ledger does not count as silence of the agent.
         }
         Ok(())
     }
 
     /// Creates a chunk of the first ready text, and returns the future of the reply.
-    fn send(&mut self) -> Option<LedgerAnswer> {
-        let rest = self.ready.split_off(self.ready.floor_char_boundary(CHUNK));
+    fn next_append(&mut self) -> Option<AppendFuture> {
+        let rest = self.ready.split_off(self.ready.floor_char_boundary(MAX_CHUNK_BYTES));
         let text = mem::replace(&mut self.ready, rest);
         let chunk = (!text.is_empty()).then(|| self.chunk(text))?;
         let (ledger, id) = (Arc::clone(&self.context.ledger), self.context.id);
@@ -253,7 +258,7 @@ impl OutputWriter {
     }
 
     /// Leaves the last chunk pending for the next write of the attempt.
-    fn hold_tail(&mut self) {
+    fn defer_last_chunk(&mut self) {
         if !self.ready.is_empty() {
             let text = mem::take(&mut self.ready);
             let chunks = vec![self.chunk(text)];
@@ -266,11 +271,11 @@ impl OutputWriter {
         let Self { number, offset, .. } = *self;
         self.number += 1;
         self.offset += text.len() as u64;
-        Chunk { stamp: self.context.stamp, channel: self.channel, number, offset, text }
+        Chunk { attempt_id: self.context.attempt_id, channel: self.channel, number, offset, text }
     }
 
     /// Ends the text, with the tail of the bytes after its head. Returns the number of missing bytes between them.
-    fn end_flood(&mut self) -> u64 {
+    fn end_truncated(&mut self) -> u64 {
         let (taken, lost, bytes) = self.division.end();
         if taken <= self.context.output.limit as u64 {
             self.ready.push_str(&self.stream.push(&bytes));
@@ -278,8 +283,11 @@ impl OutputWriter {
             return 0;
         }
         // If nothing is lost, redaction sees the whole text and decides as if there were no limit.
-        let TruncatedText { head, tail, missing } =
-            if lost > 0 { self.cut_off(&bytes, taken) } else { self.cut_out(&bytes) };
+        let TruncatedText { head, tail, missing } = if lost > 0 {
+            self.truncate_partial(&bytes, taken)
+        } else {
+            self.truncate_whole(&bytes)
+        };
         self.ready.push_str(&head);
         if missing > 0 {
             self.ready.push_str(&marker(missing));
@@ -289,55 +297,55 @@ impl OutputWriter {
     }
 
     /// Returns head and tail of a text that is known as a whole: redacted text can be split anywhere.
-    fn cut_out(&mut self, bytes: &[u8]) -> TruncatedText {
+    fn truncate_whole(&mut self, bytes: &[u8]) -> TruncatedText {
         let mut text = self.stream.push(bytes) + &self.stream.finish();
-        let room = (self.division.ends.head as u64).saturating_sub(self.shown());
+        let room = (self.division.limits.head as u64).saturating_sub(self.text_len());
         let room = usize::try_from(room).unwrap_or(usize::MAX).min(text.len());
         let mut tail = text.split_off(text.floor_char_boundary(room));
-        let missing = shorten(&mut tail, self.division.ends.tail);
+        let missing = keep_tail(&mut tail, self.division.limits.tail);
         TruncatedText { head: text, tail, missing }
     }
 
     /// Returns head and tail of a text of which a part is lost. The held-back end of the head may be the start of a
     /// secret, and the tail may start with the end of one.
-    fn cut_off(&mut self, bytes: &[u8], taken: u64) -> TruncatedText {
+    fn truncate_partial(&mut self, bytes: &[u8], taken: u64) -> TruncatedText {
         // `finish` would judge the held-back text as if the text ended here, although its continuation is only lost.
         let head = self.stream.idle();
-        let context = bytes.len().saturating_sub(self.division.ends.tail);
+        let context = bytes.len().saturating_sub(self.division.limits.tail);
         let (mut tail, masked) = self.context.redactor.redact_end(bytes, context);
         self.masked += masked;
-        shorten(&mut tail, self.division.ends.tail);
-        let kept = self.shown() + (head.len() + tail.len()) as u64;
+        keep_tail(&mut tail, self.division.limits.tail);
+        let kept = self.text_len() + (head.len() + tail.len()) as u64;
         TruncatedText { head, tail, missing: taken.saturating_sub(kept) }
     }
 
     /// Returns the number of bytes of the present text so far.
-    const fn shown(&self) -> u64 {
-        self.offset + self.ready.len() as u64 - self.begin.0
+    const fn text_len(&self) -> u64 {
+        self.offset + self.ready.len() as u64 - self.text_start.0
     }
 }
 
 /// Division of a raw text into its head, which is redacted as it arrives, and the bytes after it.
 struct RawDivision {
     /// Limits of head and tail.
-    ends: HeadAndTail,
+    limits: HeadAndTail,
     /// Number of raw bytes in the head.
     taken: usize,
     /// Raw bytes after the head.
-    rest: Tail,
+    rest: TailBuffer,
 }
 
 impl RawDivision {
     /// Creates the division of an empty text; redaction inspects `context` bytes before the tail.
     fn new(limit: usize, context: usize) -> Self {
-        let ends = HeadAndTail::of(limit);
+        let limits = HeadAndTail::of(limit);
         // Redaction of the tail needs text before it: a secret whose start was cut would be shown otherwise.
-        Self { ends, taken: 0, rest: Tail::new(ends.tail + context) }
+        Self { limits, taken: 0, rest: TailBuffer::new(limits.tail + context) }
     }
 
     /// Adds bytes. Returns those that belong to the head.
     fn divide<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
-        let room = (self.ends.head - self.taken).min(bytes.len());
+        let room = (self.limits.head - self.taken).min(bytes.len());
         let (head, rest) = bytes.split_at_checked(room).unwrap_or((bytes, &[]));
         self.taken += head.len();
         self.rest.push(rest);
@@ -346,8 +354,8 @@ impl RawDivision {
 
     /// Ends the text. Returns its length, the number of lost bytes, and the last bytes after the head.
     fn end(&mut self) -> (u64, u64, Vec<u8>) {
-        let rest = mem::replace(&mut self.rest, Tail::new(0));
-        let taken = self.taken as u64 + rest.taken();
+        let rest = mem::replace(&mut self.rest, TailBuffer::new(0));
+        let taken = self.taken as u64 + rest.total_bytes();
         let (lost, bytes) = rest.end();
         (taken, lost, bytes)
     }
@@ -360,13 +368,13 @@ struct TruncatedText {
     missing: u64,
 }
 
-/// Splits a text into pieces of at most [`CHUNK`] bytes, between characters.
+/// Splits a text into pieces of at most [`MAX_CHUNK_BYTES`] bytes, between characters.
 #[must_use]
 pub fn pieces(text: &str) -> Vec<String> {
     let mut pieces = Vec::new();
     let mut rest = text;
     while !rest.is_empty() {
-        let cut = rest.floor_char_boundary(CHUNK);
+        let cut = rest.floor_char_boundary(MAX_CHUNK_BYTES);
         let (head, tail) = rest.split_at(cut);
         pieces.push(head.to_owned());
         rest = tail;

@@ -7,38 +7,38 @@ use crate::ports::ledger::LedgerError;
 
 /// Maximum number of pending chunks of one text: the ledger always has one to write, and a slow ledger causes little
 /// memory use.
-const MOST: usize = 4;
+const MAX_PENDING_CHUNKS: usize = 4;
 
 /// Future of the ledger's reply to a chunk.
-pub(super) type LedgerAnswer = Pin<Box<dyn Future<Output = Result<(), LedgerError>> + Send>>;
+pub(super) type AppendFuture = Pin<Box<dyn Future<Output = Result<(), LedgerError>> + Send>>;
 
 /// Pending chunks of one text.
 #[derive(Default)]
-pub(super) struct Posted {
+pub(super) struct PipelinedWrites {
     /// Replies in the order of the chunks; there are never many.
-    answers: Vec<LedgerAnswer>,
+    answers: Vec<AppendFuture>,
 }
 
-impl Posted {
+impl PipelinedWrites {
     /// Adds the reply of the next chunk. Returns once the chunk is pending and the limit is respected.
     ///
     /// # Errors
     /// Returns an error if the ledger did not commit one of the earlier chunks, or this one.
-    pub(super) async fn post(&mut self, answer: LedgerAnswer) -> Result<(), LedgerError> {
+    pub(super) async fn enqueue(&mut self, answer: AppendFuture) -> Result<(), LedgerError> {
         // Waiting here stops the reading of the pipe, and a full pipe stops the program: the disk sets the pace.
-        while self.answers.len() >= MOST {
+        while self.answers.len() >= MAX_PENDING_CHUNKS {
             self.next().await?;
         }
         self.answers.push(answer);
         // A future does nothing until it is polled, so the new write is queued at the ledger now.
-        self.write_next()
+        self.poll_all()
     }
 
     /// Waits until all chunks are committed.
     ///
     /// # Errors
     /// Returns an error if the ledger did not commit one of them.
-    pub(super) async fn arrived(&mut self) -> Result<(), LedgerError> {
+    pub(super) async fn wait_until_committed(&mut self) -> Result<(), LedgerError> {
         while !self.answers.is_empty() {
             self.next().await?;
         }
@@ -55,7 +55,7 @@ impl Posted {
 
     /// Polls all replies in their order, so that no chunk overtakes another one. This wakes no task: the task that
     /// waits for a reply polls it.
-    fn write_next(&mut self) -> Result<(), LedgerError> {
+    fn poll_all(&mut self) -> Result<(), LedgerError> {
         let mut idle = Context::from_waker(Waker::noop());
         let mut result = Ok(());
         self.answers.retain_mut(|answer| match answer.as_mut().poll(&mut idle) {
@@ -82,7 +82,7 @@ mod tests {
     type Reply = oneshot::Sender<Result<(), LedgerError>>;
 
     /// Creates a reply of a slow ledger, which receives the chunk and replies later.
-    fn reply_sender(to: UnboundedSender<Reply>) -> LedgerAnswer {
+    fn reply_sender(to: UnboundedSender<Reply>) -> AppendFuture {
         Box::pin(async move {
             let (reply, answer) = oneshot::channel();
             to.send(reply).unwrap();
@@ -101,34 +101,37 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn writes_are_pipelined_up_to_a_limit() {
         let (to, mut ledger) = unbounded_channel();
-        let mut posted = Posted::default();
-        for _ in 0..MOST {
-            posted.post(reply_sender(to.clone())).await.unwrap();
+        let mut writes = PipelinedWrites::default();
+        for _ in 0..MAX_PENDING_CHUNKS {
+            writes.enqueue(reply_sender(to.clone())).await.unwrap();
         }
-        assert_eq!(count(&ledger), MOST);
+        assert_eq!(count(&ledger), MAX_PENDING_CHUNKS);
         let second = Duration::from_secs(1);
-        assert!(timeout(second, posted.post(reply_sender(to.clone()))).await.is_err());
-        assert_eq!(count(&ledger), MOST);
+        assert!(timeout(second, writes.enqueue(reply_sender(to.clone()))).await.is_err());
+        assert_eq!(count(&ledger), MAX_PENDING_CHUNKS);
         ledger.recv().await.unwrap().send(Ok(())).unwrap();
-        posted.post(reply_sender(to.clone())).await.unwrap();
-        assert_eq!(count(&ledger), MOST);
-        assert!(timeout(second, posted.arrived()).await.is_err());
+        writes.enqueue(reply_sender(to.clone())).await.unwrap();
+        assert_eq!(count(&ledger), MAX_PENDING_CHUNKS);
+        assert!(timeout(second, writes.wait_until_committed()).await.is_err());
         while let Ok(reply) = ledger.try_recv() {
             reply.send(Ok(())).unwrap();
         }
-        posted.arrived().await.unwrap();
+        writes.wait_until_committed().await.unwrap();
     }
 
     #[tokio::test]
     async fn a_failed_commit_is_reported_by_the_next_write_or_the_end() {
         for is_last in [false, true] {
             let (to, mut ledger) = unbounded_channel();
-            let mut posted = Posted::default();
-            posted.post(reply_sender(to.clone())).await.unwrap();
+            let mut writes = PipelinedWrites::default();
+            writes.enqueue(reply_sender(to.clone())).await.unwrap();
             ledger.recv().await.unwrap().send(Err(full())).unwrap();
-            let told =
-                if is_last { posted.arrived().await } else { posted.post(reply_sender(to)).await };
-            assert!(matches!(told, Err(LedgerError::Unavailable { .. })));
+            let reported = if is_last {
+                writes.wait_until_committed().await
+            } else {
+                writes.enqueue(reply_sender(to)).await
+            };
+            assert!(matches!(reported, Err(LedgerError::Unavailable { .. })));
         }
     }
 }

@@ -7,17 +7,17 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use crate::decide::budget::count;
+use crate::decide::budget::add_usage;
 use crate::model::agent::budget::Charge;
-use crate::model::execution::content::Piece;
+use crate::model::execution::content::StoredPart;
 use crate::model::execution::event::{EventKind, TextChannel, TextRange};
 
 /// Events that are already recorded. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub struct ReplayFilter(Arc<watch::Sender<Facts>>);
+pub struct ReplayFilter(Arc<watch::Sender<RecordedEvents>>);
 
 #[derive(Debug, Default)]
-struct Facts {
+struct RecordedEvents {
     left: Vec<EventKind>,
     /// Offset up to which the growing answer was already shown, in bytes.
     shown: u64,
@@ -28,7 +28,7 @@ impl ReplayFilter {
     #[must_use]
     pub fn new(facts: Vec<EventKind>) -> Self {
         let shown = facts.iter().filter_map(grown).map(|span| span.to).max().unwrap_or_default();
-        Self(Arc::new(watch::Sender::new(Facts { left: facts, shown })))
+        Self(Arc::new(watch::Sender::new(RecordedEvents { left: facts, shown })))
     }
 
     /// Returns the usage that the agent had reported.
@@ -36,14 +36,14 @@ impl ReplayFilter {
         let facts = self.0.borrow();
         facts.left.iter().fold(Charge::default(), |counted, fact| match fact {
             EventKind::UsageReported { counters: numbers, cumulative } => {
-                count(counted, Charge::counted(numbers), *cumulative).0
+                add_usage(counted, Charge::counted(numbers), *cumulative).0
             }
             _ => counted,
         })
     }
 
     /// Returns the new part of an event; `None` if all of it is known.
-    pub(super) fn sift(&self, fact: EventKind) -> Option<EventKind> {
+    pub(super) fn filter(&self, fact: EventKind) -> Option<EventKind> {
         let is_known = self.0.send_if_modified(|facts| {
             let place = facts.left.iter().position(|known| *known == fact);
             place.map(|place| facts.left.swap_remove(place)).is_some()
@@ -59,7 +59,7 @@ impl ReplayFilter {
             return Some(fact);
         };
         if shown > span.from {
-            *pieces = vec![Piece::text(TextRange { from: shown.min(span.to), ..span })];
+            *pieces = vec![StoredPart::text(TextRange { from: shown.min(span.to), ..span })];
             *append = true;
             if span.to <= shown && !*last {
                 return None;
@@ -80,7 +80,7 @@ fn grown(fact: &EventKind) -> Option<TextRange> {
 mod tests {
     use super::ReplayFilter;
     use crate::model::execution::AttemptId;
-    use crate::model::execution::content::Piece;
+    use crate::model::execution::content::StoredPart;
     use crate::model::execution::event::{EventKind, TextChannel, TextRange};
 
     fn span(from: u64, to: u64) -> TextRange {
@@ -88,7 +88,7 @@ mod tests {
     }
 
     fn grown(from: u64, to: u64, append: bool, last: bool) -> EventKind {
-        let pieces = vec![Piece::text(span(from, to))];
+        let pieces = vec![StoredPart::text(span(from, to))];
         let id = "answer".to_owned();
         EventKind::Artifact { id, name: None, description: None, pieces, append, last }
     }
@@ -101,38 +101,38 @@ mod tests {
     fn each_replayed_event_is_filtered_exactly_once() {
         let known =
             ReplayFilter::new(vec![warned("a"), EventKind::ProcessStarted { pid: 7 }, warned("a")]);
-        assert_eq!(known.sift(EventKind::ProcessStarted { pid: 7 }), None);
-        assert_eq!(known.sift(warned("a")), None);
-        assert_eq!(known.sift(warned("a")), None);
-        assert_eq!(known.sift(warned("a")), Some(warned("a")));
-        assert_eq!(known.sift(warned("b")), Some(warned("b")));
+        assert_eq!(known.filter(EventKind::ProcessStarted { pid: 7 }), None);
+        assert_eq!(known.filter(warned("a")), None);
+        assert_eq!(known.filter(warned("a")), None);
+        assert_eq!(known.filter(warned("a")), Some(warned("a")));
+        assert_eq!(known.filter(warned("b")), Some(warned("b")));
     }
 
     #[test]
     fn a_replayed_answer_reports_only_its_new_part() {
-        let told = || vec![grown(0, 10, false, false), grown(10, 30, true, false)];
+        let recorded = || vec![grown(0, 10, false, false), grown(10, 30, true, false)];
         for cuts in [&[30, 50][..], &[5, 25, 50], &[10, 30, 50], &[50]] {
-            let known = ReplayFilter::new(told());
+            let known = ReplayFilter::new(recorded());
             let mut from = 0;
             let mut shown = 30;
             for to in cuts {
-                if let Some(fact) = known.sift(grown(from, *to, from > 0, false)) {
+                if let Some(fact) = known.filter(grown(from, *to, from > 0, false)) {
                     assert_eq!(fact, grown(shown, *to, true, false), "{cuts:?}");
                     shown = *to;
                 }
                 from = *to;
             }
             assert_eq!(shown, 50, "{cuts:?}");
-            assert_eq!(known.sift(grown(50, 60, true, true)), Some(grown(50, 60, true, true)));
+            assert_eq!(known.filter(grown(50, 60, true, true)), Some(grown(50, 60, true, true)));
         }
     }
 
     #[test]
     fn a_replayed_answer_without_its_end_gets_it() {
         let known = ReplayFilter::new(vec![grown(0, 30, false, false)]);
-        assert_eq!(known.sift(grown(0, 30, false, true)), Some(grown(30, 30, true, true)));
+        assert_eq!(known.filter(grown(0, 30, false, true)), Some(grown(30, 30, true, true)));
         assert_eq!(
-            ReplayFilter::default().sift(grown(0, 9, false, true)),
+            ReplayFilter::default().filter(grown(0, 9, false, true)),
             Some(grown(0, 9, false, true))
         );
     }

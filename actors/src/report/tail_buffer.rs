@@ -4,19 +4,19 @@ use std::sync::Arc;
 
 use algonius_redact::Redactor;
 
-use crate::decide::output::truncation::{Tail, marker, shorten};
+use crate::decide::output::truncation::{TailBuffer, keep_tail, marker};
 
 /// Buffer that receives a text of any length, and returns its end.
-pub struct LastWords {
+pub struct RedactedTail {
     redactor: Arc<Redactor>,
-    tail: Tail,
+    tail: TailBuffer,
     most: usize,
 }
 
-impl LastWords {
+impl RedactedTail {
     /// Creates a buffer that returns `most` bytes of redacted text.
     pub(super) fn of(redactor: Arc<Redactor>, most: usize) -> Self {
-        let tail = Tail::new(most + redactor.context());
+        let tail = TailBuffer::new(most + redactor.context());
         Self { redactor, tail, most }
     }
 
@@ -36,7 +36,7 @@ impl LastWords {
         } else {
             redactor.redact_end(&bytes, bytes.len().saturating_sub(most)).0
         };
-        let cut = shorten(&mut text, most);
+        let cut = keep_tail(&mut text, most);
         if lost + cut > 0 {
             text.insert_str(0, marker(lost + cut).trim_start());
         }
@@ -51,9 +51,9 @@ mod tests {
     const SECRET: &str = "hush-hush-hush-hush";
 
     fn last(text: &str) -> String {
-        let mut words = LastWords::of(Arc::new(Redactor::new([SECRET.to_owned()])), 100);
-        text.as_bytes().chunks(7).for_each(|bytes| words.take(bytes));
-        words.close()
+        let mut tail = RedactedTail::of(Arc::new(Redactor::new([SECRET.to_owned()])), 100);
+        text.as_bytes().chunks(7).for_each(|bytes| tail.take(bytes));
+        tail.close()
     }
 
     #[test]

@@ -6,28 +6,28 @@ use ractor::{ActorRef, RpcReplyPort};
 use super::agents::{AgentChildren, AgentRemoval, is_of_ledger};
 use super::context::RootContext;
 use super::{AgentDefinition, RootMsg};
-use crate::agent::{AgentMsg, removed};
-use crate::decide::recovery::restart::Restarts;
+use crate::agent::{AgentMsg, agent_removed};
+use crate::decide::recovery::restart::RestartHistory;
 use crate::execution::recover::settle_questions;
 use crate::gateway::GatewayMsg;
 use crate::model::id::AgentId;
 
 /// Handle that adds and removes agents. Clones are cheap.
 #[derive(Clone)]
-pub struct Seating(pub(crate) ActorRef<RootMsg>);
+pub struct AgentRegistry(pub(crate) ActorRef<RootMsg>);
 
-impl Seating {
+impl AgentRegistry {
     /// Adds an agent, or replaces the definition of an existing one, which keeps its queue and its running executions.
     /// Returns once the agent accepts requests.
-    pub async fn seat(&self, definition: AgentDefinition) {
-        _ = self.0.call(|reply| RootMsg::Seat(definition, reply), None).await; // A stopped root has no agents.
+    pub async fn register(&self, definition: AgentDefinition) {
+        _ = self.0.call(|reply| RootMsg::AddAgent(definition, reply), None).await; // A stopped root has no agents.
     }
 
     /// Removes an agent, which finishes its work and accepts nothing new. The returned future completes when the work
     /// has ended; it is false if the agent was added again before.
-    pub fn unseat(&self, agent: AgentId) -> impl Future<Output = bool> + Send + use<> {
+    pub fn unregister(&self, agent: AgentId) -> impl Future<Output = bool> + Send + use<> {
         let (reply, ended) = oneshot();
-        _ = self.0.cast(RootMsg::Unseat(agent, reply.into())); // A stopped root drops the reply port.
+        _ = self.0.cast(RootMsg::RemoveAgent(agent, reply.into())); // A stopped root drops the reply port.
         async move { ended.await.is_ok() }
     }
 }
@@ -39,14 +39,14 @@ impl AgentChildren {
         let child = self.define(definition.clone());
         child.removal = None;
         if let Some(actor) = &child.actor {
-            _ = actor.cast(AgentMsg::Reseat(definition)); // A failed actor restarts with the new definition.
+            _ = actor.cast(AgentMsg::Reconfigure(definition)); // A failed actor restarts with the new definition.
             return;
         }
-        child.restarts = Restarts::default(); // Earlier failures belong to the old definition.
+        child.restarts = RestartHistory::default(); // Earlier failures belong to the old definition.
         match self.start(&id, false, context).await {
             Ok(()) => {}
             Err(error) if is_of_ledger(&error) => self.restart_later(&id, context),
-            Err(error) => self.failed(&id, &error.to_string(), context).await,
+            Err(error) => self.handle_failure(&id, &error.to_string(), context).await,
         }
     }
 
@@ -81,7 +81,7 @@ impl AgentChildren {
         }
         let ended = child.actor.as_ref().map(|actor| {
             let (reply, ended) = oneshot();
-            _ = actor.cast(AgentMsg::Leave(reply.into())); // A failed actor is replaced.
+            _ = actor.cast(AgentMsg::Retire(reply.into())); // A failed actor is replaced.
             ended
         });
         let (root, services, id) = (context.root.clone(), context.services.clone(), id.clone());
@@ -89,18 +89,18 @@ impl AgentChildren {
             let is_empty = match ended {
                 Some(ended) => ended.await.is_ok(),
                 None => {
-                    settle_questions(&services, &id, &removed(&id)).await;
+                    settle_questions(&services, &id, &agent_removed(&id)).await;
                     true
                 }
             };
             if is_empty {
-                _ = root.cast(RootMsg::Emptied(id, number));
+                _ = root.cast(RootMsg::AgentDrained(id, number));
             }
         });
     }
 
     /// Drops a removed agent that has finished its work, unless it was added again meanwhile.
-    pub(super) fn emptied(&mut self, id: &AgentId, number: u64, context: &RootContext) {
+    pub(super) fn remove_drained(&mut self, id: &AgentId, number: u64, context: &RootContext) {
         let is_present = |removal: &AgentRemoval| removal.number == number;
         if !self.get(id).and_then(|child| child.removal.as_ref()).is_some_and(is_present) {
             return;
@@ -109,7 +109,7 @@ impl AgentChildren {
         tracing::info!(agent = %id, "agent is gone");
         // The gateway stops the actor after the messages that it has forwarded; without a gateway the root does.
         let gateway = context.gateway.borrow().clone();
-        let sent = gateway.map(|gateway| gateway.cast(GatewayMsg::Gone(id.clone())));
+        let sent = gateway.map(|gateway| gateway.cast(GatewayMsg::RemoveAgent(id.clone())));
         if let (Some(actor), None | Some(Err(_))) = (child.actor, sent) {
             actor.stop(None);
         }

@@ -7,20 +7,23 @@ use std::time::Duration;
 use ractor::{ActorCell, ActorRef, RpcReplyPort, SpawnErr};
 
 use super::context::{RootContext, count_failure};
-use super::{AgentDefinition, RootMsg, SeatView};
+use super::{AgentDefinition, RegisteredAgent, RootMsg};
 use crate::agent::{AgentActor, AgentArgs, AgentMsg};
 use crate::decide::notification::alert::AlertInput;
-use crate::decide::recovery::restart::{Intensity, RestartDecision, Restarts, pause};
+use crate::decide::recovery::restart::{
+    RestartDecision, RestartHistory, RestartIntensity, start_retry_pause,
+};
 use crate::execution::recover::settle_all;
 use crate::gateway::{AgentRoute, GatewayMsg};
 use crate::model::code::Code;
 use crate::model::failure::Failure;
 use crate::model::id::AgentId;
 use crate::ports::ledger::LedgerError;
-use crate::services::panic_guard::alarmed;
+use crate::services::panic_guard::with_panic_guard;
 
 /// Fault of an agent that cannot be started because of the ledger.
-const UNAVAILABLE: &str = "agent not started: the disk of the ledger cannot be read or written";
+const LEDGER_UNAVAILABLE_FAULT: &str =
+    "agent not started: the disk of the ledger cannot be read or written";
 
 /// Agents of the service, with their actors.
 #[derive(Default)]
@@ -34,7 +37,7 @@ pub(super) struct AgentChildren {
 pub(super) struct AgentChild {
     pub(super) definition: AgentDefinition,
     pub(super) actor: Option<ActorRef<AgentMsg>>,
-    pub(super) restarts: Restarts,
+    pub(super) restarts: RestartHistory,
     /// Present pause before the restart of the agent.
     pub(super) pause: Option<Duration>,
     last_fault: Option<String>,
@@ -51,7 +54,7 @@ pub(super) struct AgentRemoval {
 
 impl AgentChild {
     fn new(definition: AgentDefinition) -> Self {
-        let restarts = Restarts::default();
+        let restarts = RestartHistory::default();
         Self { definition, actor: None, restarts, pause: None, last_fault: None, removal: None }
     }
 
@@ -59,13 +62,13 @@ impl AgentChild {
         let id = &self.definition.spec.id;
         match &self.actor {
             Some(actor) => AgentRoute::Open(actor.clone()),
-            None if self.pause.is_some() => AgentRoute::Shut(restarting(id)),
-            None => AgentRoute::Shut(quarantined(id)),
+            None if self.pause.is_some() => AgentRoute::Rejecting(agent_restarting(id)),
+            None => AgentRoute::Rejecting(agent_quarantined(id)),
         }
     }
 
-    fn view(&self) -> SeatView {
-        SeatView {
+    fn view(&self) -> RegisteredAgent {
+        RegisteredAgent {
             spec: Arc::clone(&self.definition.spec),
             actor: self.actor.clone(),
             is_restarting: self.pause.is_some(),
@@ -120,7 +123,7 @@ impl AgentChildren {
     }
 
     /// Returns the displayed agents, in the order of their ids.
-    pub(super) fn views(&self) -> Vec<SeatView> {
+    pub(super) fn views(&self) -> Vec<RegisteredAgent> {
         self.iter().map(AgentChild::view).collect()
     }
 
@@ -131,7 +134,7 @@ impl AgentChildren {
 
     fn publish_route(&self, id: &AgentId, context: &RootContext) {
         if let (Some(child), Some(gateway)) = (self.get(id), &*context.gateway.borrow()) {
-            _ = gateway.cast(GatewayMsg::Routed(id.clone(), child.route())); // A new gateway receives all routes.
+            _ = gateway.cast(GatewayMsg::SetRoute(id.clone(), child.route())); // A new gateway receives all routes.
         }
     }
 
@@ -147,11 +150,11 @@ impl AgentChildren {
         Ok(())
     }
 
-    /// Starts an agent; `begins_anew` means that the ledger has no unfinished execution of it.
+    /// Starts an agent; `skips_recovery` means that the ledger has no unfinished execution of it.
     pub(super) async fn start(
         &mut self,
         id: &AgentId,
-        begins_anew: bool,
+        skips_recovery: bool,
         context: &mut RootContext,
     ) -> Result<(), SpawnErr> {
         let Some(child) = self.children.get_mut(id) else { return Ok(()) };
@@ -160,7 +163,7 @@ impl AgentChildren {
             spec,
             driver,
             services: context.services.clone(),
-            begins_anew,
+            skips_recovery,
             draining: context.draining,
             pressure: context.pressure.subscribe(),
         };
@@ -173,7 +176,12 @@ impl AgentChildren {
     }
 
     /// Restarts a failed agent until the restart limit is reached.
-    pub(super) async fn failed(&mut self, id: &AgentId, fault: &str, context: &mut RootContext) {
+    pub(super) async fn handle_failure(
+        &mut self,
+        id: &AgentId,
+        fault: &str,
+        context: &mut RootContext,
+    ) {
         // All failures of one loop count for the same time: slow starts must not lift the restart limit.
         let now = context.elapsed();
         let mut fault = fault.to_owned();
@@ -182,7 +190,7 @@ impl AgentChildren {
             tracing::error!(agent = %id, fault, "agent failed");
             let redactor = context.services.redactor.now();
             child.last_fault = Some(first_line(&redactor.redact(&fault)));
-            let decision = count_failure(&mut child.restarts, now, Intensity::default());
+            let decision = count_failure(&mut child.restarts, now, RestartIntensity::default());
             if decision == RestartDecision::Quarantine {
                 return self.quarantine(id, context);
             }
@@ -205,7 +213,7 @@ impl AgentChildren {
         match self.start(id, false, context).await {
             Ok(()) => tracing::info!(agent = %id, "agent restarted"),
             Err(error) if is_of_ledger(&error) => self.restart_later(id, context),
-            Err(error) => self.failed(id, &error.to_string(), context).await,
+            Err(error) => self.handle_failure(id, &error.to_string(), context).await,
         }
     }
 
@@ -213,11 +221,11 @@ impl AgentChildren {
     /// not the agent's, and its executions must not fail because a disk is full for a minute.
     pub(super) fn restart_later(&mut self, id: &AgentId, context: &mut RootContext) {
         let Some(child) = self.children.get_mut(id) else { return };
-        let wait = pause(child.pause);
+        let wait = start_retry_pause(child.pause);
         child.pause = Some(wait);
-        child.last_fault = Some(UNAVAILABLE.to_owned());
-        tracing::error!(agent = %id, retry_in_s = wait.as_secs(), UNAVAILABLE);
-        context.send_after(wait, RootMsg::Restart(id.clone()));
+        child.last_fault = Some(LEDGER_UNAVAILABLE_FAULT.to_owned());
+        tracing::error!(agent = %id, retry_in_s = wait.as_secs(), LEDGER_UNAVAILABLE_FAULT);
+        context.send_after(wait, RootMsg::RestartAgent(id.clone()));
         self.publish_route(id, context);
     }
 
@@ -239,9 +247,12 @@ impl AgentChildren {
             return;
         };
         let (services, agent, root) = (context.services.clone(), id.clone(), context.root.clone());
-        let settling =
-            async move { settle_all(&services, &*driver, &agent, &quarantined(&agent)).await };
-        context.spawn(alarmed(settling, move || _ = root.cast(RootMsg::Unsettled(id))));
+        let settling = async move {
+            settle_all(&services, &*driver, &agent, &agent_quarantined(&agent)).await;
+        };
+        context.spawn(with_panic_guard(settling, move || {
+            _ = root.cast(RootMsg::QuarantinePanicked(id));
+        }));
     }
 }
 
@@ -250,12 +261,12 @@ pub(super) fn is_of_ledger(error: &SpawnErr) -> bool {
     matches!(error, SpawnErr::StartupFailed(cause) if cause.is::<LedgerError>())
 }
 
-fn quarantined(agent: &AgentId) -> Failure {
+fn agent_quarantined(agent: &AgentId) -> Failure {
     let message = format!("agent `{agent}` failed too often and is quarantined");
     Failure::new(Code::AgentQuarantined, message)
 }
 
-fn restarting(agent: &AgentId) -> Failure {
+fn agent_restarting(agent: &AgentId) -> Failure {
     let message = format!(
         "agent `{agent}` failed, and is started again when the disk of the ledger can be read and written"
     );

@@ -12,14 +12,14 @@ use super::RootMsg;
 use super::agents::AgentChildren;
 use super::context::RootContext;
 use crate::agent::AgentMsg;
-use crate::decide::retry::breaker::Circuit;
+use crate::decide::retry::breaker::OpenCircuit;
 use crate::maintenance::monitor::{LatestEvaluation, is_high};
 use crate::ports::clock::Clock;
-use crate::services::credential_breakers::Shut;
-use crate::services::panic_guard::alarmed;
+use crate::services::credential_breakers::OpenBreakers;
+use crate::services::panic_guard::with_panic_guard;
 
 /// Longest sleep until a circuit may be probed, because the wall clock may be set meanwhile.
-const CLOCK_CHECK: Duration = Duration::from_secs(60);
+const CLOCK_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
 /// State change that concerns all agents.
 #[derive(Clone, Copy)]
@@ -27,20 +27,20 @@ pub enum ServiceChange {
     /// The machine came under pressure, or the pressure cleared.
     Pressure,
     /// The state of a credential changed, or it may be probed.
-    Circuits,
+    Credentials,
 }
 
 impl RootContext {
     /// Starts to observe all changes. An agent that starts later first reads the state itself.
     pub(super) fn watch_changes(&mut self) {
         let (root, broken) = (self.root.clone(), self.root.clone());
-        let (breakers, clock) = (self.services.breakers.listen(), self.services.clock.clone());
+        let (breakers, clock) = (self.services.breakers.subscribe(), self.services.clock.clone());
         let pressure = watch_pressure(root.clone(), self.pressure.subscribe());
         let credentials = watch_credentials(root, breakers, clock);
         let both = async move {
             tokio::join!(pressure, credentials);
         };
-        self.spawn(alarmed(both, move || _ = broken.cast(RootMsg::Deaf)));
+        self.spawn(with_panic_guard(both, move || _ = broken.cast(RootMsg::SubscriptionLost)));
     }
 }
 
@@ -49,15 +49,15 @@ impl AgentChildren {
     pub(super) fn notify(&self, change: ServiceChange) {
         for actor in self.actors() {
             _ = actor.cast(match change {
-                ServiceChange::Pressure => AgentMsg::Judged,
-                ServiceChange::Circuits => AgentMsg::CircuitTurned,
+                ServiceChange::Pressure => AgentMsg::PressureChanged,
+                ServiceChange::Credentials => AgentMsg::BreakerChanged,
             });
         }
     }
 
     /// Notifies the agents of everything, because changes may have been missed.
     pub(super) fn notify_all(&self) {
-        [ServiceChange::Pressure, ServiceChange::Circuits]
+        [ServiceChange::Pressure, ServiceChange::Credentials]
             .into_iter()
             .for_each(|change| self.notify(change));
     }
@@ -68,36 +68,38 @@ async fn watch_pressure(root: ActorRef<RootMsg>, mut pressure: watch::Receiver<L
     let mut was_high = is_high(&pressure.borrow_and_update());
     while let Ok(latest) = pressure.wait_for(|now| is_high(now) != was_high).await {
         was_high = is_high(&latest);
-        _ = root.cast(RootMsg::Turned(ServiceChange::Pressure)); // Fails if the root has stopped.
+        _ = root.cast(RootMsg::Changed(ServiceChange::Pressure)); // Fails if the root has stopped.
     }
 }
 
 /// Reports each change of a circuit, and the time at which the next one may be probed.
 async fn watch_credentials(
     root: ActorRef<RootMsg>,
-    mut changes: watch::Receiver<Shut>,
+    mut changes: watch::Receiver<OpenBreakers>,
     clock: Arc<dyn Clock>,
 ) {
     loop {
-        let left = soonest(&changes.borrow(), &*clock);
+        let left = next_probe_wait(&changes.borrow(), &*clock);
         let changed = match left {
-            Some(left) => timeout(left.min(CLOCK_CHECK), changes.changed()).await.unwrap_or(Ok(())),
+            Some(left) => {
+                timeout(left.min(CLOCK_CHECK_INTERVAL), changes.changed()).await.unwrap_or(Ok(()))
+            }
             None => changes.changed().await,
         };
         if changed.is_err() {
             return; // The service has stopped.
         }
-        _ = root.cast(RootMsg::Turned(ServiceChange::Circuits)); // Fails if the root has stopped.
+        _ = root.cast(RootMsg::Changed(ServiceChange::Credentials)); // Fails if the root has stopped.
     }
 }
 
 /// Returns the time until the next circuit may be probed. Without a blocked circuit the clock is not read.
-fn soonest(shut: &Shut, clock: &dyn Clock) -> Option<Duration> {
+fn next_probe_wait(shut: &OpenBreakers, clock: &dyn Clock) -> Option<Duration> {
     if shut.is_empty() {
         return None;
     }
     let now = clock.now();
     let left =
-        |circuit: &Circuit| (circuit.until - now).to_std().ok().filter(|left| !left.is_zero());
+        |circuit: &OpenCircuit| (circuit.until - now).to_std().ok().filter(|left| !left.is_zero());
     shut.values().filter_map(left).min()
 }

@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::RootMsg;
-use crate::decide::recovery::restart::{Intensity, RestartDecision, Restarts, step};
+use crate::decide::recovery::restart::{RestartDecision, RestartHistory, RestartIntensity, step};
 use crate::gateway::GatewayMsg;
 use crate::maintenance::monitor::LatestEvaluation;
 use crate::services::Services;
@@ -85,16 +85,16 @@ impl RootContext {
     }
 
     /// Counts the failure of an actor now, and decides about it.
-    pub(super) fn decide_restart(&self, restarts: &mut Restarts) -> RestartDecision {
-        count_failure(restarts, self.elapsed(), Intensity::default())
+    pub(super) fn decide_restart(&self, restarts: &mut RestartHistory) -> RestartDecision {
+        count_failure(restarts, self.elapsed(), RestartIntensity::default())
     }
 }
 
 /// Counts the failure of an actor at `now`, and decides about it.
 pub(super) fn count_failure(
-    restarts: &mut Restarts,
+    restarts: &mut RestartHistory,
     now: Duration,
-    intensity: Intensity,
+    intensity: RestartIntensity,
 ) -> RestartDecision {
     let (next, decision) = step(mem::take(restarts), now, intensity);
     *restarts = next;

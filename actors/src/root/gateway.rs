@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use ractor::{ActorCell, SpawnErr};
 
 use super::context::{RootContext, count_failure};
-use crate::decide::recovery::restart::{Intensity, Restarts};
+use crate::decide::recovery::restart::{RestartHistory, RestartIntensity};
 use crate::gateway::{AgentRoute, GatewayActor};
 use crate::model::id::AgentId;
 use crate::services::Services;
@@ -13,7 +13,7 @@ use crate::services::Services;
 /// Gateway with its restarts. Its present actor is in the context, because agents publish their routes to it.
 #[derive(Default)]
 pub(super) struct GatewayChild {
-    restarts: Restarts,
+    restarts: RestartHistory,
 }
 
 impl GatewayChild {
@@ -40,14 +40,14 @@ impl GatewayChild {
     }
 
     /// Restarts the gateway, however often it fails, because it holds only routes.
-    pub(super) async fn failed(
+    pub(super) async fn handle_failure(
         &mut self,
         fault: &str,
         routes: HashMap<AgentId, AgentRoute>,
         context: &RootContext,
     ) {
         tracing::error!(fault, "gateway failed");
-        let unlimited = Intensity { max: usize::MAX, ..Intensity::default() };
+        let unlimited = RestartIntensity { max: usize::MAX, ..RestartIntensity::default() };
         count_failure(&mut self.restarts, context.elapsed(), unlimited);
         if let Err(error) = Self::start(routes, context).await {
             tracing::error!(%error, "gateway did not start");

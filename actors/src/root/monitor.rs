@@ -3,22 +3,22 @@
 use ractor::{ActorCell, ActorRef, SpawnErr};
 
 use super::context::RootContext;
-use crate::decide::recovery::restart::{RestartDecision, Restarts};
+use crate::decide::recovery::restart::{RestartDecision, RestartHistory};
 use crate::maintenance::monitor::{MonitorActor, MonitorArgs, MonitorMsg, ReadingSettings};
 use crate::model::observation::alert::AlertSpec;
 use crate::services::Services;
 
 /// Monitor with its settings.
 pub(super) struct MonitorChild {
-    probe: Option<ReadingSettings>,
+    readings: Option<ReadingSettings>,
     alerts: AlertSpec,
     actor: Option<ActorRef<MonitorMsg>>,
-    restarts: Restarts,
+    restarts: RestartHistory,
 }
 
 impl MonitorChild {
-    pub(super) fn new(probe: Option<ReadingSettings>, alerts: AlertSpec) -> Self {
-        Self { probe, alerts, actor: None, restarts: Restarts::default() }
+    pub(super) fn new(readings: Option<ReadingSettings>, alerts: AlertSpec) -> Self {
+        Self { readings, alerts, actor: None, restarts: RestartHistory::default() }
     }
 
     /// Returns true if the monitor is this actor.
@@ -35,7 +35,7 @@ impl MonitorChild {
     pub(super) async fn start(&mut self, context: &RootContext) -> Result<(), SpawnErr> {
         let args = MonitorArgs {
             services: Services::clone(&context.services),
-            probe: self.probe.clone(),
+            readings: self.readings.clone(),
             alerts: self.alerts,
             pressure: context.pressure.clone(),
         };
@@ -47,7 +47,7 @@ impl MonitorChild {
 
     /// Restarts the monitor. Work continues without it: until the next reading the machine counts as not under
     /// pressure.
-    pub(super) async fn failed(&mut self, fault: &str, context: &RootContext) {
+    pub(super) async fn handle_failure(&mut self, fault: &str, context: &RootContext) {
         tracing::error!(fault, "monitor failed");
         context.pressure.send_replace(None);
         let again = match context.decide_restart(&mut self.restarts) {

@@ -8,9 +8,9 @@ use chrono::TimeDelta;
 use super::agents::AgentChildren;
 use super::context::RootContext;
 use crate::decide::budget::today;
-use crate::decide::recovery::interrupted;
+use crate::decide::recovery::interruption_failure;
 use crate::execution::recover::fail;
-use crate::model::execution::record::Filter;
+use crate::model::execution::record::ExecutionFilter;
 use crate::model::id::AgentId;
 use crate::ports::ledger::LedgerError;
 
@@ -21,16 +21,16 @@ pub(super) async fn settle_unowned(
     context: &RootContext,
 ) -> Result<BTreeSet<AgentId>, LedgerError> {
     let services = &context.services;
-    let filter = Filter { unfinished: true, ..Filter::default() };
+    let filter = ExecutionFilter { unfinished: true, ..ExecutionFilter::default() };
     let mut unfinished = BTreeSet::new();
     for record in services.ledger.executions(filter).await? {
         match agents.get(&record.agent) {
             Some(child) => {
                 let spec = &child.definition.spec;
-                services.breakers.recall((&services.keyring, spec), &record);
+                services.breakers.restore((&services.keyring, spec), &record);
                 unfinished.insert(record.agent);
             }
-            None => fail(services, &record, interrupted()).await?,
+            None => fail(services, &record, interruption_failure()).await?,
         }
     }
     Ok(unfinished)
@@ -52,6 +52,6 @@ pub(super) async fn load_budget_usage(
         let spent = spent.get(&(spec.id.clone(), day)).copied().unwrap_or_default();
         (spec.id.clone(), day, spent)
     });
-    services.budget_usages.fill_all(today);
+    services.budget_usages.load_all(today);
     Ok(())
 }

@@ -5,19 +5,19 @@ use std::sync::Arc;
 use ractor::{ActorCell, ActorRef, SpawnErr};
 
 use super::context::RootContext;
-use crate::decide::recovery::restart::{RestartDecision, Restarts};
-use crate::maintenance::retention::{Retention, RetentionActor, RetentionArgs, RetentionMsg};
+use crate::decide::recovery::restart::{RestartDecision, RestartHistory};
+use crate::maintenance::retention::{RetentionActor, RetentionArgs, RetentionMsg, RetentionSpec};
 
 /// Retention actor with its settings; it does not run without settings.
 #[derive(Default)]
 pub(super) struct RetentionChild {
-    spec: Option<Retention>,
+    spec: Option<RetentionSpec>,
     actor: Option<ActorRef<RetentionMsg>>,
-    restarts: Restarts,
+    restarts: RestartHistory,
 }
 
 impl RetentionChild {
-    pub(super) fn new(spec: Option<Retention>) -> Self {
+    pub(super) fn new(spec: Option<RetentionSpec>) -> Self {
         Self { spec, ..Self::default() }
     }
 
@@ -43,7 +43,7 @@ impl RetentionChild {
     }
 
     /// Restarts the actor. Work continues without it.
-    pub(super) async fn failed(&mut self, fault: &str, context: &RootContext) {
+    pub(super) async fn handle_failure(&mut self, fault: &str, context: &RootContext) {
         tracing::error!(fault, "retention failed");
         let again = match context.decide_restart(&mut self.restarts) {
             RestartDecision::Restart => {

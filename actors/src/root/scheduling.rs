@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use super::RootMsg;
 use super::context::RootContext;
-use crate::decide::recovery::restart::{RestartDecision, Restarts};
+use crate::decide::recovery::restart::{RestartDecision, RestartHistory};
 use crate::gateway::link::GatewayLink;
 use crate::gateway::reader::Reader;
 use crate::gateway::requests::Requests;
@@ -20,7 +20,7 @@ const RESTART_PAUSE: Duration = Duration::from_secs(60);
 /// Arguments of the scheduler.
 pub struct SchedulerInputs {
     /// Configuration of the scheduler; `None` if there is nothing to schedule.
-    pub agenda: Option<SchedulerConfig>,
+    pub scheduler_config: Option<SchedulerConfig>,
     /// Sender of the present scheduler.
     pub actor: watch::Sender<Option<ActorRef<SchedulerMsg>>>,
     /// Receiver of the shutdown state.
@@ -30,12 +30,12 @@ pub struct SchedulerInputs {
 /// Scheduler with its restarts.
 pub(super) struct SchedulerChild {
     inputs: SchedulerInputs,
-    restarts: Restarts,
+    restarts: RestartHistory,
 }
 
 impl SchedulerChild {
     pub(super) fn new(inputs: SchedulerInputs) -> Self {
-        Self { inputs, restarts: Restarts::default() }
+        Self { inputs, restarts: RestartHistory::default() }
     }
 
     /// Returns the scheduler with the number of its restarts.
@@ -52,7 +52,7 @@ impl SchedulerChild {
 
     /// Starts the scheduler, if there is something to schedule.
     pub(super) async fn start(&mut self, context: &RootContext) -> Result<(), SpawnErr> {
-        let Some(config) = &mut self.inputs.agenda else { return Ok(()) };
+        let Some(config) = &mut self.inputs.scheduler_config else { return Ok(()) };
         // The configured schedules are applied once: callers may have changed them before a later start.
         let configured = config.configured.take();
         let config = SchedulerConfig { configured, ..config.clone() };
@@ -71,13 +71,15 @@ impl SchedulerChild {
     }
 
     /// Restarts the scheduler: at once, or after a pause if it failed too often.
-    pub(super) async fn failed(&mut self, fault: &str, context: &mut RootContext) {
+    pub(super) async fn handle_failure(&mut self, fault: &str, context: &mut RootContext) {
         tracing::error!(fault, "scheduler failed");
         let decision = context.decide_restart(&mut self.restarts);
         self.inputs.actor.send_replace(None);
         match decision {
             RestartDecision::Restart => self.restart(context).await,
-            RestartDecision::Quarantine => context.send_after(RESTART_PAUSE, RootMsg::Reschedule),
+            RestartDecision::Quarantine => {
+                context.send_after(RESTART_PAUSE, RootMsg::RestartScheduler);
+            }
         }
     }
 
@@ -85,7 +87,7 @@ impl SchedulerChild {
     pub(super) async fn restart(&mut self, context: &mut RootContext) {
         if let Err(error) = self.start(context).await {
             tracing::error!(%error, "scheduler did not start");
-            context.send_after(RESTART_PAUSE, RootMsg::Reschedule);
+            context.send_after(RESTART_PAUSE, RootMsg::RestartScheduler);
         }
     }
 }

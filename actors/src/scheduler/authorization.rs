@@ -9,7 +9,7 @@ use crate::model::failure::Failure;
 use crate::model::id::{AgentId, PrincipalId};
 use crate::model::schedule::occurrence::OccurrenceStatus;
 use crate::ports::ledger::LedgerError;
-use crate::ports::schedule_store::Advance;
+use crate::ports::schedule_store::ScheduleAdvance;
 
 /// Snapshot of the tokens, read on first use.
 #[derive(Default)]
@@ -17,7 +17,7 @@ pub(super) struct TokenSnapshot(OnceCell<Vec<Token>>);
 
 impl TokenSnapshot {
     /// Returns true if a valid token permits the owner to use the agent.
-    pub(super) async fn is_given(
+    pub(super) async fn is_authorized(
         &self,
         requests: &Requests,
         owner: PrincipalId,
@@ -33,14 +33,18 @@ impl TokenSnapshot {
     }
 
     /// Rejects unauthorized occurrences before they are stored, which saves a second write.
-    pub(super) async fn refuse(&self, requests: &Requests, batch: &mut [Advance]) {
+    pub(super) async fn reject_unauthorized(
+        &self,
+        requests: &Requests,
+        batch: &mut [ScheduleAdvance],
+    ) {
         let decided = batch.iter_mut().flat_map(|advance| &mut advance.occurrences);
         for occurrence in decided.filter(|it| it.verdict == OccurrenceStatus::Pending) {
-            match self.is_given(requests, occurrence.owner, &occurrence.agent).await {
+            match self.is_authorized(requests, occurrence.owner, &occurrence.agent).await {
                 Ok(true) => {}
                 Ok(false) => {
                     occurrence.verdict = OccurrenceStatus::Refused;
-                    occurrence.reason = Some(reason(&not_given()));
+                    occurrence.reason = Some(reason(&not_authorized()));
                 }
                 Err(_) => return, // The submission checks again.
             }
@@ -49,7 +53,7 @@ impl TokenSnapshot {
 }
 
 /// Returns the rejection of an unauthorized occurrence.
-pub(super) fn not_given() -> Failure {
+pub(super) fn not_authorized() -> Failure {
     Failure::new(Code::Forbidden, "no token of its owner permits requests to this agent")
 }
 

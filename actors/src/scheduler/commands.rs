@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use chrono::{DateTime, SubsecRound, Utc};
 
 use super::ChangeReply;
-use super::evaluate::plain;
-use super::interned::InternedSchedule;
+use super::evaluate::new_occurrence;
+use super::interned_schedule::InternedSchedule;
 use super::table::ScheduleTable;
 use crate::model::code::Code;
 use crate::model::failure::Failure;
@@ -16,8 +16,8 @@ use crate::model::id::{PrincipalId, ScheduleId};
 use crate::model::schedule::occurrence::{Occurrence, OccurrenceCause};
 use crate::model::schedule::{Schedule, ScheduleOrigin, ScheduleSpec, SealedTexts};
 use crate::ports::ledger::LedgerError;
-use crate::ports::schedule_store::{Advance, ScheduleStore};
-use crate::ports::schedule_template::Wording;
+use crate::ports::schedule_store::{ScheduleAdvance, ScheduleStore};
+use crate::ports::schedule_template::ScheduleTemplateRenderer;
 use crate::services::Services;
 
 /// Authorized change to the schedules.
@@ -30,7 +30,7 @@ pub enum ScheduleChange {
         /// Owner of a new schedule.
         owner: PrincipalId,
         /// True if the id must be new.
-        anew: bool,
+        is_new: bool,
     },
     /// Removes a schedule.
     Remove(ScheduleId),
@@ -67,13 +67,13 @@ pub(super) enum StoredChange {
     /// Schedules to put and to remove.
     Schedules { puts: Vec<Schedule>, removes: Vec<ScheduleId> },
     /// Occurrence outside of the recurrence.
-    Triggered(Box<Advance>),
+    Triggered(Box<ScheduleAdvance>),
 }
 
 /// Decision about changes, on the present schedules.
 pub(super) struct ChangePlanner<'s> {
     pub(super) table: &'s ScheduleTable,
-    pub(super) wording: &'s dyn Wording,
+    pub(super) renderer: &'s dyn ScheduleTemplateRenderer,
     pub(super) now: DateTime<Utc>,
 }
 
@@ -82,27 +82,27 @@ impl ChangePlanner<'_> {
     pub(super) fn plan(&self, change: ScheduleChange) -> Result<PlannedChange, Failure> {
         let now = self.now;
         Ok(match change {
-            ScheduleChange::Put { spec, owner, anew } => {
+            ScheduleChange::Put { spec, owner, is_new } => {
                 let id = spec.id.clone();
                 // Expanded once for the check: a wrong template is an error of the caller now, and not of a night
                 // later.
-                self.wording.input(&spec, now).map_err(|why| {
+                self.renderer.input(&spec, now).map_err(|why| {
                     Failure::new(Code::InvalidParams, format!("`input` cannot be used: {why}"))
                 })?;
-                put(self.updated_schedule(*spec, owner, anew)?, id)
+                put(self.updated_schedule(*spec, owner, is_new)?, id)
             }
             ScheduleChange::Remove(id) => {
-                self.of_api(&id)?;
+                self.api_schedule(&id)?;
                 let write = StoredChange::Schedules { puts: Vec::new(), removes: vec![id] };
                 PlannedChange { write, about: None }
             }
             ScheduleChange::Pause(id, paused) => {
-                let schedule = self.known(&id)?.whole();
+                let schedule = self.existing(&id)?.to_schedule();
                 // Planned times of the pause are not caught up.
                 let cursor = if schedule.paused && !paused { now } else { schedule.cursor };
                 put(Schedule { paused, cursor, changed_at: now, ..schedule }, id)
             }
-            ScheduleChange::RunNow(id) => self.triggered(id)?,
+            ScheduleChange::RunNow(id) => self.plan_trigger(id)?,
             ScheduleChange::Configure(configured) => {
                 let named = configured.iter().map(|(spec, _)| spec.id.clone()).collect();
                 let removes = removed_schedules(self.table.iter().map(|it| &it.schedule), &named);
@@ -114,13 +114,13 @@ impl ChangePlanner<'_> {
     }
 
     /// Returns an occurrence outside of the recurrence, planned for now. The cursor stays.
-    fn triggered(&self, id: ScheduleId) -> Result<PlannedChange, Failure> {
-        let known = self.known(&id)?;
+    fn plan_trigger(&self, id: ScheduleId) -> Result<PlannedChange, Failure> {
+        let known = self.existing(&id)?;
         let planned = self.now.trunc_subsecs(6); // The store keeps microseconds, and the planned time is the key.
-        let plain = plain(known, planned, planned, self.now);
+        let plain = new_occurrence(known, planned, planned, self.now);
         let occurrence = Occurrence { cause: OccurrenceCause::Manual, ..plain };
         let (schedule, cursor) = (id.clone(), known.cursor());
-        let advance = Advance { schedule, cursor, occurrences: vec![occurrence] };
+        let advance = ScheduleAdvance { schedule, cursor, occurrences: vec![occurrence] };
         Ok(PlannedChange { write: StoredChange::Triggered(Box::new(advance)), about: Some(id) })
     }
 
@@ -129,36 +129,36 @@ impl ChangePlanner<'_> {
         &self,
         spec: ScheduleSpec,
         owner: PrincipalId,
-        anew: bool,
+        is_new: bool,
     ) -> Result<Schedule, Failure> {
         let mut others = self.table.iter().filter(|entry| entry.schedule.id != spec.id);
         if others.any(|entry| entry.schedule.name() == spec.name) {
             let message = format!("another schedule is named `{}`", spec.name);
             return Err(Failure::new(Code::ScheduleExists, message));
         }
-        match (self.table.contains(&spec.id), anew) {
+        match (self.table.contains(&spec.id), is_new) {
             (false, true) => Ok(fresh(spec, owner, ScheduleOrigin::Api, self.now)),
             (true, true) => {
                 let message = format!("schedule `{}` already exists", spec.id);
                 Err(Failure::new(Code::ScheduleExists, message))
             }
             (_, false) => {
-                let known = self.of_api(&spec.id)?.whole();
+                let known = self.api_schedule(&spec.id)?.to_schedule();
                 let owner = known.owner;
                 Ok(updated(known, spec, owner, self.now))
             }
         }
     }
 
-    fn known(&self, id: &ScheduleId) -> Result<&InternedSchedule, Failure> {
+    fn existing(&self, id: &ScheduleId) -> Result<&InternedSchedule, Failure> {
         let none = || Failure::new(Code::ScheduleUnknown, format!("there is no schedule `{id}`"));
         self.table.get(id).map(|entry| &entry.schedule).ok_or_else(none)
     }
 
     /// Returns a schedule that callers may change.
-    fn of_api(&self, id: &ScheduleId) -> Result<&InternedSchedule, Failure> {
-        let schedule = self.known(id)?;
-        match schedule.alike().origin {
+    fn api_schedule(&self, id: &ScheduleId) -> Result<&InternedSchedule, Failure> {
+        let schedule = self.existing(id)?;
+        match schedule.shared().origin {
             ScheduleOrigin::Api => Ok(schedule),
             ScheduleOrigin::Configuration => {
                 let message = format!("the configuration defines schedule `{id}`");
@@ -188,7 +188,7 @@ impl StoredChange {
         match self {
             Self::Schedules { puts, removes } => {
                 // Put before removed: a crash in between leaves a schedule too many, not one too few.
-                store.put(services.stored_schedules(puts)).await?;
+                store.put(services.seal_schedules(puts)).await?;
                 store.remove(removes.clone()).await
             }
             Self::Triggered(advance) => store.advance(vec![(**advance).clone()]).await.map(drop),
@@ -213,7 +213,7 @@ pub(super) fn removed_schedules<'s>(
     configured: &BTreeSet<ScheduleId>,
 ) -> Vec<ScheduleId> {
     let is_removed = |it: &&InternedSchedule| {
-        it.alike().origin == ScheduleOrigin::Configuration && !configured.contains(&it.id)
+        it.shared().origin == ScheduleOrigin::Configuration && !configured.contains(&it.id)
     };
     known.filter(is_removed).map(|it| it.id.clone()).collect()
 }
@@ -227,7 +227,7 @@ pub(super) fn stored_schedules<'s>(
     let put = |(spec, owner): (ScheduleSpec, PrincipalId)| match known(&spec.id) {
         None => Some(fresh(spec, owner, ScheduleOrigin::Configuration, now)),
         Some(known) => {
-            let (known, origin) = (known.whole(), ScheduleOrigin::Configuration);
+            let (known, origin) = (known.to_schedule(), ScheduleOrigin::Configuration);
             let is_same = is_same(&known, &spec, owner);
             let sealed = SealedTexts::Plain; // The configuration has the raw texts.
             (!is_same).then(|| Schedule { origin, sealed, ..updated(known, spec, owner, now) })

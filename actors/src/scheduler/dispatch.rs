@@ -23,18 +23,18 @@ pub(super) use self::observation::observe;
 use self::submission::{OccurrenceSubmission, caller};
 
 /// Maximum number of pending requests of schedules.
-const AT_ONCE: usize = 64;
+const MAX_PENDING_REQUESTS: usize = 64;
 
 /// Result of a request.
 pub enum DispatchResult {
     /// The request became an execution.
-    Taken(ExecutionId, Option<watch::Receiver<Progress>>),
+    Accepted(ExecutionId, Option<watch::Receiver<Progress>>),
     /// The request was rejected permanently.
     Refused(Failure),
     /// The request was rejected temporarily.
-    Later(Failure),
+    Retryable(Failure),
     /// The request was never accepted, and its time is over.
-    Lapsed,
+    Expired,
 }
 
 /// Dispatcher of occurrences: those that are ready, and the number of pending requests.
@@ -60,7 +60,7 @@ impl Dispatcher {
     }
 
     /// Records that a request has its result.
-    pub(super) const fn answered(&mut self) {
+    pub(super) const fn finish_dispatch(&mut self) {
         self.pending = self.pending.saturating_sub(1);
     }
 
@@ -79,17 +79,17 @@ impl Dispatcher {
         }
         let tokens = tokens.unwrap_or_default();
         // Bounded, because many schedules may be due at the same minute.
-        while self.pending < AT_ONCE {
+        while self.pending < MAX_PENDING_REQUESTS {
             let Some(key) = self.ready.pop_front() else { return };
             // The schedule may have been removed, or the occurrence closed, since it was ready.
             let Some(open) = occurrences.begin_submission(&key) else { continue };
             let mode = open.mode;
             let Some(submission) = submission(open, mode, &tokens, table) else { continue };
             self.pending += 1;
-            let (wording, requests) = (args.config.wording.clone(), args.requests.clone());
+            let (renderer, requests) = (args.config.renderer.clone(), args.requests.clone());
             tasks.report(async move {
-                let input = submission.input(&*wording);
-                SchedulerMsg::Asked(key, submission.submit(&requests, input).await)
+                let input = submission.input(&*renderer);
+                SchedulerMsg::Dispatched(key, submission.submit(&requests, input).await)
             });
         }
     }
@@ -107,9 +107,9 @@ pub(super) fn check(
     let Some(submission) = submission(open, SubmissionMode::First, &Arc::default(), table) else {
         return;
     };
-    let (wording, requests) = (args.config.wording.clone(), args.requests.clone());
+    let (renderer, requests) = (args.config.renderer.clone(), args.requests.clone());
     tasks.report(async move {
-        let input = submission.input(&*wording);
+        let input = submission.input(&*renderer);
         SchedulerMsg::Checked(key, submission.refusal(&requests, input).await)
     });
 }
@@ -134,7 +134,7 @@ fn submission(
     Some(OccurrenceSubmission {
         occurrence: open.occurrence.clone(),
         spec: schedule.spec(),
-        is_locked: schedule.alike().is_locked(),
+        is_locked: schedule.shared().is_locked(),
         mode,
         tokens: Arc::clone(tokens),
     })

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::dispatch::{self, DispatchResult};
-use super::occurrences::{OccurrenceEffect, OccurrenceRun, closed};
+use super::occurrences::{OccurrenceEffect, OccurrenceRun, result_without_run};
 use super::{OccurrenceKey, SchedulerData};
 use crate::decide::notification::alert::AlertInput;
 use crate::model::code::Code;
@@ -47,40 +47,48 @@ impl SchedulerData {
     }
 
     /// Handles the result of a request.
-    pub(super) fn answered(&mut self, key: OccurrenceKey, result: DispatchResult) {
-        self.dispatcher.answered();
+    pub(super) fn finish_dispatch(&mut self, key: OccurrenceKey, result: DispatchResult) {
+        self.dispatcher.finish_dispatch();
         let (now, table) = (self.args.now(), &self.table);
         let effects = match result {
-            DispatchResult::Taken(execution, progress) => {
-                self.occurrences.fired(OccurrenceRun { key, execution, progress }, now)
+            DispatchResult::Accepted(execution, progress) => {
+                self.occurrences.record_run(OccurrenceRun { key, execution, progress }, now)
             }
-            DispatchResult::Later(failure) => self.occurrences.retry(&key, &failure, now, table),
+            DispatchResult::Retryable(failure) => {
+                self.occurrences.retry(&key, &failure, now, table)
+            }
             DispatchResult::Refused(failure) => self.occurrences.refuse(&key, &failure, table),
-            DispatchResult::Lapsed => {
+            DispatchResult::Expired => {
                 let why = "its time passed while the service was down";
-                self.occurrences.close(closed(&key, OccurrenceStatus::Missed, why), table)
+                self.occurrences
+                    .close(result_without_run(&key, OccurrenceStatus::Missed, why), table)
             }
         };
         self.perform(effects);
     }
 
     /// Handles the result of the check before an occurrence replaces others.
-    pub(super) fn checked(&mut self, key: &OccurrenceKey, refusal: Option<Failure>) {
-        let effects = self.occurrences.checked(key, refusal, self.args.now(), &self.table);
+    pub(super) fn handle_check(&mut self, key: &OccurrenceKey, refusal: Option<Failure>) {
+        let effects = self.occurrences.handle_check(key, refusal, self.args.now(), &self.table);
         self.perform(effects);
     }
 
     /// Handles the end of an execution; reports the number of consecutive failures to the monitor.
-    pub(super) fn ended(&mut self, key: &OccurrenceKey, ending: OccurrenceEnding, streak: u32) {
+    pub(super) fn handle_end(
+        &mut self,
+        key: &OccurrenceKey,
+        ending: OccurrenceEnding,
+        streak: u32,
+    ) {
         let OccurrenceKey { schedule, planned } = key;
         let (outcome, code) = (ending.outcome, ending.code.map(Code::as_str));
         tracing::info!(%schedule, %planned, %outcome, code, "scheduled run ended");
         let Some(entry) = self.table.schedule_mut(schedule) else { return };
         entry.streak = streak;
-        let limit = entry.schedule.alike().spec.alert_after;
+        let limit = entry.schedule.shared().spec.alert_after;
         let alert = AlertInput::Scheduled(schedule.clone(), streak, limit);
         self.args.services.monitor.observe(alert);
-        let effects = self.occurrences.ended(key, &self.table);
+        let effects = self.occurrences.handle_end(key, &self.table);
         self.perform(effects);
     }
 }

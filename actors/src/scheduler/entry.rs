@@ -5,15 +5,15 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::OccurrenceKey;
-use super::interned::InternedSchedule;
-use crate::decide::schedule::due::ON_TIME;
+use super::interned_schedule::InternedSchedule;
+use crate::decide::schedule::due::ON_TIME_TOLERANCE;
 use crate::model::id::ExecutionId;
 use crate::model::observation::status::NextDue;
 use crate::model::schedule::occurrence::{Occurrence, OccurrenceCause, OccurrenceStatus};
 use crate::model::schedule::{ScheduleState, ScheduleView};
 
 /// Longest pause before a request is repeated, in seconds.
-const LONGEST: u32 = 30;
+const MAX_RETRY_PAUSE_SECONDS: u32 = 30;
 
 /// Schedule in memory.
 pub(super) struct LoadedSchedule {
@@ -73,7 +73,7 @@ impl LoadedSchedule {
     }
 
     fn state(&self, open: OpenCounts) -> ScheduleState {
-        match (self.schedule.alike().spec.enabled, self.schedule.paused) {
+        match (self.schedule.shared().spec.enabled, self.schedule.paused) {
             _ if open.busy > 0 => ScheduleState::Executing,
             (false, _) => ScheduleState::Created,
             (true, true) => ScheduleState::Paused,
@@ -84,15 +84,15 @@ impl LoadedSchedule {
     /// Returns the next due time with its agent.
     pub(super) fn due(&self) -> Option<NextDue> {
         let at = self.next.filter(|_| self.schedule.is_active())?;
-        let agent = self.schedule.alike().spec.agent.clone();
+        let agent = self.schedule.shared().spec.agent.clone();
         Some(NextDue { schedule: self.schedule.id.clone(), agent, at })
     }
 
     /// Returns the displayed schedule, with its open occurrences and their executions.
     pub(super) fn view(&self, open: OpenCounts, executions: Vec<ExecutionId>) -> ScheduleView {
         ScheduleView {
-            schedule: self.schedule.whole(),
-            standing: self.state(open),
+            schedule: self.schedule.to_schedule(),
+            state: self.state(open),
             next: self.next.filter(|_| self.schedule.is_active()),
             working: executions,
             waiting: open.waiting,
@@ -117,7 +117,7 @@ impl OpenOccurrence {
     }
 
     /// Records the execution that the occurrence became.
-    pub(super) fn fired(&mut self, execution: ExecutionId, now: DateTime<Utc>) {
+    pub(super) fn record_run(&mut self, execution: ExecutionId, now: DateTime<Utc>) {
         self.phase = OccurrencePhase::Running;
         self.occurrence.verdict = OccurrenceStatus::Fired;
         self.occurrence.fired_at = Some(now);
@@ -129,7 +129,7 @@ impl OpenOccurrence {
         if self.mode == SubmissionMode::First {
             self.mode = SubmissionMode::Repeated; // The agent may have recorded the request before the failure.
         }
-        let pause = (1 << self.tries.saturating_sub(1).min(6)).min(LONGEST);
+        let pause = (1 << self.tries.saturating_sub(1).min(6)).min(MAX_RETRY_PAUSE_SECONDS);
         let is_over = self.occurrence.deadline.is_some_and(|deadline| deadline <= now);
         (!is_over && self.is_in_time(window, now)).then_some(pause)
     }
@@ -137,7 +137,7 @@ impl OpenOccurrence {
     /// Returns true if the occurrence may still be submitted.
     pub(super) fn is_in_time(&self, window: Duration, now: DateTime<Utc>) -> bool {
         let Occurrence { cause, due, .. } = &self.occurrence;
-        let window = if *cause == OccurrenceCause::Manual { ON_TIME } else { window };
+        let window = if *cause == OccurrenceCause::Manual { ON_TIME_TOLERANCE } else { window };
         let last = due.checked_add_signed(TimeDelta::from_std(window).unwrap_or_default());
         last.is_none_or(|last| now <= last)
     }

@@ -3,17 +3,21 @@
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::entry::{LoadedSchedule, OpenCounts};
-use super::interned::InternedSchedule;
+use super::interned_schedule::InternedSchedule;
 use crate::decide::schedule::due::{
-    DueEvaluation, OverlapDecision, Passed, Recurrence, due_at, evaluate, way,
+    DueEvaluation, DueRule, OverlapDecision, UnsubmittedRun, due_at, evaluate, overlap_decision,
 };
 use crate::model::schedule::occurrence::{Occurrence, OccurrenceCause, OccurrenceStatus};
 use crate::model::schedule::{Schedule, ScheduleSpec};
-use crate::ports::schedule_store::Advance;
+use crate::ports::schedule_store::ScheduleAdvance;
 
 impl LoadedSchedule {
     /// Evaluates the schedule, and sets its next due time. Returns the decisions to store, if there are any.
-    pub(super) fn evaluate(&mut self, open: OpenCounts, now: DateTime<Utc>) -> Option<Advance> {
+    pub(super) fn evaluate(
+        &mut self,
+        open: OpenCounts,
+        now: DateTime<Utc>,
+    ) -> Option<ScheduleAdvance> {
         let schedule = &mut self.schedule;
         let found = evaluate(schedule.recurrence(), schedule.cursor(), now);
         self.next = found.next;
@@ -23,7 +27,7 @@ impl LoadedSchedule {
         }
         // The cursor in memory moves once the decisions are stored: after a failed write they are made again.
         let (cursor, occurrences) = (found.cursor, occurrences(schedule, found, open, now));
-        Some(Advance { schedule: schedule.id.clone(), cursor, occurrences })
+        Some(ScheduleAdvance { schedule: schedule.id.clone(), cursor, occurrences })
     }
 }
 
@@ -34,19 +38,19 @@ fn occurrences(
     open: OpenCounts,
     now: DateTime<Utc>,
 ) -> Vec<Occurrence> {
-    let spec = &schedule.alike().spec;
-    let Recurrence { id, jitter, .. } = schedule.recurrence();
+    let spec = &schedule.shared().spec;
+    let DueRule { id, jitter, .. } = schedule.recurrence();
     let passed = found.passed.into_iter().map(|passed| {
-        let Passed { first, times, verdict, .. } = passed;
+        let UnsubmittedRun { first, times, verdict, .. } = passed;
         let reason = Some(reason(&passed));
-        let plain = plain(schedule, first, due_at(id, jitter, first), now);
+        let plain = new_occurrence(schedule, first, due_at(id, jitter, first), now);
         Occurrence { verdict, times, reason, cause: OccurrenceCause::CatchUp, ..plain }
     });
     let mut all: Vec<_> = passed.collect();
     // Each decision counts for the next one: several planned times may be due together.
     let OpenCounts { mut busy, mut waiting } = open;
     for (planned, due, cause) in found.fires {
-        let (verdict, reason) = match way(spec.overlap, busy, waiting) {
+        let (verdict, reason) = match overlap_decision(spec.overlap, busy, waiting) {
             OverlapDecision::Fire => {
                 busy += 1;
                 (OccurrenceStatus::Pending, None)
@@ -57,20 +61,20 @@ fn occurrences(
             }
             OverlapDecision::Skip(reason) => (OccurrenceStatus::Skipped, Some(reason.to_owned())),
         };
-        let plain = plain(schedule, planned, due, now);
+        let plain = new_occurrence(schedule, planned, due, now);
         all.push(Occurrence { cause, verdict, reason, ..plain });
     }
     all
 }
 
 /// Returns an occurrence with its times and default values.
-pub(super) fn plain(
+pub(super) fn new_occurrence(
     schedule: &InternedSchedule,
     planned: DateTime<Utc>,
     due: DateTime<Utc>,
     now: DateTime<Utc>,
 ) -> Occurrence {
-    let Schedule { spec, owner, .. } = schedule.alike();
+    let Schedule { spec, owner, .. } = schedule.shared();
     Occurrence {
         schedule: schedule.id.clone(),
         planned,
@@ -93,8 +97,8 @@ fn deadline(spec: &ScheduleSpec, due: DateTime<Utc>) -> Option<DateTime<Utc>> {
     due.checked_add_signed(TimeDelta::from_std(spec.deadline?).ok()?)
 }
 
-fn reason(passed: &Passed) -> String {
-    let Passed { last, times, reason, .. } = passed;
+fn reason(passed: &UnsubmittedRun) -> String {
+    let UnsubmittedRun { last, times, reason, .. } = passed;
     match times {
         1 => (*reason).to_owned(),
         _ => format!("{reason}; {times} of them, up to {}", last.format("%Y-%m-%dT%H:%M:%SZ")),

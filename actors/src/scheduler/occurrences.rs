@@ -10,21 +10,21 @@ use super::entry::{OccurrencePhase, OpenOccurrence};
 use super::result_writer::OccurrenceResult;
 use super::table::ScheduleTable;
 use super::timer_queue::TimerEntry;
-use crate::decide::schedule::due::{OverlapDecision, way};
+use crate::decide::schedule::due::{OverlapDecision, overlap_decision};
 use crate::model::execution::progress::Progress;
 use crate::model::failure::Failure;
 use crate::model::id::{ExecutionId, PrincipalId, ScheduleId};
-use crate::model::schedule::Overlap;
+use crate::model::schedule::OverlapPolicy;
 use crate::model::schedule::occurrence::{Occurrence, OccurrenceStatus};
 
-mod open;
-mod replacing;
+mod open_occurrences;
+mod replacement;
 mod resume;
 
-pub(super) use self::open::OpenOccurrences;
+pub(super) use self::open_occurrences::OpenOccurrences;
 
 /// Pause before the cancellation of an occurrence is repeated whose execution is not known yet.
-const CANCEL_AGAIN: TimeDelta = TimeDelta::seconds(1);
+const CANCEL_RETRY_PAUSE: TimeDelta = TimeDelta::seconds(1);
 
 /// State machine of the open occurrences.
 #[derive(Default)]
@@ -123,14 +123,17 @@ impl OccurrenceMachine {
     /// Starts the waiting occurrences of a schedule that may proceed.
     fn proceed(&mut self, id: &ScheduleId, table: &ScheduleTable, effects: &mut Effects) {
         let Some(entry) = table.get(id) else { return };
-        let overlap = entry.schedule.alike().spec.overlap;
+        let overlap = entry.schedule.shared().spec.overlap;
         let (waiting, busy) = (self.open.waiting(id), self.open.counts(id).busy);
         for (index, key) in waiting.iter().enumerate() {
             let is_last = index + 1 == waiting.len();
-            match way(overlap, busy, 0) {
-                OverlapDecision::Fire if overlap == Overlap::Allow => self.submit(key, effects),
+            match overlap_decision(overlap, busy, 0) {
+                OverlapDecision::Fire if overlap == OverlapPolicy::Allow => {
+                    self.submit(key, effects);
+                }
                 OverlapDecision::Replace if !is_last => {
-                    let coalesced = closed(key, OccurrenceStatus::Coalesced, LATER_ONE);
+                    let coalesced =
+                        result_without_run(key, OccurrenceStatus::Coalesced, COALESCED_REASON);
                     self.end_without_run(coalesced, table, effects);
                 }
                 OverlapDecision::Replace => effects.extend(self.check(key)),
@@ -148,10 +151,10 @@ impl OccurrenceMachine {
     }
 
     /// Records that an occurrence became an execution, also if its schedule was removed meanwhile.
-    pub(super) fn fired(&mut self, run: OccurrenceRun, now: DateTime<Utc>) -> Effects {
+    pub(super) fn record_run(&mut self, run: OccurrenceRun, now: DateTime<Utc>) -> Effects {
         let (key, execution) = (run.key.clone(), Some(run.execution));
         if let Some(open) = self.open.occurrence_mut(&key) {
-            open.fired(run.execution, now);
+            open.record_run(run.execution, now);
         }
         let status = OccurrenceStatus::Fired;
         let result = OccurrenceResult { key, status, reason: None, execution };
@@ -187,7 +190,7 @@ impl OccurrenceMachine {
         let OccurrenceKey { schedule, planned } = key;
         let reason = reason(failure);
         tracing::warn!(%schedule, %planned, reason, "the request was refused");
-        self.close(closed(key, OccurrenceStatus::Refused, &reason), table)
+        self.close(result_without_run(key, OccurrenceStatus::Refused, &reason), table)
     }
 
     /// Closes an occurrence without an execution.
@@ -219,13 +222,13 @@ impl OccurrenceMachine {
     ) -> Effects {
         let mut effects = Vec::new();
         for key in self.open.waiting(id) {
-            self.end_without_run(closed(&key, status, why), table, &mut effects);
+            self.end_without_run(result_without_run(&key, status, why), table, &mut effects);
         }
         effects
     }
 
     /// Handles the end of an execution: the next occurrence may start.
-    pub(super) fn ended(&mut self, key: &OccurrenceKey, table: &ScheduleTable) -> Effects {
+    pub(super) fn handle_end(&mut self, key: &OccurrenceKey, table: &ScheduleTable) -> Effects {
         let mut effects = Vec::new();
         self.open.remove(key);
         self.proceed(&key.schedule, table, &mut effects);
@@ -247,22 +250,22 @@ impl OccurrenceMachine {
                 vec![OccurrenceEffect::Cancel(RunCancellation { key, execution, owner, why })]
             }
             (None, OccurrencePhase::Waiting) => {
-                self.close(closed(&key, OccurrenceStatus::Skipped, why), table)
+                self.close(result_without_run(&key, OccurrenceStatus::Skipped, why), table)
             }
             // The agent may have accepted the request: the execution is cancelled once its id is known.
             (None, OccurrencePhase::Submitting | OccurrencePhase::Running) => {
                 let again = TimerEntry::Cancel(key.into());
-                vec![OccurrenceEffect::Schedule(now + CANCEL_AGAIN, again)]
+                vec![OccurrenceEffect::Schedule(now + CANCEL_RETRY_PAUSE, again)]
             }
         }
     }
 }
 
 /// Reason of an occurrence that a later one replaces before it started.
-const LATER_ONE: &str = "a later one stands for it";
+const COALESCED_REASON: &str = "a later one stands for it";
 
 /// Returns the result of an occurrence without an execution.
-pub(super) fn closed(
+pub(super) fn result_without_run(
     key: &OccurrenceKey,
     status: OccurrenceStatus,
     reason: &str,

@@ -6,22 +6,22 @@ use super::SchedulerArgs;
 use super::commands::{removed_schedules, stored_schedules};
 use super::table::ScheduleTable;
 use crate::model::id::{PrincipalId, ScheduleId};
-use crate::model::schedule::{Configured, Schedule, ScheduleSpec, SealedTexts};
+use crate::model::schedule::{ConfiguredSchedule, Schedule, ScheduleSpec, SealedTexts};
 use crate::ports::ledger::{Ledger, LedgerError};
 
 /// Number of configured schedules that are applied at a time.
-const SOME: usize = 1024;
+const CONFIGURATION_BATCH_SIZE: usize = 1024;
 
 /// Reads the schedules, and applies the configuration, if there is one.
 pub(super) async fn load(
     args: &SchedulerArgs,
-    configured: Option<Vec<Configured>>,
+    configured: Option<Vec<ConfiguredSchedule>>,
 ) -> Result<ScheduleTable, LedgerError> {
     let mut table = ScheduleTable::default();
     let known = args.config.schedule_store.schedules().await?;
     // Before the schedules are opened in memory, where the texts are raw.
     seal_unchecked(args, &known).await?;
-    let known = known.into_iter().map(|it| table.intern(args.services.opened_schedule(it)));
+    let known = known.into_iter().map(|it| table.intern(args.services.unseal_schedule(it)));
     let known = known.collect();
     table.insert_all(known);
     if let Some(configured) = configured {
@@ -34,8 +34,8 @@ pub(super) async fn load(
 async fn seal_unchecked(args: &SchedulerArgs, known: &[Schedule]) -> Result<(), LedgerError> {
     let unchecked: Vec<_> =
         known.iter().filter(|it| it.sealed == SealedTexts::Unchecked).cloned().collect();
-    for some in unchecked.chunks(SOME) {
-        args.config.schedule_store.put(args.services.stored_schedules(some)).await?;
+    for some in unchecked.chunks(CONFIGURATION_BATCH_SIZE) {
+        args.config.schedule_store.put(args.services.seal_schedules(some)).await?;
     }
     Ok(())
 }
@@ -45,7 +45,7 @@ async fn seal_unchecked(args: &SchedulerArgs, known: &[Schedule]) -> Result<(), 
 async fn reconcile(
     table: &mut ScheduleTable,
     args: &SchedulerArgs,
-    configured: Vec<Configured>,
+    configured: Vec<ConfiguredSchedule>,
 ) -> Result<(), LedgerError> {
     let store = Arc::clone(&args.config.schedule_store);
     let named = configured.iter().map(|it| it.spec.id.clone()).collect();
@@ -53,11 +53,11 @@ async fn reconcile(
     drop(named); // Not needed while the memory use is highest.
     let (mut configured, mut interned) = (configured.into_iter(), Vec::new());
     while configured.len() > 0 {
-        let some = configured.by_ref().take(SOME).collect();
-        let some = owned(&*args.services.ledger, some).await?;
+        let some = configured.by_ref().take(CONFIGURATION_BATCH_SIZE).collect();
+        let some = resolve_owners(&*args.services.ledger, some).await?;
         let known = |id: &ScheduleId| table.get(id).map(|entry| &entry.schedule);
         let puts = stored_schedules(known, some, args.now());
-        let stored = args.services.stored_schedules(&puts);
+        let stored = args.services.seal_schedules(&puts);
         interned.extend(puts.into_iter().map(|it| table.intern(it)));
         if !stored.is_empty() {
             store.put(stored).await?;
@@ -66,7 +66,7 @@ async fn reconcile(
     drop(configured);
     removes.iter().for_each(|id| _ = table.remove(id)); // No timer is set yet.
     table.insert_all(interned);
-    table.tidy();
+    table.drop_unused();
     if !removes.is_empty() {
         store.remove(removes).await?;
     }
@@ -75,14 +75,14 @@ async fn reconcile(
 
 /// Returns the schedules of the configuration, each with its owner. A schedule with an unknown owner gets a nil owner:
 /// its occurrences are rejected with that reason.
-pub(crate) async fn owned(
+pub(crate) async fn resolve_owners(
     ledger: &dyn Ledger,
-    configured: Vec<Configured>,
+    configured: Vec<ConfiguredSchedule>,
 ) -> Result<Vec<(ScheduleSpec, PrincipalId)>, LedgerError> {
     let tokens = ledger.tokens().await?;
     let principal = |name: &str| tokens.iter().find(|token| token.name == name);
     let nobody = PrincipalId(uuid::Uuid::nil());
-    let owned = configured.into_iter().map(|Configured { spec, owner }| {
+    let owned = configured.into_iter().map(|ConfiguredSchedule { spec, owner }| {
         (spec, principal(&owner).map_or(nobody, |token| token.principal))
     });
     Ok(owned.collect())

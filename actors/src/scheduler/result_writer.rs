@@ -10,7 +10,7 @@ use super::tasks::SchedulerTasks;
 use super::{OccurrenceKey, SchedulerMsg};
 use crate::model::id::ExecutionId;
 use crate::model::schedule::occurrence::OccurrenceStatus;
-use crate::ports::schedule_store::{ScheduleStore, Settled};
+use crate::ports::schedule_store::{ScheduleStore, SettledOccurrence};
 
 /// Pause before a failed write is retried: the disk may have space then.
 pub(super) const RETRY_PAUSE: Duration = Duration::from_secs(5);
@@ -31,7 +31,7 @@ pub(super) struct OccurrenceResult {
 /// an earlier one.
 #[derive(Default)]
 pub(super) struct ResultWriter {
-    pending: Vec<Settled>,
+    pending: Vec<SettledOccurrence>,
     is_writing: bool,
 }
 
@@ -40,7 +40,7 @@ impl ResultWriter {
     pub(super) fn add(&mut self, result: OccurrenceResult, at: DateTime<Utc>) {
         let OccurrenceResult { key, status: verdict, reason, execution } = result;
         let OccurrenceKey { schedule, planned } = key;
-        self.pending.push(Settled { schedule, planned, verdict, reason, execution, at });
+        self.pending.push(SettledOccurrence { schedule, planned, verdict, reason, execution, at });
     }
 
     /// Writes all pending results, and retries until they are stored. Later results follow in the next batch.
@@ -56,12 +56,12 @@ impl ResultWriter {
                 tracing::error!(%error, "failed to record occurrence of schedule");
                 tokio::time::sleep(RETRY_PAUSE).await;
             }
-            SchedulerMsg::Settled
+            SchedulerMsg::ResultsStored
         });
     }
 
     /// Handles the end of a write.
-    pub(super) const fn written(&mut self) {
+    pub(super) const fn finish_write(&mut self) {
         self.is_writing = false;
     }
 }

@@ -13,14 +13,14 @@ use crate::gateway::requests::Requests;
 use crate::model::id::ScheduleId;
 use crate::model::schedule::occurrence::Occurrence;
 use crate::ports::ledger::LedgerError;
-use crate::ports::schedule_store::{Advance, ScheduleStore};
+use crate::ports::schedule_store::{ScheduleAdvance, ScheduleStore};
 use crate::services::Services;
 
 /// Number of rows that are deleted at a time.
-const ROWS: u32 = 5000;
+const DELETION_BATCH_ROWS: u32 = 5000;
 
 /// Decisions that were stored, or whose write failed.
-pub struct Advanced {
+pub struct AdvanceResult {
     /// Decided schedules, in the order of the results.
     pub(super) cursors: Vec<ScheduleCursor>,
     /// Tokens at the time of the decisions.
@@ -57,7 +57,7 @@ impl ScheduleWriter {
     }
 
     /// Handles the end of a write.
-    pub(super) const fn written(&mut self) {
+    pub(super) const fn finish_write(&mut self) {
         self.is_writing = false;
     }
 
@@ -73,27 +73,29 @@ impl ScheduleWriter {
         let (store, services) = (Arc::clone(&self.store), services.clone());
         tasks.report(async move {
             let result = change.write(&services, &*store).await;
-            SchedulerMsg::Changed(Box::new(ChangeResult { change, result, reply }))
+            SchedulerMsg::ChangeStored(Box::new(ChangeResult { change, result, reply }))
         });
     }
 
     /// Stores decisions. Unauthorized occurrences are stored as rejected, with the tokens as they are now.
     pub(super) fn advance(
         &mut self,
-        mut batch: Vec<Advance>,
+        mut batch: Vec<ScheduleAdvance>,
         requests: &Requests,
         tasks: &mut SchedulerTasks,
     ) {
         self.is_writing = true;
-        let cursor =
-            |it: &Advance| ScheduleCursor { schedule: it.schedule.clone(), cursor: it.cursor };
+        let cursor = |it: &ScheduleAdvance| ScheduleCursor {
+            schedule: it.schedule.clone(),
+            cursor: it.cursor,
+        };
         let cursors = batch.iter().map(cursor).collect();
         let (store, requests) = (Arc::clone(&self.store), requests.clone());
         tasks.report(async move {
             let tokens = Arc::<TokenSnapshot>::default();
-            tokens.refuse(&requests, &mut batch).await;
+            tokens.reject_unauthorized(&requests, &mut batch).await;
             let result = store.advance(batch).await;
-            SchedulerMsg::Advanced(Box::new(Advanced { cursors, tokens, result }))
+            SchedulerMsg::DecisionsStored(Box::new(AdvanceResult { cursors, tokens, result }))
         });
     }
 
@@ -101,7 +103,11 @@ impl ScheduleWriter {
     pub(super) fn delete_before(&self, before: DateTime<Utc>, tasks: &mut SchedulerTasks) {
         let store = Arc::clone(&self.store);
         tasks.spawn(async move {
-            while store.forget(before, ROWS).await.is_ok_and(|rows| rows == u64::from(ROWS)) {
+            while store
+                .forget(before, DELETION_BATCH_ROWS)
+                .await
+                .is_ok_and(|rows| rows == u64::from(DELETION_BATCH_ROWS))
+            {
                 tokio::time::sleep(Duration::from_secs(1)).await; // Lets other writers proceed.
             }
         });

@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 
 use super::SchedulerSnapshot;
 use super::entry::LoadedSchedule;
-use super::interned::{InternedPatterns, InternedSchedule};
+use super::interned_schedule::{InternedPatterns, InternedSchedule};
 use super::timer_queue::{TimerEntry, TimerQueue};
 use crate::decide::schedule::due::due_at;
 use crate::model::id::ScheduleId;
@@ -97,8 +97,8 @@ impl ScheduleTable {
     }
 
     /// Drops interned data that no schedule uses.
-    pub(super) fn tidy(&mut self) {
-        self.patterns.tidy();
+    pub(super) fn drop_unused(&mut self) {
+        self.patterns.drop_unused();
     }
 
     /// Returns the snapshot of all schedules.
@@ -113,7 +113,7 @@ impl ScheduleTable {
             }
         }
         let due = first.into_values().collect();
-        let locked = self.iter().filter(|entry| entry.schedule.alike().is_locked()).count();
+        let locked = self.iter().filter(|entry| entry.schedule.shared().is_locked()).count();
         SchedulerSnapshot { since, active, schedules: self.schedules.len(), locked, due }
     }
 }

@@ -4,7 +4,7 @@ use ractor::ActorRef;
 use tokio::task::JoinSet;
 
 use super::SchedulerMsg;
-use crate::services::panic_guard::alarmed;
+use crate::services::panic_guard::with_panic_guard;
 
 /// Running tasks of the scheduler. A panic of a task stops the actor, because the result of the task never arrives; the
 /// successor repeats the work from the store.
@@ -27,7 +27,9 @@ impl SchedulerTasks {
     /// Starts a task that ends with the actor.
     pub(super) fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) {
         let scheduler = self.scheduler.clone();
-        self.running.spawn(alarmed(task, move || _ = scheduler.cast(SchedulerMsg::Broken)));
+        self.running.spawn(with_panic_guard(task, move || {
+            _ = scheduler.cast(SchedulerMsg::WorkerPanicked);
+        }));
     }
 
     /// Starts a task whose result is a message to the actor.

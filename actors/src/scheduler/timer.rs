@@ -14,14 +14,14 @@ use super::tasks::SchedulerTasks;
 use crate::ports::clock::Clock;
 
 /// Longest sleep, after which a clock that was set meanwhile is noticed.
-pub const NAP: Duration = Duration::from_secs(20);
+pub const DEFAULT_MAX_SLEEP: Duration = Duration::from_secs(20);
 /// Longest sleep without schedules.
-const IDLE: Duration = Duration::from_secs(3600);
+const IDLE_MAX_SLEEP: Duration = Duration::from_secs(3600);
 /// Drift between two clocks beyond which one of them was set.
-const DRIFT: TimeDelta = TimeDelta::seconds(5);
+const MAX_CLOCK_DRIFT: TimeDelta = TimeDelta::seconds(5);
 /// Minimum interval between two wake-ups of the scheduler: actions that are due close together are handled together. A
 /// wake-up costs as much as several occurrences; with this interval none is 25 ms late because of it.
-const PACE: Duration = Duration::from_millis(16);
+const MIN_WAKE_INTERVAL: Duration = Duration::from_millis(16);
 
 /// Target of the timer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +29,7 @@ struct TimerTarget {
     /// Time of the first action, if there is one.
     first: Option<DateTime<Utc>>,
     /// Longest sleep.
-    nap: Duration,
+    max_sleep: Duration,
 }
 
 /// Timer of the scheduler: its target and its state.
@@ -42,12 +42,12 @@ pub(super) struct WakeTimer {
 /// Readings of the wall clock and of the monotonic clock at the same moment.
 struct ClockReading {
     wall: DateTime<Utc>,
-    steady: Instant,
+    monotonic: Instant,
 }
 
 impl WakeTimer {
     pub(super) fn new() -> Self {
-        let target = TimerTarget { first: None, nap: IDLE };
+        let target = TimerTarget { first: None, max_sleep: IDLE_MAX_SLEEP };
         Self { target: watch::Sender::new(target), has_fired: true }
     }
 
@@ -69,8 +69,8 @@ impl WakeTimer {
     }
 
     /// Sets the timer to the first action. Without schedules the wall clock is irrelevant, and `nap` is `None`.
-    pub(super) fn set_target(&mut self, first: Option<DateTime<Utc>>, nap: Option<Duration>) {
-        let next = TimerTarget { first, nap: nap.unwrap_or(IDLE) };
+    pub(super) fn set_target(&mut self, first: Option<DateTime<Utc>>, max_sleep: Option<Duration>) {
+        let next = TimerTarget { first, max_sleep: max_sleep.unwrap_or(IDLE_MAX_SLEEP) };
         // A timer that has fired waits for a target, so it must receive an unchanged one too.
         let has_fired = std::mem::take(&mut self.has_fired);
         self.target.send_if_modified(|target| std::mem::replace(target, next) != next || has_fired);
@@ -79,19 +79,19 @@ impl WakeTimer {
 
 impl ClockReading {
     fn now(wall: DateTime<Utc>) -> Self {
-        Self { wall, steady: Instant::now() }
+        Self { wall, monotonic: Instant::now() }
     }
 
     /// Returns the expected present time of the wall clock.
-    fn by_now(&self) -> DateTime<Utc> {
-        self.wall + TimeDelta::from_std(self.steady.elapsed()).unwrap_or_default()
+    fn expected_wall_time(&self) -> DateTime<Utc> {
+        self.wall + TimeDelta::from_std(self.monotonic.elapsed()).unwrap_or_default()
     }
 
     /// Takes new readings; returns true if the wall clock was set back since.
     fn check_clock(&mut self, wall: DateTime<Utc>) -> bool {
-        let wanted = self.by_now();
+        let wanted = self.expected_wall_time();
         *self = Self::now(wall);
-        wanted - wall > DRIFT
+        wanted - wall > MAX_CLOCK_DRIFT
     }
 }
 
@@ -103,7 +103,7 @@ async fn run_timer(
     mut target: watch::Receiver<TimerTarget>,
 ) {
     loop {
-        let TimerTarget { first, nap } = *target.borrow_and_update();
+        let TimerTarget { first, max_sleep } = *target.borrow_and_update();
         tokio::select! {
             // A new target has priority: the old one may belong to an action that was removed.
             biased;
@@ -111,15 +111,15 @@ async fn run_timer(
                 Ok(()) => continue,
                 Err(_) => return, // The scheduler has stopped.
             },
-            () = pause(&seen, first, nap) => {}
+            () = pause(&seen, first, max_sleep) => {}
         }
         let now = clock.now();
         if seen.check_clock(now) {
-            _ = scheduler.cast(SchedulerMsg::SetBack);
+            _ = scheduler.cast(SchedulerMsg::ClockSetBack);
         }
         if first.is_some_and(|first| first <= now) {
             _ = scheduler.cast(SchedulerMsg::Tick);
-            tokio::time::sleep(PACE).await; // Only actions due meanwhile wait for it.
+            tokio::time::sleep(MIN_WAKE_INTERVAL).await; // Only actions due meanwhile wait for it.
             // The scheduler answers each tick with a target. Without this wait the timer would send ticks in a loop.
             if target.changed().await.is_err() {
                 return;
@@ -129,9 +129,10 @@ async fn run_timer(
 }
 
 /// Sleeps until an instant, or for a shorter maximum.
-async fn pause(seen: &ClockReading, first: Option<DateTime<Utc>>, nap: Duration) {
-    let left = |first: DateTime<Utc>| (first - seen.by_now()).to_std().unwrap_or_default();
-    let left = first.map_or(nap, |first| left(first).min(nap));
+async fn pause(seen: &ClockReading, first: Option<DateTime<Utc>>, max_sleep: Duration) {
+    let left =
+        |first: DateTime<Utc>| (first - seen.expected_wall_time()).to_std().unwrap_or_default();
+    let left = first.map_or(max_sleep, |first| left(first).min(max_sleep));
     if !left.is_zero() {
         // The extra millisecond prevents a wake-up just before the instant.
         tokio::time::sleep(left + Duration::from_millis(1)).await;

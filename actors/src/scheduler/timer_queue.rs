@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use chrono::{DateTime, Utc};
 
 use super::OccurrenceKey;
-use super::interned::Micros;
+use super::interned_schedule::UnixMicros;
 use crate::model::id::ScheduleId;
 
 /// Action at an instant. There is one for each schedule, so rare kinds are boxed.
@@ -24,7 +24,7 @@ pub(super) enum TimerEntry {
 /// Pending actions, by instant. No planned time is finer than a millisecond.
 #[derive(Default)]
 pub(super) struct TimerQueue {
-    entries: BTreeSet<(Micros, TimerEntry)>,
+    entries: BTreeSet<(UnixMicros, TimerEntry)>,
     /// True if the latest caller may have left actions that are due.
     may_be_due: bool,
 }
@@ -57,7 +57,7 @@ impl TimerQueue {
     /// Advances evaluations and repeated requests to the present time, because the clock was set. Deadlines stay: a
     /// clock that was set back must not cancel a run.
     pub(super) fn advance(&mut self, now: DateTime<Utc>) {
-        let (all, now) = (std::mem::take(&mut self.entries).into_iter(), Micros::from(now));
+        let (all, now) = (std::mem::take(&mut self.entries).into_iter(), UnixMicros::from(now));
         let sooner = all.map(|(at, entry)| match entry {
             TimerEntry::Evaluate(_) | TimerEntry::Resubmit(_) => (at.min(now), entry),
             TimerEntry::Cancel(_) | TimerEntry::DeleteOld => (at, entry),

@@ -10,18 +10,18 @@ use crate::model::id::{AgentId, ExecutionId};
 
 /// Active writers of a service. Clones are cheap.
 #[derive(Clone, Default)]
-pub struct ActiveWriters(Arc<watch::Sender<Writers>>);
+pub struct ActiveWriters(Arc<watch::Sender<WriterRegistry>>);
 
 /// Registered writers by a unique number: one execution may temporarily have two.
 #[derive(Default)]
-struct Writers {
+struct WriterRegistry {
     last: u64,
     held: BTreeMap<u64, (AgentId, ExecutionId)>,
 }
 
 impl ActiveWriters {
     /// Registers a writer of an execution until the returned guard is dropped.
-    pub(crate) fn hold(&self, agent: AgentId, id: ExecutionId) -> WriterRegistration {
+    pub(crate) fn register(&self, agent: AgentId, id: ExecutionId) -> WriterRegistration {
         let mut number = 0;
         self.0.send_if_modified(|writers| {
             writers.last += 1;
@@ -33,17 +33,18 @@ impl ActiveWriters {
     }
 
     /// Waits until an execution has no writer. Its actor must have stopped.
-    pub(crate) async fn released(&self, id: ExecutionId) {
-        self.none(|_, written| *written == id).await;
+    pub(crate) async fn wait_until_idle(&self, id: ExecutionId) {
+        self.wait_for_none(|_, written| *written == id).await;
     }
 
     /// Waits until no execution of an agent has a writer. All actors of the agent must have stopped.
-    pub(crate) async fn all_laid_down(&self, agent: &AgentId) {
-        self.none(|of, _| of == agent).await;
+    pub(crate) async fn wait_until_all_idle(&self, agent: &AgentId) {
+        self.wait_for_none(|of, _| of == agent).await;
     }
 
-    async fn none(&self, is_it: impl Fn(&AgentId, &ExecutionId) -> bool) {
-        let is_there = |writers: &Writers| writers.held.values().any(|(of, id)| is_it(of, id));
+    async fn wait_for_none(&self, is_it: impl Fn(&AgentId, &ExecutionId) -> bool) {
+        let is_there =
+            |writers: &WriterRegistry| writers.held.values().any(|(of, id)| is_it(of, id));
         let mut changes = self.0.subscribe();
         _ = changes.wait_for(|writers| !is_there(writers)).await; // `self` holds the sender.
     }

@@ -10,8 +10,8 @@ use chrono::{DateTime, Utc};
 use tokio::sync::watch;
 
 use crate::decide::admission::dedup_key::Keyring;
-use crate::decide::retry::breaker::{BreakerEvent, BreakerState, Circuit, state, step};
-use crate::decide::retry::quota::{cause, first_wait};
+use crate::decide::retry::breaker::{BreakerEvent, BreakerState, OpenCircuit, state, step};
+use crate::decide::retry::quota::{account_cause, first_wait};
 use crate::model::agent::AgentSpec;
 use crate::model::agent::quota::{AccountCause, CredentialName, QuotaCredential};
 use crate::model::execution::record::Record;
@@ -21,37 +21,37 @@ use crate::model::observation::status::{AccountState, AccountStatus, CredentialS
 use crate::ports::clock::Clock;
 
 /// Unusable credentials.
-pub(crate) type Shut = BTreeMap<CredentialName, Circuit>;
+pub(crate) type OpenBreakers = BTreeMap<CredentialName, OpenCircuit>;
 
 /// Circuit breakers of a service. Clones are cheap.
 #[derive(Clone, Default)]
-pub struct CredentialBreakers(Arc<watch::Sender<Shut>>);
+pub struct CredentialBreakers(Arc<watch::Sender<OpenBreakers>>);
 
 impl CredentialBreakers {
     /// Returns the state of one credential, if it is unusable.
-    pub(crate) fn of(&self, name: &CredentialName) -> Option<Circuit> {
+    pub(crate) fn get(&self, name: &CredentialName) -> Option<OpenCircuit> {
         self.0.borrow().get(name).copied()
     }
 
     /// Returns a receiver of all changes.
-    pub(crate) fn listen(&self) -> watch::Receiver<Shut> {
+    pub(crate) fn subscribe(&self) -> watch::Receiver<OpenBreakers> {
         self.0.subscribe()
     }
 
     /// Reports a failed run of an agent. Only failures because of the credential have an effect.
-    pub(crate) fn failed(
+    pub(crate) fn record_failure(
         &self,
         (keyring, spec): (&Keyring, &AgentSpec),
         id: ExecutionId,
         failure: &Failure,
         clock: &dyn Clock,
     ) {
-        let cause = cause(failure.code).filter(|cause| cause.shuts_the_account());
+        let cause = account_cause(failure.code).filter(|cause| cause.blocks_account());
         let Some(cause) = cause.filter(|_| spec.quota.breaker) else { return };
-        self.fails((keyring, spec), id, (cause, failure.until), clock.now());
+        self.apply_failure((keyring, spec), id, (cause, failure.until), clock.now());
     }
 
-    fn fails(
+    fn apply_failure(
         &self,
         (keyring, spec): (&Keyring, &AgentSpec),
         id: ExecutionId,
@@ -60,7 +60,7 @@ impl CredentialBreakers {
     ) {
         let usual = match cause {
             AccountCause::CredentialRefused => spec.quota.refused,
-            cause => first_wait(cause, &spec.quota.parking),
+            cause => first_wait(cause, &spec.quota.deferral),
         };
         let name = credential(keyring, spec);
         tracing::warn!(agent = %spec.id, credential = %name, cause = cause.as_str(), "credential is unusable");
@@ -68,24 +68,24 @@ impl CredentialBreakers {
     }
 
     /// Returns the extra queue time for an agent, because its account is limited.
-    pub(crate) fn grace(&self, keyring: &Keyring, spec: &AgentSpec) -> Duration {
-        let known = self.of(&credential(keyring, spec)).filter(|_| spec.quota.breaker);
-        let passes = known.is_some_and(|circuit| circuit.cause.passes());
-        if passes { spec.quota.parking.max } else { Duration::ZERO }
+    pub(crate) fn queue_extension(&self, keyring: &Keyring, spec: &AgentSpec) -> Duration {
+        let known = self.get(&credential(keyring, spec)).filter(|_| spec.quota.breaker);
+        let passes = known.is_some_and(|circuit| circuit.cause.is_temporary());
+        if passes { spec.quota.deferral.max } else { Duration::ZERO }
     }
 
     /// Restores the state from an execution that was deferred in an earlier process.
-    pub(crate) fn recall(&self, (keyring, spec): (&Keyring, &AgentSpec), record: &Record) {
-        let parked = record.is_parked().filter(|parked| parked.cause.shuts_the_account());
-        if let Some(parked) = parked.filter(|_| spec.quota.breaker) {
-            let why = (parked.cause, Some(parked.until));
-            self.fails((keyring, spec), record.id, why, record.changed_at);
+    pub(crate) fn restore(&self, (keyring, spec): (&Keyring, &AgentSpec), record: &Record) {
+        let deferred = record.deferral().filter(|deferred| deferred.cause.blocks_account());
+        if let Some(deferred) = deferred.filter(|_| spec.quota.breaker) {
+            let why = (deferred.cause, Some(deferred.until));
+            self.apply_failure((keyring, spec), record.id, why, record.changed_at);
         }
     }
 
     /// Reports a run that was served with the credential.
-    pub(crate) fn served(&self, name: &CredentialName, id: ExecutionId) {
-        self.apply(name, BreakerEvent::Served(id));
+    pub(crate) fn record_success(&self, name: &CredentialName, id: ExecutionId) {
+        self.apply(name, BreakerEvent::Succeeded(id));
     }
 
     /// Requests to probe a credential; `None` if no probe is permitted, or another one runs.
@@ -95,22 +95,22 @@ impl CredentialBreakers {
         id: ExecutionId,
         now: DateTime<Utc>,
     ) -> Option<BreakerProbe> {
-        let is_let = self.apply(name, BreakerEvent::Try { id, now });
+        let is_let = self.apply(name, BreakerEvent::ProbeRequested { id, now });
         is_let.then(|| BreakerProbe { name: name.clone(), id, breakers: self.clone() })
     }
 
     /// Allows retries with rejected credentials, because they were repaired.
-    pub fn close(&self) {
+    pub fn reset_rejected(&self) {
         let names: Vec<_> = self.0.borrow().keys().cloned().collect();
         for name in names {
-            self.apply(&name, BreakerEvent::Mended);
+            self.apply(&name, BreakerEvent::CredentialRepaired);
         }
     }
 
     /// Unblocks an account, regardless of the cause. Returns true if it was blocked.
     #[must_use]
-    pub fn reopen(&self, name: &CredentialName) -> bool {
-        self.apply(name, BreakerEvent::Reopened)
+    pub fn unblock(&self, name: &CredentialName) -> bool {
+        self.apply(name, BreakerEvent::ClosedByOperator)
     }
 
     /// Returns the accounts of these agents, with their states.
@@ -130,7 +130,7 @@ impl CredentialBreakers {
             let state = match state(circuit, now) {
                 BreakerState::Closed => AccountState::Available,
                 BreakerState::Open => AccountState::Blocked,
-                BreakerState::HalfOpen | BreakerState::Tried => AccountState::Probing,
+                BreakerState::HalfOpen | BreakerState::Probing => AccountState::Probing,
             };
             let (cause, since) =
                 (circuit.map(|circuit| circuit.cause), circuit.map(|circuit| circuit.since));
@@ -144,7 +144,7 @@ impl CredentialBreakers {
     #[must_use]
     pub fn status(&self, now: DateTime<Utc>) -> Vec<CredentialStatus> {
         let shut = self.0.borrow();
-        let status = |(name, circuit): (&CredentialName, &Circuit)| CredentialStatus {
+        let status = |(name, circuit): (&CredentialName, &OpenCircuit)| CredentialStatus {
             name: name.clone(),
             cause: circuit.cause,
             state: state(Some(circuit), now).as_str().to_owned(),
@@ -177,7 +177,7 @@ pub(crate) struct BreakerProbe {
 
 impl Drop for BreakerProbe {
     fn drop(&mut self) {
-        self.breakers.apply(&self.name, BreakerEvent::Left(self.id));
+        self.breakers.apply(&self.name, BreakerEvent::ExecutionLeft(self.id));
     }
 }
 

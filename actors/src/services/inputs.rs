@@ -5,13 +5,15 @@ use std::time::Duration;
 
 use algonius_redact::Redactor;
 
-use crate::decide::output::sealed::{input_bytes, read_input, read_schedule, schedule_bytes};
+use crate::decide::output::seal_encoding::{
+    decode_input, decode_schedule, encode_input, encode_schedule,
+};
 use crate::model::execution::Outcome;
 use crate::model::execution::record::Record;
 use crate::model::execution::request::Input;
 use crate::model::id::ExecutionId;
 use crate::model::schedule::ScheduleSpec;
-use crate::ports::sealer::{NoKey, SealError, SealedFor, Sealer};
+use crate::ports::sealer::{KeylessSealer, SealError, SealedFor, Sealer};
 
 /// Sealer of inputs, and the time for which the input of a failed execution is stored. Clones are cheap.
 #[derive(Clone)]
@@ -31,7 +33,7 @@ impl InputSealer {
     /// Creates the service without a key: an input that redaction changes is lost with the process.
     #[must_use]
     pub fn in_memory() -> Self {
-        Self::new(Arc::new(NoKey), Duration::ZERO)
+        Self::new(Arc::new(KeylessSealer), Duration::ZERO)
     }
 
     /// Returns the time within which the input of a failed execution can be retried.
@@ -42,19 +44,19 @@ impl InputSealer {
 
     /// Returns true if the input stays sealed for a retry after this outcome. A completed execution needs no retry, and
     /// the input of a cancelled one may have been sent by mistake.
-    pub(crate) const fn are_kept_after(&self, outcome: Outcome) -> bool {
+    pub(crate) const fn keeps_input_after(&self, outcome: Outcome) -> bool {
         matches!(outcome, Outcome::Failed | Outcome::Timeout) && !self.retry_window.is_zero()
     }
 
     /// Seals the input of an execution.
     pub(crate) fn seal(&self, id: ExecutionId, input: &Input) -> Option<Vec<u8>> {
-        let sealed = self.sealer.close(SealedFor::Execution(id), &input_bytes(input));
+        let sealed = self.sealer.close(SealedFor::Execution(id), &encode_input(input));
         sealed.inspect_err(|error| tracing::debug!(execution = %id, %error, "not sealed")).ok()
     }
 
     /// Seals the texts of a schedule.
     pub(crate) fn seal_schedule(&self, spec: &ScheduleSpec) -> Option<Vec<u8>> {
-        let sealed = self.sealer.close(SealedFor::Schedule(&spec.id), &schedule_bytes(spec));
+        let sealed = self.sealer.close(SealedFor::Schedule(&spec.id), &encode_schedule(spec));
         sealed.inspect_err(|error| tracing::error!(schedule = %spec.id, %error, "not sealed")).ok()
     }
 
@@ -64,12 +66,12 @@ impl InputSealer {
         sealed: &[u8],
     ) -> Result<ScheduleSpec, SealError> {
         let opened = self.sealer.open(SealedFor::Schedule(&redacted.id), sealed)?;
-        read_schedule(&opened, redacted.clone()).ok_or(SealError::Damaged)
+        decode_schedule(&opened, redacted.clone()).ok_or(SealError::Damaged)
     }
 
     pub(crate) fn open(&self, record: &Record, sealed: &[u8]) -> Result<Input, SealError> {
         let opened = self.sealer.open(SealedFor::Execution(record.id), sealed)?;
-        read_input(&opened, record.overrides.clone()).ok_or(SealError::Damaged)
+        decode_input(&opened, record.overrides.clone()).ok_or(SealError::Damaged)
     }
 }
 

@@ -15,52 +15,53 @@ use crate::services::workspace_queue::WorkspaceQueue;
 /// Memory budget of a service. Clones are cheap; without a limit every reservation succeeds.
 #[derive(Clone, Default)]
 pub struct MemoryBudget {
-    most: Option<u64>,
-    taken: Arc<watch::Sender<BTreeMap<ExecutionId, u64>>>,
+    limit: Option<u64>,
+    reserved: Arc<watch::Sender<BTreeMap<ExecutionId, u64>>>,
 }
 
 impl MemoryBudget {
     /// Creates a budget of `most` bytes.
     #[must_use]
-    pub fn of(most: Option<u64>) -> Self {
-        Self { most, taken: Arc::default() }
+    pub fn of(limit: Option<u64>) -> Self {
+        Self { limit, reserved: Arc::default() }
     }
 
     /// Reserves memory; `None` if other executions use too much. A single execution may exceed the budget, because it
     /// would wait forever otherwise.
-    pub(crate) fn enter(
+    pub(crate) fn try_reserve(
         &self,
         id: ExecutionId,
         bytes: u64,
-        turns: &WorkspaceQueue,
+        queue: &WorkspaceQueue,
     ) -> Option<MemoryReservation> {
-        let is_in = self.taken.send_if_modified(|taken| {
-            let others = taken.iter().filter(|(other, _)| **other != id);
+        let is_in = self.reserved.send_if_modified(|reserved| {
+            let others = reserved.iter().filter(|(other, _)| **other != id);
             let sum = others.fold(0, |sum: u64, (_, bytes)| sum.saturating_add(*bytes));
-            let fits = sum == 0 || self.most.is_none_or(|most| sum.saturating_add(bytes) <= most);
+            let fits =
+                sum == 0 || self.limit.is_none_or(|limit| sum.saturating_add(bytes) <= limit);
             if fits {
-                taken.insert(id, bytes);
+                reserved.insert(id, bytes);
             }
             fits
         });
-        is_in.then(|| self.reserve(id, turns))
+        is_in.then(|| self.reservation(id, queue))
     }
 
     /// Reserves memory for a running execution, regardless of the limit.
-    pub(crate) fn occupy(
+    pub(crate) fn reserve_unchecked(
         &self,
         id: ExecutionId,
         bytes: u64,
-        turns: &WorkspaceQueue,
+        queue: &WorkspaceQueue,
     ) -> MemoryReservation {
-        self.taken.send_modify(|taken| {
-            taken.insert(id, bytes);
+        self.reserved.send_modify(|reserved| {
+            reserved.insert(id, bytes);
         });
-        self.reserve(id, turns)
+        self.reservation(id, queue)
     }
 
-    fn reserve(&self, id: ExecutionId, turns: &WorkspaceQueue) -> MemoryReservation {
-        MemoryReservation { id, memory_budget: self.clone(), workspace_queue: turns.clone() }
+    fn reservation(&self, id: ExecutionId, queue: &WorkspaceQueue) -> MemoryReservation {
+        MemoryReservation { id, memory_budget: self.clone(), workspace_queue: queue.clone() }
     }
 }
 
@@ -74,17 +75,17 @@ pub(crate) struct MemoryReservation {
 
 impl MemoryReservation {
     /// Releases the memory, and notifies waiting executions.
-    pub(crate) fn leave(self) {
-        let turns = self.workspace_queue.clone();
+    pub(crate) fn release(self) {
+        let queue = self.workspace_queue.clone();
         drop(self);
-        turns.notify_all();
+        queue.notify_all();
     }
 }
 
 impl Drop for MemoryReservation {
     fn drop(&mut self) {
-        self.memory_budget.taken.send_modify(|taken| {
-            taken.remove(&self.id);
+        self.memory_budget.reserved.send_modify(|reserved| {
+            reserved.remove(&self.id);
         });
     }
 }
@@ -95,19 +96,19 @@ mod tests {
 
     #[test]
     fn releasing_memory_wakes_waiters_but_a_failed_claim_does_not() {
-        let (room, turns) = (MemoryBudget::of(Some(10)), WorkspaceQueue::default());
-        let mut news = turns.listen();
+        let (budget, queue) = (MemoryBudget::of(Some(10)), WorkspaceQueue::default());
+        let mut news = queue.subscribe();
         news.mark_unchanged();
-        drop(room.enter(ExecutionId::fresh(), 6, &turns));
+        drop(budget.try_reserve(ExecutionId::fresh(), 6, &queue));
         assert!(!news.has_changed().unwrap());
-        room.enter(ExecutionId::fresh(), 6, &turns).unwrap().leave();
+        budget.try_reserve(ExecutionId::fresh(), 6, &queue).unwrap().release();
         assert!(news.has_changed().unwrap());
     }
 
     #[test]
     fn a_memory_budget_admits_one_larger_claim_alone() {
-        let (room, turns) = (MemoryBudget::of(Some(10)), WorkspaceQueue::default());
-        let enter = |bytes| room.enter(ExecutionId::fresh(), bytes, &turns);
+        let (budget, queue) = (MemoryBudget::of(Some(10)), WorkspaceQueue::default());
+        let enter = |bytes| budget.try_reserve(ExecutionId::fresh(), bytes, &queue);
         let first = enter(6);
         assert!(first.is_some() && enter(5).is_none());
         let second = enter(4);
@@ -119,9 +120,9 @@ mod tests {
         assert!(huge.is_some() && enter(1).is_none());
         let (endless, id) = (MemoryBudget::default(), ExecutionId::fresh());
         let all: Vec<_> =
-            (0..9).map(|_| endless.enter(ExecutionId::fresh(), u64::MAX, &turns)).collect();
+            (0..9).map(|_| endless.try_reserve(ExecutionId::fresh(), u64::MAX, &queue)).collect();
         assert!(all.iter().all(Option::is_some));
-        let again = (room.enter(id, 0, &turns), room.occupy(id, 50, &turns));
+        let again = (budget.try_reserve(id, 0, &queue), budget.reserve_unchecked(id, 50, &queue));
         assert!(again.0.is_none(), "the huge one is there still");
     }
 }

@@ -17,11 +17,11 @@ pub enum MonitorMsg {
     /// A reading of the machine.
     Measured(HostReading),
     /// The reading panicked.
-    Broken,
+    WorkerPanicked,
     /// An input of the alert logic.
-    Seen(AlertInput),
+    Observed(AlertInput),
     /// Requests were counted, and more may follow until the next tick.
-    Requested,
+    RequestCounted,
     /// Requests the start time and the open alerts.
     Inspect(RpcReplyPort<(DateTime<Utc>, Vec<Alert>)>),
 }
@@ -39,8 +39,8 @@ struct MonitorState {
 
 impl MonitorHandle {
     /// Sends an input to the monitor. Without a monitor the input is dropped.
-    pub fn observe(&self, sighting: AlertInput) {
-        self.send(MonitorMsg::Seen(sighting));
+    pub fn observe(&self, alert_input: AlertInput) {
+        self.send(MonitorMsg::Observed(alert_input));
     }
 
     /// Counts a request to an endpoint. The monitor is notified of the first one and later takes all of them: a message
@@ -56,12 +56,12 @@ impl MonitorHandle {
             false // No receiver waits for this change.
         });
         if is_first {
-            self.send(MonitorMsg::Requested);
+            self.send(MonitorMsg::RequestCounted);
         }
     }
 
     /// Returns and removes the requests since the last call.
-    pub(crate) fn requests(&self) -> BTreeMap<String, u64> {
+    pub(crate) fn take_requests(&self) -> BTreeMap<String, u64> {
         let mut taken = BTreeMap::new();
         self.0.requests.send_if_modified(|requests| {
             taken = mem::take(requests);
@@ -73,7 +73,7 @@ impl MonitorHandle {
     /// Replaces the monitor, which starts without state.
     pub(crate) fn set_target(&self, monitor: ActorRef<MonitorMsg>) {
         self.0.monitor.send_replace(Some(monitor));
-        self.requests();
+        self.take_requests();
     }
 
     fn send(&self, msg: MonitorMsg) {

@@ -1,9 +1,9 @@
 //! Notification of a panic in a task: otherwise the receiver of its result would wait forever.
 
 /// Guard that calls its function when a panic drops it.
-struct Alarm<F: FnOnce()>(Option<F>);
+struct PanicGuard<F: FnOnce()>(Option<F>);
 
-impl<F: FnOnce()> Drop for Alarm<F> {
+impl<F: FnOnce()> Drop for PanicGuard<F> {
     fn drop(&mut self) {
         if let Some(ring) = self.0.take().filter(|_| std::thread::panicking()) {
             ring();
@@ -12,14 +12,14 @@ impl<F: FnOnce()> Drop for Alarm<F> {
 }
 
 /// Runs a task; calls `ring` if the task panics.
-pub(crate) async fn alarmed(task: impl Future<Output = ()>, ring: impl FnOnce()) {
-    let _alarm = Alarm(Some(ring));
+pub(crate) async fn with_panic_guard(task: impl Future<Output = ()>, ring: impl FnOnce()) {
+    let _alarm = PanicGuard(Some(ring));
     task.await;
 }
 
 #[cfg(test)]
 mod tests {
-    use super::alarmed;
+    use super::with_panic_guard;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -28,7 +28,7 @@ mod tests {
         for (panics, aborted) in [(true, false), (false, false), (false, true)] {
             let rung = Arc::new(AtomicBool::new(false));
             let bell = Arc::clone(&rung);
-            let task = tokio::spawn(alarmed(
+            let task = tokio::spawn(with_panic_guard(
                 async move {
                     tokio::task::yield_now().await;
                     assert!(!panics, "the task panics");

@@ -1,6 +1,6 @@
 //! Sealed inputs of schedules and executions: their stored form, and their raw form with the key.
 
-use crate::decide::recovery::Lost;
+use crate::decide::recovery::InputLoss;
 use crate::model::execution::record::Record;
 use crate::model::execution::request::Input;
 use crate::model::schedule::{Schedule, ScheduleOrigin, SealedTexts};
@@ -11,7 +11,7 @@ use crate::services::inputs::redacted_schedule;
 
 impl Services {
     /// Returns the stored form of schedules: redacted, with the raw texts sealed if redaction changed them.
-    pub(crate) fn stored_schedules(&self, schedules: &[Schedule]) -> Vec<Schedule> {
+    pub(crate) fn seal_schedules(&self, schedules: &[Schedule]) -> Vec<Schedule> {
         let redactor = self.redactor.now();
         let stored = |schedule: &Schedule| {
             if schedule.is_locked() {
@@ -27,7 +27,7 @@ impl Services {
     }
 
     /// Returns a stored schedule with its raw texts; it stays locked if no key opens them.
-    pub(crate) fn opened_schedule(&self, schedule: Schedule) -> Schedule {
+    pub(crate) fn unseal_schedule(&self, schedule: Schedule) -> Schedule {
         let SealedTexts::Sealed(sealed) = &schedule.sealed else {
             return Schedule { sealed: SealedTexts::Plain, ..schedule };
         };
@@ -46,18 +46,18 @@ impl Services {
 }
 
 /// Opens the raw input of the latest turn of an execution whose stored input is redacted.
-pub(crate) async fn unsealed(
-    kit: &Services,
+pub(crate) async fn unseal_input(
+    services: &Services,
     record: &Record,
-) -> Result<Result<Input, Lost>, LedgerError> {
-    let Some(sealed) = kit.ledger.sealed_input(record.id).await? else {
-        return Ok(Err(Lost::NotStored));
+) -> Result<Result<Input, InputLoss>, LedgerError> {
+    let Some(sealed) = services.ledger.sealed_input(record.id).await? else {
+        return Ok(Err(InputLoss::NotStored));
     };
-    Ok(kit.inputs.open(record, &sealed).map_err(|error| {
+    Ok(services.inputs.open(record, &sealed).map_err(|error| {
         tracing::warn!(execution = %record.id, %error, "its sealed input cannot be read");
         match error {
-            SealError::KeyGone => Lost::KeyGone,
-            SealError::Damaged => Lost::Damaged,
+            SealError::KeyGone => InputLoss::KeyGone,
+            SealError::Damaged => InputLoss::Damaged,
         }
     }))
 }

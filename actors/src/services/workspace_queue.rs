@@ -7,28 +7,28 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use crate::decide::admission::workspace_fifo::Waiters;
+use crate::decide::admission::workspace_fifo::WorkspaceWaiters;
 use crate::model::agent::workspace::Workspace;
 use crate::model::id::ExecutionId;
 
 /// Workspace queue of a service. Clones are cheap.
 #[derive(Clone, Default)]
-pub struct WorkspaceQueue(Arc<watch::Sender<Waiters>>);
+pub struct WorkspaceQueue(Arc<watch::Sender<WorkspaceWaiters>>);
 
 impl WorkspaceQueue {
     /// Returns the position of an execution among those that wait for an overlapping workspace, from 1.
-    pub(crate) fn place(&self, id: ExecutionId, workspace: &Workspace) -> usize {
-        self.0.borrow().place(id, workspace)
+    pub(crate) fn position(&self, id: ExecutionId, workspace: &Workspace) -> usize {
+        self.0.borrow().position(id, workspace)
     }
 
     /// Joins the queue until the returned ticket is dropped.
     pub(crate) fn join(&self, id: ExecutionId, workspace: Workspace) -> QueueTicket {
-        self.enter(id, workspace);
-        QueueTicket { id, turns: self.clone() }
+        self.enqueue(id, workspace);
+        QueueTicket { id, queue: self.clone() }
     }
 
     /// Adds an entry without a notification, because a new entry frees nothing.
-    fn enter(&self, id: ExecutionId, workspace: Workspace) {
+    fn enqueue(&self, id: ExecutionId, workspace: Workspace) {
         self.0.send_if_modified(|waiters| {
             waiters.join(id, workspace);
             false
@@ -46,7 +46,7 @@ impl WorkspaceQueue {
     }
 
     /// Returns a receiver of notifications about freed workspaces.
-    pub(crate) fn listen(&self) -> watch::Receiver<Waiters> {
+    pub(crate) fn subscribe(&self) -> watch::Receiver<WorkspaceWaiters> {
         self.0.subscribe()
     }
 }
@@ -54,18 +54,18 @@ impl WorkspaceQueue {
 /// Ticket in the queue.
 pub(crate) struct QueueTicket {
     id: ExecutionId,
-    turns: WorkspaceQueue,
+    queue: WorkspaceQueue,
 }
 
 impl QueueTicket {
     /// Keeps the position, and waits for this workspace from now on.
-    pub(crate) fn wants(&self, workspace: Workspace) {
-        self.turns.enter(self.id, workspace);
+    pub(crate) fn set_workspace(&self, workspace: Workspace) {
+        self.queue.enqueue(self.id, workspace);
     }
 }
 
 impl Drop for QueueTicket {
     fn drop(&mut self) {
-        self.turns.0.send_if_modified(|waiters| waiters.leave(self.id));
+        self.queue.0.send_if_modified(|waiters| waiters.leave(self.id));
     }
 }

@@ -9,44 +9,48 @@ use crate::ports::clock::Clock;
 
 /// Clock that starts at 2027-01-15 08:00:00 UTC, and follows tokio's clock.
 pub struct VirtualClock {
-    born: Instant,
+    created_at: Instant,
     /// Number of readings until one panics; 0 is never.
-    fuse: AtomicU32,
+    readings_until_panic: AtomicU32,
     /// Seconds by which the clock was set forward.
-    jumped: AtomicI64,
+    offset_seconds: AtomicI64,
 }
 
 impl Default for VirtualClock {
     fn default() -> Self {
-        Self { born: Instant::now(), fuse: AtomicU32::new(0), jumped: AtomicI64::new(0) }
+        Self {
+            created_at: Instant::now(),
+            readings_until_panic: AtomicU32::new(0),
+            offset_seconds: AtomicI64::new(0),
+        }
     }
 }
 
 impl VirtualClock {
     /// Makes the reading with this number from now on panic: a fault in the actor that reads then.
-    pub fn arm(&self, reading: u32) {
-        self.fuse.store(reading, Ordering::SeqCst);
+    pub fn panic_at_reading(&self, reading: u32) {
+        self.readings_until_panic.store(reading, Ordering::SeqCst);
     }
 
     /// Sets the clock forward, or back, by this many seconds.
     pub fn jump(&self, seconds: i64) {
-        self.jumped.fetch_add(seconds, Ordering::SeqCst);
+        self.offset_seconds.fetch_add(seconds, Ordering::SeqCst);
     }
 
     /// Returns the creation time.
     #[must_use]
-    pub const fn born(&self) -> Instant {
-        self.born
+    pub const fn created_at(&self) -> Instant {
+        self.created_at
     }
 }
 
 impl Clock for VirtualClock {
     fn now(&self) -> DateTime<Utc> {
         let burn = |left: u32| left.checked_sub(1);
-        let left = self.fuse.fetch_update(Ordering::SeqCst, Ordering::SeqCst, burn);
+        let left = self.readings_until_panic.fetch_update(Ordering::SeqCst, Ordering::SeqCst, burn);
         assert_ne!(left, Ok(1), "the armed clock was read");
-        let jumped = TimeDelta::seconds(self.jumped.load(Ordering::SeqCst));
-        let since = TimeDelta::from_std(self.born.elapsed()).unwrap_or_default();
-        DateTime::from_timestamp(1_800_000_000, 0).unwrap_or_default() + since + jumped
+        let offset_seconds = TimeDelta::seconds(self.offset_seconds.load(Ordering::SeqCst));
+        let since = TimeDelta::from_std(self.created_at.elapsed()).unwrap_or_default();
+        DateTime::from_timestamp(1_800_000_000, 0).unwrap_or_default() + since + offset_seconds
     }
 }

@@ -1,4 +1,4 @@
-//! Driver that follows a script: one [`Act`] for each attempt.
+//! Driver that follows a script: one [`ScriptedAttempt`] for each attempt.
 
 mod act;
 
@@ -11,9 +11,9 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
-use super::questions::Asking;
-use super::stage::{Alive, LeaseCounter, StageState};
-use crate::driver::{Claimed, Driver, Hold, Lease, UsageFuture, Work};
+use super::interactions::QuestionScript;
+use super::work_probe::{LeaseCounter, LiveWorkGuard, WorkProbe};
+use crate::driver::{AttemptLease, ClaimedWork, Driver, Lease, UsageFuture, Work};
 use crate::model::agent::workspace::Workspace;
 use crate::model::agent::{Access, AgentSpec};
 use crate::model::execution::event::{EventKind, TextChannel};
@@ -25,65 +25,65 @@ use crate::model::id::ExecutionId;
 use crate::model::interaction::{AnswerValue, WireId};
 use crate::report::Reporter;
 
-pub use self::act::Act;
-use self::act::Manner;
+pub use self::act::ScriptedAttempt;
+use self::act::ScriptedBehavior;
 
 /// Driver whose script is selected by the text of the input. Unscripted work succeeds at once.
 pub struct ScriptedDriver {
-    born: Instant,
-    acts: watch::Sender<HashMap<String, Vec<Act>>>,
+    created_at: Instant,
+    acts: watch::Sender<HashMap<String, Vec<ScriptedAttempt>>>,
     workspaces: watch::Sender<HashMap<String, Workspace>>,
-    held: watch::Sender<HashMap<ExecutionId, Claimed>>,
-    stage: Arc<watch::Sender<StageState>>,
+    held: watch::Sender<HashMap<ExecutionId, ClaimedWork>>,
+    probe: Arc<watch::Sender<WorkProbe>>,
 }
 
 impl Default for ScriptedDriver {
     fn default() -> Self {
         Self {
-            born: Instant::now(),
+            created_at: Instant::now(),
             acts: watch::Sender::default(),
             workspaces: watch::Sender::default(),
             held: watch::Sender::default(),
-            stage: Arc::new(watch::Sender::default()),
+            probe: Arc::new(watch::Sender::default()),
         }
     }
 }
 
 impl ScriptedDriver {
     /// Scripts the attempts of executions with this input; the last act serves all later ones.
-    pub fn script(&self, text: &str, acts: impl IntoIterator<Item = Act>) {
+    pub fn script(&self, text: &str, acts: impl IntoIterator<Item = ScriptedAttempt>) {
         let acts = acts.into_iter().collect();
         self.acts.send_modify(|all| _ = all.insert(text.to_owned(), acts));
     }
 
     /// Sets the workspace of a read-write agent from its next attempt on, unless its caller chooses another one.
-    pub fn settle(&self, agent: &str, folder: &str) {
+    pub fn set_workspace(&self, agent: &str, folder: &str) {
         let workspace = Workspace::new(folder);
         self.workspaces.send_modify(|all| _ = all.insert(agent.to_owned(), workspace));
     }
 
     /// Holds the work of this execution from the next process of the service on.
     pub fn hold(&self, execution: ExecutionId) {
-        self.held.send_modify(|held| _ = held.insert(execution, Claimed::default()));
+        self.held.send_modify(|held| _ = held.insert(execution, ClaimedWork::default()));
     }
 
     /// Holds the work like [`hold`](Self::hold), with a known run time.
-    pub fn hold_aged(&self, execution: ExecutionId, ran: Duration) {
-        let work = Claimed { ran: Some(ran) };
+    pub fn hold_with_run_time(&self, execution: ExecutionId, ran: Duration) {
+        let work = ClaimedWork { ran: Some(ran) };
         self.held.send_modify(|held| _ = held.insert(execution, work));
     }
 
     /// Returns the visible state.
     #[must_use]
-    pub fn stage(&self) -> StageState {
-        self.stage.borrow().clone()
+    pub fn probe(&self) -> WorkProbe {
+        self.probe.borrow().clone()
     }
 
-    fn act(&self, text: &str, attempt: u32) -> Act {
+    fn act(&self, text: &str, attempt: u32) -> ScriptedAttempt {
         let all = self.acts.borrow();
         let acts = all.get(text).map(Vec::as_slice).unwrap_or_default();
         let index = attempt.saturating_sub(1) as usize;
-        acts.get(index).or(acts.last()).cloned().unwrap_or(Act::ok(0))
+        acts.get(index).or(acts.last()).cloned().unwrap_or(ScriptedAttempt::ok(0))
     }
 }
 
@@ -101,7 +101,7 @@ impl Driver for ScriptedDriver {
         self.perform("", &work, report)
     }
 
-    fn claim(&self, execution: ExecutionId, _: AttemptId) -> Option<Claimed> {
+    fn claim(&self, execution: ExecutionId, _: AttemptId) -> Option<ClaimedWork> {
         self.held.borrow().get(&execution).copied()
     }
 
@@ -113,54 +113,55 @@ impl Driver for ScriptedDriver {
 impl ScriptedDriver {
     fn perform(&self, how: &str, work: &Work, report: Reporter) -> Lease {
         let text = &work.request.input.text();
-        let attempt = work.stamp.attempt;
-        let begun = format!("{how}{text}#{attempt}@{}", self.born.elapsed().as_secs());
-        let pid = 1 + u32::try_from(self.stage.borrow().begun.len()).unwrap_or(u32::MAX);
-        self.stage.send_modify(|stage| stage.begun.push(begun));
+        let attempt = work.attempt_id.attempt;
+        let started = format!("{how}{text}#{attempt}@{}", self.created_at.elapsed().as_secs());
+        let pid = 1 + u32::try_from(self.probe.borrow().started.len()).unwrap_or(u32::MAX);
+        self.probe.send_modify(|probe| probe.started.push(started));
         let act = self.act(text, attempt);
-        assert_ne!(act.manner, Manner::Bomb, "the driver panics as scripted");
+        assert_ne!(act.behavior, ScriptedBehavior::PanicsOnStart, "the driver panics as scripted");
         let (stop, stopped) = watch::channel(false);
         let (answers, answered) = mpsc::unbounded_channel();
-        let asking = Asking { of: work.execution, answered, stage: Arc::clone(&self.stage) };
-        let alive = Alive::enter(&self.stage, work, !how.is_empty());
-        let held = LeaseCounter::enter(&self.stage);
-        let clears_for = act.clears_for;
+        let asking =
+            QuestionScript { of: work.execution, answered, probe: Arc::clone(&self.probe) };
+        let alive = LiveWorkGuard::enter(&self.probe, work, !how.is_empty());
+        let held = LeaseCounter::enter(&self.probe);
+        let cleanup_time = act.cleanup_time;
         let is_again = !how.is_empty();
         let task = tokio::spawn(async move {
             if is_again {
                 _ = report.restart_output().await; // A lost event fails the test.
             }
-            play(act, pid, report, (stopped, asking), alive).await;
+            run_attempt(act, pid, report, (stopped, asking), alive).await;
         });
-        let begun = Instant::now();
-        Box::new(ScriptedLease { stop, answers, task, clears_for, begun, _held: held })
+        let started = Instant::now();
+        Box::new(ScriptedLease { stop, answers, task, cleanup_time, started, _held: held })
     }
 }
 
-async fn play(
-    act: Act,
+async fn run_attempt(
+    act: ScriptedAttempt,
     pid: u32,
     report: Reporter,
-    (mut stopped, mut asking): (watch::Receiver<bool>, Asking),
-    alive: Alive,
+    (mut stopped, mut asking): (watch::Receiver<bool>, QuestionScript),
+    alive: LiveWorkGuard,
 ) {
-    let is_deaf = act.manner == Manner::Deaf;
+    let is_deaf = act.behavior == ScriptedBehavior::IgnoresStop;
     let stop = async {
         let asked = stopped.wait_for(|stopped| *stopped).await.is_ok();
         if !asked || is_deaf {
             std::future::pending::<()>().await;
         }
-        sleep(act.ends_after_stop).await;
+        sleep(act.stop_delay).await;
     };
     tokio::select! {
         () = stop => {}
-        () = live(&act, pid, &report, &mut asking) => {}
+        () = run_until_end(&act, pid, &report, &mut asking) => {}
     }
     drop(alive);
-    if act.manner == Manner::Asker {
-        report.with_interruption(Interruption::InputRequired, Some(0));
-    } else if act.manner != Manner::Deserter {
-        let until = act.lasts.map(|lasts| report.now() + lasts);
+    if act.behavior == ScriptedBehavior::RequestsInput {
+        report.end_with_interruption(Interruption::InputRequired, Some(0));
+    } else if act.behavior != ScriptedBehavior::DropsReporter {
+        let until = act.retry_after.map(|retry_after| report.now() + retry_after);
         let failed = |code| Failure { until, ..Failure::new(code, "it failed as scripted") };
         let verdict = act.verdict.map_err(failed);
         let exit_code = i32::from(verdict.is_err());
@@ -168,27 +169,32 @@ async fn play(
     }
 }
 
-async fn live(act: &Act, pid: u32, report: &Reporter, asking: &mut Asking) {
-    sleep(act.starts_after).await;
-    match act.manner {
-        Manner::Stillborn => return,
-        Manner::Mute => {}
+async fn run_until_end(
+    act: &ScriptedAttempt,
+    pid: u32,
+    report: &Reporter,
+    asking: &mut QuestionScript,
+) {
+    sleep(act.start_delay).await;
+    match act.behavior {
+        ScriptedBehavior::EndsBeforeStart => return,
+        ScriptedBehavior::NeverReportsStart => {}
         _ => {
             report.started(Some(pid));
         }
     }
-    if !act.says.is_empty() {
-        let mut scribe = report.scribe(TextChannel::Stdout);
-        let written = scribe.write(act.says.as_bytes()).await;
-        if let (Ok(()), Ok(text)) = (written, scribe.close().await) {
+    if !act.answer_text.is_empty() {
+        let mut output_writer = report.open_output(TextChannel::Stdout);
+        let written = output_writer.write(act.answer_text.as_bytes()).await;
+        if let (Ok(()), Ok(text)) = (written, output_writer.close().await) {
             _ = report.note(EventKind::answer(text)).await; // A lost event fails the test.
         }
     }
-    let mut scribe = report.scribe(TextChannel::Parts);
-    for made in &act.makes {
-        _ = scribe.make(made.clone()).await; // A lost write fails the test.
+    let mut output_writer = report.open_output(TextChannel::Parts);
+    for made in &act.artifacts {
+        _ = output_writer.make(made.clone()).await; // A lost write fails the test.
     }
-    for (input, output, cumulative) in &act.uses {
+    for (input, output, cumulative) in &act.usage_reports {
         let numbers = [("input_tokens", *input), ("output_tokens", *output)];
         let numbers = numbers.map(|(name, count)| (name.to_owned(), count.into())).into();
         _ = report
@@ -196,29 +202,29 @@ async fn live(act: &Act, pid: u32, report: &Reporter, asking: &mut Asking) {
             .await; // A lost event fails the test.
     }
     asking.ask_all(&act.questions, report).await;
-    murmur(act, report).await;
-    sleep(act.runs_for).await;
-    _ = scribe.close().await;
+    write_stderr(act, report).await;
+    sleep(act.run_time).await;
+    _ = output_writer.close().await;
 }
 
-async fn murmur(act: &Act, report: &Reporter) {
-    if act.murmurs.is_empty() {
+async fn write_stderr(act: &ScriptedAttempt, report: &Reporter) {
+    if act.stderr_pauses.is_empty() {
         return;
     }
-    let mut scribe = report.scribe(TextChannel::Stderr);
-    for pause in &act.murmurs {
+    let mut output_writer = report.open_output(TextChannel::Stderr);
+    for pause in &act.stderr_pauses {
         sleep(*pause).await;
-        _ = scribe.write(b"hm\n").await; // A lost write fails the test.
+        _ = output_writer.write(b"hm\n").await; // A lost write fails the test.
     }
-    _ = scribe.close().await;
+    _ = output_writer.close().await;
 }
 
 struct ScriptedLease {
     stop: watch::Sender<bool>,
     answers: mpsc::UnboundedSender<(WireId, Option<AnswerValue>)>,
     task: JoinHandle<()>,
-    clears_for: Duration,
-    begun: Instant,
+    cleanup_time: Duration,
+    started: Instant,
     _held: LeaseCounter,
 }
 
@@ -229,7 +235,7 @@ impl Drop for ScriptedLease {
 }
 
 #[async_trait]
-impl Hold for ScriptedLease {
+impl AttemptLease for ScriptedLease {
     fn stop(&self) {
         self.stop.send_replace(true);
     }
@@ -240,13 +246,13 @@ impl Hold for ScriptedLease {
 
     /// Reports all elapsed time as processor time.
     fn usage(&self) -> UsageFuture {
-        let cpu_ms = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let cpu_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let usage = UsageReading { cpu_ms, processes: 1, ..UsageReading::default() };
         Box::pin(std::future::ready(Some(usage)))
     }
 
     async fn clean(self: Box<Self>) {
         self.task.abort();
-        sleep(self.clears_for).await;
+        sleep(self.cleanup_time).await;
     }
 }

@@ -14,31 +14,32 @@ use tokio::sync::Mutex;
 use uuid::Uuid;
 
 use self::rows::{LedgerRow, LedgerRows};
-use super::gate::{Gate, GatedCall};
+use super::fault_injection::{FaultyLedger, GatedCall};
 use crate::model::access::principal::{Token, TokenSeed};
 use crate::model::agent::budget::Charge;
 use crate::model::agent::queue::QueueReason;
 use crate::model::execution::event::{
     Chunk, Event, EventKind, MessageRole, TextChannel, TextRange,
 };
-use crate::model::execution::record::{Filter, Page, PageQuery, Record};
+use crate::model::execution::record::{ExecutionFilter, ExecutionPage, ExecutionPageQuery, Record};
 use crate::model::execution::{AttemptId, Fence, State};
 use crate::model::id::{AgentId, ExecutionId, PrincipalId};
 use crate::ports::interactions::reports::{position_before_end, settled};
 use crate::ports::ledger::{
-    Accept, Acceptance, Claim, ClaimOrder, Ledger, LedgerError, Resume, Settlement, WriteBatch,
+    AcceptCommand, Acceptance, ClaimCommand, ClaimResult, Ledger, LedgerError, ResumeCommand,
+    Settlement, WriteBatch,
 };
 
 /// Access to the rows. All accesses of one environment share the same rows.
 #[derive(Clone, Default)]
 pub struct MemoryLedger {
     rows: Arc<Mutex<LedgerRows>>,
-    gate: Option<Arc<Gate>>,
+    gate: Option<Arc<FaultyLedger>>,
 }
 
 impl MemoryLedger {
     /// Returns another access to the same rows, through a gate.
-    pub(super) fn through(&self, gate: Arc<Gate>) -> Self {
+    pub(super) fn with_gate(&self, gate: Arc<FaultyLedger>) -> Self {
         Self { rows: Arc::clone(&self.rows), gate: Some(gate) }
     }
 
@@ -50,8 +51,8 @@ impl MemoryLedger {
     }
 
     /// Returns the violations by callers: transitions that are not in the table or do not follow the previous one.
-    pub async fn breaches(&self) -> Vec<String> {
-        self.rows.lock().await.breaches.clone()
+    pub async fn violations(&self) -> Vec<String> {
+        self.rows.lock().await.violations.clone()
     }
 
     /// Returns how many times the end of an execution was written or tried to be written.
@@ -61,7 +62,7 @@ impl MemoryLedger {
     }
 
     /// Makes the row of an execution look as if redaction had changed its input.
-    pub async fn mask(&self, id: ExecutionId) {
+    pub async fn mark_redacted(&self, id: ExecutionId) {
         if let Some(row) = self.rows.lock().await.executions.get_mut(&id) {
             (row.record.replayable, row.sealed) = (false, None);
         }
@@ -77,7 +78,7 @@ impl MemoryLedger {
 
 #[async_trait]
 impl Ledger for MemoryLedger {
-    async fn accept(&self, accept: Accept) -> Result<Acceptance, LedgerError> {
+    async fn accept(&self, accept: AcceptCommand) -> Result<Acceptance, LedgerError> {
         self.enter(GatedCall::Accept).await?;
         let mut rows = self.rows.lock().await;
         let found: Vec<_> = accept
@@ -85,22 +86,22 @@ impl Ledger for MemoryLedger {
             .each()
             .filter_map(|key| rows.known(accept.owner, &accept.agent, key))
             .collect();
-        if let Some(earlier) = Acceptance::of_known(&found, accept.digest) {
+        if let Some(earlier) = Acceptance::from_known(&found, accept.digest) {
             return Ok(earlier);
         }
         let equal = rows.equal(&accept);
         let mut row = LedgerRow::new(accept);
         row.content = row.content.filter(|_| equal.is_none());
         rows.executions.insert(row.record.id, row);
-        Ok(equal.map_or(Acceptance::Fresh, Acceptance::Equal))
+        Ok(equal.map_or(Acceptance::Created, Acceptance::Equivalent))
     }
 
-    async fn resume(&self, resume: Resume) -> Result<bool, LedgerError> {
+    async fn resume(&self, resume: ResumeCommand) -> Result<bool, LedgerError> {
         self.enter(GatedCall::Accept).await?;
         let mut rows = self.rows.lock().await;
         let mut keys = resume.keys.each();
         let is_taken = keys.any(|key| rows.known(resume.owner, &resume.agent, key).is_some());
-        let LedgerRows { executions, breaches, .. } = &mut *rows;
+        let LedgerRows { executions, violations, .. } = &mut *rows;
         let Some(row) = executions.get_mut(&resume.id) else {
             return Ok(false);
         };
@@ -113,20 +114,20 @@ impl Ledger for MemoryLedger {
             return Ok(false);
         }
         row.keys.extend(resume.keys.each().map(|key| (key, resume.digest)));
-        row.take_input(resume.stamp, &resume.input);
+        row.take_input(resume.attempt_id, &resume.input);
         row.record.requested.answered = true;
-        row.record.parked = None;
+        row.record.deferred = None;
         row.record.params = resume.params;
         row.record.overrides = resume.overrides;
         (row.record.replayable, row.sealed) = (resume.replayable, resume.sealed);
         row.record.changed_at = resume.at;
         let (message, pieces) = (resume.message.0, resume.pieces);
         let said = EventKind::Message { speaker: MessageRole::User, message, pieces };
-        row.append(resume.at, said, breaches);
+        row.append(resume.at, said, violations);
         Ok(true)
     }
 
-    async fn taken(
+    async fn find_by_key(
         &self,
         owner: PrincipalId,
         agent: &AgentId,
@@ -136,7 +137,7 @@ impl Ledger for MemoryLedger {
         Ok(self.rows.lock().await.known(owner, agent, key))
     }
 
-    async fn claim(&self, order: ClaimOrder) -> Result<Claim, LedgerError> {
+    async fn claim(&self, order: ClaimCommand) -> Result<ClaimResult, LedgerError> {
         self.enter(GatedCall::Claim).await?;
         let mut rows = self.rows.lock().await;
         let others = || rows.executions.values().filter(|row| row.is_at_work(order.id));
@@ -146,31 +147,31 @@ impl Ledger for MemoryLedger {
         });
         let is_later = order.in_turn && rows.has_earlier(order.id);
         let Some(row) = rows.executions.get(&order.id) else {
-            return Ok(Claim::Gone);
+            return Ok(ClaimResult::Gone);
         };
         if row.record.outcome.is_some() || row.record.fence != order.fence {
-            return Ok(Claim::Gone);
+            return Ok(ClaimResult::Gone);
         }
         if order.limit.is_some_and(|limit| held >= limit as usize) {
-            return Ok(Claim::Busy(QueueReason::AgentBusy));
+            return Ok(ClaimResult::Busy(QueueReason::AgentBusy));
         }
         if is_taken {
-            return Ok(Claim::Busy(QueueReason::WorkspaceBusy));
+            return Ok(ClaimResult::Busy(QueueReason::WorkspaceBusy));
         }
         if is_later {
-            return Ok(Claim::Busy(QueueReason::ConversationBusy));
+            return Ok(ClaimResult::Busy(QueueReason::ConversationBusy));
         }
         rows.close_earlier(order.id, order.moved.attempt_id, order.moved.at);
-        let LedgerRows { executions, breaches, .. } = &mut *rows;
+        let LedgerRows { executions, violations, .. } = &mut *rows;
         let Some(row) = executions.get_mut(&order.id) else {
-            return Ok(Claim::Gone);
+            return Ok(ClaimResult::Gone);
         };
         row.workspace = order.workspace;
         row.record.fence = Fence(row.record.fence.0 + 1);
         row.record.started_at = row.record.started_at.or(Some(order.moved.at));
         row.record.requested.answered = false;
-        row.append(order.moved.at, EventKind::StateChanged(order.moved), breaches);
-        Ok(Claim::Granted(row.record.fence))
+        row.append(order.moved.at, EventKind::StateChanged(order.moved), violations);
+        Ok(ClaimResult::Granted(row.record.fence))
     }
 
     async fn write(
@@ -181,18 +182,19 @@ impl Ledger for MemoryLedger {
     ) -> Result<bool, LedgerError> {
         self.enter(GatedCall::Record).await?;
         let mut rows = self.rows.lock().await;
-        let LedgerRows { executions, breaches, .. } = &mut *rows;
+        let LedgerRows { executions, violations, .. } = &mut *rows;
         let Some(row) = executions.get_mut(&id) else {
             return Ok(false);
         };
         let WriteBatch { chunks, facts } = lines;
         row.chunks.extend(chunks);
-        let is_over = row.record.outcome.is_some() && !facts.iter().all(|(_, fact)| is_rest(fact));
+        let is_over =
+            row.record.outcome.is_some() && !facts.iter().all(|(_, fact)| may_follow_end(fact));
         if row.record.fence != fence || is_over {
             return Ok(false);
         }
         for (at, fact) in facts {
-            row.append(at, fact, breaches);
+            row.append(at, fact, violations);
         }
         Ok(true)
     }
@@ -201,8 +203,8 @@ impl Ledger for MemoryLedger {
         self.enter(GatedCall::Append).await?;
         if let Some(row) = self.rows.lock().await.executions.get_mut(&id) {
             let follows = |known: &Chunk| {
-                (known.stamp, known.channel, known.number + 1)
-                    == (chunk.stamp, chunk.channel, chunk.number)
+                (known.attempt_id, known.channel, known.number + 1)
+                    == (chunk.attempt_id, chunk.channel, chunk.number)
             };
             if chunk.number == 0 || row.chunks.iter().any(follows) {
                 row.chunks.push(chunk);
@@ -211,10 +213,16 @@ impl Ledger for MemoryLedger {
         Ok(())
     }
 
-    async fn unwrite(&self, id: ExecutionId, stamp: AttemptId) -> Result<(), LedgerError> {
+    async fn delete_output(
+        &self,
+        id: ExecutionId,
+        attempt_id: AttemptId,
+    ) -> Result<(), LedgerError> {
         self.enter(GatedCall::Append).await?;
         if let Some(row) = self.rows.lock().await.executions.get_mut(&id) {
-            row.chunks.retain(|chunk| chunk.stamp != stamp || chunk.channel == TextChannel::Input);
+            row.chunks.retain(|chunk| {
+                chunk.attempt_id != attempt_id || chunk.channel == TextChannel::Input
+            });
         }
         Ok(())
     }
@@ -222,9 +230,9 @@ impl Ledger for MemoryLedger {
     async fn settle(&self, settlement: Settlement) -> Result<bool, LedgerError> {
         self.enter(GatedCall::Settle).await?;
         let mut rows = self.rows.lock().await;
-        let LedgerRows { executions, breaches, .. } = &mut *rows;
+        let LedgerRows { executions, violations, .. } = &mut *rows;
         let Some(row) = executions.get_mut(&settlement.id) else {
-            breaches.push(format!("{} was settled and never accepted", settlement.id));
+            violations.push(format!("{} was settled and never accepted", settlement.id));
             return Ok(false);
         };
         row.settle_calls += 1;
@@ -235,20 +243,20 @@ impl Ledger for MemoryLedger {
         }
         let last = facts.split_off(position_before_end(&facts));
         for (at, fact) in facts {
-            row.append(at, fact, breaches);
+            row.append(at, fact, violations);
         }
         let end = settled(settlement.outcome, settlement.at);
         rows.close_all(settlement.id, &end, |_| true);
-        let LedgerRows { executions, breaches, .. } = &mut *rows;
+        let LedgerRows { executions, violations, .. } = &mut *rows;
         let Some(row) = executions.get_mut(&settlement.id) else {
             return Ok(false);
         };
         for (at, fact) in last {
-            row.append(at, fact, breaches);
+            row.append(at, fact, violations);
         }
         row.record.outcome = Some(settlement.outcome);
         row.record.failure = settlement.failure;
-        row.record.stamp = settlement.stamp;
+        row.record.attempt_id = settlement.attempt_id;
         row.record.exit_code = settlement.exit_code;
         row.record.ended_at = Some(settlement.at);
         row.record.pid = None;
@@ -266,7 +274,7 @@ impl Ledger for MemoryLedger {
         Ok(self.rows.lock().await.executions.get(&id).map(|row| row.record.clone()))
     }
 
-    async fn executions(&self, filter: Filter) -> Result<Vec<Record>, LedgerError> {
+    async fn executions(&self, filter: ExecutionFilter) -> Result<Vec<Record>, LedgerError> {
         self.enter(GatedCall::List).await?;
         let limit = if filter.limit == 0 { usize::MAX } else { filter.limit as usize };
         let rows = self.rows.lock().await;
@@ -276,22 +284,23 @@ impl Ledger for MemoryLedger {
         };
         let fits = |record: &&Record| {
             let is_theirs = filter.caller.is_none() || filter.caller == named(record);
-            is_theirs && filter.fits(record)
+            is_theirs && filter.matches(record)
         };
         let newest_first = rows.executions.values().rev().map(|row| &row.record);
         Ok(newest_first.filter(fits).take(limit).cloned().collect())
     }
 
-    async fn page(&self, query: PageQuery) -> Result<Page, LedgerError> {
+    async fn page(&self, query: ExecutionPageQuery) -> Result<ExecutionPage, LedgerError> {
         self.enter(GatedCall::List).await?;
         let rows = self.rows.lock().await;
         let records = rows.executions.values().map(|row| &row.record);
-        let mut all: Vec<_> = records.filter(|record| fits(&query, record)).collect();
-        all.sort_by_key(|record| std::cmp::Reverse(place(record)));
+        let mut all: Vec<_> = records.filter(|record| matches_query(&query, record)).collect();
+        all.sort_by_key(|record| std::cmp::Reverse(sort_key(record)));
         let total = all.len() as u64;
         let after = query.after.map(|(at, id)| (at.timestamp_micros(), id));
-        let rest = all.into_iter().filter(|record| after.is_none_or(|after| place(record) < after));
-        Ok(Page { records: rest.take(query.limit as usize).cloned().collect(), total })
+        let rest =
+            all.into_iter().filter(|record| after.is_none_or(|after| sort_key(record) < after));
+        Ok(ExecutionPage { records: rest.take(query.limit as usize).cloned().collect(), total })
     }
 
     async fn events(&self, id: ExecutionId, after: u64) -> Result<Vec<Event>, LedgerError> {
@@ -358,21 +367,21 @@ impl Ledger for MemoryLedger {
 }
 
 /// Returns the sort key of an execution in a list.
-fn place(record: &Record) -> (i64, ExecutionId) {
+fn sort_key(record: &Record) -> (i64, ExecutionId) {
     (record.status_at().timestamp_micros(), record.id)
 }
 
 /// Returns true if an execution matches the query.
-fn fits(query: &PageQuery, record: &Record) -> bool {
+fn matches_query(query: &ExecutionPageQuery, record: &Record) -> bool {
     let time = record.status_at();
     record.agent == query.agent
         && query.owner.is_none_or(|owner| record.owner == owner)
         && query.context.as_ref().is_none_or(|context| record.context == *context)
-        && query.shown.is_none_or(|shown| record.shown_state() == shown)
+        && query.shown.is_none_or(|shown| record.public_state() == shown)
         && query.changed_since.is_none_or(|since| time >= since)
 }
 
 /// Returns true if an event may follow the end.
-fn is_rest(fact: &EventKind) -> bool {
+fn may_follow_end(fact: &EventKind) -> bool {
     matches!(fact, EventKind::StateChanged(moved) if [moved.from, moved.to].contains(&State::Cleanup))
 }

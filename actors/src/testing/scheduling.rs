@@ -2,30 +2,30 @@
 
 use std::time::Duration;
 
-use super::parts::{caller, spec};
-use super::{WORKER, World};
+use super::fixtures::{caller, spec};
+use super::{DEFAULT_AGENT, TestTree};
 use crate::model::access::principal::TokenSeed;
 use crate::model::code::Code;
 use crate::model::id::ScheduleId;
-use crate::model::schedule::Configured;
+use crate::model::schedule::ConfiguredSchedule;
 use crate::model::schedule::occurrence::Occurrence;
-use crate::model::schedule::recurrence::Timetable;
-use crate::model::schedule::{Missed, Overlap, ScheduleSpec, ScheduleView};
+use crate::model::schedule::recurrence::RecurrenceRule;
+use crate::model::schedule::{MissedPolicy, OverlapPolicy, ScheduleSpec, ScheduleView};
 use crate::ports::ledger::Ledger;
 
 /// Returns a schedule for the worker, with its id, its input and its recurrence.
 #[must_use]
 #[expect(clippy::missing_panics_doc, clippy::expect_used, reason = "a test fails by panicking")]
-pub fn every(id: &str, cron: &str) -> ScheduleSpec {
+pub fn cron_schedule(id: &str, cron: &str) -> ScheduleSpec {
     ScheduleSpec {
         id: ScheduleId::new(id).expect("the id of a schedule"),
         name: id.to_owned(),
-        agent: spec(WORKER).id,
-        timetable: Timetable::new(cron, "UTC", true).expect("a timetable"),
+        agent: spec(DEFAULT_AGENT).id,
+        timetable: RecurrenceRule::new(cron, "UTC", true).expect("a timetable"),
         input: id.to_owned(),
         params: std::collections::BTreeMap::new(),
-        missed: Missed::default(),
-        overlap: Overlap::Skip,
+        missed: MissedPolicy::default(),
+        overlap: OverlapPolicy::Skip,
         jitter: Duration::ZERO,
         deadline: None,
         alert_after: 3,
@@ -33,12 +33,12 @@ pub fn every(id: &str, cron: &str) -> ScheduleSpec {
     }
 }
 
-impl World {
+impl TestTree {
     /// Sets the configured schedules from the next start on, owned by the caller of the environment.
     pub async fn configure(&mut self, specs: impl IntoIterator<Item = ScheduleSpec>) {
         self.admit().await;
         let owner = caller().name;
-        let configured = |spec| Configured { spec, owner: owner.clone() };
+        let configured = |spec| ConfiguredSchedule { spec, owner: owner.clone() };
         self.configured = specs.into_iter().map(configured).collect();
     }
 
@@ -74,20 +74,20 @@ impl World {
 
     /// Returns the occurrences of a schedule in order, such as `08:01 fired`, each with its outcome, and the number of
     /// planned times it represents if that is more than one.
-    pub async fn times(&self, id: &str) -> Vec<String> {
+    pub async fn occurrence_lines(&self, id: &str) -> Vec<String> {
         let all = self.schedule_store.all().await;
-        all.iter().filter(|it| it.schedule.as_str() == id).map(told).collect()
+        all.iter().filter(|it| it.schedule.as_str() == id).map(describe_occurrence).collect()
     }
 }
 
-fn told(occurrence: &Occurrence) -> String {
+fn describe_occurrence(occurrence: &Occurrence) -> String {
     let Occurrence { planned, verdict, times, ending, .. } = occurrence;
-    let mut told = format!("{} {}", planned.format("%H:%M"), verdict.as_str());
+    let mut line = format!("{} {}", planned.format("%H:%M"), verdict.as_str());
     if *times > 1 {
-        told += &format!(" x{times}");
+        line += &format!(" x{times}");
     }
     if let Some(ending) = ending {
-        told += &format!(" {}", ending.outcome);
+        line += &format!(" {}", ending.outcome);
     }
-    told
+    line
 }

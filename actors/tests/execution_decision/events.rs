@@ -15,7 +15,7 @@ pub(crate) fn accesses() -> impl Strategy<Value = Access> {
 }
 
 /// Attempts that are, were, or will be.
-fn stamps() -> impl Strategy<Value = AttemptId> {
+fn attempt_ids() -> impl Strategy<Value = AttemptId> {
     (1u32..3, 1u32..5).prop_map(|(turn, attempt)| AttemptId { turn, attempt })
 }
 
@@ -42,34 +42,35 @@ fn overspent() -> Failure {
 pub(crate) fn events() -> impl Strategy<Value = ExecutionEvent> {
     prop_oneof![
         Just(ExecutionEvent::Begin),
-        stamps().prop_map(|at| ExecutionEvent::Claimed { at }),
-        (stamps(), 0u64..70).prop_map(|(at, waited)| {
+        attempt_ids().prop_map(|at| ExecutionEvent::Claimed { at }),
+        (attempt_ids(), 0u64..70).prop_map(|(at, waited)| {
             ExecutionEvent::Busy { at, waited: Duration::from_secs(waited) }
         }),
-        stamps().prop_map(|at| ExecutionEvent::ClaimDue { at }),
-        stamps().prop_map(|at| ExecutionEvent::ClaimFailed { at }),
+        attempt_ids().prop_map(|at| ExecutionEvent::ClaimDue { at }),
+        attempt_ids().prop_map(|at| ExecutionEvent::ClaimFailed { at }),
         Just(ExecutionEvent::Gone),
-        stamps().prop_map(|at| ExecutionEvent::Started { at }),
-        (stamps(), verdicts()).prop_map(|(at, verdict)| ExecutionEvent::Ended { at, verdict }),
-        (stamps(), verdicts(), 0u64..30_000).prop_map(|(at, verdict, lasts)| {
+        attempt_ids().prop_map(|at| ExecutionEvent::Started { at }),
+        (attempt_ids(), verdicts()).prop_map(|(at, verdict)| ExecutionEvent::Ended { at, verdict }),
+        (attempt_ids(), verdicts(), 0u64..30_000).prop_map(|(at, verdict, retry_after)| {
             let failure = verdict.err().unwrap_or_else(|| Failure::new(Code::Exit, "it failed"));
-            ExecutionEvent::Failed { at, failure, lasts: Duration::from_secs(lasts) }
+            ExecutionEvent::Failed { at, failure, retry_after: Duration::from_secs(retry_after) }
         }),
-        stamps().prop_map(|at| ExecutionEvent::Overspent { at, failure: overspent() }),
+        attempt_ids().prop_map(|at| ExecutionEvent::LimitExceeded { at, failure: overspent() }),
         Just(ExecutionEvent::Denied { failure: overspent() }),
-        (stamps(), sample::select(Interruption::ALL))
-            .prop_map(|(at, interruption)| ExecutionEvent::Asked { at, interruption }),
+        (attempt_ids(), sample::select(Interruption::ALL))
+            .prop_map(|(at, interruption)| ExecutionEvent::NeedsInput { at, interruption }),
         Just(ExecutionEvent::Answered),
-        stamps().prop_map(|at| ExecutionEvent::Nearing { at }),
-        (stamps(), 0u64..70).prop_map(|(at, quiet)| {
-            ExecutionEvent::Quiet { at, quiet: Duration::from_secs(quiet) }
+        attempt_ids().prop_map(|at| ExecutionEvent::RunDeadlineNear { at }),
+        (attempt_ids(), 0u64..70).prop_map(|(at, quiet)| {
+            ExecutionEvent::Silent { at, quiet: Duration::from_secs(quiet) }
         }),
-        (stamps(), deadlines()).prop_map(|(at, deadline)| ExecutionEvent::Overdue { at, deadline }),
-        stamps().prop_map(|at| ExecutionEvent::RetryDue { at }),
+        (attempt_ids(), deadlines())
+            .prop_map(|(at, deadline)| ExecutionEvent::DeadlinePassed { at, deadline }),
+        attempt_ids().prop_map(|at| ExecutionEvent::RetryDue { at }),
         Just(ExecutionEvent::QueueExpired),
         Just(ExecutionEvent::Cancel { why: "called off".to_owned() }),
         Just(ExecutionEvent::Settled),
-        stamps().prop_map(|at| ExecutionEvent::BeatDue { at }),
-        stamps().prop_map(|at| ExecutionEvent::Cleaned { at }),
+        attempt_ids().prop_map(|at| ExecutionEvent::HeartbeatDue { at }),
+        attempt_ids().prop_map(|at| ExecutionEvent::Cleaned { at }),
     ]
 }

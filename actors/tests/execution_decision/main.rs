@@ -7,7 +7,7 @@ use std::time::Duration;
 use algonius_actors::decide::execution::{
     Deadline, ExecutionEffect, ExecutionEvent, ExecutionPhase, ExecutionPolicy, step,
 };
-use algonius_actors::model::agent::quota::Parking;
+use algonius_actors::model::agent::quota::DeferralPolicy;
 use algonius_actors::model::agent::{Access, Deadlines, RetrySpec};
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::{AttemptId, Interruption, Outcome, State};
@@ -27,32 +27,32 @@ fn policy(access: Access) -> ExecutionPolicy {
         },
         heartbeat: Some(Duration::from_secs(30)),
         retry: RetrySpec::default(),
-        parking: Parking::default(),
-        parks: 0,
+        deferral: DeferralPolicy::default(),
+        deferrals: 0,
         own_retries: 0,
         overloads: 0,
-        patience: Duration::from_secs(60),
+        queue_timeout: Duration::from_secs(60),
         access,
     }
 }
 
 /// The attempt an event speaks of.
-fn stamp_of(event: &ExecutionEvent) -> Option<AttemptId> {
+fn attempt_of(event: &ExecutionEvent) -> Option<AttemptId> {
     match event {
         ExecutionEvent::Claimed { at }
         | ExecutionEvent::Busy { at, .. }
         | ExecutionEvent::ClaimDue { at }
         | ExecutionEvent::ClaimFailed { at }
         | ExecutionEvent::Started { at }
-        | ExecutionEvent::TakenUp { at, .. }
+        | ExecutionEvent::Resumed { at, .. }
         | ExecutionEvent::Ended { at, .. }
         | ExecutionEvent::Failed { at, .. }
-        | ExecutionEvent::Overspent { at, .. }
-        | ExecutionEvent::Asked { at, .. }
-        | ExecutionEvent::Nearing { at }
-        | ExecutionEvent::Quiet { at, .. }
-        | ExecutionEvent::BeatDue { at }
-        | ExecutionEvent::Overdue { at, .. }
+        | ExecutionEvent::LimitExceeded { at, .. }
+        | ExecutionEvent::NeedsInput { at, .. }
+        | ExecutionEvent::RunDeadlineNear { at }
+        | ExecutionEvent::Silent { at, .. }
+        | ExecutionEvent::HeartbeatDue { at }
+        | ExecutionEvent::DeadlinePassed { at, .. }
         | ExecutionEvent::RetryDue { at }
         | ExecutionEvent::Cleaned { at } => Some(*at),
         ExecutionEvent::Begin
@@ -66,23 +66,23 @@ fn stamp_of(event: &ExecutionEvent) -> Option<AttemptId> {
 }
 
 /// The attempt a phase is in.
-fn stamp_in(phase: &ExecutionPhase) -> Option<AttemptId> {
+fn attempt_in(phase: &ExecutionPhase) -> Option<AttemptId> {
     match phase {
-        ExecutionPhase::Claiming { stamp, .. }
-        | ExecutionPhase::Starting { stamp }
-        | ExecutionPhase::Running { stamp }
-        | ExecutionPhase::Stopping { stamp, .. }
-        | ExecutionPhase::Waiting { stamp }
-        | ExecutionPhase::Clearing { stamp, .. }
-        | ExecutionPhase::Paused { stamp }
-        | ExecutionPhase::Ended { stamp, .. } => Some(*stamp),
-        ExecutionPhase::Idle | ExecutionPhase::Rest { .. } => None,
+        ExecutionPhase::Claiming { attempt_id, .. }
+        | ExecutionPhase::Starting { attempt_id }
+        | ExecutionPhase::Running { attempt_id }
+        | ExecutionPhase::Stopping { attempt_id, .. }
+        | ExecutionPhase::Waiting { attempt_id }
+        | ExecutionPhase::CleaningUp { attempt_id, .. }
+        | ExecutionPhase::Paused { attempt_id }
+        | ExecutionPhase::Ended { attempt_id, .. } => Some(*attempt_id),
+        ExecutionPhase::Idle | ExecutionPhase::Done { .. } => None,
     }
 }
 
 /// An onlooker who knows the rules and panics when one is broken.
 #[derive(Debug)]
-struct Witness {
+struct ExecutionModel {
     phase: ExecutionPhase,
     policy: ExecutionPolicy,
     state: State,
@@ -93,7 +93,7 @@ struct Witness {
     gone: bool,
 }
 
-impl Witness {
+impl ExecutionModel {
     fn new(access: Access) -> Self {
         Self {
             phase: ExecutionPhase::Idle,
@@ -106,32 +106,32 @@ impl Witness {
         }
     }
 
-    fn see(&mut self, event: ExecutionEvent) -> Vec<ExecutionEffect> {
+    fn apply(&mut self, event: ExecutionEvent) -> Vec<ExecutionEffect> {
         let before = self.phase.clone();
         let (phase, effects) = step(before.clone(), event.clone(), &self.policy);
-        self.expect_late_news_to_change_nothing(&before, &event, &phase, &effects);
-        self.follow_the_work(&before, &event);
+        self.expect_late_events_ignored(&before, &event, &phase, &effects);
+        self.track_work(&before, &event);
         if matches!(
             (&before, &event),
-            (ExecutionPhase::Claiming { stamp, .. }, ExecutionEvent::Claimed { at }) if stamp == at
+            (ExecutionPhase::Claiming { attempt_id, .. }, ExecutionEvent::Claimed { at }) if attempt_id == at
         ) {
-            self.go(self.state, State::Starting);
+            self.change_state(self.state, State::Starting);
         }
         for effect in &effects {
-            self.follow(effect);
+            self.apply_effect(effect);
         }
         self.phase = phase;
         effects
     }
 
-    fn expect_late_news_to_change_nothing(
+    fn expect_late_events_ignored(
         &self,
         before: &ExecutionPhase,
         event: &ExecutionEvent,
         after: &ExecutionPhase,
         effects: &[ExecutionEffect],
     ) {
-        let is_late = stamp_of(event).is_some_and(|at| stamp_in(before) != Some(at));
+        let is_late = attempt_of(event).is_some_and(|at| attempt_in(before) != Some(at));
         let is_over = self.settled > 0
             && !matches!(event, ExecutionEvent::Settled | ExecutionEvent::Cleaned { .. });
         if is_late || is_over {
@@ -140,13 +140,13 @@ impl Witness {
         }
     }
 
-    fn follow_the_work(&mut self, before: &ExecutionPhase, event: &ExecutionEvent) {
-        let is_mine = stamp_of(event).is_some() && stamp_of(event) == stamp_in(before);
+    fn track_work(&mut self, before: &ExecutionPhase, event: &ExecutionEvent) {
+        let is_mine = attempt_of(event).is_some() && attempt_of(event) == attempt_in(before);
         let is_given_up = matches!(before, ExecutionPhase::Stopping { .. })
-            && matches!(event, ExecutionEvent::Overdue { deadline: Deadline::Stop, .. });
+            && matches!(event, ExecutionEvent::DeadlinePassed { deadline: Deadline::Stop, .. });
         let has_ended = match event {
             ExecutionEvent::Ended { .. } | ExecutionEvent::Failed { .. } => true,
-            ExecutionEvent::Asked { .. } => !matches!(before, ExecutionPhase::Starting { .. }),
+            ExecutionEvent::NeedsInput { .. } => !matches!(before, ExecutionPhase::Starting { .. }),
             _ => false,
         };
         if is_mine && (has_ended || is_given_up) {
@@ -155,21 +155,21 @@ impl Witness {
         self.gone |= *event == ExecutionEvent::Gone;
     }
 
-    fn follow(&mut self, effect: &ExecutionEffect) {
+    fn apply_effect(&mut self, effect: &ExecutionEffect) {
         match effect {
-            ExecutionEffect::Claim { stamp, from } => {
+            ExecutionEffect::Claim { attempt_id, from } => {
                 assert_eq!(*from, self.state, "the claim leaves the present state");
-                self.claim(*stamp);
+                self.claim(*attempt_id);
             }
-            ExecutionEffect::TakeUp { .. } => assert!(!self.is_alive, "taken up while it lives"),
-            ExecutionEffect::Start { stamp } => {
+            ExecutionEffect::Resume { .. } => assert!(!self.is_alive, "taken up while it lives"),
+            ExecutionEffect::Start { attempt_id } => {
                 assert_eq!(self.state, State::Starting);
-                assert_eq!(self.claimed.last(), Some(stamp), "what starts was claimed");
+                assert_eq!(self.claimed.last(), Some(attempt_id), "what starts was claimed");
                 assert!(!self.is_alive, "two attempts at once");
                 self.is_alive = true;
             }
-            ExecutionEffect::Move { from, to, .. } => self.go(*from, *to),
-            ExecutionEffect::Interrupt { .. } => self.go(State::Running, State::Waiting),
+            ExecutionEffect::RecordTransition { from, to, .. } => self.change_state(*from, *to),
+            ExecutionEffect::Interrupt { .. } => self.change_state(State::Running, State::Waiting),
             ExecutionEffect::Settle { ending, .. } => {
                 assert!(!self.is_alive, "settled while the work lives");
                 assert_eq!(self.state, State::Cleanup, "settled with its moves");
@@ -180,41 +180,41 @@ impl Witness {
             ExecutionEffect::Clean { .. } => {
                 assert!(!self.is_alive, "cleaned while the work lives");
             }
-            ExecutionEffect::ParkFor { wait, .. } => {
-                assert!(*wait <= self.policy.parking.max, "parked for too long");
-                self.policy.parks += 1; // As the actor knows it that goes on.
-                assert!(self.policy.parks <= self.policy.parking.times, "parked too often");
+            ExecutionEffect::Defer { wait, .. } => {
+                assert!(*wait <= self.policy.deferral.max, "parked for too long");
+                self.policy.deferrals += 1; // As the actor knows it that goes on.
+                assert!(self.policy.deferrals <= self.policy.deferral.times, "parked too often");
             }
-            ExecutionEffect::Rest => {
+            ExecutionEffect::Finish => {
                 assert!(self.settled == 1 || self.gone, "rests without an end");
             }
             ExecutionEffect::Stop => assert!(self.is_alive, "stopped what does not live"),
-            ExecutionEffect::Look { .. }
-            | ExecutionEffect::Measure { .. }
+            ExecutionEffect::CheckSilence { .. }
+            | ExecutionEffect::ReadUsage { .. }
             | ExecutionEffect::Warn { .. } => {
                 assert!(self.is_alive, "nothing lives");
             }
-            ExecutionEffect::Wake { .. }
-            | ExecutionEffect::AskAgain { .. }
-            | ExecutionEffect::Note { .. }
-            | ExecutionEffect::Park
+            ExecutionEffect::SendLater { .. }
+            | ExecutionEffect::RetryClaim { .. }
+            | ExecutionEffect::RecordFailedAttempt { .. }
+            | ExecutionEffect::Suspend
             | ExecutionEffect::Ignore { .. } => {}
         }
     }
 
     /// Attempts count 1, 2, 3 in each turn; a busy slot is asked for again as the same attempt.
-    fn claim(&mut self, stamp: AttemptId) {
+    fn claim(&mut self, attempt_id: AttemptId) {
         let expected = match self.claimed.last() {
             None => vec![AttemptId::FIRST],
-            Some(last) => vec![*last, last.retried(), last.continued()],
+            Some(last) => vec![*last, last.next_attempt(), last.next_turn()],
         };
-        assert!(expected.contains(&stamp), "{stamp:?} after {:?}", self.claimed);
-        let max = self.policy.retry.max + 1 + self.policy.parks;
-        assert!(stamp.attempt <= max, "{} attempts", stamp.attempt);
-        self.claimed.push(stamp);
+        assert!(expected.contains(&attempt_id), "{attempt_id:?} after {:?}", self.claimed);
+        let max = self.policy.retry.max + 1 + self.policy.deferrals;
+        assert!(attempt_id.attempt <= max, "{} attempts", attempt_id.attempt);
+        self.claimed.push(attempt_id);
     }
 
-    fn go(&mut self, from: State, to: State) {
+    fn change_state(&mut self, from: State, to: State) {
         assert_eq!(from, self.state, "the move to {to} does not follow");
         assert!(from.may_become(to), "{from} -> {to} is not in the table");
         self.state = to;
@@ -228,33 +228,39 @@ fn answer(
     is_deaf: bool,
 ) -> Vec<ExecutionEvent> {
     match effect {
-        ExecutionEffect::Claim { stamp, .. } => vec![ExecutionEvent::Claimed { at: stamp }],
-        ExecutionEffect::Start { stamp } | ExecutionEffect::TakeUp { stamp } if is_deaf => {
-            vec![ExecutionEvent::Started { at: stamp }]
+        ExecutionEffect::Claim { attempt_id, .. } => {
+            vec![ExecutionEvent::Claimed { at: attempt_id }]
         }
-        ExecutionEffect::Start { stamp } | ExecutionEffect::TakeUp { stamp } => {
+        ExecutionEffect::Start { attempt_id } | ExecutionEffect::Resume { attempt_id }
+            if is_deaf =>
+        {
+            vec![ExecutionEvent::Started { at: attempt_id }]
+        }
+        ExecutionEffect::Start { attempt_id } | ExecutionEffect::Resume { attempt_id } => {
             let verdict = verdict.clone();
             vec![
-                ExecutionEvent::Started { at: stamp },
-                ExecutionEvent::Ended { at: stamp, verdict },
+                ExecutionEvent::Started { at: attempt_id },
+                ExecutionEvent::Ended { at: attempt_id, verdict },
             ]
         }
-        ExecutionEffect::Wake { with, .. } => vec![with],
-        ExecutionEffect::ParkFor { stamp, .. } => vec![ExecutionEvent::RetryDue { at: stamp }],
-        ExecutionEffect::AskAgain { at, .. } => vec![ExecutionEvent::ClaimDue { at }],
-        ExecutionEffect::Look { at, .. } => {
-            vec![ExecutionEvent::Quiet { at, quiet: Duration::from_secs(60) }]
+        ExecutionEffect::SendLater { with, .. } => vec![with],
+        ExecutionEffect::Defer { attempt_id, .. } => {
+            vec![ExecutionEvent::RetryDue { at: attempt_id }]
         }
-        ExecutionEffect::Clean { stamp } => vec![ExecutionEvent::Cleaned { at: stamp }],
+        ExecutionEffect::RetryClaim { at, .. } => vec![ExecutionEvent::ClaimDue { at }],
+        ExecutionEffect::CheckSilence { at, .. } => {
+            vec![ExecutionEvent::Silent { at, quiet: Duration::from_secs(60) }]
+        }
+        ExecutionEffect::Clean { attempt_id } => vec![ExecutionEvent::Cleaned { at: attempt_id }],
         ExecutionEffect::Settle { .. } => vec![ExecutionEvent::Settled],
         ExecutionEffect::Stop
-        | ExecutionEffect::Measure { .. }
+        | ExecutionEffect::ReadUsage { .. }
         | ExecutionEffect::Warn { .. }
-        | ExecutionEffect::Move { .. }
+        | ExecutionEffect::RecordTransition { .. }
         | ExecutionEffect::Interrupt { .. }
-        | ExecutionEffect::Note { .. }
-        | ExecutionEffect::Park
-        | ExecutionEffect::Rest
+        | ExecutionEffect::RecordFailedAttempt { .. }
+        | ExecutionEffect::Suspend
+        | ExecutionEffect::Finish
         | ExecutionEffect::Ignore { .. } => Vec::new(),
     }
 }
@@ -268,9 +274,9 @@ proptest! {
         access in accesses(),
         events in proptest::collection::vec(events(), 0..40),
     ) {
-        let mut witness = Witness::new(access);
+        let mut model = ExecutionModel::new(access);
         for event in events {
-            witness.see(event);
+            model.apply(event);
         }
     }
 
@@ -280,7 +286,7 @@ proptest! {
         access in accesses(),
         choices in proptest::collection::vec((0usize..8, events(), verdicts()), 0..50),
     ) {
-        let mut witness = Witness::new(access);
+        let mut model = ExecutionModel::new(access);
         let mut due = vec![ExecutionEvent::Begin];
         for (choice, wild, verdict) in choices {
             let event = if choice == 0 || due.is_empty() {
@@ -288,7 +294,7 @@ proptest! {
             } else {
                 due.remove(choice % due.len())
             };
-            for effect in witness.see(event) {
+            for effect in model.apply(event) {
                 due.extend(answer(effect, &verdict, choice == 1));
             }
         }
@@ -302,7 +308,7 @@ proptest! {
         script in proptest::collection::vec((verdicts(), any::<bool>()), 1..6),
         cancel_after in proptest::option::of(0usize..30),
     ) {
-        let mut witness = Witness::new(access);
+        let mut model = ExecutionModel::new(access);
         let mut due = std::collections::VecDeque::from([ExecutionEvent::Begin]);
         let mut attempt = 0;
         for moment in 0..1000 {
@@ -312,33 +318,35 @@ proptest! {
             let Some(event) = due.pop_front() else {
                 break;
             };
-            for effect in witness.see(event) {
+            for effect in model.apply(event) {
                 let (verdict, is_deaf) = script[attempt % script.len()].clone();
                 attempt += usize::from(matches!(effect, ExecutionEffect::Start { .. }));
                 due.extend(answer(effect, &verdict, is_deaf));
             }
         }
-        prop_assert!(matches!(witness.phase, ExecutionPhase::Rest { outcome: Some(_) }), "{witness:?}");
-        prop_assert_eq!((witness.settled, witness.state), (1, State::Idle));
+        prop_assert!(matches!(model.phase, ExecutionPhase::Done { outcome: Some(_) }), "{model:?}");
+        prop_assert_eq!((model.settled, model.state), (1, State::Idle));
     }
 }
 
 /// The events up to an attempt that runs.
-fn running(attempts: u32) -> Witness {
-    let mut witness = Witness::new(Access::ReadOnly);
+fn running(attempts: u32) -> ExecutionModel {
+    let mut model = ExecutionModel::new(Access::ReadOnly);
     let mut due = vec![ExecutionEvent::Begin];
     let failure = Failure::new(Code::TransientFailure, "it failed");
     while let Some(event) = due.pop() {
-        for effect in witness.see(event) {
+        for effect in model.apply(event) {
             match effect {
-                ExecutionEffect::Start { stamp } if stamp.attempt == attempts => {
-                    witness.see(ExecutionEvent::Started { at: stamp });
-                    return witness;
+                ExecutionEffect::Start { attempt_id } if attempt_id.attempt == attempts => {
+                    model.apply(ExecutionEvent::Started { at: attempt_id });
+                    return model;
                 }
-                ExecutionEffect::Wake { with: with @ ExecutionEvent::RetryDue { .. }, .. } => {
+                ExecutionEffect::SendLater {
+                    with: with @ ExecutionEvent::RetryDue { .. }, ..
+                } => {
                     due.push(with);
                 }
-                ExecutionEffect::Wake { .. } | ExecutionEffect::Look { .. } => {}
+                ExecutionEffect::SendLater { .. } | ExecutionEffect::CheckSilence { .. } => {}
                 effect => {
                     due.extend(answer(effect, &Err(failure.clone()), false).into_iter().rev());
                 }
@@ -350,9 +358,9 @@ fn running(attempts: u32) -> Witness {
 
 #[test]
 fn a_stop_keeps_the_reason_for_which_it_was_requested() {
-    let mut witness = running(1);
-    witness.see(ExecutionEvent::Overdue { at: AttemptId::FIRST, deadline: Deadline::Run });
-    let effects = witness.see(ExecutionEvent::Ended { at: AttemptId::FIRST, verdict: Ok(()) });
+    let mut model = running(1);
+    model.apply(ExecutionEvent::DeadlinePassed { at: AttemptId::FIRST, deadline: Deadline::Run });
+    let effects = model.apply(ExecutionEvent::Ended { at: AttemptId::FIRST, verdict: Ok(()) });
     let settled = effects.iter().find_map(|effect| match effect {
         ExecutionEffect::Settle { ending, .. } => {
             ending.failure.as_ref().map(|failure| failure.code)
@@ -365,26 +373,26 @@ fn a_stop_keeps_the_reason_for_which_it_was_requested() {
 #[test]
 fn an_answered_turn_begins_with_its_first_attempt() {
     for interruption in Interruption::ALL.iter().copied() {
-        let mut witness = running(2);
-        let second = AttemptId::FIRST.retried();
-        let effects = witness.see(ExecutionEvent::Asked { at: second, interruption });
-        assert_eq!(effects[0], ExecutionEffect::Interrupt { stamp: second, interruption });
-        assert_eq!(witness.state, State::Waiting);
-        let effects = witness.see(ExecutionEvent::Answered);
-        let stamp = AttemptId { turn: 2, attempt: 1 };
-        assert_eq!(effects, [ExecutionEffect::Claim { stamp, from: State::Waiting }]);
+        let mut model = running(2);
+        let second = AttemptId::FIRST.next_attempt();
+        let effects = model.apply(ExecutionEvent::NeedsInput { at: second, interruption });
+        assert_eq!(effects[0], ExecutionEffect::Interrupt { attempt_id: second, interruption });
+        assert_eq!(model.state, State::Waiting);
+        let effects = model.apply(ExecutionEvent::Answered);
+        let attempt_id = AttemptId { turn: 2, attempt: 1 };
+        assert_eq!(effects, [ExecutionEffect::Claim { attempt_id, from: State::Waiting }]);
     }
 }
 
 #[test]
 fn retry_pauses_are_1_2_and_4_seconds() {
     let pauses = (1..=3).map(|attempt| {
-        let mut witness = running(attempt);
+        let mut model = running(attempt);
         let at = AttemptId { turn: 1, attempt };
         let failure = Failure::new(Code::TransientFailure, "it failed");
-        witness.see(ExecutionEvent::Ended { at, verdict: Err(failure) });
-        witness.see(ExecutionEvent::Cleaned { at }).into_iter().find_map(|effect| match effect {
-            ExecutionEffect::Wake { after, .. } => Some(after.as_secs()),
+        model.apply(ExecutionEvent::Ended { at, verdict: Err(failure) });
+        model.apply(ExecutionEvent::Cleaned { at }).into_iter().find_map(|effect| match effect {
+            ExecutionEffect::SendLater { after, .. } => Some(after.as_secs()),
             _ => None,
         })
     });

@@ -6,10 +6,10 @@ use algonius_actors::model::permission::{PermissionPolicy, PermissionRule, Permi
 use crate::{allowing, command, decide, list};
 
 /// Patterns of a careful operator.
-const NARROW: &[&str] = &["git status*", "cargo test*", "cat *", "echo *", "./build.sh *"];
+const NARROW_PATTERNS: &[&str] = &["git status*", "cargo test*", "cat *", "echo *", "./build.sh *"];
 
 /// Lines that no pattern with a wildcard allows, not even `*`.
-const SPECIAL: &[&str] = &[
+const UNCOVERED_LINES: &[&str] = &[
     // Chains.
     "git status; rm x",
     "git status;rm x",
@@ -159,7 +159,7 @@ const SPECIAL: &[&str] = &[
 ];
 
 /// Lines that are simple commands, but not those of the careful operator.
-const OTHERS: &[&str] = &[
+const OTHER_COMMANDS: &[&str] = &[
     "git 'status'",
     // Other programs with the same name.
     "/tmp/git status",
@@ -183,7 +183,7 @@ const OTHERS: &[&str] = &[
 ];
 
 /// Lines against patterns that begin or end with a wildcard, each with its pattern.
-const WIDE: &[(&str, &str)] = &[
+const WIDE_PATTERN_CASES: &[(&str, &str)] = &[
     ("*", "sudo id"),
     ("*", "/usr/bin/env id"),
     ("*", "bash x"),
@@ -221,9 +221,9 @@ const WIDE: &[(&str, &str)] = &[
 
 #[test]
 fn no_line_runs_more_than_a_narrow_rule_allows() {
-    assert!(SPECIAL.len() > 80);
-    let policy = allowing(NARROW);
-    for line in SPECIAL.iter().chain(OTHERS) {
+    assert!(UNCOVERED_LINES.len() > 80);
+    let policy = allowing(NARROW_PATTERNS);
+    for line in UNCOVERED_LINES.iter().chain(OTHER_COMMANDS) {
         assert_eq!(decide(&policy, &command(line)), PermissionVerdict::Ask, "{line:?}");
     }
     for line in ["git status --short", "cargo test -p x", "cat a 'b;c'", "./build.sh a"] {
@@ -233,11 +233,11 @@ fn no_line_runs_more_than_a_narrow_rule_allows() {
 
 #[test]
 fn no_line_runs_more_than_a_wide_rule_allows() {
-    for line in SPECIAL {
+    for line in UNCOVERED_LINES {
         let decided = decide(&allowing(&["*"]), &command(line));
         assert_eq!(decided, PermissionVerdict::Ask, "{line:?}");
     }
-    for (pattern, line) in WIDE {
+    for (pattern, line) in WIDE_PATTERN_CASES {
         let decided = decide(&allowing(&[pattern]), &command(line));
         assert_eq!(decided, PermissionVerdict::Ask, "{pattern:?} {line:?}");
     }

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use crate::{allowing, command, decide};
 
 /// Characters that a shell interprets, also between double quotes.
-const SPECIAL: &str = ";&|<>$(){}`\\\n\r\0\u{2028}\u{2029}\u{85}";
+const SHELL_SPECIAL_CHARS: &str = ";&|<>$(){}`\\\n\r\0\u{2028}\u{2029}\u{85}";
 
 fn verdicts() -> impl Strategy<Value = PermissionVerdict> {
     prop::sample::select(PermissionVerdict::ALL)
@@ -111,7 +111,7 @@ proptest! {
     fn special_characters_outside_single_quotes_never_pass(
         before in vec(parts(), 0..4),
         after in vec(parts(), 0..4),
-        special in prop::sample::select(SPECIAL.chars().collect::<Vec<_>>()),
+        special in prop::sample::select(SHELL_SPECIAL_CHARS.chars().collect::<Vec<_>>()),
         in_double_quotes in any::<bool>(),
         pattern in prop::sample::select(vec!["*", "ls*", "ls *", "*a", "* *"]),
     ) {

@@ -7,43 +7,45 @@ use algonius_actors::model::code::{Category, Code};
 use algonius_actors::model::execution::event::{Event, EventKind};
 use algonius_actors::model::execution::record::Record;
 use algonius_actors::model::execution::{AttemptId, Outcome, State, StateChange};
-use algonius_actors::testing::{CallerResult, Life};
+use algonius_actors::testing::{CallerResult, WorkLifetime};
 
-use crate::plan::{Manner, Plan, Step};
-use crate::play::{Played, Told};
+use crate::plan::{Plan, PlannedBehavior, SimulationStep};
+use crate::run::{ExecutionHistory, SimulationResult};
 
 /// Checks all of it.
-pub(crate) fn check(plan: &Plan, played: &Played) {
-    for ((agent, message), answer) in &played.answers {
+pub(crate) fn check(plan: &Plan, result: &SimulationResult) {
+    for ((agent, message), answer) in &result.answers {
         check_answer(plan, (*agent, *message), answer);
     }
-    check_dedup(played);
-    for told in played.records.values() {
-        let Told { record, events, .. } = told;
-        let spec = plan.agents.iter().map(|player| &player.spec);
+    check_dedup(result);
+    for history in result.records.values() {
+        let ExecutionHistory { record, events, .. } = history;
+        let spec = plan.agents.iter().map(|simulated| &simulated.spec);
         let spec = spec.into_iter().find(|spec| spec.id == record.agent).unwrap();
         check_end(record, events);
         check_attempts(spec, record, events);
-        check_lives(plan, played, told);
+        check_lifetimes(plan, result, history);
     }
-    for player in &plan.agents {
-        check_order(&player.spec, &played.lives);
-        check_slots(&player.spec, &played.lives);
+    for simulated in &plan.agents {
+        check_order(&simulated.spec, &result.lifetimes);
+        check_slots(&simulated.spec, &result.lifetimes);
     }
-    check_workspaces(&played.lives);
+    check_workspaces(&result.lifetimes);
 }
 
 /// A refusal has its cause in the plan.
 fn check_answer(plan: &Plan, named: (usize, u64), answer: &CallerResult) {
     let texts = plan.steps.iter().filter_map(|(_, step)| match step {
-        Step::Ask { agent, message, text } if (*agent, *message) == named => Some(*text),
+        SimulationStep::Submit { agent, message, text } if (*agent, *message) == named => {
+            Some(*text)
+        }
         _ => None,
     });
     let texts: BTreeSet<_> = texts.collect();
-    let has_faults = plan.has(|step| matches!(step, Step::Fail(..)));
-    let is_slow = plan.has(|step| matches!(step, Step::Slow(..)));
-    let has_crashes = plan.has(|step| matches!(step, Step::Crash { .. }));
-    let has_bombs = plan.acts_as(Manner::Bomb) || has_crashes;
+    let has_faults = plan.has(|step| matches!(step, SimulationStep::Fail(..)));
+    let is_slow = plan.has(|step| matches!(step, SimulationStep::Slow(..)));
+    let has_crashes = plan.has(|step| matches!(step, SimulationStep::Panic { .. }));
+    let has_bombs = plan.has_behavior(PlannedBehavior::PanicOnStart) || has_crashes;
     let is_right = match answer {
         CallerResult::Ended(_) => true,
         CallerResult::Broken(..) => false,
@@ -60,22 +62,22 @@ fn check_answer(plan: &Plan, named: (usize, u64), answer: &CallerResult) {
 }
 
 /// A message is one execution, whoever asks again.
-fn check_dedup(played: &Played) {
+fn check_dedup(result: &SimulationResult) {
     let mut known = BTreeMap::new();
-    for Told { record, .. } in played.records.values() {
+    for ExecutionHistory { record, .. } in result.records.values() {
         let earlier = known.insert((record.agent.clone(), record.message.0.clone()), record.id);
         assert_eq!(earlier, None, "{:?} of {} was run twice", record.message, record.agent);
     }
-    let mut told = BTreeMap::new();
-    for (named, answer) in &played.answers {
+    let mut history = BTreeMap::new();
+    for (named, answer) in &result.answers {
         if let CallerResult::Ended(execution) = answer {
-            let first = told.entry(*named).or_insert(*execution);
+            let first = history.entry(*named).or_insert(*execution);
             assert_eq!(first, execution, "{named:?} was told of two executions");
         }
     }
 }
 
-fn moves(events: &[Event]) -> Vec<&StateChange> {
+fn transitions(events: &[Event]) -> Vec<&StateChange> {
     let moves = events.iter().map(|event| match &event.data {
         EventKind::StateChanged(moved) => Some(moved),
         _ => None,
@@ -87,7 +89,7 @@ fn moves(events: &[Event]) -> Vec<&StateChange> {
 fn check_end(record: &Record, events: &[Event]) {
     let numbers: Vec<_> = events.iter().map(|event| event.number).collect();
     assert_eq!(numbers, (1..=events.len() as u64).collect::<Vec<_>>(), "{}", record.id);
-    let moves = moves(events);
+    let moves = transitions(events);
     let ends = moves.iter().filter(|moved| moved.to == State::Cleanup);
     let ends: Vec<_> = ends.map(|moved| moved.from).collect();
     let outcome = record.outcome.map(Outcome::state);
@@ -101,18 +103,18 @@ fn check_end(record: &Record, events: &[Event]) {
 /// begun, is tried again.
 fn check_attempts(spec: &AgentSpec, record: &Record, events: &[Event]) {
     let mut attempts: Vec<AttemptId> = Vec::new();
-    let (mut failure, mut has_run, mut parks) = (None, false, Vec::new());
+    let (mut failure, mut has_run, mut deferrals) = (None, false, Vec::new());
     for event in events {
         match &event.data {
             EventKind::AttemptFailed(failed) => failure = Some(failed.category()),
-            EventKind::Deferred(parked) => parks.push(*parked),
+            EventKind::Deferred(deferred) => deferrals.push(*deferred),
             EventKind::StateChanged(moved) if moved.to == State::Running => has_run = true,
             EventKind::StateChanged(moved) if moved.to == State::Starting => {
                 let is_writer = spec.access == Access::ReadWrite && !spec.retry.after_start;
                 if !attempts.is_empty() {
                     assert_eq!(failure, Some(Category::Transient), "{}", record.id);
                     assert!(!(is_writer && has_run), "{} had its input already", record.id);
-                    let until = parks.last().map(|parked| parked.until);
+                    let until = deferrals.last().map(|deferred| deferred.until);
                     assert!(
                         until.is_none_or(|until| until <= moved.at),
                         "{} went on before {until:?}",
@@ -128,78 +130,88 @@ fn check_attempts(spec: &AgentSpec, record: &Record, events: &[Event]) {
     let expected: Vec<_> =
         (1..).map(|attempt| AttemptId { turn: 1, attempt }).take(attempts.len()).collect();
     assert_eq!(attempts, expected, "{}", record.id);
-    let most = 1 + spec.retry.max as usize + parks.len();
+    let most = 1 + spec.retry.max as usize + deferrals.len();
     assert!(attempts.len() <= most, "{}: {attempts:?}", record.id);
-    let times: Vec<_> = parks.iter().map(|parked| parked.times).collect();
-    assert_eq!(times, (1..).take(parks.len()).collect::<Vec<_>>(), "{}", record.id);
-    assert!(times.len() <= spec.quota.parking.times as usize, "{}: {times:?}", record.id);
+    let times: Vec<_> = deferrals.iter().map(|deferred| deferred.times).collect();
+    assert_eq!(times, (1..).take(deferrals.len()).collect::<Vec<_>>(), "{}", record.id);
+    assert!(times.len() <= spec.quota.deferral.times as usize, "{}: {times:?}", record.id);
 }
 
 /// Nothing lives that was not claimed, nothing is begun twice, and what succeeded did succeed.
-fn check_lives(plan: &Plan, played: &Played, told: &Told) {
-    let Told { record, events, .. } = told;
-    let claimed: BTreeSet<_> = moves(events)
+fn check_lifetimes(plan: &Plan, result: &SimulationResult, history: &ExecutionHistory) {
+    let ExecutionHistory { record, events, .. } = history;
+    let claimed: BTreeSet<_> = transitions(events)
         .into_iter()
         .filter(|moved| moved.to == State::Starting)
         .map(|moved| moved.attempt_id.attempt)
         .collect();
-    let lives = || played.lives.iter().filter(|life| life.execution == record.id);
-    let mut begun = BTreeSet::new();
-    for life in lives() {
-        let attempt = life.stamp.attempt;
+    let lifetimes = || result.lifetimes.iter().filter(|life| life.execution == record.id);
+    let mut started = BTreeSet::new();
+    for life in lifetimes() {
+        let attempt = life.attempt_id.attempt;
         assert!(claimed.contains(&attempt), "{} lived unclaimed", record.id);
-        assert!(life.again || begun.insert(attempt), "{} began {attempt} twice", record.id);
+        assert!(life.is_resumed || started.insert(attempt), "{} began {attempt} twice", record.id);
     }
     if record.outcome == Some(Outcome::Completed) {
-        let Some(last) = lives().next_back() else {
-            return check_echo(played, told);
+        let Some(last) = lifetimes().next_back() else {
+            return check_coalesced(result, history);
         };
-        let number: usize = told.text.trim_start_matches('t').parse().unwrap();
-        let deeds = &plan.acts[number];
-        let index = (last.stamp.attempt - 1) as usize;
-        let deed = deeds.get(index).or(deeds.last()).unwrap();
-        assert_eq!(deed.manner, Manner::Succeed, "{} completed all the same", record.id);
+        let number: usize = history.text.trim_start_matches('t').parse().unwrap();
+        let attempt_plans = &plan.acts[number];
+        let index = (last.attempt_id.attempt - 1) as usize;
+        let attempt_plan = attempt_plans.get(index).or(attempt_plans.last()).unwrap();
+        assert_eq!(
+            attempt_plan.behavior,
+            PlannedBehavior::Succeed,
+            "{} completed all the same",
+            record.id
+        );
     }
 }
 
 /// What completed without work of its own leaned on an equal one that completed.
-fn check_echo(played: &Played, Told { record, text, .. }: &Told) {
-    let is_leader = |Told { record: other, text: asked, .. }: &Told| {
-        let worked = played.lives.iter().any(|life| life.execution == other.id);
+fn check_coalesced(
+    result: &SimulationResult,
+    ExecutionHistory { record, text, .. }: &ExecutionHistory,
+) {
+    let is_leader = |ExecutionHistory { record: other, text: asked, .. }: &ExecutionHistory| {
+        let worked = result.lifetimes.iter().any(|life| life.execution == other.id);
         other.agent == record.agent && asked == text && other.outcome == record.outcome && worked
     };
-    let mut others = played.records.values();
+    let mut others = result.records.values();
     assert!(others.any(is_leader), "{} completed out of nothing", record.id);
 }
 
 /// Where one runs at a time, who came first begins first.
-fn check_order(spec: &AgentSpec, lives: &[Life]) {
+fn check_order(spec: &AgentSpec, lifetimes: &[WorkLifetime]) {
     if spec.limits.capacity.running.is_none_or(|limit| limit.get() > 1)
         || spec.dedup_window.is_some()
     {
         return;
     }
-    let first =
-        |life: &&Life| life.agent == spec.id && life.stamp == AttemptId::FIRST && !life.again;
-    let begun: Vec<_> = lives.iter().filter(first).map(|life| life.execution).collect();
-    assert!(begun.is_sorted(), "{} began out of order: {begun:?}", spec.id);
+    let first = |life: &&WorkLifetime| {
+        life.agent == spec.id && life.attempt_id == AttemptId::FIRST && !life.is_resumed
+    };
+    let started: Vec<_> = lifetimes.iter().filter(first).map(|life| life.execution).collect();
+    assert!(started.is_sorted(), "{} began out of order: {started:?}", spec.id);
 }
 
-fn check_slots(spec: &AgentSpec, lives: &[Life]) {
+fn check_slots(spec: &AgentSpec, lifetimes: &[WorkLifetime]) {
     let Some(limit) = spec.limits.capacity.running else { return };
-    let own: Vec<_> = lives.iter().filter(|life| life.agent == spec.id).collect();
+    let own: Vec<_> = lifetimes.iter().filter(|life| life.agent == spec.id).collect();
     for life in &own {
-        let at_birth = own.iter().filter(|other| other.begun <= life.begun && other.met(life));
+        let at_birth =
+            own.iter().filter(|other| other.started <= life.started && other.overlaps(life));
         assert!(at_birth.count() <= limit.get() as usize, "too many of {} live: {life:?}", spec.id);
     }
 }
 
-fn check_workspaces(lives: &[Life]) {
-    let writers = lives.iter().filter_map(|life| Some((life, life.workspace.as_ref()?)));
+fn check_workspaces(lifetimes: &[WorkLifetime]) {
+    let writers = lifetimes.iter().filter_map(|life| Some((life, life.workspace.as_ref()?)));
     let writers: Vec<_> = writers.collect();
     for (index, (one, place)) in writers.iter().enumerate() {
         for (other, elsewhere) in &writers[index + 1..] {
-            let clash = place.overlaps(elsewhere) && one.met(other);
+            let clash = place.overlaps(elsewhere) && one.overlaps(other);
             assert!(!clash, "two work in one folder: {one:?} and {other:?}");
         }
     }

@@ -5,38 +5,38 @@
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
-mod chance;
 mod check;
 mod plan;
-mod play;
+mod run;
+mod seeded_random;
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use algonius_redact::Redactor;
-use chance::Chance;
 use plan::Plan;
+use seeded_random::SeededRandom;
 
 /// How many are played where nobody says otherwise.
-const WORLDS: u64 = 800;
+const DEFAULT_SIMULATIONS: u64 = 800;
 
 fn seeds() -> Range<u64> {
     let number = |name| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
     match (number("ALGONIUS_SEED"), number("ALGONIUS_SEEDS")) {
         (Some(seed), _) => seed..seed + 1,
-        (None, count) => 0..count.unwrap_or(WORLDS),
+        (None, count) => 0..count.unwrap_or(DEFAULT_SIMULATIONS),
     }
 }
 
 fn simulate(seed: u64, redactor: &Arc<Redactor>) {
-    let mut chance = Chance::of(seed);
-    let plan = Plan::of(&mut chance);
+    let mut random = SeededRandom::of(seed);
+    let plan = Plan::of(&mut random);
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_time().start_paused(true).build().unwrap();
     let is_right = catch_unwind(AssertUnwindSafe(|| {
-        let played = runtime.block_on(play::play(&plan, &mut chance, redactor));
-        check::check(&plan, &played);
+        let result = runtime.block_on(run::run_simulation(&plan, &mut random, redactor));
+        check::check(&plan, &result);
     }));
     assert!(is_right.is_ok(), "ALGONIUS_SEED={seed} fails as told above, by {plan:?}");
 }

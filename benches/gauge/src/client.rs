@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 /// Connection to a server.
-pub struct Client {
+pub struct KeepAliveClient {
     stream: TcpStream,
     /// Bytes read of the present answer, and possibly of the next.
     read: Vec<u8>,
@@ -18,23 +18,23 @@ pub struct Client {
 }
 
 /// Framing of a body.
-enum Length {
-    Of(usize),
+enum BodyFraming {
+    ContentLength(usize),
     Chunked,
 }
 
 /// Status of an answer that did not arrive.
-pub const ENDED: u16 = 0;
+pub const NO_RESPONSE: u16 = 0;
 
 /// Answer of the server.
-pub struct Answer<'a> {
+pub struct BenchResponse<'a> {
     /// Status of the answer.
     pub status: u16,
     /// Body of the answer, without chunk framing.
     pub body: &'a [u8],
 }
 
-impl Answer<'_> {
+impl BenchResponse<'_> {
     /// Returns true if the status is 200 and the body contains this text.
     #[must_use]
     pub fn holds(&self, wanted: &str) -> bool {
@@ -42,7 +42,7 @@ impl Answer<'_> {
     }
 }
 
-impl Client {
+impl KeepAliveClient {
     /// Opens a connection.
     ///
     /// # Panics
@@ -53,52 +53,60 @@ impl Client {
         Self { stream, read: Vec::with_capacity(8192), body: Vec::new() }
     }
 
-    /// Sends a request and reads its whole answer, whose status is [`ENDED`] if the connection has ended.
-    pub async fn ask(&mut self, request: &[u8]) -> Answer<'_> {
+    /// Sends a request and reads its whole answer, whose status is [`NO_RESPONSE`] if the connection has ended.
+    pub async fn ask(&mut self, request: &[u8]) -> BenchResponse<'_> {
         self.follow(request, |_| {}).await
     }
 
     /// Sends a request like [`Self::ask`]; `seen` is called with each piece of the body as it arrives.
-    pub async fn follow(&mut self, request: &[u8], mut seen: impl FnMut(&[u8])) -> Answer<'_> {
-        match self.answered(request, &mut seen).await {
-            Ok(status) => Answer { status, body: &self.body },
+    pub async fn follow(
+        &mut self,
+        request: &[u8],
+        mut seen: impl FnMut(&[u8]),
+    ) -> BenchResponse<'_> {
+        match self.receive(request, &mut seen).await {
+            Ok(status) => BenchResponse { status, body: &self.body },
             Err(error) => {
                 self.body = error.to_string().into_bytes();
-                Answer { status: ENDED, body: &self.body }
+                BenchResponse { status: NO_RESPONSE, body: &self.body }
             }
         }
     }
 
-    async fn answered(&mut self, request: &[u8], seen: &mut impl FnMut(&[u8])) -> io::Result<u16> {
+    async fn receive(&mut self, request: &[u8], seen: &mut impl FnMut(&[u8])) -> io::Result<u16> {
         self.stream.write_all(request).await?;
         self.body.clear();
-        let (status, length) = self.head().await?;
+        let (status, length) = self.read_head().await?;
         match length {
-            Length::Of(bytes) => self.whole(bytes, seen).await?,
-            Length::Chunked => while self.chunk(seen).await? {},
+            BodyFraming::ContentLength(bytes) => self.read_sized_body(bytes, seen).await?,
+            BodyFraming::Chunked => while self.read_chunk(seen).await? {},
         }
         Ok(status)
     }
 
-    async fn head(&mut self) -> io::Result<(u16, Length)> {
+    async fn read_head(&mut self) -> io::Result<(u16, BodyFraming)> {
         let end = loop {
             if let Some(at) = self.read.windows(4).position(|four| four == b"\r\n\r\n") {
                 break at + 4;
             }
-            self.more().await?;
+            self.fill_buffer().await?;
         };
         let head = std::str::from_utf8(self.read.get(..end).unwrap_or_default()).expect("a head");
         let status = head.split(' ').nth(1).and_then(|text| text.parse().ok()).expect("a status");
         let length = head.lines().find_map(length);
-        let length = length.map(|text| Length::Of(text.parse().expect("a length")));
+        let length = length.map(|text| BodyFraming::ContentLength(text.parse().expect("a length")));
         self.read.drain(..end);
-        Ok((status, length.unwrap_or(Length::Chunked)))
+        Ok((status, length.unwrap_or(BodyFraming::Chunked)))
     }
 
-    async fn whole(&mut self, bytes: usize, seen: &mut impl FnMut(&[u8])) -> io::Result<()> {
+    async fn read_sized_body(
+        &mut self,
+        bytes: usize,
+        seen: &mut impl FnMut(&[u8]),
+    ) -> io::Result<()> {
         self.read.reserve(bytes.saturating_sub(self.read.len()));
         while self.read.len() < bytes {
-            self.more().await?;
+            self.fill_buffer().await?;
         }
         seen(&self.read);
         std::mem::swap(&mut self.read, &mut self.body); // No bytes follow without a further request.
@@ -107,14 +115,14 @@ impl Client {
     }
 
     /// Reads one chunk; returns false for the last one.
-    async fn chunk(&mut self, seen: &mut impl FnMut(&[u8])) -> io::Result<bool> {
+    async fn read_chunk(&mut self, seen: &mut impl FnMut(&[u8])) -> io::Result<bool> {
         loop {
             if let Some(data) = chunk(&self.read) {
                 let (is_last, end) = (data.is_empty(), data.end + 2);
                 self.take(data, end, seen);
                 return Ok(!is_last);
             }
-            self.more().await?;
+            self.fill_buffer().await?;
         }
     }
 
@@ -125,7 +133,7 @@ impl Client {
         self.read.drain(..end);
     }
 
-    async fn more(&mut self) -> io::Result<()> {
+    async fn fill_buffer(&mut self) -> io::Result<()> {
         match self.stream.read_buf(&mut self.read).await? {
             0 => Err(io::ErrorKind::UnexpectedEof.into()),
             _ => Ok(()),
@@ -154,7 +162,7 @@ mod tests {
 
     async fn told(answer: &'static [u8]) -> (u16, Vec<u8>, usize) {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let mut client = Client::to(listener.local_addr().unwrap()).await;
+        let mut client = KeepAliveClient::to(listener.local_addr().unwrap()).await;
         let (mut stream, _) = listener.accept().await.unwrap();
         let says = async {
             for piece in answer.chunks(7) {

@@ -9,32 +9,32 @@ use tokio::sync::Notify;
 use tokio::task::LocalSet;
 use tokio::time::Instant;
 
-use crate::client::{Answer, Client, ENDED};
-use crate::run::{Run, nanoseconds};
+use crate::client::{BenchResponse, KeepAliveClient, NO_RESPONSE};
+use crate::run::{RunTimes, nanoseconds};
 
 /// Number of connections that are added at once.
-const STEP: usize = 500;
+const CONNECTION_BATCH: usize = 500;
 
 /// Repeated request, and the check of its answer.
-pub struct Asked {
+pub struct LoadRequest {
     /// Function that returns the bytes of the request with this number; no two are equal.
     pub request: Box<dyn Fn(u64) -> Vec<u8>>,
     /// Function that returns true for a good answer.
-    pub is_good: Box<dyn Fn(&Answer<'_>) -> bool>,
+    pub is_good: Box<dyn Fn(&BenchResponse<'_>) -> bool>,
 }
 
 /// End condition of a load.
 #[derive(Clone, Copy)]
-pub enum Until {
+pub enum StopCondition {
     /// Time after the first request; requests in flight at the end are awaited, and count.
-    Over(Duration),
+    Elapsed(Duration),
     /// Number of requests.
-    Done(usize),
+    Completed(usize),
 }
 
-struct Shared {
-    asked: Rc<Asked>,
-    until: Until,
+struct LoadState {
+    asked: Rc<LoadRequest>,
+    until: StopCondition,
     begin: Instant,
     begun: Cell<usize>,
     times: RefCell<Vec<u64>>,
@@ -42,8 +42,8 @@ struct Shared {
     failed: Notify,
 }
 
-impl Shared {
-    fn new(asked: &Rc<Asked>, until: Until) -> Rc<Self> {
+impl LoadState {
+    fn new(asked: &Rc<LoadRequest>, until: StopCondition) -> Rc<Self> {
         Rc::new(Self {
             asked: Rc::clone(asked),
             until,
@@ -55,17 +55,17 @@ impl Shared {
         })
     }
 
-    fn goes_on(&self) -> bool {
+    fn may_continue(&self) -> bool {
         let begun = self.begun.replace(self.begun.get() + 1);
         match self.until {
-            Until::Over(lasting) => self.begin.elapsed() < lasting,
-            Until::Done(count) => begun < count,
+            StopCondition::Elapsed(lasting) => self.begin.elapsed() < lasting,
+            StopCondition::Completed(count) => begun < count,
         }
     }
 
-    async fn keep_asking(&self, client: &mut Client) {
-        while self.goes_on() {
-            let request = (self.asked.request)(number());
+    async fn send_requests(&self, client: &mut KeepAliveClient) {
+        while self.may_continue() {
+            let request = (self.asked.request)(unique_number());
             let started = Instant::now();
             let answer = client.ask(&request).await;
             let took = nanoseconds(started.elapsed());
@@ -75,14 +75,14 @@ impl Shared {
                 let said = String::from_utf8_lossy(answer.body);
                 self.failures.borrow_mut().push(format!("{}: {said:.300}", answer.status));
                 self.failed.notify_one();
-                if answer.status == ENDED {
+                if answer.status == NO_RESPONSE {
                     return;
                 }
             }
         }
     }
 
-    fn bad(&self) -> String {
+    fn failure_summary(&self) -> String {
         let failures = self.failures.borrow();
         let first = failures.first().map_or("none", String::as_str);
         format!("{} bad answers, such as {first}", failures.len())
@@ -93,22 +93,31 @@ impl Shared {
 ///
 /// # Panics
 /// Panics if an answer is not good.
-pub async fn run(address: SocketAddr, asked: &Rc<Asked>, in_flight: usize, until: Until) -> Run {
-    let clients = clients(address, in_flight).await;
-    let shared = Shared::new(asked, until);
-    together(clients, &shared).await;
+pub async fn run(
+    address: SocketAddr,
+    asked: &Rc<LoadRequest>,
+    in_flight: usize,
+    until: StopCondition,
+) -> RunTimes {
+    let clients = connect_all(address, in_flight).await;
+    let shared = LoadState::new(asked, until);
+    run_clients(clients, &shared).await;
     let lasted = shared.begin.elapsed();
-    assert!(shared.failures.borrow().is_empty(), "{address}: {}", shared.bad());
-    Run::of(shared.times.take(), lasted)
+    assert!(shared.failures.borrow().is_empty(), "{address}: {}", shared.failure_summary());
+    RunTimes::of(shared.times.take(), lasted)
 }
 
 /// Runs a load whose answers may be bad, and returns their number.
-pub async fn burst(address: SocketAddr, asked: &Rc<Asked>, count: usize) -> (Run, usize) {
-    let clients = clients(address, count).await;
-    let shared = Shared::new(asked, Until::Done(count));
-    together(clients, &shared).await;
+pub async fn burst(
+    address: SocketAddr,
+    asked: &Rc<LoadRequest>,
+    count: usize,
+) -> (RunTimes, usize) {
+    let clients = connect_all(address, count).await;
+    let shared = LoadState::new(asked, StopCondition::Completed(count));
+    run_clients(clients, &shared).await;
     let lasted = shared.begin.elapsed();
-    (Run::of(shared.times.take(), lasted), shared.failures.take().len())
+    (RunTimes::of(shared.times.take(), lasted), shared.failures.take().len())
 }
 
 /// Keeps this many requests in flight, and counts the answers in a window that starts when all are in flight. The
@@ -118,52 +127,53 @@ pub async fn burst(address: SocketAddr, asked: &Rc<Asked>, count: usize) -> (Run
 /// # Errors
 /// The first bad answer, or the message that the load does not settle.
 pub async fn window(
-    (address, asked): (SocketAddr, &Rc<Asked>),
+    (address, asked): (SocketAddr, &Rc<LoadRequest>),
     in_flight: usize,
     settled: impl AsyncFn(usize) -> Result<(), String>,
     lasting: Duration,
-) -> Result<Run, String> {
-    let (all, shared) = (LocalSet::new(), Shared::new(asked, Until::Over(Duration::MAX)));
+) -> Result<RunTimes, String> {
+    let (all, shared) =
+        (LocalSet::new(), LoadState::new(asked, StopCondition::Elapsed(Duration::MAX)));
     let measured = async {
         let mut present = 0;
         while present < in_flight {
-            let more = STEP.min(in_flight - present);
-            spawn(clients(address, more).await, &shared, &all);
+            let more = CONNECTION_BATCH.min(in_flight - present);
+            spawn(connect_all(address, more).await, &shared, &all);
             present += more;
             settled(present).await?;
         }
         shared.times.take();
         let begin = Instant::now();
         tokio::time::sleep(lasting).await; // The window of the measurement.
-        Ok(Run::of(shared.times.take(), begin.elapsed()))
+        Ok(RunTimes::of(shared.times.take(), begin.elapsed()))
     };
     all.run_until(async {
         tokio::select! {
             run = measured => run,
-            () = shared.failed.notified() => Err(shared.bad()),
+            () = shared.failed.notified() => Err(shared.failure_summary()),
         }
     })
     .await
 }
 
-async fn clients(address: SocketAddr, count: usize) -> Vec<Client> {
+async fn connect_all(address: SocketAddr, count: usize) -> Vec<KeepAliveClient> {
     let mut clients = Vec::with_capacity(count);
     for _ in 0..count {
-        clients.push(Client::to(address).await);
+        clients.push(KeepAliveClient::to(address).await);
     }
     clients
 }
 
-fn together(clients: Vec<Client>, shared: &Rc<Shared>) -> LocalSet {
+fn run_clients(clients: Vec<KeepAliveClient>, shared: &Rc<LoadState>) -> LocalSet {
     let all = LocalSet::new();
     spawn(clients, shared, &all);
     all
 }
 
-fn spawn(clients: Vec<Client>, shared: &Rc<Shared>, all: &LocalSet) {
+fn spawn(clients: Vec<KeepAliveClient>, shared: &Rc<LoadState>, all: &LocalSet) {
     for mut client in clients {
         let shared = Rc::clone(shared);
-        all.spawn_local(async move { shared.keep_asking(&mut client).await });
+        all.spawn_local(async move { shared.send_requests(&mut client).await });
     }
 }
 
@@ -172,12 +182,12 @@ fn spawn(clients: Vec<Client>, shared: &Rc<Shared>, all: &LocalSet) {
 /// # Panics
 /// Panics if the clock is before 1970.
 #[must_use]
-pub fn wall() -> u64 {
+pub fn wall_clock_nanoseconds() -> u64 {
     nanoseconds(UNIX_EPOCH.elapsed().expect("a clock"))
 }
 
 /// Returns a number that no other request had: the clock advances faster than requests are built.
 #[must_use]
-pub fn number() -> u64 {
-    wall()
+pub fn unique_number() -> u64 {
+    wall_clock_nanoseconds()
 }

@@ -2,20 +2,21 @@
 
 use std::fs;
 
-use crate::limit::cores;
-use crate::load::wall;
+use crate::load::wall_clock_nanoseconds;
+use crate::spawn_limit::cores;
 use chrono::DateTime;
 
 /// Returns the machine in one sentence: numbers of other machines differ.
 #[must_use]
-pub fn told() -> String {
-    let day = DateTime::from_timestamp_nanos(i64::try_from(wall()).unwrap_or_default());
-    let memory = of("/proc/meminfo", "MemTotal");
+pub fn description() -> String {
+    let day =
+        DateTime::from_timestamp_nanos(i64::try_from(wall_clock_nanoseconds()).unwrap_or_default());
+    let memory = system_value("/proc/meminfo", "MemTotal");
     let memory: f64 = memory.trim_end_matches(" kB").parse().unwrap_or_default();
     format!(
         "Measured on {}: {}, {} cores, {:.0} GB of memory, Linux {}.\n",
         day.format("%Y-%m-%d"),
-        of("/proc/cpuinfo", "model name"),
+        system_value("/proc/cpuinfo", "model name"),
         cores(),
         memory / 1e6,
         fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim(),
@@ -23,7 +24,7 @@ pub fn told() -> String {
 }
 
 /// Returns the value of a key in a system file.
-fn of(file: &str, name: &str) -> String {
+fn system_value(file: &str, name: &str) -> String {
     let text = fs::read_to_string(file).unwrap_or_default();
     let line = text.lines().find(|line| line.starts_with(name));
     let value = line.and_then(|line| line.split_once(':')).map(|(_, value)| value.trim());

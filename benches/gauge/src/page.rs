@@ -16,12 +16,12 @@ pub fn folder() -> PathBuf {
 pub fn write(texts: &[(&str, String)]) {
     let file = folder().join("performance.md");
     let page = fs::read_to_string(&file).expect("the page");
-    let page = texts.iter().fold(page, |page, (name, text)| between(&page, name, text));
+    let page = texts.iter().fold(page, |page, (name, text)| replace_section(&page, name, text));
     fs::write(&file, page).expect("the page");
 }
 
 /// Returns the page with another text between the two marks of this name.
-fn between(page: &str, name: &str, text: &str) -> String {
+fn replace_section(page: &str, name: &str, text: &str) -> String {
     let [open, close] = [format!("<!-- {name} -->\n"), format!("<!-- end of {name} -->")];
     let (before, rest) = page.split_once(&open).expect("a mark");
     let (_, after) = rest.split_once(&close).expect("the mark of its end");
@@ -48,9 +48,9 @@ mod tests {
     #[test]
     fn only_text_between_the_markers_is_replaced() {
         let page = "a\n<!-- x -->\nold\n<!-- end of x -->\nb\n";
-        let once = between(page, "x", "new\n");
+        let once = replace_section(page, "x", "new\n");
         assert_eq!(once, "a\n<!-- x -->\n\nnew\n\n<!-- end of x -->\nb\n");
-        assert_eq!(between(&once, "x", "new"), once);
+        assert_eq!(replace_section(&once, "x", "new"), once);
     }
 
     #[test]

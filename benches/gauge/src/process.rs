@@ -9,7 +9,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 /// # Panics
 /// Panics if there is no such process.
 #[must_use]
-pub fn spent(process: u32) -> f64 {
+pub fn cpu_time_ms(process: u32) -> f64 {
     let line = fs::read_to_string(format!("/proc/{process}/stat")).expect("a process");
     let (_, rest) = line.rsplit_once(") ").expect("a state");
     let ticks = rest.split(' ').skip(11).take(2);
@@ -21,7 +21,7 @@ pub fn spent(process: u32) -> f64 {
 /// # Panics
 /// Panics if there is no such process.
 #[must_use]
-pub fn awake(process: u32) -> f64 {
+pub fn thread_cpu_time_ms(process: u32) -> f64 {
     let spent = |told: String| told.split(' ').next().and_then(|text| text.parse::<f64>().ok());
     of_threads(process, "schedstat", spent) / 1e6
 }
@@ -31,7 +31,7 @@ pub fn awake(process: u32) -> f64 {
 /// # Panics
 /// Panics if there is no such process.
 #[must_use]
-pub fn wakings(process: u32) -> f64 {
+pub fn context_switches(process: u32) -> f64 {
     let count = |line: &str| {
         let (name, count) = line.split_once(':')?;
         name.ends_with("_ctxt_switches").then(|| count.trim().parse::<f64>().ok())?
@@ -50,7 +50,7 @@ fn of_threads(process: u32, file: &str, number: impl Fn(String) -> Option<f64>) 
 /// # Panics
 /// Panics if there is no such process of this user.
 #[must_use]
-pub fn share(process: u32) -> f64 {
+pub fn proportional_bytes(process: u32) -> f64 {
     let told = fs::read_to_string(format!("/proc/{process}/smaps_rollup")).expect("its memory");
     let line = told.lines().find_map(|line| line.strip_prefix("Pss:")).expect("a line");
     line.trim().trim_end_matches(" kB").parse::<f64>().expect("a number") * 1024.0
@@ -62,9 +62,9 @@ pub fn resident(process: u32) -> f64 {
     memory(process, "VmRSS:")
 }
 
-/// Returns the peak of resident bytes since the start, or since [`forget`].
+/// Returns the peak of resident bytes since the start, or since [`reset_peak`].
 #[must_use]
-pub fn peak(process: u32) -> f64 {
+pub fn peak_resident_bytes(process: u32) -> f64 {
     memory(process, "VmHWM:")
 }
 
@@ -72,7 +72,7 @@ pub fn peak(process: u32) -> f64 {
 ///
 /// # Panics
 /// Panics if the process belongs to another user.
-pub fn forget(process: u32) {
+pub fn reset_peak(process: u32) {
     fs::write(format!("/proc/{process}/clear_refs"), "5").expect("a process of ours");
 }
 
@@ -84,7 +84,7 @@ fn memory(process: u32, name: &str) -> f64 {
 
 /// Returns the child of a process with this name.
 #[must_use]
-pub fn child(process: u32, name: &str) -> Option<u32> {
+pub fn find_child(process: u32, name: &str) -> Option<u32> {
     let threads = fs::read_dir(format!("/proc/{process}/task")).ok()?.flatten();
     let lists =
         threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
@@ -101,7 +101,7 @@ pub fn child(process: u32, name: &str) -> Option<u32> {
 /// # Panics
 /// Panics if the system does not report the limit.
 #[must_use]
-pub fn descriptors() -> usize {
+pub fn raise_descriptor_limit() -> usize {
     let (_, most) = getrlimit(Resource::RLIMIT_NOFILE).expect("a limit");
     setrlimit(Resource::RLIMIT_NOFILE, most, most).expect("a limit");
     usize::try_from(most).unwrap_or(usize::MAX)

@@ -36,7 +36,7 @@ impl Goal {
 
 /// Line of the table.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-pub struct Row {
+pub struct ResultRow {
     /// Number of the goal, 1 to 21.
     pub number: u8,
     /// Description of the measurement, as `throughput, JSON-RPC, 10 in flight`.
@@ -66,13 +66,13 @@ pub struct Curve {
 
 /// Results of one bench.
 #[derive(Debug, Default, Deserialize, Serialize)]
-pub struct Report {
+pub struct BenchReport {
     bench: String,
-    rows: Vec<Row>,
+    rows: Vec<ResultRow>,
     curves: Vec<Curve>,
 }
 
-impl Report {
+impl BenchReport {
     /// Returns the empty report of the bench with this name.
     #[must_use]
     pub fn of(bench: &str) -> Self {
@@ -80,8 +80,8 @@ impl Report {
     }
 
     /// Adds a row, and prints it at once.
-    pub fn row(&mut self, row: Row) {
-        let Row { number, what, value, unit, goal, behind } = &row;
+    pub fn row(&mut self, row: ResultRow) {
+        let ResultRow { number, what, value, unit, goal, behind } = &row;
         println!(
             "{number:>2}  {what:<58} {value:>9.3} {unit:<6} {:<8} {behind}",
             goal.verdict(*value)
@@ -98,7 +98,7 @@ impl Report {
     ///
     /// # Panics
     /// Panics if the file cannot be written: the results would be lost.
-    pub fn keep(&self) {
+    pub fn store(&self) {
         let folder = folder();
         fs::create_dir_all(&folder).expect("a folder for what was measured");
         let text = serde_json::to_string_pretty(self).expect("JSON");
@@ -107,7 +107,7 @@ impl Report {
 
     /// Returns the rows.
     #[must_use]
-    pub fn rows(&self) -> &[Row] {
+    pub fn rows(&self) -> &[ResultRow] {
         &self.rows
     }
 

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::part::is_quick;
-use crate::run::{Run, median};
+use crate::role::is_quick;
+use crate::run::{RunTimes, median};
 
 /// Runs of several kinds, one of each per round.
 #[derive(Default)]
 pub struct Rounds {
-    runs: BTreeMap<String, Vec<Run>>,
+    runs: BTreeMap<String, Vec<RunTimes>>,
 }
 
 impl Rounds {
@@ -26,31 +26,31 @@ impl Rounds {
     }
 
     /// Adds the run of this round.
-    pub fn take(&mut self, kind: &str, run: Run) {
+    pub fn take(&mut self, kind: &str, run: RunTimes) {
         self.runs.entry(kind.to_owned()).or_default().push(run);
     }
 
     /// Returns the median over the rounds of a number of one kind.
     #[must_use]
-    pub fn of(&self, kind: &str, number: impl Fn(&Run) -> f64) -> f64 {
+    pub fn of(&self, kind: &str, number: impl Fn(&RunTimes) -> f64) -> f64 {
         median(self.runs_of(kind).iter().map(number))
     }
 
     /// Returns the median of the ratios of two kinds, each ratio within one round.
     #[must_use]
-    pub fn ratio(&self, above: &str, below: &str, number: impl Fn(&Run) -> f64) -> f64 {
+    pub fn ratio(&self, above: &str, below: &str, number: impl Fn(&RunTimes) -> f64) -> f64 {
         let pairs = self.runs_of(above).iter().zip(self.runs_of(below));
         median(pairs.map(|(above, below)| number(above) / number(below)))
     }
 
     /// Returns all runs of one kind as one.
     #[must_use]
-    pub fn whole(&self, kind: &str) -> Run {
+    pub fn whole(&self, kind: &str) -> RunTimes {
         let runs = self.runs_of(kind);
-        Run::joined(runs, runs.iter().map(|run| run.lasted).sum())
+        RunTimes::joined(runs, runs.iter().map(|run| run.lasted).sum())
     }
 
-    fn runs_of(&self, kind: &str) -> &[Run] {
+    fn runs_of(&self, kind: &str) -> &[RunTimes] {
         self.runs.get(kind).map_or(&[], Vec::as_slice)
     }
 }
@@ -64,12 +64,12 @@ mod tests {
         let mut rounds = Rounds::default();
         // The machine is busy in the second round and idle in the third: both kinds are affected.
         for (own, limit) in [(90, 100), (16, 20), (600, 1000)] {
-            let run = |count| Run::of(vec![1; count], Duration::from_secs(1));
+            let run = |count| RunTimes::of(vec![1; count], Duration::from_secs(1));
             rounds.take("own", run(own));
             rounds.take("L", run(limit));
         }
-        assert_eq!(rounds.ratio("own", "L", Run::rate), 0.8);
-        assert_eq!(rounds.of("own", Run::rate), 90.0);
+        assert_eq!(rounds.ratio("own", "L", RunTimes::rate), 0.8);
+        assert_eq!(rounds.of("own", RunTimes::rate), 90.0);
         assert_eq!(rounds.whole("own").times.len(), 706);
     }
 }

@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 
 /// Times of one run, in nanoseconds.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
-pub struct Run {
+pub struct RunTimes {
     /// Time of each operation.
     pub times: Vec<u64>,
     /// Duration of the whole run, in which operations may have overlapped.
     pub lasted: u64,
 }
 
-impl Run {
+impl RunTimes {
     /// Returns a run with this total duration.
     #[must_use]
     pub fn of(mut times: Vec<u64>, lasted: Duration) -> Self {
@@ -53,7 +53,7 @@ impl Run {
 
     /// Returns the usual percentiles as text.
     #[must_use]
-    pub fn told(&self) -> String {
+    pub fn summary(&self) -> String {
         let (half, most, all) = (self.at(500), self.at(950), self.at(990));
         format!("p50 {half:.2} ms, p95 {most:.2} ms, p99 {all:.2} ms")
     }
@@ -88,9 +88,9 @@ mod tests {
     #[test]
     fn a_run_reports_its_rate_and_percentiles() {
         let times = (1..=100).rev().map(|ms| ms * 1_000_000).collect();
-        let run = Run::of(times, Duration::from_secs(4));
+        let run = RunTimes::of(times, Duration::from_secs(4));
         assert_eq!((run.rate(), run.at(0), run.at(500), run.at(990)), (25.0, 1.0, 51.0, 100.0));
-        let both = Run::joined(&[run.clone(), run], 4_000_000_000);
+        let both = RunTimes::joined(&[run.clone(), run], 4_000_000_000);
         assert_eq!((both.rate(), both.at(500)), (50.0, 51.0));
     }
 

@@ -12,14 +12,14 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
-use crate::client::Client;
+use crate::client::KeepAliveClient;
 use crate::process;
 
 /// Text before the address in the line that reports readiness.
-const READY: &str = "is ready on http://";
+const READY_TEXT: &str = "is ready on http://";
 
 /// Time limit of a start.
-const PATIENCE: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Running service. Dropping it ends the process.
 pub struct Service {
@@ -60,9 +60,9 @@ impl Service {
         let run = runtime_folder();
         let mut child =
             command(program, (home.path(), run.path()), &config).spawn().expect("the program");
-        let address = address(home.path(), &mut child).await;
+        let address = wait_for_address(home.path(), &mut child).await;
         let token = fs::read_to_string(home.path().join("state/algonius/token")).expect("a token");
-        let warden = process::child(child.id(), "algonius-warden").expect("a warden");
+        let warden = process::find_child(child.id(), "algonius-warden").expect("a warden");
         Self { home, _run: run, child, address, token: token.trim().to_owned(), warden }
     }
 
@@ -90,7 +90,7 @@ impl Service {
     /// Panics if the service does not answer.
     pub async fn queued(&self, agent: &str, seconds: u32) -> u64 {
         let line = format!("POST /api/v1/agents/{agent}/wait?seconds={seconds}");
-        let mut client = Client::to(self.address).await;
+        let mut client = KeepAliveClient::to(self.address).await;
         let answer = client.ask(self.request(&line, "", "").as_bytes()).await;
         let idleness: Value = serde_json::from_slice(answer.body).expect("JSON");
         idleness.get("queued").and_then(Value::as_u64).expect("how many wait")
@@ -136,16 +136,16 @@ fn command(program: &str, (home, run): (&Path, &Path), config: &Path) -> Command
 }
 
 /// Waits for the listen address. The log is a file, so that no reader is needed meanwhile.
-async fn address(home: &Path, child: &mut Child) -> SocketAddr {
+async fn wait_for_address(home: &Path, child: &mut Child) -> SocketAddr {
     let begin = Instant::now();
     loop {
         let log = fs::read_to_string(home.join("log")).expect("a log");
-        let address = log.split_once(READY).and_then(|(_, rest)| rest.split_once('\n'));
+        let address = log.split_once(READY_TEXT).and_then(|(_, rest)| rest.split_once('\n'));
         if let Some((address, _)) = address {
             return address.trim().parse().expect("an address");
         }
         let has_ended = child.try_wait().expect("a child").is_some();
-        assert!(!has_ended && begin.elapsed() < PATIENCE, "the service did not start:\n{log}");
+        assert!(!has_ended && begin.elapsed() < START_TIMEOUT, "the service did not start:\n{log}");
         sleep(Duration::from_millis(5)).await;
     }
 }

@@ -12,15 +12,15 @@ use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::pipe2;
 use tokio::time::Instant;
 
-use crate::run::{Run, nanoseconds};
+use crate::run::{RunTimes, nanoseconds};
 
 /// Program with its arguments and its input.
-pub struct Program {
+pub struct SpawnTarget {
     words: Vec<CString>,
     text: Vec<u8>,
 }
 
-impl Program {
+impl SpawnTarget {
     /// Returns the program with this absolute path, which reads this many bytes and writes as many.
     ///
     /// # Panics
@@ -35,10 +35,10 @@ impl Program {
     ///
     /// # Panics
     /// Panics if the program cannot be started, does not echo its input, or fails.
-    pub fn once(&self) {
+    pub fn run_once(&self) {
         let pipe = || pipe2(OFlag::O_CLOEXEC).expect("a pipe");
         let (input, output, errors) = (pipe(), pipe(), pipe());
-        let child = self.started([&input.0, &output.1, &errors.1]);
+        let child = self.spawn([&input.0, &output.1, &errors.1]);
         drop((input.0, output.1, errors.1));
         File::from(input.1).write_all(&self.text).expect("a reader");
         let mut said = Vec::with_capacity(self.text.len() + 1);
@@ -47,7 +47,7 @@ impl Program {
         assert_eq!(said.len(), self.text.len());
     }
 
-    fn started(&self, ends: [&OwnedFd; 3]) -> nix::unistd::Pid {
+    fn spawn(&self, ends: [&OwnedFd; 3]) -> nix::unistd::Pid {
         let mut places = PosixSpawnFileActions::init().expect("a list");
         for (end, place) in ends.into_iter().zip(0..) {
             places.add_dup2(end.as_raw_fd(), place).expect("a place");
@@ -60,14 +60,14 @@ impl Program {
 
     /// Runs the program repeatedly for this time.
     #[must_use]
-    pub fn again(&self, lasting: Duration) -> Run {
+    pub fn run_repeatedly(&self, lasting: Duration) -> RunTimes {
         let (begin, mut times) = (Instant::now(), Vec::new());
         while begin.elapsed() < lasting {
             let started = Instant::now();
-            self.once();
+            self.run_once();
             times.push(nanoseconds(started.elapsed()));
         }
-        Run::of(times, begin.elapsed())
+        RunTimes::of(times, begin.elapsed())
     }
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::v1::{Binding, Card, CardSecurity, Interface, ProtocolVersion, Provider, Skill};
-use crate::json_object::Object;
+use crate::json_object::ObjectBuilder;
 
 /// Version of the protocol for which a card is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub fn card(card: &Card, form: CardForm) -> Value {
         CardForm::Pure1_0 => (false, true),
         CardForm::Only0_3 => (true, false),
     };
-    let mut shown = Object::of("name", card.name.as_str())
+    let mut shown = ObjectBuilder::of("name", card.name.as_str())
         .with("description", card.description.as_str())
         .with("version", card.version.as_str())
         .with("defaultInputModes", card.input_modes.clone())
@@ -56,25 +56,25 @@ fn provider(provider: &Provider) -> Value {
 
 fn skill(skill: &Skill) -> Value {
     let Skill { id, name, description, tags, examples, input_modes, output_modes } = skill.clone();
-    Object::of("id", id)
+    ObjectBuilder::of("id", id)
         .with("name", name)
         .with("description", description)
         .with("tags", tags)
-        .listed("examples", examples)
-        .listed("inputModes", input_modes)
-        .listed("outputModes", output_modes)
+        .with_list("examples", examples)
+        .with_list("inputModes", input_modes)
+        .with_list("outputModes", output_modes)
         .into()
 }
 
-fn capabilities(card: &Card, form: CardForm) -> Object {
+fn capabilities(card: &Card, form: CardForm) -> ObjectBuilder {
     let extensions = card.capabilities.extensions.iter().map(|(uri, description, is_required)| {
         json!({"uri": uri, "description": description, "required": is_required})
     });
-    let said = Object::of("streaming", card.capabilities.streaming)
+    let said = ObjectBuilder::of("streaming", card.capabilities.streaming)
         .with("pushNotifications", card.capabilities.push)
-        .listed("extensions", extensions.collect());
-    let extended = |said: Object| said.with("extendedAgentCard", card.capabilities.extended);
-    let history = |said: Object| said.with("stateTransitionHistory", false);
+        .with_list("extensions", extensions.collect());
+    let extended = |said: ObjectBuilder| said.with("extendedAgentCard", card.capabilities.extended);
+    let history = |said: ObjectBuilder| said.with("stateTransitionHistory", false);
     match form {
         CardForm::Hybrid => history(extended(said)),
         CardForm::Pure1_0 => extended(said),
@@ -105,7 +105,7 @@ fn schemes(security: &CardSecurity, is_old: bool, is_new: bool) -> Option<Value>
             scheme.extend(fields);
         }
     }
-    Some(Object::of(name, scheme).into())
+    Some(ObjectBuilder::of(name, scheme).into())
 }
 
 const fn scheme_name(security: &CardSecurity) -> Option<&'static str> {
@@ -116,14 +116,14 @@ const fn scheme_name(security: &CardSecurity) -> Option<&'static str> {
     }
 }
 
-fn with_1_0(shown: Object, card: &Card) -> Object {
-    let ordered =
-        of_version(card, ProtocolVersion::V1_0).chain(of_version(card, ProtocolVersion::V0_3));
-    let interfaces = ordered.map(|way| {
-        Object::of("url", way.listed_url())
-            .with("protocolBinding", binding_name(way.binding))
-            .with("protocolVersion", way.version.as_str())
-            .some("tenant", way.tenant.as_deref())
+fn with_1_0(shown: ObjectBuilder, card: &Card) -> ObjectBuilder {
+    let ordered = interfaces_of_version(card, ProtocolVersion::V1_0)
+        .chain(interfaces_of_version(card, ProtocolVersion::V0_3));
+    let interfaces = ordered.map(|interface| {
+        ObjectBuilder::of("url", interface.listed_url())
+            .with("protocolBinding", binding_name(interface.binding))
+            .with("protocolVersion", interface.version.as_str())
+            .some("tenant", interface.tenant.as_deref())
     });
     let required =
         scheme_name(&card.security).map(|name| json!([{"schemes": {name: {"list": []}}}]));
@@ -132,24 +132,28 @@ fn with_1_0(shown: Object, card: &Card) -> Object {
         .some("securityRequirements", required)
 }
 
-fn with_0_3(shown: Object, card: &Card) -> Object {
-    let interfaces = of_version(card, ProtocolVersion::V0_3).map(|way| {
-        Object::of("url", way.url.as_str()).with("transport", binding_name(way.binding))
+fn with_0_3(shown: ObjectBuilder, card: &Card) -> ObjectBuilder {
+    let interfaces = interfaces_of_version(card, ProtocolVersion::V0_3).map(|interface| {
+        ObjectBuilder::of("url", interface.url.as_str())
+            .with("transport", binding_name(interface.binding))
     });
     // 0.3 has the preferred interface at the top, and recommends to repeat it in the list.
-    let preferred = of_version(card, ProtocolVersion::V0_3).next();
+    let preferred = interfaces_of_version(card, ProtocolVersion::V0_3).next();
     let required = scheme_name(&card.security).map(|name| json!([{name: []}]));
     shown
         .with("protocolVersion", "0.3.0")
-        .some("url", preferred.map(|way| way.url.as_str()))
-        .some("preferredTransport", preferred.map(|way| binding_name(way.binding)))
+        .some("url", preferred.map(|interface| interface.url.as_str()))
+        .some("preferredTransport", preferred.map(|interface| binding_name(interface.binding)))
         .with("additionalInterfaces", interfaces.collect::<Vec<_>>())
         .some("security", required)
         .with("supportsAuthenticatedExtendedCard", card.capabilities.extended)
 }
 
-fn of_version(card: &Card, version: ProtocolVersion) -> impl Iterator<Item = &Interface> {
-    card.interfaces.iter().filter(move |way| way.version == version)
+fn interfaces_of_version(
+    card: &Card,
+    version: ProtocolVersion,
+) -> impl Iterator<Item = &Interface> {
+    card.interfaces.iter().filter(move |interface| interface.version == version)
 }
 
 /// Returns the name of a binding, which is the same in both versions.
@@ -168,7 +172,7 @@ mod tests {
     use crate::v1::CardDetails;
 
     fn shown(security: CardSecurity, form: CardForm) -> Value {
-        let way = |url: &str, binding, version| Interface {
+        let interface = |url: &str, binding, version| Interface {
             url: url.to_owned(),
             binding,
             version,
@@ -179,11 +183,11 @@ mod tests {
             description: "says it again".to_owned(),
             version: "1".to_owned(),
             interfaces: vec![
-                way("http://a/v1", Binding::JsonRpc, ProtocolVersion::V0_3),
-                way("http://a/v1", Binding::JsonRpc, ProtocolVersion::V1_0),
-                way("http://a", Binding::HttpJson, ProtocolVersion::V0_3),
-                way("a:1", Binding::Grpc, ProtocolVersion::V1_0),
-                way("http://a:1", Binding::Grpc, ProtocolVersion::V0_3),
+                interface("http://a/v1", Binding::JsonRpc, ProtocolVersion::V0_3),
+                interface("http://a/v1", Binding::JsonRpc, ProtocolVersion::V1_0),
+                interface("http://a", Binding::HttpJson, ProtocolVersion::V0_3),
+                interface("a:1", Binding::Grpc, ProtocolVersion::V1_0),
+                interface("http://a:1", Binding::Grpc, ProtocolVersion::V0_3),
             ],
             capabilities: CardCapabilities {
                 streaming: true,

@@ -7,7 +7,7 @@ use algonius_actors::model::failure::Failure;
 use serde_json::{Value, json};
 
 use super::v0_3::{self, rest};
-use super::v1::{Message, Reply, StreamEvent, Task};
+use super::v1::{Message, SendResponse, StreamEvent, Task};
 use super::v1_json;
 
 /// Call of an agent.
@@ -53,15 +53,15 @@ pub struct ClientDialect {
 }
 
 /// Number of the JSON-RPC error for an operation that the agent does not support.
-const UNSUPPORTED: i64 = -32004;
+const UNSUPPORTED_OPERATION: i64 = -32004;
 /// Number of the JSON-RPC error for an unknown method.
-const NO_METHOD: i64 = -32601;
+const METHOD_NOT_FOUND: i64 = -32601;
 
 impl RemoteError {
     /// Returns true if the agent does not offer the called operation.
     #[must_use]
     pub fn is_unsupported(&self) -> bool {
-        matches!(self.number, Some(UNSUPPORTED | NO_METHOD))
+        matches!(self.number, Some(UNSUPPORTED_OPERATION | METHOD_NOT_FOUND))
             || matches!(self.code, Some(Code::Unsupported | Code::MethodUnknown))
     }
 }
@@ -87,7 +87,7 @@ impl ClientDialect {
         };
         let [send, stream, get, cancel] = names;
         let (method, params) = match call {
-            ClientCall::Send(message) => (send, self.sending(message)),
+            ClientCall::Send(message) => (send, self.send_params(message)),
             ClientCall::Stream(message) => (stream, json!({"message": self.message(message)})),
             ClientCall::Get(task) => (get, json!({"id": task})),
             ClientCall::Cancel(task) => (cancel, json!({"id": task})),
@@ -103,20 +103,22 @@ impl ClientDialect {
             ProtocolVersion::V1_0 => "",
         };
         let (path, body) = match call {
-            ClientCall::Send(message) => ("/message:send".to_owned(), Some(self.sending(message))),
+            ClientCall::Send(message) => {
+                ("/message:send".to_owned(), Some(self.send_params(message)))
+            }
             ClientCall::Stream(message) => {
                 ("/message:stream".to_owned(), Some(json!({"message": self.message(message)})))
             }
-            ClientCall::Get(task) => (format!("/tasks/{}", escaped(&task)), None),
+            ClientCall::Get(task) => (format!("/tasks/{}", percent_encode(&task)), None),
             ClientCall::Cancel(task) => {
-                (format!("/tasks/{}:cancel", escaped(&task)), Some(json!({})))
+                (format!("/tasks/{}:cancel", percent_encode(&task)), Some(json!({})))
             }
         };
         ClientRequest { path: format!("{base}{path}"), body }
     }
 
     /// Returns the parameters of a message whose answer comes at once.
-    fn sending(self, message: Message) -> Value {
+    fn send_params(self, message: Message) -> Value {
         // The versions say it the opposite way round: 0.3 names waiting, 1.0 names returning.
         let configuration = match self.version {
             ProtocolVersion::V0_3 => json!({"blocking": false}),
@@ -154,7 +156,7 @@ impl ClientDialect {
     ///
     /// # Errors
     /// `invalid-params`, naming the field.
-    pub fn reply(self, result: Value) -> Result<Reply, Failure> {
+    pub fn reply(self, result: Value) -> Result<SendResponse, Failure> {
         match (self.version, self.binding) {
             (ProtocolVersion::V1_0, _) => v1_json::read::reply(result),
             (ProtocolVersion::V0_3, RemoteBinding::JsonRpc) => v0_3::read::reply(result),
@@ -212,7 +214,7 @@ pub fn error(answer: &Value) -> Option<RemoteError> {
 }
 
 /// Returns a task id as one segment of a path. Ids belong to the agent, and may have any characters.
-fn escaped(id: &str) -> String {
+fn percent_encode(id: &str) -> String {
     let mut text = String::with_capacity(id.len());
     for byte in id.bytes() {
         match byte {
@@ -228,7 +230,7 @@ fn escaped(id: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::v1::{A2aPart, Metadata, Role, Wait};
+    use crate::v1::{A2aPart, Metadata, Role, SendMode};
 
     fn dialects() -> impl Iterator<Item = ClientDialect> {
         let all = |version: &ProtocolVersion| {
@@ -269,7 +271,7 @@ mod tests {
                 (ProtocolVersion::V0_3, RemoteBinding::HttpJson) => rest::read::send(body),
             };
             let read = read.expect("a request");
-            assert_eq!((read.message, read.wait), (hello(), Wait::ForAcceptance), "{dialect:?}");
+            assert_eq!((read.message, read.wait), (hello(), SendMode::NonBlocking), "{dialect:?}");
             assert_eq!(path.is_empty(), dialect.binding == RemoteBinding::JsonRpc);
         }
     }

@@ -14,13 +14,13 @@ use serde_json::Value;
 use super::v1::{A2aPart, Role, TaskState};
 use crate::json_object::{ObjectFields, invalid};
 
-pub(super) use event::Tag;
+pub(super) use event::TagStyle;
 pub(super) use request::{history, list, push, push_list, push_query, task, task_query};
 
 /// Table of the points in which one JSON dialect differs from the others.
 pub(super) struct JsonDialect {
     /// Way in which the dialect marks the kind of an object.
-    pub(super) tag: Tag,
+    pub(super) tag: TagStyle,
     /// Name of the member that holds the parts of a message.
     pub(super) parts: &'static str,
     /// True if messages may refer to other tasks.
@@ -45,7 +45,7 @@ impl JsonDialect {
     }
 
     fn role_of(&self, fields: &mut ObjectFields) -> Result<Role, Failure> {
-        let word = fields.needed("role")?;
+        let word = fields.required("role")?;
         let known = [Role::User, Role::Agent].into_iter().find(|role| (self.role)(*role) == word);
         known.ok_or_else(|| {
             let (user, agent) = ((self.role)(Role::User), (self.role)(Role::Agent));

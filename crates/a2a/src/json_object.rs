@@ -43,11 +43,11 @@ impl ObjectFields {
     }
 
     /// Returns the name of this object for an error message.
-    pub fn called(&self) -> &str {
+    pub fn path_for_error(&self) -> &str {
         if self.place.is_empty() { "the object" } else { &self.place }
     }
 
-    fn wrong(&self, name: &str, wanted: &str) -> Failure {
+    fn invalid_field(&self, name: &str, wanted: &str) -> Failure {
         invalid(format!("`{}` must be {wanted}", self.place(name)))
     }
 
@@ -71,7 +71,7 @@ impl ObjectFields {
         match self.value(name) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
-            Some(_) => Err(self.wrong(name, "a text")),
+            Some(_) => Err(self.invalid_field(name, "a text")),
         }
     }
 
@@ -81,13 +81,13 @@ impl ObjectFields {
     }
 
     /// Reads a required text that is not empty.
-    pub fn needed(&mut self, name: &str) -> Result<String, Failure> {
-        self.string(name)?.ok_or_else(|| self.wrong(name, "present and not empty"))
+    pub fn required(&mut self, name: &str) -> Result<String, Failure> {
+        self.string(name)?.ok_or_else(|| self.invalid_field(name, "present and not empty"))
     }
 
     /// Reads a required id. An empty id is valid here; no item has it.
     pub fn id(&mut self, name: &str) -> Result<String, Failure> {
-        self.text(name)?.ok_or_else(|| self.wrong(name, "present"))
+        self.text(name)?.ok_or_else(|| self.invalid_field(name, "present"))
     }
 
     /// Reads a list of texts.
@@ -97,17 +97,17 @@ impl ObjectFields {
             Some(Value::Array(list)) => list.into_iter().map(text).collect(),
             Some(_) => None,
         };
-        texts.ok_or_else(|| self.wrong(name, "a list of texts"))
+        texts.ok_or_else(|| self.invalid_field(name, "a list of texts"))
     }
 
     /// Reads a Boolean, also as the text of a query.
-    pub fn truth(&mut self, name: &str) -> Result<Option<bool>, Failure> {
+    pub fn boolean(&mut self, name: &str) -> Result<Option<bool>, Failure> {
         match self.value(name) {
             None => Ok(None),
             Some(Value::Bool(truth)) => Ok(Some(truth)),
             Some(Value::String(text)) if text == "true" => Ok(Some(true)),
             Some(Value::String(text)) if text == "false" => Ok(Some(false)),
-            Some(_) => Err(self.wrong(name, "true or false")),
+            Some(_) => Err(self.invalid_field(name, "true or false")),
         }
     }
 
@@ -121,8 +121,8 @@ impl ObjectFields {
         };
         // The `.proto` files have 32 bits with a sign for every count, so the same numbers are valid on all bindings.
         let small = count.and_then(|count| i32::try_from(count).ok());
-        let count = small.ok_or_else(|| self.wrong(name, "a whole number"))?;
-        u32::try_from(count).map(Some).map_err(|_negative| self.wrong(name, "zero or more"))
+        let count = small.ok_or_else(|| self.invalid_field(name, "a whole number"))?;
+        u32::try_from(count).map(Some).map_err(|_negative| self.invalid_field(name, "zero or more"))
     }
 
     /// Reads a time of RFC 3339. In UTC its year must be from 1 to 9999, so that the time can be written again.
@@ -132,14 +132,14 @@ impl ObjectFields {
         match time {
             // A zone can move a valid year over the limit, so the year is checked in UTC.
             Ok(time) if (1..=9999).contains(&time.year()) => Ok(Some(time)),
-            Ok(_) | Err(_) => Err(self.wrong(name, "a time of RFC 3339")),
+            Ok(_) | Err(_) => Err(self.invalid_field(name, "a time of RFC 3339")),
         }
     }
 
     /// Reads bytes in base64 and returns them as base64 in the standard spelling.
     pub fn bytes(&mut self, name: &str) -> Result<Option<String>, Failure> {
         let Some(text) = self.text(name)? else { return Ok(None) };
-        let bytes = base64::decode(&text).ok_or_else(|| self.wrong(name, "base64"))?;
+        let bytes = base64::decode(&text).ok_or_else(|| self.invalid_field(name, "base64"))?;
         // Encoded again: followers and the ledger get one spelling, whichever alphabet the sender used.
         Ok(Some(base64::encode(&bytes)))
     }
@@ -155,8 +155,8 @@ impl ObjectFields {
     }
 
     /// Reads a required object.
-    pub fn inner(&mut self, name: &str) -> Result<Self, Failure> {
-        self.object(name)?.ok_or_else(|| self.wrong(name, "an object"))
+    pub fn required_object(&mut self, name: &str) -> Result<Self, Failure> {
+        self.object(name)?.ok_or_else(|| self.invalid_field(name, "an object"))
     }
 
     /// Reads a list of objects.
@@ -164,7 +164,7 @@ impl ObjectFields {
         let list = match self.value(name) {
             None => Vec::new(),
             Some(Value::Array(list)) => list,
-            Some(_) => return Err(self.wrong(name, "a list")),
+            Some(_) => return Err(self.invalid_field(name, "a list")),
         };
         let objects = list.into_iter().enumerate();
         let place = self.place(name);
@@ -201,7 +201,7 @@ fn snake(camel: &str) -> String {
 ///
 /// # Errors
 /// `invalid-params` for parameters that are not an object, or that contradict the path.
-pub fn placed(params: Value, path: &[(&str, &str)]) -> Result<Value, Failure> {
+pub fn with_path_params(params: Value, path: &[(&str, &str)]) -> Result<Value, Failure> {
     let mut fields = ObjectFields::of(params)?;
     for (name, value) in path {
         // A body that names another object than its path is refused: rights were checked for the path.
@@ -225,9 +225,9 @@ pub fn total(count: u64) -> i32 {
 
 /// Object under construction.
 #[derive(Default)]
-pub struct Object(Map<String, Value>);
+pub struct ObjectBuilder(Map<String, Value>);
 
-impl Object {
+impl ObjectBuilder {
     /// Creates an object with one field.
     pub fn of(name: &str, value: impl Into<Value>) -> Self {
         Self::default().with(name, value)
@@ -248,7 +248,7 @@ impl Object {
     }
 
     /// Adds a list unless it is empty.
-    pub fn listed<T: Into<Value>>(self, name: &str, list: Vec<T>) -> Self {
+    pub fn with_list<T: Into<Value>>(self, name: &str, list: Vec<T>) -> Self {
         self.some(name, Some(list).filter(|list| !list.is_empty()))
     }
 
@@ -258,8 +258,8 @@ impl Object {
     }
 }
 
-impl From<Object> for Value {
-    fn from(object: Object) -> Self {
+impl From<ObjectBuilder> for Value {
+    fn from(object: ObjectBuilder) -> Self {
         Self::Object(object.0)
     }
 }

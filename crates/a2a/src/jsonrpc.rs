@@ -4,7 +4,7 @@ use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use serde_json::{Map, Value, json};
 
-use super::json_object::Object;
+use super::json_object::ObjectBuilder;
 use super::problem;
 
 /// Id of a call: a text, a number or null. The answer repeats the id unchanged.
@@ -91,24 +91,24 @@ fn id(call: &mut Map<String, Value>) -> Result<Id, RejectedCall> {
 /// Writes the answer of a successful call.
 #[must_use]
 pub fn success(id: Id, result: Value) -> Value {
-    answered(id).with("result", result).into()
+    response(id).with("result", result).into()
 }
 
 /// Writes the answer of a failed call, which is the same in both versions.
 #[must_use]
 pub fn failure(id: Id, failure: &Failure) -> Value {
     let error = json!({
-        "code": problem::numbers(failure.code).jsonrpc,
+        "code": problem::wire_codes(failure.code).jsonrpc,
         "message": failure.message,
         "data": problem::data(failure),
     });
-    answered(id).with("error", error).into()
+    response(id).with("error", error).into()
 }
 
 /// Creates an answer without its result. The caller moves the result into the answer, because the result may be
 /// large.
-fn answered(Id(id): Id) -> Object {
-    Object::of("jsonrpc", "2.0").with("id", id)
+fn response(Id(id): Id) -> ObjectBuilder {
+    ObjectBuilder::of("jsonrpc", "2.0").with("id", id)
 }
 
 #[cfg(test)]
@@ -118,7 +118,7 @@ mod tests {
 
     fn refused(body: &str) -> (Value, i64) {
         let refusal = parse(body.as_bytes()).expect_err(body);
-        (refusal.id.0, problem::numbers(refusal.failure.code).jsonrpc)
+        (refusal.id.0, problem::wire_codes(refusal.failure.code).jsonrpc)
     }
 
     #[test]

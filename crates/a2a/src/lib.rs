@@ -21,26 +21,26 @@ pub mod v1;
 pub mod v1_json;
 
 pub use card::{CardForm, card};
-pub use json_object::placed;
+pub use json_object::with_path_params;
 pub use method::Method;
 
 /// Key in the metadata of a message that holds the values of `{{ param.x }}`.
-pub const PARAMETERS: &str = "https://algonius.dev/a2a/ext/parameters/v1";
+pub const PARAMETERS_EXTENSION: &str = "https://algonius.dev/a2a/ext/parameters/v1";
 
 /// Card extension that states the isolation level of the agent.
-pub const ISOLATION: &str = "https://algonius.dev/a2a/ext/isolation/v1";
+pub const ISOLATION_EXTENSION: &str = "https://algonius.dev/a2a/ext/isolation/v1";
 
 /// Card extension that states the kind of an agent that is no program.
-pub const KIND: &str = "https://algonius.dev/a2a/ext/kind/v1";
+pub const KIND_EXTENSION: &str = "https://algonius.dev/a2a/ext/kind/v1";
 
 /// Message metadata extension for the working directory and the environment variables of an execution.
-pub const OVERRIDES: &str = "https://algonius.dev/a2a/ext/overrides/v1";
+pub const OVERRIDES_EXTENSION: &str = "https://algonius.dev/a2a/ext/overrides/v1";
 
 /// Message metadata extension with the number of services that passed the message on: `{"count": 1}`.
-pub const HOPS: &str = "https://algonius.dev/a2a/ext/hops/v1";
+pub const HOPS_EXTENSION: &str = "https://algonius.dev/a2a/ext/hops/v1";
 
 /// Extension that adds the standard error of a program to streams, for callers that request it by name.
-pub const STDERR: &str = "https://algonius.dev/a2a/ext/stderr/v1";
+pub const STDERR_EXTENSION: &str = "https://algonius.dev/a2a/ext/stderr/v1";
 
 /// Event metadata extension that holds the position from which a client can resume a stream.
-pub const CURSOR: &str = "https://algonius.dev/a2a/ext/event-cursor/v1";
+pub const CURSOR_EXTENSION: &str = "https://algonius.dev/a2a/ext/event-cursor/v1";

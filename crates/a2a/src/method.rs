@@ -36,7 +36,7 @@ pub enum Method {
 }
 
 /// Methods of 0.3, followed by four aliases of older clients.
-const OF_0_3: &[(&str, Method)] = &[
+const METHODS_0_3: &[(&str, Method)] = &[
     ("message/send", Op::Send),
     ("message/stream", Op::Stream),
     ("tasks/get", Op::Get),
@@ -54,7 +54,7 @@ const OF_0_3: &[(&str, Method)] = &[
 ];
 
 /// Methods of 1.0.
-const OF_1_0: &[(&str, Method)] = &[
+const METHODS_1_0: &[(&str, Method)] = &[
     ("SendMessage", Op::Send),
     ("SendStreamingMessage", Op::Stream),
     ("GetTask", Op::Get),
@@ -72,13 +72,13 @@ impl Method {
     /// Returns the method with this name in 0.3, or with this one of the four aliases.
     #[must_use]
     pub fn of_0_3(method: &str) -> Option<Self> {
-        named(OF_0_3, method)
+        find_method(METHODS_0_3, method)
     }
 
     /// Returns the method with this name in 1.0.
     #[must_use]
     pub fn of_1_0(method: &str) -> Option<Self> {
-        named(OF_1_0, method)
+        find_method(METHODS_1_0, method)
     }
 
     /// Returns the operation that the agent must offer for the method. The public card needs none: it is always
@@ -107,7 +107,7 @@ impl Method {
     }
 }
 
-fn named(table: &[(&str, Method)], word: &str) -> Option<Method> {
+fn find_method(table: &[(&str, Method)], word: &str) -> Option<Method> {
     table.iter().find(|(name, _)| *name == word).map(|(_, method)| *method)
 }
 
@@ -117,7 +117,8 @@ mod tests {
 
     #[test]
     fn method_names_are_unique_across_versions() {
-        let mut names: Vec<_> = OF_0_3.iter().chain(OF_1_0).map(|(name, _)| *name).collect();
+        let mut names: Vec<_> =
+            METHODS_0_3.iter().chain(METHODS_1_0).map(|(name, _)| *name).collect();
         names.sort_unstable();
         let count = names.len();
         names.dedup();

@@ -17,12 +17,12 @@ pub struct WireCodes {
     /// HTTP status if the error is the whole answer.
     pub http: u16,
     /// Status of gRPC.
-    pub grpc: Grpc,
+    pub grpc: GrpcCode,
 }
 
 /// Statuses of gRPC that the service uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Grpc {
+pub enum GrpcCode {
     /// The request is invalid, independent of the state of the service.
     InvalidArgument,
     /// The operation took too long.
@@ -47,10 +47,10 @@ pub enum Grpc {
     Unauthenticated,
 }
 
-impl Grpc {
+impl GrpcCode {
     /// Returns the number on the wire, the name, and the corresponding HTTP status.
     #[must_use]
-    pub const fn numbers(self) -> (i32, &'static str, u16) {
+    pub const fn wire_values(self) -> (i32, &'static str, u16) {
         match self {
             Self::InvalidArgument => (3, "INVALID_ARGUMENT", 400),
             Self::DeadlineExceeded => (4, "DEADLINE_EXCEEDED", 504),
@@ -70,8 +70,8 @@ impl Grpc {
 /// Returns the numbers of a code.
 #[must_use]
 #[expect(clippy::too_many_lines, reason = "one table")]
-pub const fn numbers(code: Code) -> WireCodes {
-    use Grpc as G;
+pub const fn wire_codes(code: Code) -> WireCodes {
+    use GrpcCode as G;
     let (jsonrpc, http, grpc) = match code {
         Code::MalformedJson => (-32700, 400, G::InvalidArgument),
         Code::InvalidRequest => (-32600, 400, G::InvalidArgument),
@@ -156,7 +156,7 @@ pub const fn numbers(code: Code) -> WireCodes {
 
 /// Names of the protocol's own errors: the number on JSON-RPC, the reason in details of 1.0, and the type for
 /// clients of 0.3 over HTTP.
-const NAMES: &[(i64, &str, &str)] = &[
+const ERROR_NAMES: &[(i64, &str, &str)] = &[
     (-32700, "PARSE_ERROR", "JSONParseError"),
     (-32600, "INVALID_REQUEST", "InvalidRequestError"),
     (-32601, "METHOD_NOT_FOUND", "MethodNotFoundError"),
@@ -174,53 +174,53 @@ const NAMES: &[(i64, &str, &str)] = &[
 ];
 
 /// Domain of reasons that the protocol defines, followed by the domain of those that this service defines.
-const DOMAIN: &str = "a2a-protocol.org";
-const OUR_DOMAIN: &str = "algonius.dev";
+const PROTOCOL_DOMAIN: &str = "a2a-protocol.org";
+const SERVICE_DOMAIN: &str = "algonius.dev";
 
 /// First and last number of the protocol's own errors.
-const OWN: (i64, i64) = (-32009, -32001);
+const PROTOCOL_ERROR_RANGE: (i64, i64) = (-32009, -32001);
 
-fn named(code: Code) -> Option<&'static (i64, &'static str, &'static str)> {
-    let number = numbers(code).jsonrpc;
-    NAMES.iter().find(|(known, _, _)| *known == number)
+fn error_names(code: Code) -> Option<&'static (i64, &'static str, &'static str)> {
+    let number = wire_codes(code).jsonrpc;
+    ERROR_NAMES.iter().find(|(known, _, _)| *known == number)
 }
 
 /// Returns the HTTP status of a request that is refused before its operation is dispatched: such a fault concerns
 /// HTTP, even if the protocol has an error of its own for it.
 #[must_use]
-pub const fn http_before_dispatch(code: Code) -> u16 {
-    numbers(code).http
+pub const fn http_status_before_dispatch(code: Code) -> u16 {
+    wire_codes(code).http
 }
 
 /// Returns the HTTP status of a refused operation. In 1.0, the protocol's own errors have the status that goes
 /// with their gRPC status.
 #[must_use]
 pub fn http(code: Code, version: ProtocolVersion) -> u16 {
-    let WireCodes { jsonrpc, http, grpc } = numbers(code);
+    let WireCodes { jsonrpc, http, grpc } = wire_codes(code);
     // 1.0 maps its own errors through gRPC; errors of this service keep the status that HTTP has for them.
-    let is_own = (OWN.0..=OWN.1).contains(&jsonrpc);
-    if is_own && version == ProtocolVersion::V1_0 { grpc.numbers().2 } else { http }
+    let is_own = (PROTOCOL_ERROR_RANGE.0..=PROTOCOL_ERROR_RANGE.1).contains(&jsonrpc);
+    if is_own && version == ProtocolVersion::V1_0 { grpc.wire_values().2 } else { http }
 }
 
 /// Returns the reason of a code in details of 1.0 and the domain that defines the reason.
 #[must_use]
 pub fn reason(code: Code) -> (String, &'static str) {
-    match named(code) {
-        Some((_, reason, _)) => ((*reason).to_owned(), DOMAIN),
+    match error_names(code) {
+        Some((_, reason, _)) => ((*reason).to_owned(), PROTOCOL_DOMAIN),
         // Reasons of `google.rpc.ErrorInfo` are upper case with underscores by convention.
-        None => (code.as_str().to_uppercase().replace('-', "_"), OUR_DOMAIN),
+        None => (code.as_str().to_uppercase().replace('-', "_"), SERVICE_DOMAIN),
     }
 }
 
 /// Returns the name of a code for clients of 0.3.
 #[must_use]
-pub fn name(code: Code) -> Option<&'static str> {
-    named(code).map(|(_, _, name)| *name)
+pub fn error_type(code: Code) -> Option<&'static str> {
+    error_names(code).map(|(_, _, name)| *name)
 }
 
 /// Returns the one detail of an error of 1.0: a `google.rpc.ErrorInfo`.
 #[must_use]
-pub fn info(failure: &Failure) -> Value {
+pub fn error_info(failure: &Failure) -> Value {
     let (reason, domain) = reason(failure.code);
     json!({
         "@type": "type.googleapis.com/google.rpc.ErrorInfo",
@@ -234,7 +234,7 @@ pub fn info(failure: &Failure) -> Value {
 /// SDK, which also supports 0.3, reads only a list.
 #[must_use]
 pub fn data(failure: &Failure) -> Value {
-    json!([info(failure)])
+    json!([error_info(failure)])
 }
 
 /// Returns the body of an error over HTTP+JSON that is sent with this HTTP status.
@@ -242,21 +242,21 @@ pub fn data(failure: &Failure) -> Value {
 pub fn rest_body(failure: &Failure, version: ProtocolVersion, http: u16) -> Value {
     let status = json!({
         "code": http,
-        "status": numbers(failure.code).grpc.numbers().1,
+        "status": wire_codes(failure.code).grpc.wire_values().1,
         "message": failure.message,
-        "details": [info(failure)],
+        "details": [error_info(failure)],
     });
     match version {
         // 0.3 does not define the form. Of the official clients one reads `code`, one reads `type`, and the Go SDK
         // reads the fields of 1.0.
         ProtocolVersion::V0_3 => {
             let mut told = json!({
-                "code": numbers(failure.code).jsonrpc,
+                "code": wire_codes(failure.code).jsonrpc,
                 "message": failure.message,
                 "data": details(failure),
                 "error": status,
             });
-            if let (Some(told), Some(name)) = (told.as_object_mut(), name(failure.code)) {
+            if let (Some(told), Some(name)) = (told.as_object_mut(), error_type(failure.code)) {
                 told.insert("type".to_owned(), json!(name)); // Only its own errors have one.
             }
             told
@@ -269,7 +269,7 @@ pub fn rest_body(failure: &Failure, version: ProtocolVersion, http: u16) -> Valu
 /// error, so that a reverse proxy can react to it.
 #[must_use]
 pub const fn is_unavailable(code: Code) -> bool {
-    numbers(code).http == 503
+    wire_codes(code).http == 503
 }
 
 /// Returns the details that every protocol adds to the error message.
@@ -279,7 +279,7 @@ pub fn details(failure: &Failure) -> Value {
         "code": failure.code.as_str(),
         "category": failure.category().as_str(),
         "hint": failure.hint(),
-        "page": page(failure.code),
+        "page": page_url(failure.code),
     });
     set_retry_time(failure, &mut details);
     details
@@ -324,47 +324,47 @@ pub fn document(failure: &Failure) -> Problem {
     Problem {
         urn: format!("urn:algonius:error:{}", failure.code),
         title: failure.code,
-        status: numbers(failure.code).http,
+        status: wire_codes(failure.code).http,
         detail: failure.message.clone(),
         code: failure.code,
         category: failure.category(),
         hint: failure.hint().to_owned(),
-        page: page(failure.code),
+        page: page_url(failure.code),
         // Whole seconds, as in the details of the other protocols.
         until: failure.until.map(|until| until.trunc_subsecs(0)),
     }
 }
 
 /// Path of the pages about errors; the code follows.
-pub const PAGES: &str = "/errors/";
+pub const ERROR_PAGES_PATH: &str = "/errors/";
 
-/// Address of the service, which comes before [`PAGES`] in errors. It is global because errors arise in every layer,
-/// and changes only when a reload changes `server.public_url`.
+/// Address of the service, which comes before [`ERROR_PAGES_PATH`] in errors. It is global because errors arise in
+/// every layer, and changes only when a reload changes `server.public_url`.
 #[expect(
     clippy::disallowed_types,
     reason = "it is no data of an actor, and no code panics while it holds it"
 )]
-static SERVICE: std::sync::RwLock<String> = std::sync::RwLock::new(String::new());
+static SERVICE_URL: std::sync::RwLock<String> = std::sync::RwLock::new(String::new());
 
 /// Sets the address of the service for the pages that errors name.
-pub fn set_service(url: &str) {
+pub fn set_service_url(url: &str) {
     // A poisoned lock leaves the old address, which is better than no answer.
-    if let Ok(mut service) = SERVICE.write() {
+    if let Ok(mut service) = SERVICE_URL.write() {
         url.trim_end_matches('/').clone_into(&mut service);
     }
 }
 
 /// Returns the address of the page about a code. It is a path if this process serves nothing.
 #[must_use]
-pub fn page(code: Code) -> String {
-    page_of(code.as_str())
+pub fn page_url(code: Code) -> String {
+    page_url_of(code.as_str())
 }
 
 /// Returns the address of the page about a code that may be of another release.
 #[must_use]
-pub fn page_of(code: &str) -> String {
-    let service = SERVICE.read().map(|service| service.clone()).unwrap_or_default();
-    format!("{service}{PAGES}{code}")
+pub fn page_url_of(code: &str) -> String {
+    let service = SERVICE_URL.read().map(|service| service.clone()).unwrap_or_default();
+    format!("{service}{ERROR_PAGES_PATH}{code}")
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Property tests: every written shape can be read again, and malformed input causes no panic.
 
 mod clients;
-mod core;
 mod losses;
+mod strategies;
 
 use algonius_actors::model::failure::Failure;
 use proptest::prelude::*;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::v0_3::{self, rest};
 use super::{v1, v1_json as json};
 
-use losses::{OF_0_3, OF_1_0, OF_REST};
+use losses::{LOSSES_0_3, LOSSES_1_0, LOSSES_REST};
 
 /// Returns the value with its object keys in the spelling of `.proto` files.
 fn snake(value: Value) -> Value {
@@ -37,18 +37,18 @@ fn snake(value: Value) -> Value {
 }
 
 /// Adds an unknown field to every object that is not free data.
-fn with_strangers(value: Value) -> Value {
+fn with_unknown_fields(value: Value) -> Value {
     match value {
         Value::Object(map) => {
             let strange = ("xStranger".to_owned(), serde_json::json!({"y": [1]}));
             let known = map.into_iter().map(|(key, value)| {
                 let is_free = key == "metadata" || key == "data";
-                let inner = if is_free { value } else { with_strangers(value) };
+                let inner = if is_free { value } else { with_unknown_fields(value) };
                 (key, inner)
             });
             known.chain([strange]).collect()
         }
-        Value::Array(list) => list.into_iter().map(with_strangers).collect(),
+        Value::Array(list) => list.into_iter().map(with_unknown_fields).collect(),
         other => other,
     }
 }
@@ -106,44 +106,44 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn events_of_1_0_survive_a_round_trip(event in core::event()) {
-        let wanted = OF_1_0.event(event.clone());
+    fn events_of_1_0_survive_a_round_trip(event in strategies::event()) {
+        let wanted = LOSSES_1_0.event(event.clone());
         let told = json::write::event(event);
         prop_assert_eq!(json::read::event(told.clone()), Ok(wanted.clone()));
         prop_assert_eq!(json::read::event(snake(told.clone())), Ok(wanted.clone()));
-        prop_assert_eq!(json::read::event(with_strangers(told)), Ok(wanted));
+        prop_assert_eq!(json::read::event(with_unknown_fields(told)), Ok(wanted));
     }
 
     #[test]
-    fn events_of_0_3_survive_a_round_trip_except_for_known_losses(event in core::event()) {
-        let wanted = OF_0_3.event(event.clone());
+    fn events_of_0_3_survive_a_round_trip_except_for_known_losses(event in strategies::event()) {
+        let wanted = LOSSES_0_3.event(event.clone());
         let told = v0_3::write::event(event);
         prop_assert_eq!(v0_3::read::event(told.clone()), Ok(wanted.clone()));
-        prop_assert_eq!(v0_3::read::event(with_strangers(told)), Ok(wanted));
+        prop_assert_eq!(v0_3::read::event(with_unknown_fields(told)), Ok(wanted));
     }
 
     #[test]
-    fn events_of_0_3_over_http_survive_except_for_known_losses(event in core::event()) {
-        let wanted = OF_REST.event(event.clone());
+    fn events_of_0_3_over_http_survive_except_for_known_losses(event in strategies::event()) {
+        let wanted = LOSSES_REST.event(event.clone());
         let told = rest::write::event(event);
         prop_assert_eq!(rest::read::event(told.clone()), Ok(wanted.clone()));
         prop_assert_eq!(rest::read::event(snake(told)), Ok(wanted));
     }
 
     #[test]
-    fn writing_a_read_event_of_0_3_again_changes_nothing(event in core::event()) {
+    fn writing_a_read_event_of_0_3_again_changes_nothing(event in strategies::event()) {
         let once = v0_3::write::event(event);
         let heard = v0_3::read::event(once.clone()).expect("an event");
         prop_assert_eq!(v0_3::write::event(heard), once);
     }
 
     #[test]
-    fn a_push_configuration_survives_every_dialect(config in core::push()) {
+    fn a_push_configuration_survives_every_dialect(config in strategies::push()) {
         prop_assert_eq!(json::read::push_set(json::write::push(config.clone())), Ok(config.clone()));
         prop_assert_eq!(v0_3::read::push_set(v0_3::write::push(config.clone())), Ok(config.clone()));
         let task = config.task_id.clone().unwrap_or_default();
         let body = rest::write::push(config.clone());
-        let body = crate::placed(body, &[("taskId", &task)]).expect("a body");
+        let body = crate::with_path_params(body, &[("taskId", &task)]).expect("a body");
         let heard = rest::read::push_set(body).expect("a configuration");
         let id = config.id.clone().unwrap_or(task);
         prop_assert_eq!(&heard.id, &Some(id));
@@ -151,7 +151,7 @@ proptest! {
     }
 
     #[test]
-    fn no_json_makes_a_reader_panic(value in core::any_json()) {
+    fn no_json_makes_a_reader_panic(value in strategies::any_json()) {
         for read in readers() {
             _ = read(value.clone());
         }
@@ -160,9 +160,9 @@ proptest! {
     /// Replaces one value of a valid body by any other value: each rejection is the caller's fault.
     #[test]
     fn a_broken_body_is_a_client_error(
-        event in core::event(),
+        event in strategies::event(),
         at in any::<prop::sample::Index>(),
-        other in core::any_json(),
+        other in strategies::any_json(),
     ) {
         use algonius_actors::model::code::Code;
         let told = [
@@ -170,7 +170,7 @@ proptest! {
             rest::write::event(event),
         ];
         for whole in told {
-            let broken = core::replaced(whole, at, &other);
+            let broken = strategies::replace_value(whole, at, &other);
             for body in [broken.clone(), serde_json::json!({"message": broken})] {
                 for read in readers() {
                     let code = read(body.clone()).map_or(Code::InvalidParams, |no| no.code);

@@ -11,13 +11,13 @@ pub mod write;
 use algonius_actors::model::failure::Failure;
 use serde_json::Value;
 
-use super::dialect::{JsonDialect, Tag};
+use super::dialect::{JsonDialect, TagStyle};
 use super::v1::{A2aPart, PartContent, Role, TaskState};
-use crate::json_object::{Object, ObjectFields, invalid};
+use crate::json_object::{ObjectBuilder, ObjectFields, invalid};
 
 /// Dialect of 0.3 over JSON-RPC.
 const DIALECT: JsonDialect = JsonDialect {
-    tag: Tag::Kind,
+    tag: TagStyle::Field,
     parts: "parts",
     references: true,
     finals: true,
@@ -53,9 +53,10 @@ pub const fn role(role: Role) -> &'static str {
 
 fn part_out(part: A2aPart) -> Value {
     let A2aPart { content, filename, media_type, metadata } = part;
-    let kind = |kind: &str| Object::of("kind", kind);
+    let kind = |kind: &str| ObjectBuilder::of("kind", kind);
     let file = |name: &str, content: String| {
-        let file = Object::of(name, content).some("name", filename).some("mimeType", media_type);
+        let file =
+            ObjectBuilder::of(name, content).some("name", filename).some("mimeType", media_type);
         kind("file").with("file", file)
     };
     let part = match content {
@@ -69,13 +70,13 @@ fn part_out(part: A2aPart) -> Value {
 
 /// Returns the data as an object: 0.3 allows no other data, so any other value is wrapped in an object.
 fn object(data: Value) -> Value {
-    if data.is_object() { data } else { Object::of("value", data).into() }
+    if data.is_object() { data } else { ObjectBuilder::of("value", data).into() }
 }
 
 fn part_in(mut fields: ObjectFields) -> Result<A2aPart, Failure> {
     let wrong = |fields: &ObjectFields| {
         let kinds = "\"text\", \"data\" or \"file\" and have the field of that name";
-        invalid(format!("`{}` must be of kind {kinds}", fields.called()))
+        invalid(format!("`{}` must be of kind {kinds}", fields.path_for_error()))
     };
     // Drafts before 0.3 named the field `type`.
     let kind = fields.string("kind")?.or(fields.string("type")?);
@@ -92,7 +93,7 @@ fn part_in(mut fields: ObjectFields) -> Result<A2aPart, Failure> {
                 (Some(bytes), None) => PartContent::Raw(bytes),
                 (None, Some(uri)) => PartContent::Url(uri),
                 _ => {
-                    let place = file.called();
+                    let place = file.path_for_error();
                     return Err(invalid(format!("`{place}` must have either `bytes` or `uri`")));
                 }
             };
@@ -110,7 +111,7 @@ mod tests {
 
     use super::*;
     use crate::v1::{
-        Artifact, HistoryLength, Message, Metadata, SendRequest, Task, TaskStatus, Wait,
+        Artifact, HistoryLength, Message, Metadata, SendMode, SendRequest, Task, TaskStatus,
     };
 
     fn message(parts: Vec<A2aPart>) -> Message {
@@ -222,10 +223,10 @@ mod tests {
             (message.context_id.as_deref(), message.task_id.as_deref()),
             (Some("c"), Some("t"))
         );
-        assert_eq!((wait, history), (Wait::ForTheEnd, HistoryLength::All));
-        assert_eq!(said_with(json!({})).wait, Wait::ForTheEnd);
+        assert_eq!((wait, history), (SendMode::Blocking, HistoryLength::All));
+        assert_eq!(said_with(json!({})).wait, SendMode::Blocking);
         let quick = said_with(json!({"blocking": false, "historyLength": 0}));
-        assert_eq!((quick.wait, quick.history), (Wait::ForAcceptance, HistoryLength::Last(0)));
+        assert_eq!((quick.wait, quick.history), (SendMode::NonBlocking, HistoryLength::Last(0)));
     }
 
     #[test]

@@ -11,8 +11,8 @@ pub use card::{
     Provider, Skill,
 };
 pub use operation::{
-    HistoryLength, ListPage, ListRequest, PushAuthentication, PushConfig, PushQuery, SendRequest,
-    TaskQuery, Wait,
+    HistoryLength, ListPage, ListRequest, PushAuthentication, PushConfig, PushQuery, SendMode,
+    SendRequest, TaskQuery,
 };
 
 /// Free-form metadata of a shape.
@@ -226,7 +226,7 @@ pub enum StreamEvent {
 
 /// Answer to a message.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Reply {
+pub enum SendResponse {
     /// A task.
     Task(Task),
     /// Message without a task.

@@ -7,12 +7,12 @@ use algonius_actors::model::failure::Failure;
 use serde_json::Value;
 
 use super::v1::{A2aPart, PartContent, Role, TaskState};
-use crate::dialect::{JsonDialect, Tag};
-use crate::json_object::{Object, ObjectFields, invalid};
+use crate::dialect::{JsonDialect, TagStyle};
+use crate::json_object::{ObjectBuilder, ObjectFields, invalid};
 
 /// Dialect of 1.0.
 const DIALECT: JsonDialect = JsonDialect {
-    tag: Tag::Member,
+    tag: TagStyle::Member,
     parts: "parts",
     references: true,
     finals: false,
@@ -49,10 +49,10 @@ pub const fn role(role: Role) -> &'static str {
 fn part_out(part: A2aPart) -> Value {
     let A2aPart { content, filename, media_type, metadata } = part;
     let part = match content {
-        PartContent::Text(text) => Object::of("text", text),
-        PartContent::Raw(bytes) => Object::of("raw", bytes),
-        PartContent::Url(url) => Object::of("url", url),
-        PartContent::Data(data) => Object::of("data", data),
+        PartContent::Text(text) => ObjectBuilder::of("text", text),
+        PartContent::Raw(bytes) => ObjectBuilder::of("raw", bytes),
+        PartContent::Url(url) => ObjectBuilder::of("url", url),
+        PartContent::Data(data) => ObjectBuilder::of("data", data),
     };
     part.some("filename", filename).some("mediaType", media_type).data("metadata", metadata).into()
 }
@@ -70,7 +70,7 @@ fn part_in(mut fields: ObjectFields) -> Result<A2aPart, Failure> {
         // A null in `data` is a value; in every other field it means that the field is absent.
         (None, None, None, None) if is_null => PartContent::Data(Value::Null),
         _ => {
-            let place = fields.called();
+            let place = fields.path_for_error();
             let text = format!("`{place}` must have one of `text`, `raw`, `url` and `data`");
             return Err(invalid(text));
         }

@@ -1,7 +1,7 @@
 //! Agent Client Protocol, version 1.
 
 mod calls;
-mod core;
+mod client_state;
 mod opening;
 mod prompt;
 mod replay;
@@ -13,13 +13,13 @@ mod wire;
 
 use serde_json::{Value, json};
 
-use self::core::{Core, Pending};
-use self::opening::{SessionOpening, Setting};
+use self::client_state::{AcpClientState, AcpPending};
+use self::opening::{AcpSetting, SessionOpening};
 use self::wire::{InitializeResult, OpenResult};
 use crate::fault::AgentError;
 use crate::model::command::{ClientInfo, Command};
 use crate::model::ids::{RequestId, SessionKey};
-use crate::model::step::{Ability, AgentInfo, OpenFault, Step};
+use crate::model::step::{AgentCapability, AgentInfo, OpenFault, Step};
 use crate::protocol::Protocol;
 use crate::rpc::RpcFrame;
 
@@ -29,14 +29,14 @@ const PROTOCOL_VERSION: i64 = 1;
 #[derive(Debug)]
 pub(crate) struct AcpConnection {
     client: ClientInfo,
-    core: Core,
-    agent: AgentState,
+    client_state: AcpClientState,
+    agent: InitializeState,
     recorded: replay::RecordedSettings,
 }
 
 /// State of `initialize`.
 #[derive(Debug)]
-enum AgentState {
+enum InitializeState {
     New,
     /// Openings wait, since the abilities of the agent decide about their method.
     Initializing(Vec<SessionOpening>),
@@ -48,17 +48,17 @@ impl AcpConnection {
     pub(crate) fn new(client: ClientInfo) -> Self {
         Self {
             client,
-            core: Core::new(),
-            agent: AgentState::New,
+            client_state: AcpClientState::new(),
+            agent: InitializeState::New,
             recorded: replay::RecordedSettings::default(),
         }
     }
 
     fn initialize(&mut self) -> Vec<Step> {
-        if !matches!(self.agent, AgentState::New) {
+        if !matches!(self.agent, InitializeState::New) {
             return vec![Step::protocol_error("the connection is initialized already")];
         }
-        self.agent = AgentState::Initializing(Vec::new());
+        self.agent = InitializeState::Initializing(Vec::new());
         let capabilities = json!({
             "fs": {"readTextFile": false, "writeTextFile": false},
             "terminal": false,
@@ -70,15 +70,17 @@ impl AcpConnection {
             "clientCapabilities": capabilities,
             "clientInfo": {"name": self.client.name, "version": self.client.version},
         });
-        let (id, send) = self.core.rpc.request("initialize", &params);
-        self.core.pending.insert(id, Pending::Initialize);
+        let (id, send) = self.client_state.rpc.request("initialize", &params);
+        self.client_state.pending.insert(id, AcpPending::Initialize);
         vec![send]
     }
 
-    fn initialized(&mut self, outcome: Result<Value, AgentError>) -> Vec<Step> {
-        let waiting = match std::mem::replace(&mut self.agent, AgentState::Failed) {
-            AgentState::Initializing(waiting) => waiting,
-            AgentState::New | AgentState::Ready(_) | AgentState::Failed => Vec::new(),
+    fn handle_initialize_response(&mut self, outcome: Result<Value, AgentError>) -> Vec<Step> {
+        let waiting = match std::mem::replace(&mut self.agent, InitializeState::Failed) {
+            InitializeState::Initializing(waiting) => waiting,
+            InitializeState::New | InitializeState::Ready(_) | InitializeState::Failed => {
+                Vec::new()
+            }
         };
         let result = outcome.and_then(|result| {
             let read = InitializeResult::read(result);
@@ -90,7 +92,7 @@ impl AcpConnection {
             Ok(result) => {
                 let info = result.info();
                 let mut steps = vec![Step::Initialized(info.clone())];
-                self.agent = AgentState::Ready(info);
+                self.agent = InitializeState::Ready(info);
                 steps.extend(waiting.into_iter().flat_map(|opening| self.open(opening)));
                 steps
             }
@@ -106,8 +108,8 @@ impl AcpConnection {
     }
 
     fn open(&mut self, mut opening: SessionOpening) -> Vec<Step> {
-        let pending = self.core.pending.values_mut().filter_map(|pending| match pending {
-            Pending::Open(other) => Some(other),
+        let pending = self.client_state.pending.values_mut().filter_map(|pending| match pending {
+            AcpPending::Open(other) => Some(other),
             _ => None,
         });
         let (same, others): (Vec<_>, Vec<_>) =
@@ -116,34 +118,38 @@ impl AcpConnection {
             let is_adopted = other.adopt(&mut opening.settings);
             return if is_adopted { Vec::new() } else { vec![opening.fail_key()] };
         }
-        if self.core.sessions.has(opening.session) {
+        if self.client_state.sessions.has(opening.session) {
             return vec![opening.fail_key()];
         }
         if opening.target.is_some() && others.iter().any(|other| other.target == opening.target) {
             return vec![opening.fail(OpenFault::Other, "the conversation is being opened")];
         }
         let info = match &mut self.agent {
-            AgentState::Ready(info) => info.clone(),
-            AgentState::Initializing(waiting) => {
+            InitializeState::Ready(info) => info.clone(),
+            InitializeState::Initializing(waiting) => {
                 waiting.push(opening);
                 return Vec::new();
             }
-            AgentState::New | AgentState::Failed => {
+            InitializeState::New | InitializeState::Failed => {
                 return vec![opening.fail(OpenFault::Other, "the connection is not initialized")];
             }
         };
-        if opening.target.as_ref().is_some_and(|native| self.core.sessions.key(native).is_some()) {
+        if opening
+            .target
+            .as_ref()
+            .is_some_and(|native| self.client_state.sessions.key(native).is_some())
+        {
             return vec![opening.fail(OpenFault::Other, "the conversation is open already")];
         }
         let Some(method) = opening.method(&info) else {
             return vec![opening.fail(OpenFault::Other, "the agent cannot resume a conversation")];
         };
-        let (id, send) = self.core.rpc.request(method, &opening.params());
-        self.core.pending.insert(id, Pending::Open(opening));
+        let (id, send) = self.client_state.rpc.request(method, &opening.params());
+        self.client_state.pending.insert(id, AcpPending::Open(opening));
         vec![send]
     }
 
-    fn opened(
+    fn handle_open_response(
         &mut self,
         id: i64,
         mut opening: SessionOpening,
@@ -158,27 +164,27 @@ impl AcpConnection {
         let Some(native) = opening.target.clone().or_else(|| result.session_id.clone()) else {
             return vec![opening.fail(OpenFault::Other, "the response has no session id")];
         };
-        if self.core.sessions.key(&native).is_some() {
+        if self.client_state.sessions.key(&native).is_some() {
             return vec![opening.fail(OpenFault::Other, "the id belongs to another open session")];
         }
         let recorded = self.recorded.take(&native, opening.target.is_some().then_some(id));
         let later = opening.merge(recorded);
         for (id, setting) in later.into_iter().filter_map(|(id, setting)| Some((id?, setting))) {
             let native = native.clone();
-            self.core.pending.insert(id, Pending::Setting { native, setting });
+            self.client_state.pending.insert(id, AcpPending::Setting { native, setting });
         }
         let key = opening.session;
-        let early = self.core.sessions.insert(opening, native, &result);
+        let early = self.client_state.sessions.insert(opening, native, &result);
         let is_codex = self.is_codex();
         for update in early {
-            self.core.sessions.update(key, &update, is_codex);
+            self.client_state.sessions.update(key, &update, is_codex);
         }
         self.advance(key)
     }
 
     /// Sends the next setting of an opening, or reports the session as open.
     fn advance(&mut self, key: SessionKey) -> Vec<Step> {
-        let Some(session) = self.core.sessions.find_mut(key) else { return Vec::new() };
+        let Some(session) = self.client_state.sessions.find_mut(key) else { return Vec::new() };
         let Some((recorded, setting)) = session.next_setting() else { return session.finish(key) };
         let setting = setting.resolve(session.options().0);
         let native = session.native.clone();
@@ -186,28 +192,28 @@ impl AcpConnection {
         let (id, steps) = match recorded {
             Some(id) => (id, Vec::new()),
             None => {
-                let (id, send) = self.core.rpc.request(request.0, &request.1);
+                let (id, send) = self.client_state.rpc.request(request.0, &request.1);
                 (id, vec![send])
             }
         };
-        self.core.pending.insert(id, Pending::Opening { native, setting });
+        self.client_state.pending.insert(id, AcpPending::Opening { native, setting });
         steps
     }
 
-    fn opening_set(
+    fn handle_opening_setting_response(
         &mut self,
         native: &str,
-        setting: &Setting,
+        setting: &AcpSetting,
         outcome: Result<Value, AgentError>,
     ) -> Vec<Step> {
-        let Some(key) = self.core.sessions.key(native) else { return Vec::new() };
-        let Some(session) = self.core.sessions.find_mut(key) else { return Vec::new() };
+        let Some(key) = self.client_state.sessions.key(native) else { return Vec::new() };
+        let Some(session) = self.client_state.sessions.find_mut(key) else { return Vec::new() };
         match outcome.and_then(|result| session.confirm(setting, &result)) {
             Ok(()) => self.advance(key),
             Err(error) => {
-                self.core.sessions.remove(key);
+                self.client_state.sessions.remove(key);
                 let fault = match (setting, error.is_authentication()) {
-                    (Setting::Mode(wanted), false) => {
+                    (AcpSetting::Mode(wanted), false) => {
                         OpenFault::ModeNotConfirmed { wanted: wanted.clone() }
                     }
                     _ => error.fault(false),
@@ -218,49 +224,53 @@ impl AcpConnection {
     }
 
     fn is_codex(&self) -> bool {
-        matches!(&self.agent, AgentState::Ready(info) if info.name.contains("codex"))
+        matches!(&self.agent, InitializeState::Ready(info) if info.name.contains("codex"))
     }
 
-    fn respond(&mut self, id: &RequestId, outcome: Result<Value, AgentError>) -> Vec<Step> {
+    fn handle_response(&mut self, id: &RequestId, outcome: Result<Value, AgentError>) -> Vec<Step> {
         let RequestId::Number(number) = id else {
             return vec![Step::protocol_error(format!("response to unknown request {id}"))];
         };
-        match self.core.pending.remove(number) {
+        match self.client_state.pending.remove(number) {
             None => vec![Step::protocol_error(format!("response to unknown request {id}"))],
-            Some(Pending::Initialize) => self.initialized(outcome),
-            Some(Pending::Open(opening)) => self.opened(*number, opening, outcome),
-            Some(Pending::Opening { native, setting }) => {
-                self.opening_set(&native, &setting, outcome)
+            Some(AcpPending::Initialize) => self.handle_initialize_response(outcome),
+            Some(AcpPending::Open(opening)) => self.handle_open_response(*number, opening, outcome),
+            Some(AcpPending::Opening { native, setting }) => {
+                self.handle_opening_setting_response(&native, &setting, outcome)
             }
-            Some(Pending::Setting { native, setting }) => {
-                self.core.was_set(&native, setting, outcome)
+            Some(AcpPending::Setting { native, setting }) => {
+                self.client_state.handle_setting_response(&native, setting, outcome)
             }
-            Some(Pending::Prompt { native, .. }) => self.core.prompted(&native, outcome),
+            Some(AcpPending::Prompt { native, .. }) => {
+                self.client_state.handle_prompt_response(&native, outcome)
+            }
             // A session that the agent failed to close is of no use either.
-            Some(Pending::Close { native, line }) => self.core.closed(&native, Some(line)),
+            Some(AcpPending::Close { native, line }) => {
+                self.client_state.finish_close(&native, Some(line))
+            }
         }
     }
 
-    fn notified(&mut self, method: &str, params: &Value) -> Vec<Step> {
+    fn handle_notification(&mut self, method: &str, params: &Value) -> Vec<Step> {
         match method {
             "session/update" => {
                 let Some(native) = params.get("sessionId").and_then(Value::as_str) else {
                     return vec![Step::protocol_error("update without a session id")];
                 };
                 let update = params.get("update").cloned().unwrap_or_default();
-                match self.core.sessions.key(native) {
+                match self.client_state.sessions.key(native) {
                     Some(key) => {
                         let is_codex = self.is_codex();
-                        self.core.sessions.update(key, &update, is_codex)
+                        self.client_state.sessions.update(key, &update, is_codex)
                     }
                     None => {
-                        self.core.sessions.keep_early(native, update);
+                        self.client_state.sessions.buffer_early_update(native, update);
                         Vec::new()
                     }
                 }
             }
             "$/cancel_request" | "$/cancelRequest" => {
-                self.core.requests.withdraw(params, &mut self.core.rpc)
+                self.client_state.requests.withdraw(params, &mut self.client_state.rpc)
             }
             _ => Vec::new(),
         }
@@ -271,11 +281,14 @@ impl Protocol for AcpConnection {
     fn receive(&mut self, line: &[u8]) -> Vec<Step> {
         match RpcFrame::read(line) {
             Ok(RpcFrame::Request { id, method, params }) => {
-                let (requests, sessions) = (&mut self.core.requests, &mut self.core.sessions);
-                requests.receive(&id, &method, &params, (sessions, &mut self.core.rpc))
+                let (requests, sessions) =
+                    (&mut self.client_state.requests, &mut self.client_state.sessions);
+                requests.receive(&id, &method, &params, (sessions, &mut self.client_state.rpc))
             }
-            Ok(RpcFrame::Notification { method, params }) => self.notified(&method, &params),
-            Ok(RpcFrame::Response { id, outcome }) => self.respond(&id, outcome),
+            Ok(RpcFrame::Notification { method, params }) => {
+                self.handle_notification(&method, &params)
+            }
+            Ok(RpcFrame::Response { id, outcome }) => self.handle_response(&id, outcome),
             Err(message) => vec![Step::protocol_error(message)],
         }
     }
@@ -287,17 +300,22 @@ impl Protocol for AcpConnection {
                 let settings = opening::settings(mode, model, options);
                 self.open(SessionOpening::new(session, how, cwd, settings))
             }
-            Command::Prompt { session, parts } => self.core.prompt(session, &parts),
-            Command::Answer { session, request, answer } => {
-                self.core.requests.answer((session, &request), answer, &mut self.core.rpc)
+            Command::Prompt { session, parts } => self.client_state.prompt(session, &parts),
+            Command::Answer { session, request, answer } => self.client_state.requests.answer(
+                (session, &request),
+                answer,
+                &mut self.client_state.rpc,
+            ),
+            Command::Cancel { session } => self.client_state.cancel(session),
+            Command::SetMode { session, mode } => {
+                self.client_state.set(session, AcpSetting::Mode(mode))
             }
-            Command::Cancel { session } => self.core.cancel(session),
-            Command::SetMode { session, mode } => self.core.set(session, Setting::Mode(mode)),
-            Command::SetModel { session, model } => self.core.set(session, Setting::Model(model)),
+            Command::SetModel { session, model } => {
+                self.client_state.set(session, AcpSetting::Model(model))
+            }
             Command::Close { session } => {
-                let can_close =
-                    matches!(&self.agent, AgentState::Ready(info) if info.can(Ability::Close));
-                self.core.close(session, can_close)
+                let can_close = matches!(&self.agent, InitializeState::Ready(info) if info.has_capability(AgentCapability::Close));
+                self.client_state.close(session, can_close)
             }
         }
     }
@@ -309,21 +327,21 @@ impl Protocol for AcpConnection {
     fn end(&mut self) -> Vec<Step> {
         let mut steps = Vec::new();
         let message = "the process has ended";
-        if let AgentState::Initializing(waiting) = &mut self.agent {
+        if let InitializeState::Initializing(waiting) = &mut self.agent {
             let waiting = std::mem::take(waiting);
             let fault = OpenFault::Other;
             steps.push(Step::InitializeFailed { fault, message: message.to_owned() });
             steps.extend(waiting.iter().map(|opening| opening.fail(OpenFault::Other, message)));
         }
-        let mut opening: Vec<_> = self.core.pending.drain().collect();
+        let mut opening: Vec<_> = self.client_state.pending.drain().collect();
         opening.sort_by_key(|(id, _)| *id);
         steps.extend(opening.iter().filter_map(|(_, pending)| match pending {
-            Pending::Open(opening) => Some(opening.fail(OpenFault::Other, message)),
+            AcpPending::Open(opening) => Some(opening.fail(OpenFault::Other, message)),
             _ => None,
         }));
-        for (session, native, is_ready) in self.core.sessions.all() {
+        for (session, native, is_ready) in self.client_state.sessions.all() {
             if is_ready {
-                steps.extend(self.core.lose_turn(session, &native, None));
+                steps.extend(self.client_state.end_lost_turn(session, &native, None));
             } else {
                 let (fault, message) = (OpenFault::Other, message.to_owned());
                 steps.push(Step::OpenFailed { session, fault, message });

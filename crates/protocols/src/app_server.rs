@@ -13,11 +13,11 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 
 use self::requests::ServerRequests;
-use self::thread::{Thread, ThreadOpening, Threads};
+use self::thread::{ServerThread, ServerThreads, ThreadOpening};
 use crate::fault::AgentError;
 use crate::model::command::{ClientInfo, Command, PromptPart};
 use crate::model::ids::{RequestId, SessionKey};
-use crate::model::step::{Ability, AgentInfo, OpenFault, Step, TurnOutcome};
+use crate::model::step::{AgentCapability, AgentInfo, OpenFault, Step, TurnOutcome};
 use crate::protocol::Protocol;
 use crate::rpc::{RpcFrame, RpcWriter};
 
@@ -28,8 +28,8 @@ pub(crate) struct AppServerConnection {
     rpc: RpcWriter,
     pending: HashMap<i64, ServerPending>,
     requests: ServerRequests,
-    threads: Threads,
-    state: ServerState,
+    threads: ServerThreads,
+    state: ServerInitializeState,
     /// True if the replayed lines contain `initialized`.
     is_acknowledged: bool,
     /// Number of replayed openings.
@@ -38,7 +38,7 @@ pub(crate) struct AppServerConnection {
 
 /// State of `initialize`.
 #[derive(Debug)]
-enum ServerState {
+enum ServerInitializeState {
     New,
     Initializing(Vec<ThreadOpening>),
     Ready,
@@ -61,18 +61,18 @@ impl AppServerConnection {
             rpc: RpcWriter::new(false),
             pending: HashMap::new(),
             requests: ServerRequests::default(),
-            threads: Threads::default(),
-            state: ServerState::New,
+            threads: ServerThreads::default(),
+            state: ServerInitializeState::New,
             is_acknowledged: false,
             replayed: 0,
         }
     }
 
     fn initialize(&mut self) -> Vec<Step> {
-        if !matches!(self.state, ServerState::New) {
+        if !matches!(self.state, ServerInitializeState::New) {
             return vec![Step::protocol_error("the connection is initialized already")];
         }
-        self.state = ServerState::Initializing(Vec::new());
+        self.state = ServerInitializeState::Initializing(Vec::new());
         let (name, version) = (&self.client.name, &self.client.version);
         let params = json!({"clientInfo": {"name": name, "title": name, "version": version}});
         let (id, send) = self.rpc.request("initialize", &params);
@@ -80,15 +80,17 @@ impl AppServerConnection {
         vec![send]
     }
 
-    fn initialized(&mut self, outcome: Result<Value, AgentError>) -> Vec<Step> {
-        let waiting = match std::mem::replace(&mut self.state, ServerState::Ready) {
-            ServerState::Initializing(waiting) => waiting,
-            ServerState::New | ServerState::Ready | ServerState::Failed => Vec::new(),
+    fn handle_initialize_response(&mut self, outcome: Result<Value, AgentError>) -> Vec<Step> {
+        let waiting = match std::mem::replace(&mut self.state, ServerInitializeState::Ready) {
+            ServerInitializeState::Initializing(waiting) => waiting,
+            ServerInitializeState::New
+            | ServerInitializeState::Ready
+            | ServerInitializeState::Failed => Vec::new(),
         };
         let result = match outcome {
             Ok(result) => result,
             Err(error) => {
-                self.state = ServerState::Failed;
+                self.state = ServerInitializeState::Failed;
                 let fault = error.fault(false);
                 let fail = |it: ThreadOpening| it.fail(fault.clone(), "initialize failed");
                 let failed: Vec<_> = waiting.into_iter().map(fail).collect();
@@ -102,7 +104,7 @@ impl AppServerConnection {
         let info = AgentInfo {
             name: "codex".to_owned(),
             version: version.unwrap_or_default().to_owned(),
-            abilities: [Ability::Resume, Ability::Image].into(),
+            capabilities: [AgentCapability::Resume, AgentCapability::Image].into(),
         };
         let mut steps = vec![Step::Initialized(info)];
         if !self.is_acknowledged {
@@ -130,14 +132,14 @@ impl AppServerConnection {
             return vec![opening.fail(OpenFault::Other, "the conversation is open already")];
         }
         match &mut self.state {
-            ServerState::Initializing(waiting) => {
+            ServerInitializeState::Initializing(waiting) => {
                 waiting.push(opening);
                 Vec::new()
             }
-            ServerState::New | ServerState::Failed => {
+            ServerInitializeState::New | ServerInitializeState::Failed => {
                 vec![opening.fail(OpenFault::Other, "the connection is not initialized")]
             }
-            ServerState::Ready => {
+            ServerInitializeState::Ready => {
                 let (method, params) = opening.request();
                 let (id, send) = self.rpc.request(method, &params);
                 self.pending.insert(id, ServerPending::Open(opening));
@@ -146,12 +148,16 @@ impl AppServerConnection {
         }
     }
 
-    fn opened(&mut self, opening: ThreadOpening, outcome: Result<Value, AgentError>) -> Vec<Step> {
+    fn handle_open_response(
+        &mut self,
+        opening: ThreadOpening,
+        outcome: Result<Value, AgentError>,
+    ) -> Vec<Step> {
         match outcome {
             Err(error) => {
                 vec![opening.fail(error.fault(opening.target.is_some()), &error.message)]
             }
-            Ok(result) => vec![self.threads.opened(opening, &result)],
+            Ok(result) => vec![self.threads.handle_open_response(opening, &result)],
         }
     }
 
@@ -172,11 +178,15 @@ impl AppServerConnection {
         vec![send]
     }
 
-    fn prompted(&mut self, native: &str, outcome: Result<Value, AgentError>) -> Vec<Step> {
+    fn handle_prompt_response(
+        &mut self,
+        native: &str,
+        outcome: Result<Value, AgentError>,
+    ) -> Vec<Step> {
         match outcome {
             Ok(result) => {
                 let turn = result.pointer("/turn/id").and_then(Value::as_str);
-                turn.map_or_else(Vec::new, |turn| self.turn_known(native, turn))
+                turn.map_or_else(Vec::new, |turn| self.record_turn_id(native, turn))
             }
             Err(error) => {
                 let is_authentication = error.is_authentication();
@@ -188,7 +198,7 @@ impl AppServerConnection {
     }
 
     /// Records the id of the turn, and sends an interruption that waits for it.
-    fn turn_known(&mut self, native: &str, turn: &str) -> Vec<Step> {
+    fn record_turn_id(&mut self, native: &str, turn: &str) -> Vec<Step> {
         let Some(session) = self.threads.key(native) else { return Vec::new() };
         let Some(thread) = self.threads.find_mut(session) else { return Vec::new() };
         thread.turn = Some(turn.to_owned());
@@ -212,7 +222,7 @@ impl AppServerConnection {
             return Vec::new();
         }
         let mut steps = self.requests.close_session(session, &mut self.rpc);
-        let usage = self.threads.find_mut(session).and_then(Thread::end_turn);
+        let usage = self.threads.find_mut(session).and_then(ServerThread::end_turn);
         steps.push(Step::TurnEnded { session, end, usage });
         steps
     }
@@ -243,34 +253,34 @@ impl AppServerConnection {
         steps
     }
 
-    fn respond(&mut self, id: &RequestId, outcome: Result<Value, AgentError>) -> Vec<Step> {
+    fn handle_response(&mut self, id: &RequestId, outcome: Result<Value, AgentError>) -> Vec<Step> {
         let pending = match id {
             RequestId::Number(number) => self.pending.remove(number),
             RequestId::Text(_) => None,
         };
         match pending {
             None => vec![Step::protocol_error(format!("response to unknown request {id}"))],
-            Some(ServerPending::Initialize) => self.initialized(outcome),
-            Some(ServerPending::Open(opening)) => self.opened(opening, outcome),
-            Some(ServerPending::Prompt { native }) => self.prompted(&native, outcome),
+            Some(ServerPending::Initialize) => self.handle_initialize_response(outcome),
+            Some(ServerPending::Open(opening)) => self.handle_open_response(opening, outcome),
+            Some(ServerPending::Prompt { native }) => self.handle_prompt_response(&native, outcome),
             Some(ServerPending::Interrupt) => Vec::new(),
         }
     }
 
-    fn notified(&mut self, method: &str, params: &Value) -> Vec<Step> {
+    fn handle_notification(&mut self, method: &str, params: &Value) -> Vec<Step> {
         let Some(native) = params.get("threadId").and_then(Value::as_str) else {
             return Vec::new();
         };
         let Some(session) = self.threads.key(native) else { return Vec::new() };
         let turn = params.pointer("/turn/id").and_then(Value::as_str);
         match (method, turn) {
-            ("turn/started", Some(turn)) => self.turn_known(native, turn),
+            ("turn/started", Some(turn)) => self.record_turn_id(native, turn),
             ("turn/completed", _) => {
                 let turn = params.get("turn").cloned().unwrap_or_default();
                 let failure = self.threads.find_mut(session).and_then(|it| it.failure.take());
                 self.end_turn(native, items::end(&turn, failure))
             }
-            ("serverRequest/resolved", _) => self.requests.resolved(params, &mut self.rpc),
+            ("serverRequest/resolved", _) => self.requests.handle_resolved(params, &mut self.rpc),
             _ => match self.threads.find_mut(session) {
                 Some(thread) => items::steps(thread, session, method, params),
                 None => Vec::new(),
@@ -283,7 +293,7 @@ impl AppServerConnection {
         let native = params.get("threadId").and_then(Value::as_str).map(str::to_owned);
         match method {
             "initialize" => {
-                self.state = ServerState::Initializing(Vec::new());
+                self.state = ServerInitializeState::Initializing(Vec::new());
                 Some(ServerPending::Initialize)
             }
             "thread/start" | "thread/resume" => {
@@ -312,8 +322,10 @@ impl Protocol for AppServerConnection {
                 let (requests, threads) = (&mut self.requests, &mut self.threads);
                 requests.receive(&id, (&method, &params), threads, &mut self.rpc)
             }
-            Ok(RpcFrame::Notification { method, params }) => self.notified(&method, &params),
-            Ok(RpcFrame::Response { id, outcome }) => self.respond(&id, outcome),
+            Ok(RpcFrame::Notification { method, params }) => {
+                self.handle_notification(&method, &params)
+            }
+            Ok(RpcFrame::Response { id, outcome }) => self.handle_response(&id, outcome),
             Err(message) => vec![Step::protocol_error(message)],
         }
     }
@@ -365,7 +377,7 @@ impl Protocol for AppServerConnection {
         let message = "the process has ended";
         let mut steps = Vec::new();
         let mut openings = Vec::new();
-        if let ServerState::Initializing(waiting) = &mut self.state {
+        if let ServerInitializeState::Initializing(waiting) = &mut self.state {
             openings.append(waiting);
             let fault = OpenFault::Other;
             steps.push(Step::InitializeFailed { fault, message: message.to_owned() });

@@ -17,16 +17,16 @@ use std::collections::{HashMap, VecDeque};
 
 use serde_json::{Value, json};
 
-use self::messages::Transcription;
+use self::messages::StepBuilder;
 use self::requests::ControlRequests;
 use self::sender::ControlSender;
 use self::session::{ControlSession, ControlSetting};
 use crate::fault::AgentError;
-use crate::model::command::{Command, Open, PromptPart};
+use crate::model::command::{Command, PromptPart, SessionStart};
 use crate::model::ids::SessionKey;
-use crate::model::step::{Ability, AgentInfo, OpenFault, Step, TurnOutcome};
+use crate::model::step::{AgentCapability, AgentInfo, OpenFault, Step, TurnOutcome};
 use crate::protocol::Protocol;
-use crate::turns::Turns;
+use crate::turns::TurnCounts;
 
 /// Connection that speaks claude-control.
 #[derive(Debug, Default)]
@@ -34,9 +34,9 @@ pub(crate) struct ControlConnection {
     sender: ControlSender,
     pending: HashMap<String, ControlPending>,
     requests: ControlRequests,
-    turns: Turns,
-    transcription: Transcription,
-    initialized: Handshake,
+    turns: TurnCounts,
+    step_builder: StepBuilder,
+    initialized: ControlInitializeState,
     session: Option<ControlSession>,
     /// Settings among the replayed lines before the first prompt, with the ids of their requests.
     recorded: VecDeque<(String, ControlSetting)>,
@@ -44,7 +44,7 @@ pub(crate) struct ControlConnection {
 
 /// State of `initialize`.
 #[derive(Debug, Default, PartialEq, Eq)]
-enum Handshake {
+enum ControlInitializeState {
     #[default]
     New,
     Waiting,
@@ -69,35 +69,35 @@ impl ControlConnection {
     }
 
     fn initialize(&mut self) -> Vec<Step> {
-        if self.initialized != Handshake::New {
+        if self.initialized != ControlInitializeState::New {
             return vec![Step::protocol_error("the connection is initialized already")];
         }
-        self.initialized = Handshake::Waiting;
+        self.initialized = ControlInitializeState::Waiting;
         let request = json!({"subtype": "initialize", "hooks": null});
         vec![self.send(&request, ControlPending::Initialize)]
     }
 
-    fn initialized(&mut self, outcome: Result<Value, AgentError>) -> Vec<Step> {
+    fn handle_initialize_response(&mut self, outcome: Result<Value, AgentError>) -> Vec<Step> {
         match outcome {
             Ok(response) => {
-                self.initialized = Handshake::Done;
+                self.initialized = ControlInitializeState::Done;
                 let version = response.get("claude_code_version").and_then(Value::as_str);
                 let info = AgentInfo {
                     name: "claude".to_owned(),
                     version: version.unwrap_or_default().to_owned(),
-                    abilities: [Ability::Image].into(),
+                    capabilities: [AgentCapability::Image].into(),
                 };
                 let mode = response.get("current_permission_mode").and_then(Value::as_str);
                 if let Some(session) = &mut self.session {
                     session.mode = mode.map(str::to_owned);
                 }
-                self.transcription.mode = mode.map(str::to_owned);
+                self.step_builder.mode = mode.map(str::to_owned);
                 let mut steps = vec![Step::Initialized(info)];
                 steps.extend(self.advance());
                 steps
             }
             Err(error) => {
-                self.initialized = Handshake::Failed;
+                self.initialized = ControlInitializeState::Failed;
                 let fault = error.fault(false);
                 let failed =
                     Step::InitializeFailed { fault: fault.clone(), message: error.message };
@@ -114,7 +114,7 @@ impl ControlConnection {
     fn open(
         &mut self,
         key: SessionKey,
-        how: Open,
+        how: SessionStart,
         settings: impl Iterator<Item = ControlSetting>,
     ) -> Vec<Step> {
         let fail = |message: &str| {
@@ -124,12 +124,13 @@ impl ControlConnection {
         if self.session.is_some() {
             return fail("the process has a session already");
         }
-        if matches!(self.initialized, Handshake::New | Handshake::Failed) {
+        if matches!(self.initialized, ControlInitializeState::New | ControlInitializeState::Failed)
+        {
             return fail("the connection is not initialized");
         }
         let id = match how {
-            Open::New => String::new(),
-            Open::Resume { id } => id,
+            SessionStart::New => String::new(),
+            SessionStart::Resume { id } => id,
         };
         let mut recorded = std::mem::take(&mut self.recorded).into_iter();
         let settings =
@@ -137,10 +138,10 @@ impl ControlConnection {
         for (id, setting) in recorded {
             self.pending.insert(id, ControlPending::Setting(setting));
         }
-        let mode = self.transcription.mode.clone();
+        let mode = self.step_builder.mode.clone();
         let model = None;
         self.session = Some(ControlSession { key, id, settings, is_ready: false, mode, model });
-        if self.initialized == Handshake::Done { self.advance() } else { Vec::new() }
+        if self.initialized == ControlInitializeState::Done { self.advance() } else { Vec::new() }
     }
 
     /// Sends the next setting of the opening, or reports the session as open.
@@ -167,7 +168,7 @@ impl ControlConnection {
         }
     }
 
-    fn opening_set(
+    fn handle_opening_setting_response(
         &mut self,
         setting: ControlSetting,
         outcome: Result<Value, AgentError>,
@@ -179,7 +180,7 @@ impl ControlConnection {
                 match setting {
                     ControlSetting::Mode(mode) if current.is_none_or(|it| it == mode) => {
                         session.mode = Some(mode.clone());
-                        self.transcription.mode = Some(mode);
+                        self.step_builder.mode = Some(mode);
                         return self.advance();
                     }
                     ControlSetting::Model(model) => {
@@ -202,18 +203,18 @@ impl ControlConnection {
         vec![Step::OpenFailed { session, fault, message: error.message }]
     }
 
-    fn ready(&self, key: SessionKey) -> bool {
+    fn is_ready(&self, key: SessionKey) -> bool {
         self.session.as_ref().is_some_and(|session| session.key == key && session.is_ready)
     }
 
     fn set(&mut self, key: SessionKey, setting: ControlSetting) -> Vec<Step> {
-        if !self.ready(key) {
+        if !self.is_ready(key) {
             return vec![Step::protocol_error("the session is not open")];
         }
         vec![self.send(&setting.request(), ControlPending::Setting(setting))]
     }
 
-    fn was_set(
+    fn handle_setting_response(
         &mut self,
         setting: ControlSetting,
         outcome: &Result<Value, AgentError>,
@@ -226,14 +227,14 @@ impl ControlConnection {
         }
         match setting {
             ControlSetting::Mode(mode) => {
-                self.transcription.change_mode(session, &mode).into_iter().collect()
+                self.step_builder.change_mode(session, &mode).into_iter().collect()
             }
             ControlSetting::Model(model) => vec![Step::ModelChanged { session, model }],
         }
     }
 
     fn prompt(&mut self, session: SessionKey, parts: &[PromptPart]) -> Vec<Step> {
-        if !self.ready(session) {
+        if !self.is_ready(session) {
             let message = "the session is not open".to_owned();
             let end = TurnOutcome::Failed { code: 0, message, is_authentication: false };
             return vec![Step::TurnEnded { session, end, usage: None }];
@@ -249,7 +250,7 @@ impl ControlConnection {
     }
 
     fn cancel(&mut self, session: SessionKey) -> Vec<Step> {
-        if !self.ready(session) || !self.turns.is_running() {
+        if !self.is_ready(session) || !self.turns.is_running() {
             return Vec::new();
         }
         self.turns.record_cancel();
@@ -268,13 +269,13 @@ impl ControlConnection {
         if !self.turns.record_end() {
             return Vec::new();
         }
-        self.transcription.end_turn();
+        self.step_builder.end_turn();
         let mut steps = self.requests.close_all(session, &mut self.sender);
         steps.push(end(is_cancelling));
         steps
     }
 
-    fn lose_turn(&mut self) -> Vec<Step> {
+    fn end_lost_turn(&mut self) -> Vec<Step> {
         let session = self.session.as_ref().map_or(SessionKey(0), |session| session.key);
         let lost = Step::TurnEnded { session, end: TurnOutcome::Lost, usage: None };
         self.end_turn(|_| lost)
@@ -283,14 +284,14 @@ impl ControlConnection {
     fn close(&mut self, session: SessionKey) -> Vec<Step> {
         let mut steps = self.cancel(session);
         if self.session.as_ref().is_some_and(|open| open.key == session) {
-            steps.extend(self.lose_turn());
+            steps.extend(self.end_lost_turn());
             self.session = None;
         }
         steps.push(Step::Closed { session });
         steps
     }
 
-    fn respond(&mut self, message: &Value) -> Vec<Step> {
+    fn handle_response(&mut self, message: &Value) -> Vec<Step> {
         let response = message.get("response").cloned().unwrap_or_default();
         let text = |name: &str| response.get(name).and_then(Value::as_str);
         let pending = text("request_id").and_then(|id| self.pending.remove(id));
@@ -300,9 +301,13 @@ impl ControlConnection {
         };
         match pending {
             None => vec![Step::protocol_error("response to an unknown request")],
-            Some(ControlPending::Initialize) => self.initialized(outcome),
-            Some(ControlPending::Opening(setting)) => self.opening_set(setting, outcome),
-            Some(ControlPending::Setting(setting)) => self.was_set(setting, &outcome),
+            Some(ControlPending::Initialize) => self.handle_initialize_response(outcome),
+            Some(ControlPending::Opening(setting)) => {
+                self.handle_opening_setting_response(setting, outcome)
+            }
+            Some(ControlPending::Setting(setting)) => {
+                self.handle_setting_response(setting, &outcome)
+            }
             Some(ControlPending::Interrupt) => Vec::new(),
         }
     }
@@ -319,7 +324,7 @@ impl ControlConnection {
         if kind == "result" {
             steps.extend(self.end_turn(|is_cancelling| messages::end(key, message, is_cancelling)));
         } else {
-            steps.extend(self.transcription.steps(key, kind, message));
+            steps.extend(self.step_builder.steps(key, kind, message));
         }
         steps
     }
@@ -334,10 +339,10 @@ impl Protocol for ControlConnection {
             return vec![Step::protocol_error("message has no type")];
         };
         match kind {
-            "control_response" => self.respond(&message),
+            "control_response" => self.handle_response(&message),
             "control_request" => {
                 let key = self.session.as_ref().map(|session| session.key);
-                let state = (key, &self.turns, &mut self.transcription);
+                let state = (key, &self.turns, &mut self.step_builder);
                 self.requests.receive(&message, state, &mut self.sender)
             }
             "control_cancel_request" => self.requests.withdraw(&message, &mut self.sender),
@@ -371,14 +376,14 @@ impl Protocol for ControlConnection {
     fn end(&mut self) -> Vec<Step> {
         let (fault, message) = (OpenFault::Other, "the process has ended".to_owned());
         let mut steps = Vec::new();
-        if self.initialized == Handshake::Waiting {
+        if self.initialized == ControlInitializeState::Waiting {
             let (fault, message) = (fault.clone(), message.clone());
             steps.push(Step::InitializeFailed { fault, message });
         }
         if let Some(session) = self.session.take_if(|session| !session.is_ready) {
             steps.push(Step::OpenFailed { session: session.key, fault, message });
         }
-        steps.extend(self.lose_turn());
+        steps.extend(self.end_lost_turn());
         steps.retain(|step| !matches!(step, Step::Send(_)));
         steps
     }

@@ -3,7 +3,7 @@
 use crate::acp::AcpConnection;
 use crate::app_server::AppServerConnection;
 use crate::claude_control::ControlConnection;
-use crate::lines::{Line, LineBuffer};
+use crate::lines::{LineBuffer, ReceivedLine};
 use crate::model::command::{ClientInfo, Command, ProtocolKind};
 use crate::model::step::{OpenFault, Step, TurnOutcome};
 use crate::protocol::Protocol;
@@ -67,9 +67,9 @@ impl Connection {
         let mut steps = Vec::new();
         for line in self.received.push(bytes) {
             match line {
-                Line::Complete(line) if line.iter().all(u8::is_ascii_whitespace) => {}
-                Line::Complete(line) => steps.extend(self.protocol().receive(&line)),
-                Line::TooLong => {
+                ReceivedLine::Complete(line) if line.iter().all(u8::is_ascii_whitespace) => {}
+                ReceivedLine::Complete(line) => steps.extend(self.protocol().receive(&line)),
+                ReceivedLine::TooLong => {
                     steps.push(Step::protocol_error("line exceeds the limit and is skipped"));
                 }
             }
@@ -86,7 +86,7 @@ impl Connection {
     /// last line is ignored. Must precede [`Self::handle`] and [`Self::command`]; see the documentation of the crate.
     pub fn replay_sent(&mut self, bytes: &[u8]) {
         for line in self.replayed.push(bytes) {
-            if let Line::Complete(line) = line {
+            if let ReceivedLine::Complete(line) = line {
                 self.has_sent_prompt |= is_prompt(&line);
                 self.has_sent_cancel |= is_cancel(&line);
                 self.protocol().record_sent(&line);

@@ -9,7 +9,7 @@ const AUTHENTICATION_REQUIRED: i64 = -32000;
 /// ACP: the resource, such as a session, does not exist.
 const RESOURCE_NOT_FOUND: i64 = -32002;
 /// Codes with which agents report an unknown session in words only.
-const TEXT_CODES: [i64; 3] = [-32600, -32602, -32603];
+const GENERIC_ERROR_CODES: [i64; 3] = [-32600, -32602, -32603];
 
 /// Texts about missing credentials, in lower case. Measured with agents that received status 401 of their provider.
 const AUTHENTICATION_TEXTS: &[&str] = &[
@@ -70,7 +70,7 @@ impl AgentError {
     /// Returns the kind of fault of an opening.
     pub(crate) fn fault(&self, is_resume: bool) -> OpenFault {
         let is_unknown = self.code == RESOURCE_NOT_FOUND
-            || TEXT_CODES.contains(&self.code) && self.has_text(UNKNOWN_SESSION_TEXTS);
+            || GENERIC_ERROR_CODES.contains(&self.code) && self.has_text(UNKNOWN_SESSION_TEXTS);
         if is_resume && is_unknown {
             OpenFault::UnknownSession
         } else if self.is_authentication() {

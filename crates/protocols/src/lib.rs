@@ -12,7 +12,7 @@
 //!
 //! - Lines that were already sent are not sent again. A line that the connection owes and that is not among the sent
 //!   lines (the process crashed before it was written) is returned as [`Step::Send`] and must be written.
-//! - A request that was already answered is returned as [`Step::Answered`] instead of [`Step::Ask`], and a
+//! - A request that was already answered is returned as [`Step::Answered`] instead of [`Step::Request`], and a
 //!   [`Step::Withdraw`] of such a request is not repeated.
 //! - Steps that a command returned directly (such as [`Step::OpenFailed`] for a key in use) are not repeated: the
 //!   commands are not replayed.
@@ -27,8 +27,8 @@
 //! opening, and the caller must compare the `mode` of [`Step::Opened`] with the wanted one.
 
 mod acp;
+mod agent_requests;
 mod app_server;
-mod asks;
 mod claude_control;
 mod connection;
 mod fault;
@@ -41,11 +41,13 @@ mod turns;
 
 pub use connection::{Connection, DEFAULT_MAX_LINE};
 pub use model::command::{
-    Answer, ClientInfo, Command, FormAction, Open, PromptPart, ProtocolKind, ResourceBody,
+    ClientInfo, Command, FormAction, PromptPart, ProtocolKind, RequestAnswer, ResourceBody,
+    SessionStart,
 };
 pub use model::ids::{RequestId, SessionKey};
 pub use model::step::{
-    Ability, AgentInfo, AnsweredCall, Ask, AskKind, Cost, OpenFault, PermissionOption,
-    PermissionOptionKind, PlanEntry, Step, TextRole, TokenUsage, TurnOutcome,
+    AgentCapability, AgentInfo, AgentRequest, AgentRequestKind, AnsweredCall, OpenFault,
+    PermissionOption, PermissionOptionKind, PlanEntry, Step, TextRole, TokenUsage, TurnOutcome,
+    UsageCost,
 };
 pub use model::tool_call::{FileDiff, ToolCall, ToolKind, ToolStatus};

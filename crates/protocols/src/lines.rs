@@ -2,7 +2,7 @@
 
 /// Line of output.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Line {
+pub(crate) enum ReceivedLine {
     /// Line without its line feed.
     Complete(Vec<u8>),
     /// Line that exceeds the limit. Its bytes are dropped.
@@ -23,13 +23,13 @@ impl LineBuffer {
     }
 
     /// Returns the lines that the bytes complete. The result does not depend on how the output is cut into pieces.
-    pub(crate) fn push(&mut self, bytes: &[u8]) -> Vec<Line> {
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> Vec<ReceivedLine> {
         let mut lines = Vec::new();
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             let (content, is_complete) =
                 piece.strip_suffix(b"\n").map_or((piece, false), |content| (content, true));
             if !self.is_skipping && self.partial.len() + content.len() > self.limit {
-                lines.push(Line::TooLong);
+                lines.push(ReceivedLine::TooLong);
                 self.is_skipping = true;
                 self.partial = Vec::new();
             }
@@ -37,7 +37,7 @@ impl LineBuffer {
                 self.partial.extend_from_slice(content);
             }
             if is_complete && !std::mem::take(&mut self.is_skipping) {
-                lines.push(Line::Complete(std::mem::take(&mut self.partial)));
+                lines.push(ReceivedLine::Complete(std::mem::take(&mut self.partial)));
             }
         }
         lines

@@ -5,9 +5,9 @@ use serde_json::Value;
 use crate::model::tool_call::ToolCall;
 
 /// Names of arguments that hold a command line.
-const COMMANDS: [&str; 2] = ["command", "cmd"];
+const COMMAND_ARGUMENTS: [&str; 2] = ["command", "cmd"];
 /// Names of arguments that hold a path.
-const PATHS: [&str; 4] = ["file_path", "filePath", "filepath", "path"];
+const PATH_ARGUMENTS: [&str; 4] = ["file_path", "filePath", "filepath", "path"];
 
 /// Replaces the arguments of the call, and the command, paths and address that they contain.
 ///
@@ -18,9 +18,9 @@ pub(crate) fn apply_args(call: &mut ToolCall, args: &Value) {
     }
     call.args = args.clone();
     // Other arguments are another action: a rule must not match the command of an earlier report.
-    call.command = COMMANDS.iter().find_map(|name| command_line(args.get(name)?));
+    call.command = COMMAND_ARGUMENTS.iter().find_map(|name| command_line(args.get(name)?));
     call.url = args.get("url").and_then(Value::as_str).map(str::to_owned);
-    for path in PATHS.iter().filter_map(|name| args.get(name)?.as_str()) {
+    for path in PATH_ARGUMENTS.iter().filter_map(|name| args.get(name)?.as_str()) {
         add_path(call, path);
     }
 }

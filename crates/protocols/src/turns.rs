@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 /// A replay knows all sent lines before the first received one, so "a turn is in progress" is no fact of its own: it
 /// depends on how many prompts were sent before a certain sent line, and how many ends were received.
 #[derive(Debug, Default)]
-pub(crate) struct Turns {
+pub(crate) struct TurnCounts {
     /// Numbers of the sent lines that are prompts.
     prompts: Vec<u64>,
     ended: usize,
@@ -15,7 +15,7 @@ pub(crate) struct Turns {
     cancelled: BTreeSet<usize>,
 }
 
-impl Turns {
+impl TurnCounts {
     /// Records that the sent line with this number is a prompt.
     pub(crate) fn record_prompt(&mut self, line: u64) {
         self.prompts.push(line);

@@ -44,19 +44,19 @@ pub enum PatternError {
     },
     /// The compiled expression is too large.
     #[error("is too large a regular expression")]
-    Size,
+    TooLarge,
     /// The expression matches the empty text.
     #[error("matches the empty text")]
-    Empty,
+    MatchesEmpty,
     /// The expression matches no text.
     #[error("can match nothing")]
-    Nothing,
+    MatchesNothing,
     /// The matches have no upper length limit, or one that is too high.
-    #[error("can match more than {} bytes", Pattern::LONGEST)]
-    Long,
+    #[error("can match more than {} bytes", Pattern::MAX_MATCH_BYTES)]
+    MatchTooLong,
     /// The visible part of a match is so long that the rest can be guessed.
     #[error("`keep` is more than half of the shortest match, which has {shortest} bytes")]
-    Keep {
+    KeepTooLong {
         /// Bytes of the shortest possible match.
         shortest: usize,
     },
@@ -64,10 +64,10 @@ pub enum PatternError {
 
 impl Pattern {
     /// Longest match that a pattern may have, in bytes.
-    pub const LONGEST: usize = 1024;
+    pub const MAX_MATCH_BYTES: usize = 1024;
 
     /// Memory limit of a compiled pattern, in bytes.
-    const SIZE: usize = 1 << 20;
+    const MAX_COMPILED_BYTES: usize = 1 << 20;
 
     /// Validates a regular expression over bytes: its classes are ASCII, except under `(?u)`. The first `keep` bytes of
     /// a match stay visible.
@@ -79,19 +79,20 @@ impl Pattern {
         let parsed = ParserBuilder::new().unicode(false).utf8(false).build().parse(regex);
         let parsed = parsed.map_err(syntax)?;
         let bounds = parsed.properties();
-        let shortest = bounds.minimum_len().ok_or(PatternError::Nothing)?;
+        let shortest = bounds.minimum_len().ok_or(PatternError::MatchesNothing)?;
         if shortest == 0 {
-            return Err(PatternError::Empty);
+            return Err(PatternError::MatchesEmpty);
         }
-        if bounds.maximum_len().is_none_or(|longest| longest > Self::LONGEST) {
-            return Err(PatternError::Long);
+        if bounds.maximum_len().is_none_or(|longest| longest > Self::MAX_MATCH_BYTES) {
+            return Err(PatternError::MatchTooLong);
         }
         if 2 * keep > shortest {
-            return Err(PatternError::Keep { shortest });
+            return Err(PatternError::KeepTooLong { shortest });
         }
-        let built = RegexBuilder::new(regex).unicode(false).size_limit(Self::SIZE).build();
+        let built =
+            RegexBuilder::new(regex).unicode(false).size_limit(Self::MAX_COMPILED_BYTES).build();
         // A parsed expression can be built, unless it is too large.
-        let regex = built.map_err(|_too_large| PatternError::Size)?;
+        let regex = built.map_err(|_too_large| PatternError::TooLarge)?;
         Ok(Self { name: name.to_owned(), regex, keep })
     }
 
@@ -101,7 +102,7 @@ impl Pattern {
         &self.name
     }
 
-    /// Returns the expression. No match is empty or longer than [`Pattern::LONGEST`].
+    /// Returns the expression. No match is empty or longer than [`Pattern::MAX_MATCH_BYTES`].
     #[must_use]
     pub const fn regex(&self) -> &Regex {
         &self.regex
@@ -132,14 +133,14 @@ mod tests {
             ("EMP-[0-9]{6}", 5, None),
             ("(?i)caf\u{e9}(?u:[\u{e9}\\d])", 0, None),
             ("[a-z]{1024}", 0, None),
-            ("[a-z]{1025}", 0, Some(E::Long)),
-            ("x+", 0, Some(E::Long)),
-            ("x.*y", 0, Some(E::Long)),
-            ("x?|", 0, Some(E::Empty)),
-            ("\\b", 0, Some(E::Empty)),
-            ("[a&&b]", 0, Some(E::Nothing)),
-            ("EMP-[0-9]{6}", 6, Some(E::Keep { shortest: 10 })),
-            ("(?u)\\w{60}\\w{60}\\w{60}", 0, Some(E::Size)),
+            ("[a-z]{1025}", 0, Some(E::MatchTooLong)),
+            ("x+", 0, Some(E::MatchTooLong)),
+            ("x.*y", 0, Some(E::MatchTooLong)),
+            ("x?|", 0, Some(E::MatchesEmpty)),
+            ("\\b", 0, Some(E::MatchesEmpty)),
+            ("[a&&b]", 0, Some(E::MatchesNothing)),
+            ("EMP-[0-9]{6}", 6, Some(E::KeepTooLong { shortest: 10 })),
+            ("(?u)\\w{60}\\w{60}\\w{60}", 0, Some(E::TooLarge)),
         ] {
             assert_eq!(Pattern::new("a", regex, keep).err(), wanted, "{regex}");
         }

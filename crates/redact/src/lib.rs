@@ -22,7 +22,7 @@ mod text;
 
 use configured::patterns::RedactionPatterns;
 pub use configured::{Pattern, PatternError, Redaction};
-use literals::exact::Exact;
+use literals::matcher::LiteralMatcher;
 use scan::Scanner;
 pub use stream::RedactionStream;
 
@@ -38,8 +38,10 @@ impl Redactor {
     /// lines of fewer than eight characters are ignored.
     #[must_use]
     pub fn new(registered: impl IntoIterator<Item = String>) -> Self {
-        let exact = Exact::new(registered);
-        Self { scanner: Scanner { exact, patterns: RedactionPatterns::default(), personal: false } }
+        let literals = LiteralMatcher::new(registered);
+        Self {
+            scanner: Scanner { literals, patterns: RedactionPatterns::default(), personal: false },
+        }
     }
 
     /// Adds the configured redaction. Patterns apply to one line at a time, as a reader sees it. Personal numbers are
@@ -66,7 +68,7 @@ impl Redactor {
         if self.has_long_line(text) {
             return self.redact_long(text);
         }
-        let edits = self.scanner.work(text, true);
+        let edits = self.scanner.redact_lines(text, true);
         if edits.edits.is_empty() {
             return (Cow::Borrowed(text), 0);
         }
@@ -77,7 +79,7 @@ impl Redactor {
 
     /// Returns true if a line is so long that a stream would not hold it back as a whole.
     fn has_long_line(&self, text: &str) -> bool {
-        let window = self.window();
+        let window = self.window_bytes();
         let mut rest = text.as_bytes();
         while let Some(beginning) = rest.get(..window) {
             // From the back: the search then continues after the last line end of the window and skips what lies

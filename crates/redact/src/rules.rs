@@ -1,12 +1,12 @@
 //! Selection of rules: one search for the literals of all rules, then only the rules whose literals were found.
 
 pub(crate) mod context_rules;
-pub(crate) mod dotted;
+pub(crate) mod discord_token;
 pub(crate) mod email;
-pub(crate) mod entropy;
 pub(crate) mod key_value;
 pub(crate) mod pem;
 pub(crate) mod personal;
+pub(crate) mod plausibility;
 pub(crate) mod token_formats;
 
 use std::sync::LazyLock;
@@ -16,18 +16,18 @@ use regex::bytes::Regex;
 
 use self::context_rules::{cookies, headers, options, sentences, userinfo};
 use self::email::emails;
-use self::entropy::JUDGED;
 use self::key_value::pairs;
-use self::token_formats::{Needs, SHAPES, TokenShape};
+use self::plausibility::MAX_JUDGED_BYTES;
+use self::token_formats::{MatchCondition, TOKEN_FORMATS, TokenFormat};
 use super::spans::{SecretSpan, VisiblePart};
 use super::text::boundary::begins_word;
-use super::text::pattern::compiled;
+use super::text::pattern::compile;
 
 /// Family of rules that share their key words.
-type Family = fn(&[u8], &mut Vec<SecretSpan>);
+type RuleFamily = fn(&[u8], &mut Vec<SecretSpan>);
 
 /// Key words, case-insensitive, and the families that they select.
-pub(super) const FAMILIES: &[(&[&str], &[Family])] = &[
+pub(super) const RULE_FAMILIES: &[(&[&str], &[RuleFamily])] = &[
     (&["passw", "passp", "passc"], &[pairs, options, sentences]),
     (&["pass=", "pass:", "pass\"", "pass'", "pass ", "pass\\", "pass%", "pwd"], &[pairs, options]),
     (&["secret", "token", "credential"], &[pairs, options, sentences]),
@@ -60,60 +60,60 @@ pub(super) const FAMILIES: &[(&[&str], &[Family])] = &[
 ];
 
 /// Text that requires an inspection besides known literals: escape sequences and keys in PEM.
-const ALWAYS: &[&str] = &["\u{1b}", "private key", "private+key", "private%20key"];
+const ALWAYS_INSPECTED: &[&str] = &["\u{1b}", "private key", "private+key", "private%20key"];
 
 /// Compiled token formats, in the order of their table.
-pub(super) static COMPILED: LazyLock<Vec<(&'static TokenShape, Option<Regex>)>> =
-    LazyLock::new(|| SHAPES.iter().map(|shape| (shape, compiled(shape.pattern))).collect());
+pub(super) static COMPILED_FORMATS: LazyLock<Vec<(&'static TokenFormat, Option<Regex>)>> =
+    LazyLock::new(|| TOKEN_FORMATS.iter().map(|shape| (shape, compile(shape.pattern))).collect());
 
-/// Automaton of the key words; the number of a pattern is an index into `WORD_FAMILIES`.
-static WORDS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
-    let words = FAMILIES.iter().flat_map(|(words, _)| words.iter());
+/// Automaton of the key words; the number of a pattern is an index into `KEYWORD_ROWS`.
+static KEYWORD_AUTOMATON: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+    let words = RULE_FAMILIES.iter().flat_map(|(words, _)| words.iter());
     AhoCorasick::builder()
         .ascii_case_insensitive(true)
         .kind(Some(AhoCorasickKind::DFA))
-        .build(words.chain(ALWAYS))
+        .build(words.chain(ALWAYS_INSPECTED))
         .ok()
 });
 
-/// Row of `FAMILIES` for each key word.
-static WORD_FAMILIES: LazyLock<Vec<usize>> = LazyLock::new(|| {
-    let rows = FAMILIES.iter().enumerate();
+/// Row of `RULE_FAMILIES` for each key word.
+static KEYWORD_ROWS: LazyLock<Vec<usize>> = LazyLock::new(|| {
+    let rows = RULE_FAMILIES.iter().enumerate();
     rows.flat_map(|(row, (words, _))| std::iter::repeat_n(row, words.len())).collect()
 });
 
 /// Iterates over all key words; `None` if their automaton is missing.
 pub(super) fn keywords() -> Option<impl Iterator<Item = &'static str>> {
-    let words = FAMILIES.iter().flat_map(|(words, _)| words.iter());
-    WORDS.is_some().then(|| words.chain(ALWAYS).copied())
+    let words = RULE_FAMILIES.iter().flat_map(|(words, _)| words.iter());
+    KEYWORD_AUTOMATON.is_some().then(|| words.chain(ALWAYS_INSPECTED).copied())
 }
 
 /// Returns the range of the first key word from `at` on.
-pub(super) fn next_word(text: &[u8], at: usize) -> Option<(usize, usize)> {
+pub(super) fn next_keyword(text: &[u8], at: usize) -> Option<(usize, usize)> {
     // Without the automaton every position counts as a hit, so that everything is inspected.
-    let Some(words) = WORDS.as_ref() else { return Some((at, at)) };
+    let Some(words) = KEYWORD_AUTOMATON.as_ref() else { return Some((at, at)) };
     words.find(text.get(at..)?).map(|found| (at + found.start(), at + found.end()))
 }
 
 /// Runs the families that the line's key words select.
-pub(super) fn by_words(line: &[u8], spans: &mut Vec<SecretSpan>) {
-    let mut called: Vec<Family> = Vec::new();
-    let all = || FAMILIES.iter().flat_map(|(_, families)| families.iter());
-    match WORDS.as_ref() {
+pub(super) fn apply_keyword_rules(line: &[u8], spans: &mut Vec<SecretSpan>) {
+    let mut called: Vec<RuleFamily> = Vec::new();
+    let all = || RULE_FAMILIES.iter().flat_map(|(_, families)| families.iter());
+    match KEYWORD_AUTOMATON.as_ref() {
         // All families run: slow, but nothing is missed.
         None => called.extend(all()),
         Some(words) => {
             let mut rows = 0_u32;
             // Overlapping, because one key word may contain another one of a different row.
             for found in words.find_overlapping_iter(line) {
-                let row = WORD_FAMILIES.get(found.pattern().as_usize());
+                let row = KEYWORD_ROWS.get(found.pattern().as_usize());
                 rows |= row.map_or(0, |row| 1 << row);
             }
-            let marked = FAMILIES.iter().enumerate().filter(|(row, _)| rows >> row & 1 == 1);
+            let marked = RULE_FAMILIES.iter().enumerate().filter(|(row, _)| rows >> row & 1 == 1);
             called.extend(marked.flat_map(|(_, (_, families))| families.iter()));
         }
     }
-    let mut done: Vec<Family> = Vec::new();
+    let mut done: Vec<RuleFamily> = Vec::new();
     for family in called {
         // Several rows select the same family, and it inspects the whole line each time.
         if !done.iter().any(|known| std::ptr::fn_addr_eq(*known, family)) {
@@ -124,9 +124,9 @@ pub(super) fn by_words(line: &[u8], spans: &mut Vec<SecretSpan>) {
 }
 
 /// Runs the token formats whose bit is set.
-pub(super) fn by_shapes(line: &[u8], wanted: u128, spans: &mut Vec<SecretSpan>) {
+pub(super) fn apply_token_formats(line: &[u8], wanted: u128, spans: &mut Vec<SecretSpan>) {
     for (_, (shape, pattern)) in
-        COMPILED.iter().enumerate().filter(|(bit, _)| wanted >> bit & 1 == 1)
+        COMPILED_FORMATS.iter().enumerate().filter(|(bit, _)| wanted >> bit & 1 == 1)
     {
         let Some(pattern) = pattern else { continue };
         let mut from = 0;
@@ -134,15 +134,15 @@ pub(super) fn by_shapes(line: &[u8], wanted: u128, spans: &mut Vec<SecretSpan>) 
             let Some(whole) = found.get(0) else { break };
             let keep = found.get(1).map_or(0, |kept| kept.len());
             // The text after the longest token of this format consists of the same characters.
-            let end = whole.end().min((whole.start() + keep).saturating_add(shape.most));
+            let end = whole.end().min((whole.start() + keep).saturating_add(shape.max_bytes));
             let body = line.get(whole.start() + keep..end).unwrap_or_default();
-            let judged = body.get(..JUDGED).unwrap_or(body);
+            let judged = body.get(..MAX_JUDGED_BYTES).unwrap_or(body);
             let begins = begins_word(line, whole.start())
-                || TokenShape::is_in_run(line, &whole.range(), keep);
-            if begins && holds(shape.needs, judged) && is_varied(judged) {
+                || TokenFormat::is_in_run(line, &whole.range(), keep);
+            if begins && meets_condition(shape.condition, judged) && is_varied(judged) {
                 let tail = shape.tail && end == whole.end();
                 let form = if tail { VisiblePart::Tail(keep) } else { VisiblePart::Stars(keep) };
-                spans.push(SecretSpan::shape(whole.start()..end, form));
+                spans.push(SecretSpan::without_context(whole.start()..end, form));
             }
             // After the end of the format and not of the match: a second token may follow directly.
             from = end.max(whole.start() + 1);
@@ -150,14 +150,14 @@ pub(super) fn by_shapes(line: &[u8], wanted: u128, spans: &mut Vec<SecretSpan>) 
     }
 }
 
-fn holds(needs: Needs, body: &[u8]) -> bool {
+fn meets_condition(condition: MatchCondition, body: &[u8]) -> bool {
     let digit = body.iter().any(u8::is_ascii_digit);
     let letters =
         body.iter().any(u8::is_ascii_uppercase) && body.iter().any(u8::is_ascii_lowercase);
-    match needs {
-        Needs::Nothing => true,
-        Needs::Digit => digit,
-        Needs::Mixture => digit && letters,
+    match condition {
+        MatchCondition::Nothing => true,
+        MatchCondition::Digit => digit,
+        MatchCondition::MixedCaseAndDigit => digit && letters,
     }
 }
 

@@ -3,19 +3,19 @@
 use std::ops::Range;
 
 use super::configured::patterns::RedactionPatterns;
-use super::literals::exact::Exact;
-use super::rules::by_words;
-use super::rules::dotted::bots;
-use super::rules::personal::personal;
+use super::literals::matcher::LiteralMatcher;
+use super::rules::apply_keyword_rules;
+use super::rules::discord_token::find_bot_tokens;
+use super::rules::personal::find_personal_numbers;
 use super::spans::{SecretSpan, VisiblePart, merge, render};
 use super::text::ansi::VisibleText;
 
 /// Maximum number of rounds: a redaction may uncover another match beside it.
-pub(super) const ROUNDS: usize = 8;
+pub(super) const MAX_ROUNDS: usize = 8;
 
 /// Scanner with all rules.
 pub(super) struct Scanner {
-    pub(super) exact: Exact,
+    pub(super) literals: LiteralMatcher,
     pub(super) patterns: RedactionPatterns,
     pub(super) personal: bool,
 }
@@ -28,7 +28,7 @@ pub(super) struct RedactedText {
 
 impl Scanner {
     /// Returns true if every line must be inspected.
-    pub(super) fn is_thorough(&self) -> bool {
+    pub(super) fn inspects_every_line(&self) -> bool {
         self.personal || !self.patterns.is_empty()
     }
 
@@ -40,18 +40,18 @@ impl Scanner {
     /// Returns all spans to redact in visible text, in no order. They may overlap.
     pub(super) fn all_spans(&self, line: &[u8]) -> Vec<SecretSpan> {
         let mut spans = Vec::new();
-        self.exact.spans(line, &mut spans);
-        by_words(line, &mut spans);
-        bots(line, &mut spans);
-        self.configured(line, &mut spans);
+        self.literals.spans(line, &mut spans);
+        apply_keyword_rules(line, &mut spans);
+        find_bot_tokens(line, &mut spans);
+        self.find_configured(line, &mut spans);
         if self.personal {
-            personal(line, &mut spans);
+            find_personal_numbers(line, &mut spans);
         }
         spans
     }
 
     /// Finds the matches of the configured patterns, line by line. The rest of a redacted match does not match.
-    fn configured(&self, text: &[u8], spans: &mut Vec<SecretSpan>) {
+    fn find_configured(&self, text: &[u8], spans: &mut Vec<SecretSpan>) {
         if self.patterns.is_empty() {
             return;
         }
@@ -64,10 +64,10 @@ impl Scanner {
             for pattern in self.patterns.in_line(words) {
                 let found = pattern.regex().find_iter(words);
                 // Otherwise a second redaction of the same text would match its own replacement and count it again.
-                let found = found.filter(|found| !is_hidden(found.as_bytes(), pattern.keep()));
+                let found = found.filter(|found| !has_only_stars(found.as_bytes(), pattern.keep()));
                 spans.extend(found.map(|found| {
                     let place = from + found.start()..from + found.end();
-                    SecretSpan::shape(place, VisiblePart::Stars(pattern.keep()))
+                    SecretSpan::without_context(place, VisiblePart::Stars(pattern.keep()))
                 }));
             }
             from += line.len();
@@ -75,37 +75,41 @@ impl Scanner {
     }
 
     /// Redacts `text`; `None` if there is nothing to redact.
-    pub(super) fn mask(&self, text: &str) -> Option<RedactedText> {
+    pub(super) fn redact(&self, text: &str) -> Option<RedactedText> {
         let mut masked: Option<RedactedText> = None;
         // Bounded, because two rules could uncover matches for each other without end.
-        for _ in 0..ROUNDS {
+        for _ in 0..MAX_ROUNDS {
             let current = masked.as_ref().map_or(text, |masked| masked.text.as_str());
-            let places = self.places(current);
+            let places = self.replacements(current);
             if places.is_empty() {
                 break;
             }
             let count = masked.as_ref().map_or(0, |masked| masked.count) + places.len() as u64;
-            masked = Some(RedactedText { text: write(current, &places), count });
+            masked = Some(RedactedText { text: apply_replacements(current, &places), count });
         }
         masked
     }
 
     /// Returns all places to redact in raw text, in order.
-    pub(super) fn places(&self, text: &str) -> Vec<Replacement> {
+    pub(super) fn replacements(&self, text: &str) -> Vec<Replacement> {
         let visible = VisibleText::of(text.as_bytes());
-        let mut places = visible_places(text, &visible, &self.spans(&visible.text));
-        places.extend(self.inner_places(text, &visible));
+        let mut places = visible_replacements(text, &visible, &self.spans(&visible.text));
+        places.extend(self.control_string_replacements(text, &visible));
         places.sort_by_key(|(range, _)| range.start);
         places
     }
 
     /// Returns the places to redact within control strings.
-    pub(super) fn inner_places(&self, text: &str, visible: &VisibleText<'_>) -> Vec<Replacement> {
+    pub(super) fn control_string_replacements(
+        &self,
+        text: &str,
+        visible: &VisibleText<'_>,
+    ) -> Vec<Replacement> {
         let in_string = |inner: &Range<usize>| {
             let string = text.as_bytes().get(inner.clone()).unwrap_or_default();
             let places = self.spans(string).into_iter().map(|span| {
                 let range = inner.start + span.secret.start..inner.start + span.secret.end;
-                (whole_characters(text, range), shown(string, &span))
+                (char_range(text, range), replacement_text(string, &span))
             });
             places.collect::<Vec<_>>()
         };
@@ -117,39 +121,39 @@ impl Scanner {
 pub(super) type Replacement = (Range<usize>, String);
 
 /// Returns the raw places of spans of the visible text.
-pub(super) fn visible_places(
+pub(super) fn visible_replacements(
     text: &str,
     visible: &VisibleText<'_>,
     spans: &[SecretSpan],
 ) -> Vec<Replacement> {
     let place = |span: &SecretSpan| {
-        (whole_characters(text, visible.raw(&span.secret)), shown(&visible.text, span))
+        (char_range(text, visible.raw(&span.secret)), replacement_text(&visible.text, span))
     };
     spans.iter().map(place).collect()
 }
 
-fn shown(text: &[u8], span: &SecretSpan) -> String {
+fn replacement_text(text: &[u8], span: &SecretSpan) -> String {
     let secret = text.get(span.secret.clone()).unwrap_or_default();
     render(&String::from_utf8_lossy(secret), span.form)
 }
 
 /// Returns true if only stars follow the visible prefix.
-fn is_hidden(found: &[u8], keep: usize) -> bool {
+fn has_only_stars(found: &[u8], keep: usize) -> bool {
     found.get(keep..).is_none_or(|rest| rest.iter().all(|byte| *byte == b'*'))
 }
 
-pub(super) fn whole_characters(text: &str, range: Range<usize>) -> Range<usize> {
+pub(super) fn char_range(text: &str, range: Range<usize>) -> Range<usize> {
     text.floor_char_boundary(range.start)..text.ceil_char_boundary(range.end)
 }
 
-pub(super) fn write(text: &str, places: &[Replacement]) -> String {
+pub(super) fn apply_replacements(text: &str, places: &[Replacement]) -> String {
     let mut out = String::with_capacity(text.len());
     let mut done = 0;
-    for (range, instead) in places {
+    for (range, replacement) in places {
         // Places in control strings may overlap places of the visible text; the first one hides both.
         if range.start >= done {
             out.push_str(text.get(done..range.start).unwrap_or_default());
-            out.push_str(instead);
+            out.push_str(replacement);
             done = range.end;
         }
     }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 /// Length from which a secret shows its prefix and its last four characters, in bytes.
-const LONG: usize = 20;
+const MIN_BYTES_FOR_TAIL: usize = 20;
 
 /// Replacement of a secret that shows nothing.
 pub(super) const STARS: &str = "***";
@@ -33,7 +33,7 @@ pub(super) struct SecretSpan {
 
 impl SecretSpan {
     /// Creates the span of a secret that is identified by its own format.
-    pub(super) const fn shape(secret: Range<usize>, form: VisiblePart) -> Self {
+    pub(super) const fn without_context(secret: Range<usize>, form: VisiblePart) -> Self {
         Self { context: secret.start, secret, form }
     }
 
@@ -90,7 +90,7 @@ pub(super) fn render(secret: &str, form: VisiblePart) -> String {
         VisiblePart::Stars(_) => format!("{prefix}{STARS}"),
         VisiblePart::Tail(_) => last_four(secret)
             // The last four characters of a short secret would make the rest guessable.
-            .filter(|_| secret.len() >= LONG)
+            .filter(|_| secret.len() >= MIN_BYTES_FOR_TAIL)
             .map_or_else(|| STARS.to_owned(), |last| format!("{prefix}{DOTS}{last}")),
     }
 }

@@ -7,13 +7,15 @@ pub(crate) mod tail;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-use self::chunking::{BACK, ENLARGED, Grown, InspectedWindow, Window, WindowEnd};
-use self::segment::Edits;
+use self::chunking::{
+    CONTEXT_BYTES, InspectedWindow, MAX_ENLARGEMENTS, OversizedSecret, Window, WindowEnd,
+};
+use self::segment::TextEdits;
 use super::Redactor;
-use super::rules::pem::{FORGOTTEN, PemBlock, block, has_body, possible_foot};
+use super::rules::pem::{DROPPED_BODY, PemBlock, find_block, has_body, possible_footer};
 
 /// Size of the parts in which a longer piece is processed, so that little of it waits after a long line, in bytes.
-const PIECE: usize = 8 * 1024;
+const MAX_PIECE_BYTES: usize = 8 * 1024;
 
 /// Stream that redacts a text that arrives in pieces.
 ///
@@ -28,7 +30,7 @@ pub struct RedactionStream<R = Arc<Redactor>> {
     /// header of a key.
     line: usize,
     /// Length of the start of `pending` that was already searched for line ends.
-    tried: usize,
+    searched: usize,
     long: Option<LongLine>,
     count: u64,
 }
@@ -38,9 +40,9 @@ struct LongLine {
     /// Length of the text at the start of `pending` that is released already and serves as context.
     context: usize,
     /// A secret that is longer than a window.
-    grown: Option<Grown>,
+    oversized: Option<OversizedSecret>,
     /// Number of times that the window was enlarged.
-    enlarged: u32,
+    enlargements: u32,
 }
 
 impl<R: Deref<Target = Redactor>> RedactionStream<R> {
@@ -52,7 +54,7 @@ impl<R: Deref<Target = Redactor>> RedactionStream<R> {
             undecoded: Vec::new(),
             pending: String::new(),
             line: 0,
-            tried: 0,
+            searched: 0,
             long: None,
             count: 0,
         }
@@ -70,7 +72,7 @@ impl<R: Deref<Target = Redactor>> RedactionStream<R> {
     /// Receives bytes and appends the text that is safe to show now to `out`.
     pub fn push_to(&mut self, bytes: &[u8], out: &mut String) {
         // A large piece would otherwise make `pending` as large, and the memory of a stream is bounded.
-        for piece in bytes.chunks(PIECE) {
+        for piece in bytes.chunks(MAX_PIECE_BYTES) {
             self.decode(piece);
             while self.advance(out) {}
         }
@@ -84,16 +86,16 @@ impl<R: Deref<Target = Redactor>> RedactionStream<R> {
         let safe = self.redactor.safe_prefix(&self.pending);
         let mut out = String::new();
         match &self.long {
-            Some(long) if safe > long.context && long.grown.is_none() => {
+            Some(long) if safe > long.context && long.oversized.is_none() => {
                 // The released end stays as context, because the rules inspect text before a secret.
-                self.release(safe.saturating_sub(BACK)..safe, None, &mut out);
+                self.release(safe.saturating_sub(CONTEXT_BYTES)..safe, None, &mut out);
             }
             // Nothing new is safe, or a secret that is longer than a window has not ended.
             Some(_) => {}
             None => {
                 out.extend(self.pending.drain(..safe));
                 self.line = self.line.saturating_sub(safe);
-                self.tried = self.tried.saturating_sub(safe);
+                self.searched = self.searched.saturating_sub(safe);
             }
         }
         out
@@ -110,17 +112,17 @@ impl<R: Deref<Target = Redactor>> RedactionStream<R> {
         if self.long.is_some() {
             self.inspect(self.pending.len(), WindowEnd::Text, &mut out);
         } else {
-            let edits = self.redactor.scanner.work(&self.pending, true);
+            let edits = self.redactor.scanner.redact_lines(&self.pending, true);
             self.write(&edits, &mut out);
         }
         self.pending = String::new();
-        (self.line, self.tried, self.long) = (0, 0, None);
+        (self.line, self.searched, self.long) = (0, 0, None);
         out
     }
 
     /// Returns the number of bytes that are held back.
     #[must_use]
-    pub fn held(&self) -> usize {
+    pub fn held_bytes(&self) -> usize {
         self.pending.len() + self.undecoded.len()
             - self.long.as_ref().map_or(0, |long| long.context)
     }
@@ -151,7 +153,7 @@ impl<R: Deref<Target = Redactor>> RedactionStream<R> {
         let mut chunks = rest.utf8_chunks().peekable();
         while let Some(chunk) = chunks.next() {
             self.pending.push_str(chunk.valid());
-            if chunks.peek().is_none() && is_beginning(chunk.invalid()) {
+            if chunks.peek().is_none() && is_incomplete_char(chunk.invalid()) {
                 self.undecoded = chunk.invalid().to_vec();
             } else if !chunk.invalid().is_empty() {
                 self.pending.push(char::REPLACEMENT_CHARACTER);
@@ -166,42 +168,42 @@ impl<R: Deref<Target = Redactor>> RedactionStream<R> {
 
     /// Redacts the whole lines that have arrived, unless one of them is long.
     fn advance_lines(&mut self, out: &mut String) -> bool {
-        let window = self.redactor.window();
-        let fresh = self.pending.as_bytes().get(self.tried..).unwrap_or_default();
+        let window = self.redactor.window_bytes();
+        let fresh = self.pending.as_bytes().get(self.searched..).unwrap_or_default();
         if self.pending.len() - self.line < window {
             // Only text that was not searched before, or a line that grows byte by byte costs quadratic time.
             let newline = fresh.iter().rposition(|byte| *byte == b'\n');
-            let end = newline.map(|newline| self.tried + newline + 1);
-            self.tried = self.pending.len();
+            let end = newline.map(|newline| self.searched + newline + 1);
+            self.searched = self.pending.len();
             if let Some(end) = end {
-                self.lines(end, out);
+                self.process_lines(end, out);
             }
             return false;
         }
         // The first line end decides, so that the result does not depend on how much text arrived at once.
-        let newline = fresh.iter().position(|byte| *byte == b'\n').map(|at| self.tried + at);
+        let newline = fresh.iter().position(|byte| *byte == b'\n').map(|at| self.searched + at);
         match newline {
             Some(newline) if newline - self.line < window => {
-                self.tried = newline + 1;
-                self.lines(newline + 1, out);
+                self.searched = newline + 1;
+                self.process_lines(newline + 1, out);
             }
-            _ => self.long = Some(LongLine { context: 0, grown: None, enlarged: 0 }),
+            _ => self.long = Some(LongLine { context: 0, oversized: None, enlargements: 0 }),
         }
         true
     }
 
     /// Redacts all whole lines except those that continue.
-    fn lines(&mut self, end: usize, out: &mut String) {
+    fn process_lines(&mut self, end: usize, out: &mut String) {
         let lines = self.pending.get(..end).unwrap_or_default();
-        let edits = self.redactor.scanner.work(lines, false);
+        let edits = self.redactor.scanner.redact_lines(lines, false);
         self.write(&edits, out);
         self.line = end;
         self.drop_front(edits.done);
-        self.forget_body();
+        self.drop_body_lines();
         self.release_closed(out);
     }
 
-    fn write(&mut self, edits: &Edits, out: &mut String) {
+    fn write(&mut self, edits: &TextEdits, out: &mut String) {
         edits.write(&self.pending, out);
         self.count += edits.count;
     }
@@ -209,30 +211,32 @@ impl<R: Deref<Target = Redactor>> RedactionStream<R> {
     fn drop_front(&mut self, length: usize) {
         self.pending.drain(..length);
         self.line = self.line.saturating_sub(length);
-        self.tried = self.tried.saturating_sub(length);
+        self.searched = self.searched.saturating_sub(length);
     }
 
     /// Drops the whole lines of an open block's body.
-    fn forget_body(&mut self) {
+    fn drop_body_lines(&mut self) {
         let Some((_, body)) = self.open_key() else { return };
         // The last line end stays: a footer contains none, and a long line starts after one.
         let kept = self.line.saturating_sub(1);
-        if kept > body + FORGOTTEN.len() {
-            self.pending.replace_range(body..kept, FORGOTTEN);
-            let dropped = kept - body - FORGOTTEN.len();
+        if kept > body + DROPPED_BODY.len() {
+            self.pending.replace_range(body..kept, DROPPED_BODY);
+            let dropped = kept - body - DROPPED_BODY.len();
             self.line -= dropped;
-            self.tried -= dropped;
+            self.searched -= dropped;
         }
     }
 
     /// Releases closed blocks before an open one, once they are large.
     fn release_closed(&mut self, out: &mut String) {
-        if self.line < self.redactor.window() {
+        if self.line < self.redactor.window_bytes() {
             return;
         }
         if let Some((head, _)) = self.open_key() {
-            let edits =
-                self.redactor.scanner.work(self.pending.get(..head).unwrap_or_default(), true);
+            let edits = self
+                .redactor
+                .scanner
+                .redact_lines(self.pending.get(..head).unwrap_or_default(), true);
             self.write(&edits, out);
             self.drop_front(head);
         }
@@ -247,16 +251,20 @@ impl<R: Deref<Target = Redactor>> RedactionStream<R> {
     /// Inspects the next window of a long line, or its end.
     fn advance_long(&mut self, out: &mut String) -> bool {
         let Some(long) = self.long.as_ref() else { return false };
-        let (context, enlarged) = (long.context, long.enlarged);
-        let from = self.tried.max(self.line);
+        let (context, enlargements) = (long.context, long.enlargements);
+        let from = self.searched.max(self.line);
         let fresh = self.pending.as_bytes().get(from..).unwrap_or_default();
         let newline = fresh.iter().position(|byte| *byte == b'\n').map(|at| from + at);
-        self.tried = newline.unwrap_or(self.pending.len());
+        self.searched = newline.unwrap_or(self.pending.len());
         let end = newline.map_or(self.pending.len(), |newline| newline + 1);
-        let size = self.redactor.window() << enlarged;
+        let size = self.redactor.window_bytes() << enlargements;
         if end - context >= size {
             let end = self.pending.floor_char_boundary(context + size);
-            self.inspect(end, WindowEnd::Open { last_look: enlarged == ENLARGED }, out);
+            self.inspect(
+                end,
+                WindowEnd::Open { is_last_attempt: enlargements == MAX_ENLARGEMENTS },
+                out,
+            );
         } else if newline.is_some() {
             self.inspect(end, WindowEnd::Line, out);
         } else {
@@ -269,51 +277,57 @@ impl<R: Deref<Target = Redactor>> RedactionStream<R> {
     fn inspect(&mut self, end: usize, kind: WindowEnd, out: &mut String) {
         let Some(long) = self.long.as_mut() else { return };
         let text = self.pending.get(..end).unwrap_or_default();
-        let window = Window { text, context: long.context, grown: long.grown, end: kind };
+        let window = Window { text, context: long.context, oversized: long.oversized, end: kind };
         match self.redactor.inspect(&window) {
             // Escape sequences take most of the window; a larger one shows more of the visible text.
-            InspectedWindow::More => long.enlarged += 1,
-            InspectedWindow::Release { to, keep, instead } => {
-                self.release(keep..to, instead, out);
+            InspectedWindow::NeedsMoreText => long.enlargements += 1,
+            InspectedWindow::Release { to, keep, replacement } => {
+                self.release(keep..to, replacement, out);
                 if kind == WindowEnd::Line {
                     self.end_line();
                 }
             }
-            InspectedWindow::Drop(middle, grown) => {
+            InspectedWindow::DropMiddle(middle, oversized) => {
                 self.drop_middle(&middle);
-                self.long = self.long.take().map(|long| LongLine { grown: Some(grown), ..long });
+                self.long =
+                    self.long.take().map(|long| LongLine { oversized: Some(oversized), ..long });
             }
-            InspectedWindow::Forget(body) => {
-                let foot = possible_foot(text, body).len();
+            InspectedWindow::DropKeyBody(body) => {
+                let foot = possible_footer(text, body).len();
                 self.drop_middle(&(body..end - foot));
-                self.pending.insert_str(body, FORGOTTEN);
+                self.pending.insert_str(body, DROPPED_BODY);
                 // The inserted text contains no line end, so it need not be searched.
-                self.tried += FORGOTTEN.len();
+                self.searched += DROPPED_BODY.len();
             }
         }
     }
 
     /// Releases the text of a long line up to the end of `kept`, or `instead` in its place. The range `kept`
     /// becomes the context of the next window.
-    fn release(&mut self, kept: Range<usize>, instead: Option<(String, u64)>, out: &mut String) {
+    fn release(
+        &mut self,
+        kept: Range<usize>,
+        replacement: Option<(String, u64)>,
+        out: &mut String,
+    ) {
         let context = self.long.as_ref().map_or(0, |long| long.context);
-        match instead {
-            Some((instead, count)) => {
-                out.push_str(&instead);
+        match replacement {
+            Some((replacement, count)) => {
+                out.push_str(&replacement);
                 self.count += count;
             }
             None => out.push_str(self.pending.get(context..kept.end).unwrap_or_default()),
         }
         let from = self.pending.floor_char_boundary(kept.start);
         self.drop_front(from);
-        self.long = Some(LongLine { context: kept.end - from, grown: None, enlarged: 0 });
+        self.long = Some(LongLine { context: kept.end - from, oversized: None, enlargements: 0 });
     }
 
     /// Returns to line mode after the end of a long line. The part of it that was not released waits for a decision.
     fn end_line(&mut self) {
         let context = self.long.take().map_or(0, |long| long.context);
-        self.line = self.tried + 1;
-        self.tried = self.line;
+        self.line = self.searched + 1;
+        self.searched = self.line;
         self.drop_front(context);
     }
 
@@ -321,7 +335,7 @@ impl<R: Deref<Target = Redactor>> RedactionStream<R> {
         let dropped = middle.len();
         self.pending.drain(middle.clone());
         self.line = self.line.min(middle.start).max(self.line.saturating_sub(dropped));
-        self.tried = self.tried.saturating_sub(dropped);
+        self.searched = self.searched.saturating_sub(dropped);
     }
 }
 
@@ -329,7 +343,7 @@ impl<R: Deref<Target = Redactor>> RedactionStream<R> {
 fn open_block(text: &str) -> Option<(usize, usize)> {
     let mut from = 0;
     loop {
-        match block(text, from..text.len(), false) {
+        match find_block(text, from..text.len(), false) {
             PemBlock::None => return None,
             PemBlock::Open(head, body) => return Some((head, body)),
             PemBlock::Closed(_, body) => from = body.end,
@@ -338,6 +352,6 @@ fn open_block(text: &str) -> Option<(usize, usize)> {
 }
 
 /// Returns true if bytes are the incomplete start of a character.
-fn is_beginning(bytes: &[u8]) -> bool {
+fn is_incomplete_char(bytes: &[u8]) -> bool {
     !bytes.is_empty() && std::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
 }

@@ -6,16 +6,16 @@ use super::*;
 use crate::configured::{Pattern, Redaction};
 
 mod corpus;
-mod ends;
 mod harmless;
+mod long_lines;
 mod patterns;
-mod pieces;
-mod runs;
+mod streaming;
+mod tail;
 
-use corpus::{Dice, PASSWORD_PLACES, PLACES, SHAPED, TOKEN_PLACES};
+use corpus::{PASSWORD_PLACES, PLACES, SHAPED, SeededRng, TOKEN_PLACES};
 use harmless::HARMLESS;
 
-fn none() -> Redactor {
+fn default_redactor() -> Redactor {
     Redactor::new([])
 }
 
@@ -25,20 +25,20 @@ fn registered(value: &str) -> Redactor {
 
 /// Returns every secret of the corpus in every place: the secret and the text.
 fn corpus(seed: u64) -> Vec<(String, String)> {
-    let mut dice = Dice(seed);
+    let mut rng = SeededRng(seed);
     let mut found = Vec::new();
     let mut place = |places: &[&str], secret: &str| {
         found.extend(places.iter().map(|place| (secret.to_owned(), set(place, secret))));
     };
     for kind in SHAPED {
-        let secret = dice.fill(kind);
+        let secret = rng.fill(kind);
         place(PLACES, &secret);
     }
     for length in [6, 8, 12, 19, 20, 40] {
-        place(PASSWORD_PLACES, &dice.fill(&format!("{{p{length}}}")));
+        place(PASSWORD_PLACES, &rng.fill(&format!("{{p{length}}}")));
     }
     for length in [20, 32, 40, 88] {
-        place(TOKEN_PLACES, &dice.fill(&format!("{{a{length}}}")));
+        place(TOKEN_PLACES, &rng.fill(&format!("{{a{length}}}")));
     }
     found
 }
@@ -65,30 +65,30 @@ fn shows(text: &str, secret: &str) -> bool {
 fn all_constants_compile() {
     use super::rules::{context_rules, email, key_value, pem, personal};
     use super::text::pattern;
-    for (shape, compiled) in rules::COMPILED.iter() {
+    for (shape, compiled) in rules::COMPILED_FORMATS.iter() {
         assert!(compiled.is_some(), "{}", shape.pattern);
     }
-    assert!(rules::COMPILED.len() <= 128 && rules::FAMILIES.len() <= 32);
+    assert!(rules::COMPILED_FORMATS.len() <= 128 && rules::RULE_FAMILIES.len() <= 32);
     let constants = [
-        key_value::HEAD,
-        key_value::TYPED,
-        key_value::SCHEME,
-        key_value::WRAPPED,
-        context_rules::HEADER,
-        context_rules::BEARER,
-        context_rules::USERINFO,
-        context_rules::OPTION,
-        context_rules::USER,
-        context_rules::NETRC,
-        context_rules::SENTENCE,
-        context_rules::COOKIES,
-        context_rules::COOKIE,
-        email::ADDRESS,
-        personal::CARD,
-        personal::SECURITY,
-        personal::PHONE,
-        pem::BEGIN,
-        pem::END,
+        key_value::KEY_PATTERN,
+        key_value::TYPE_PATTERN,
+        key_value::SCHEME_PATTERN,
+        key_value::WRAPPER_PATTERN,
+        context_rules::AUTHORIZATION_PATTERN,
+        context_rules::BEARER_PATTERN,
+        context_rules::USERINFO_PATTERN,
+        context_rules::OPTION_PATTERN,
+        context_rules::USER_OPTION_PATTERN,
+        context_rules::NETRC_PATTERN,
+        context_rules::SENTENCE_PATTERN,
+        context_rules::COOKIE_HEADER_PATTERN,
+        context_rules::COOKIE_PATTERN,
+        email::EMAIL_PATTERN,
+        personal::CARD_PATTERN,
+        personal::SOCIAL_SECURITY_PATTERN,
+        personal::PHONE_PATTERN,
+        pem::HEADER_PATTERN,
+        pem::FOOTER_PATTERN,
     ];
     for constant in constants {
         assert!(pattern::build(constant).is_ok(), "{constant}");
@@ -97,7 +97,7 @@ fn all_constants_compile() {
 
 #[test]
 fn no_secret_of_the_corpus_is_shown() {
-    let redactor = none();
+    let redactor = default_redactor();
     let mut shown = Vec::new();
     let all = [7, 11, 1234].map(corpus).concat();
     for (secret, text) in &all {
@@ -111,7 +111,7 @@ fn no_secret_of_the_corpus_is_shown() {
 
 #[test]
 fn harmless_text_is_unchanged() {
-    let redactor = none();
+    let redactor = default_redactor();
     let touched = |text: &&&str| redactor.redact(text) != **text;
     let touched: Vec<_> =
         HARMLESS.iter().filter(touched).map(|text| (text, redactor.redact(text))).collect();
@@ -120,15 +120,15 @@ fn harmless_text_is_unchanged() {
 
 #[test]
 fn a_text_without_a_hit_is_borrowed() {
-    assert!(matches!(none().redact("nothing to see\nhere"), Cow::Borrowed(_)));
+    assert!(matches!(default_redactor().redact("nothing to see\nhere"), Cow::Borrowed(_)));
 }
 
 #[test]
 fn masked_tokens_keep_their_documented_form() {
-    let redactor = none();
-    let body = Dice(3).fill("{a20}");
+    let redactor = default_redactor();
+    let body = SeededRng(3).fill("{a20}");
     let last = body.get(16..).unwrap();
-    let upper = Dice(3).fill("{U16}");
+    let upper = SeededRng(3).fill("{U16}");
     let cases = [
         (format!("sk-{body}"), format!("sk-...{last}")),
         (format!("AKIA{upper}"), format!("AKIA...{}", upper.get(12..).unwrap())),
@@ -143,7 +143,7 @@ fn masked_tokens_keep_their_documented_form() {
 
 #[test]
 fn context_rules_keep_text_that_is_not_secret() {
-    let redactor = none();
+    let redactor = default_redactor();
     let cases = [
         ("postgres://me:Hunter22@host.test/db", "postgres://me:***@host.test/db"),
         ("{\"password\": \"a\\\"b c,d\", \"n\": 1}", "{\"password\": \"***\", \"n\": 1}"),
@@ -164,34 +164,39 @@ fn context_rules_keep_text_that_is_not_secret() {
 
 #[test]
 fn no_suffix_of_a_password_is_shown() {
-    let token = Dice(4).fill("ghp_{a36}");
-    let masked = none().redact(&format!("password={token} url=db://me:{token}@host")).into_owned();
+    let token = SeededRng(4).fill("ghp_{a36}");
+    let masked = default_redactor()
+        .redact(&format!("password={token} url=db://me:{token}@host"))
+        .into_owned();
     assert_eq!(masked, "password=*** url=db://me:***@host");
     assert_eq!(registered(&token).redact(&token), "***");
 }
 
 #[test]
 fn a_private_key_is_masked_up_to_its_end() {
-    let body = Dice(5).fill("{b64}\n{b64}\n{b30}==\n");
+    let body = SeededRng(5).fill("{b64}\n{b64}\n{b30}==\n");
     for kind in ["RSA ", "", "EC ", "OPENSSH ", "ENCRYPTED "] {
         let (head, foot) = (
             format!("-----BEGIN {kind}PRIVATE KEY-----"),
             format!("-----END {kind}PRIVATE KEY-----"),
         );
         let whole = format!("a\n{head}\n{body}{foot}\nb");
-        assert_eq!(none().redact(&whole), format!("a\n{head}***{foot}\nb"));
+        assert_eq!(default_redactor().redact(&whole), format!("a\n{head}***{foot}\nb"));
         let crlf = whole.replace('\n', "\r\n");
-        assert_eq!(none().redact(&crlf), format!("a\r\n{head}***{foot}\r\nb"));
+        assert_eq!(default_redactor().redact(&crlf), format!("a\r\n{head}***{foot}\r\nb"));
         let escaped = format!("{{\"k\":\"{head}\\n{}{foot}\\n\"}}", body.replace('\n', "\\n"));
-        assert_eq!(none().redact(&escaped), format!("{{\"k\":\"{head}***{foot}\\n\"}}"));
+        assert_eq!(
+            default_redactor().redact(&escaped),
+            format!("{{\"k\":\"{head}***{foot}\\n\"}}")
+        );
         let endless = format!("  {head}\n  {body}and more");
-        assert_eq!(none().redact(&endless), format!("  {head}***"));
+        assert_eq!(default_redactor().redact(&endless), format!("  {head}***"));
     }
     let pgp = format!(
         "-----BEGIN PGP PRIVATE KEY BLOCK-----\nVersion: 1\n\n{body}-----END PGP PRIVATE KEY BLOCK-----"
     );
     assert_eq!(
-        none().redact(&pgp),
+        default_redactor().redact(&pgp),
         "-----BEGIN PGP PRIVATE KEY BLOCK-----***-----END PGP PRIVATE KEY BLOCK-----"
     );
 }
@@ -293,7 +298,7 @@ fn registered_values_match_across_overlaps_lines_and_colors() {
 
 #[test]
 fn personal_data_is_masked_if_configured() {
-    let personal = none().with(Redaction { personal: true, ..Redaction::default() });
+    let personal = default_redactor().with(Redaction { personal: true, ..Redaction::default() });
     assert_eq!(
         personal.redact("card 4111 1111 1111 1111, 4111 1111 1111 1112"),
         "card ***, 4111 1111 1111 1112"
@@ -303,6 +308,7 @@ fn personal_data_is_masked_if_configured() {
 
 #[test]
 fn masked_places_are_counted() {
-    let (masked, count) = none().redact_and_count("password=Hunter22 a@b.test\nok\nb@c.test");
+    let (masked, count) =
+        default_redactor().redact_and_count("password=Hunter22 a@b.test\nok\nb@c.test");
     assert_eq!((masked.as_ref(), count), ("password=*** a***@b.test\nok\nb***@c.test", 3));
 }

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use algonius_actors::model::agent::Access;
-use algonius_actors::model::execution::content::Piece;
+use algonius_actors::model::execution::content::StoredPart;
 use algonius_actors::model::execution::event::{EventKind, TextChannel, TextRange};
 use algonius_actors::model::execution::record::Record;
-use algonius_actors::model::execution::request::{Keys, Overrides, Trigger};
+use algonius_actors::model::execution::request::{DedupKeys, Overrides, Trigger};
 use algonius_actors::model::execution::{AttemptId, Fence, Outcome, State, StateChange};
 use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId};
 use algonius_actors::ports::history::History;
 use algonius_actors::ports::ledger::{
-    Accept, Acceptance, Claim, ClaimOrder, Ledger, Settlement, WriteBatch,
+    AcceptCommand, Acceptance, ClaimCommand, ClaimResult, Ledger, Settlement, WriteBatch,
 };
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
@@ -23,11 +23,11 @@ pub(super) mod accepting;
 pub(super) mod answering;
 pub(super) mod claiming;
 pub(super) mod interactions;
-pub(super) mod keeping;
 pub(super) mod outbox;
 pub(super) mod paging;
 pub(super) mod reading;
 pub(super) mod recording;
+pub(super) mod retention;
 pub(super) mod schedules;
 pub(super) mod sealing;
 
@@ -121,11 +121,11 @@ pub(super) fn agent() -> AgentId {
 }
 
 /// Returns a request with a key of its own.
-pub(crate) fn request(input: &str) -> Accept {
+pub(crate) fn request(input: &str) -> AcceptCommand {
     let id = ExecutionId::fresh();
     let mut key = [0; 32];
     key[..16].copy_from_slice(id.0.as_bytes());
-    Accept {
+    AcceptCommand {
         id,
         agent: agent(),
         owner: PrincipalId(Uuid::nil()),
@@ -138,9 +138,9 @@ pub(crate) fn request(input: &str) -> Accept {
         trace: None,
         access: Access::ReadWrite,
         input: input.to_owned(),
-        pieces: vec![Piece::text(said(input))],
+        pieces: vec![StoredPart::text(input_range(input))],
         params: BTreeMap::from([("branch".to_owned(), "main".to_owned())]),
-        overrides: chosen("main"),
+        overrides: caller_overrides("main"),
         replayable: true,
         sealed: None,
         at: second(0),
@@ -148,18 +148,18 @@ pub(crate) fn request(input: &str) -> Accept {
 }
 
 /// Returns a directory and a variable as overrides of a caller.
-pub(super) fn chosen(branch: &str) -> Overrides {
+pub(super) fn caller_overrides(branch: &str) -> Overrides {
     let env = BTreeMap::from([("BRANCH".to_owned(), branch.to_owned())]);
     Overrides { working_dir: Some(format!("/srv/{branch}")), env }
 }
 
 /// Returns only the key of a message.
-pub(super) const fn keys(message: [u8; 32]) -> Keys {
-    Keys { message, named: None }
+pub(super) const fn keys(message: [u8; 32]) -> DedupKeys {
+    DedupKeys { message, named: None }
 }
 
 /// Returns the range of the input of a request.
-pub(crate) fn said(input: &str) -> TextRange {
+pub(crate) fn input_range(input: &str) -> TextRange {
     TextRange {
         attempt_id: AttemptId::FIRST,
         channel: TextChannel::Input,
@@ -171,7 +171,7 @@ pub(crate) fn said(input: &str) -> TextRange {
 pub(crate) async fn accepted(ledger: &AnyLedger) -> ExecutionId {
     let request = request("look at this");
     let id = request.id;
-    assert_eq!(ledger.accept(request).await.unwrap(), Acceptance::Fresh);
+    assert_eq!(ledger.accept(request).await.unwrap(), Acceptance::Created);
     id
 }
 
@@ -179,14 +179,14 @@ pub(super) fn moved(from: State, to: State, at: i64) -> StateChange {
     StateChange::new((from, to), AttemptId::FIRST, second(at), "because".to_owned())
 }
 
-pub(super) fn order(id: ExecutionId, limit: Option<u32>) -> ClaimOrder {
+pub(super) fn claim_command(id: ExecutionId, limit: Option<u32>) -> ClaimCommand {
     let (fence, moved) = (Fence(0), moved(Idle, Starting, 1));
-    ClaimOrder { id, agent: agent(), limit, workspace: None, in_turn: false, fence, moved }
+    ClaimCommand { id, agent: agent(), limit, workspace: None, in_turn: false, fence, moved }
 }
 
 pub(super) async fn claimed(ledger: &AnyLedger) -> (ExecutionId, Fence) {
     let id = accepted(ledger).await;
-    let Claim::Granted(fence) = ledger.claim(order(id, None)).await.unwrap() else {
+    let ClaimResult::Granted(fence) = ledger.claim(claim_command(id, None)).await.unwrap() else {
         panic!("a free slot was refused");
     };
     (id, fence)
@@ -198,8 +198,9 @@ pub(super) async fn retried(ledger: &AnyLedger) -> (ExecutionId, Fence) {
     let failed = EventKind::StateChanged(moved(Starting, Failed, 3));
     let facts = [EventKind::ProcessStarted { pid: 4711 }, failed].map(|fact| (second(3), fact));
     assert!(ledger.record(id, fence, facts.into()).await.unwrap());
-    let again = ClaimOrder { fence, moved: moved(Failed, Starting, 4), ..order(id, None) };
-    assert_eq!(ledger.claim(again).await.unwrap(), Claim::Granted(Fence(2)));
+    let again =
+        ClaimCommand { fence, moved: moved(Failed, Starting, 4), ..claim_command(id, None) };
+    assert_eq!(ledger.claim(again).await.unwrap(), ClaimResult::Granted(Fence(2)));
     (id, fence)
 }
 
@@ -207,11 +208,11 @@ pub(super) fn settlement(id: ExecutionId, fence: Fence, outcome: Outcome) -> Set
     Settlement {
         id,
         fence,
-        stamp: AttemptId::FIRST,
+        attempt_id: AttemptId::FIRST,
         outcome,
         failure: None,
         exit_code: Some(0),
-        lines: WriteBatch::of_moves([moved(Running, outcome.state(), 9)]),
+        lines: WriteBatch::from_transitions([moved(Running, outcome.state(), 9)]),
         keeps_input: false,
         at: second(9),
     }
@@ -225,6 +226,6 @@ pub(super) async fn numbers(ledger: &AnyLedger, id: ExecutionId) -> Vec<u64> {
     ledger.events(id, 0).await.unwrap().iter().map(|event| event.number).collect()
 }
 
-pub(super) fn warned(message: &str) -> (DateTime<Utc>, EventKind) {
+pub(super) fn warning(message: &str) -> (DateTime<Utc>, EventKind) {
     (second(2), EventKind::Warning { message: message.to_owned() })
 }

@@ -8,31 +8,34 @@ use std::sync::Arc;
 use algonius_actors::model::access::principal::{Token, TokenSeed};
 use algonius_actors::model::agent::budget::Charge;
 use algonius_actors::model::execution::event::{Chunk, Event, TextRange};
-use algonius_actors::model::execution::record::{Filter, Page, PageQuery, Record};
+use algonius_actors::model::execution::record::{
+    ExecutionFilter, ExecutionPage, ExecutionPageQuery, Record,
+};
 use algonius_actors::model::execution::{AttemptId, Fence};
 use algonius_actors::model::id::{AgentId, ExecutionId, PrincipalId};
 use algonius_actors::model::push::{DeliveryState, PushTarget};
 use algonius_actors::ports::ledger::{
-    Accept, Acceptance, Claim, ClaimOrder, Ledger, LedgerError, Resume, Settlement, WriteBatch,
+    AcceptCommand, Acceptance, ClaimCommand, ClaimResult, Ledger, LedgerError, ResumeCommand,
+    Settlement, WriteBatch,
 };
-use algonius_actors::ports::outbox::{DueTargets, Outbox, Placing};
+use algonius_actors::ports::outbox::{DueTargets, Outbox, RegistrationResult};
 use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use uuid::Uuid;
 
-use access::principals::{self, Seeds};
+use access::principals::{self, ReplaceSeededTokens};
 use engine::checkpoint::Checkpointer;
-use engine::directory::{self, Directory, Lock};
-use engine::encryption::{Purpose, StoreCipher};
+use engine::directory::{self, DataDirectory, DirectoryLock};
+use engine::encryption::{KeyPurpose, StoreCipher};
 use engine::fault::ledger_error;
 use engine::integrity;
-use engine::read_cache::{CachePart, Recent};
-use engine::sql::Readers;
-use engine::writer::{LedgerWriter, Others};
-use ledger::output_chunks::{self, Append, Unwrite};
-use ledger::record::RecordedEvents;
+use engine::read_cache::{CachePart, ReadCache};
+use engine::sql::ReaderPool;
+use engine::writer::{LedgerWriter, WriterDependencies};
+use ledger::output_chunks::{self, AppendChunk, DeleteOutput};
+use ledger::record::RecordEvents;
 use ledger::{budget_usage, events, idempotency_keys, inputs};
-use push::{DeliveryProgress, ForgetTarget, SealedRegistration};
+use push::{DeleteTarget, RecordDelivery, RegisterTarget};
 use queries::{page, records};
 
 pub use access::tokens::StoredToken;
@@ -89,10 +92,10 @@ pub struct Store {
     database: PathBuf,
     instance: Instance,
     seal: StoreCipher,
-    sessions: StoreCipher,
-    answers: StoreCipher,
-    readers: Readers,
-    recent: Arc<Recent>,
+    session_cipher: StoreCipher,
+    answer_cipher: StoreCipher,
+    readers: ReaderPool,
+    read_cache: Arc<ReadCache>,
     writer: LedgerWriter,
 }
 
@@ -103,23 +106,27 @@ impl Store {
     /// Fails if another daemon uses the directory, if it is not writable, or if the database is damaged or belongs
     /// to a later release.
     pub async fn open(data_dir: &Path, durability: Durability) -> Result<Self, StoreError> {
-        let Directory { database, lock } = directory::open(data_dir)?;
+        let DataDirectory { database, lock } = directory::open(data_dir)?;
         let opened = Self::open_file(&database, durability, lock).await;
-        opened.map_err(|error| error.of(&database))
+        opened.map_err(|error| error.for_database(&database))
     }
 
     async fn open_file(
         database: &Path,
         durability: Durability,
-        lock: Lock,
+        lock: DirectoryLock,
     ) -> Result<Self, StoreError> {
         integrity::check(database)?;
         let mut connection = sqlite::writer(database, durability)?;
         let instance = sqlite::instance(&mut connection).await?;
         let readers = sqlite::readers(database)?;
         let checkpointer = Checkpointer::open(&mut connection, database)?;
-        let recent = Arc::<Recent>::default();
-        let others = Others { readers: readers.clone(), recent: Arc::clone(&recent), checkpointer };
+        let read_cache = Arc::<ReadCache>::default();
+        let others = WriterDependencies {
+            readers: readers.clone(),
+            read_cache: Arc::clone(&read_cache),
+            checkpointer,
+        };
         let writer = LedgerWriter::spawn(connection, others, lock);
         let writer = writer.map_err(|error| StoreError::Database { source: Box::new(error) })?;
         let seal = |purpose| StoreCipher::new(&instance.key, purpose);
@@ -127,11 +134,11 @@ impl Store {
         Ok(Self {
             database,
             instance,
-            seal: seal(Purpose::PushTargets),
-            sessions: seal(Purpose::Sessions),
-            answers: seal(Purpose::Interactions),
+            seal: seal(KeyPurpose::PushTargets),
+            session_cipher: seal(KeyPurpose::Sessions),
+            answer_cipher: seal(KeyPurpose::Interactions),
             readers,
-            recent,
+            read_cache,
             writer,
         })
     }
@@ -151,40 +158,40 @@ impl Store {
 
 #[async_trait]
 impl Ledger for Store {
-    async fn accept(&self, accept: Accept) -> Result<Acceptance, LedgerError> {
+    async fn accept(&self, accept: AcceptCommand) -> Result<Acceptance, LedgerError> {
         let sent = (accept.owner, accept.agent.clone(), accept.keys.message);
         let digest = accept.digest;
-        let acceptance = self.writer.order(accept).await?;
-        if let Acceptance::Twin(id) = acceptance {
-            self.recent.came_again(sent, (id, digest)).await;
+        let acceptance = self.writer.submit(accept).await?;
+        if let Acceptance::Duplicate(id) = acceptance {
+            self.read_cache.record_duplicate(sent, (id, digest)).await;
         }
         Ok(acceptance)
     }
 
-    async fn again(
+    async fn find_repeated(
         &self,
         owner: PrincipalId,
         agent: &AgentId,
         key: [u8; 32],
     ) -> Option<(ExecutionId, [u8; 32])> {
-        self.recent.twin(&(owner, agent.clone(), key)).await
+        self.read_cache.duplicate(&(owner, agent.clone(), key)).await
     }
 
-    async fn resume(&self, resume: Resume) -> Result<bool, LedgerError> {
-        self.writer.order(resume).await
+    async fn resume(&self, resume: ResumeCommand) -> Result<bool, LedgerError> {
+        self.writer.submit(resume).await
     }
 
-    async fn taken(
+    async fn find_by_key(
         &self,
         owner: PrincipalId,
         agent: &AgentId,
         key: [u8; 32],
     ) -> Result<Option<(ExecutionId, [u8; 32])>, LedgerError> {
-        idempotency_keys::taken(&self.readers, owner, agent, key).await.map_err(ledger_error)
+        idempotency_keys::find(&self.readers, owner, agent, key).await.map_err(ledger_error)
     }
 
-    async fn claim(&self, order: ClaimOrder) -> Result<Claim, LedgerError> {
-        self.writer.order(order).await
+    async fn claim(&self, order: ClaimCommand) -> Result<ClaimResult, LedgerError> {
+        self.writer.submit(order).await
     }
 
     async fn write(
@@ -193,15 +200,19 @@ impl Ledger for Store {
         fence: Fence,
         lines: WriteBatch,
     ) -> Result<bool, LedgerError> {
-        self.writer.order(RecordedEvents { id, fence, lines }).await
+        self.writer.submit(RecordEvents { id, fence, lines }).await
     }
 
     async fn append(&self, id: ExecutionId, chunk: Chunk) -> Result<(), LedgerError> {
-        self.writer.order(Append { id, chunk }).await
+        self.writer.submit(AppendChunk { id, chunk }).await
     }
 
-    async fn unwrite(&self, id: ExecutionId, stamp: AttemptId) -> Result<(), LedgerError> {
-        self.writer.order(Unwrite { id, stamp }).await
+    async fn delete_output(
+        &self,
+        id: ExecutionId,
+        attempt_id: AttemptId,
+    ) -> Result<(), LedgerError> {
+        self.writer.submit(DeleteOutput { id, attempt_id }).await
     }
 
     async fn spent(&self, agent: &AgentId, day: NaiveDate) -> Result<Charge, LedgerError> {
@@ -216,42 +227,45 @@ impl Ledger for Store {
     }
 
     async fn settle(&self, settlement: Settlement) -> Result<bool, LedgerError> {
-        self.writer.order(settlement).await
+        self.writer.submit(settlement).await
     }
 
     async fn execution(&self, id: ExecutionId) -> Result<Option<Record>, LedgerError> {
-        let reading = || records::one(&self.readers, id);
-        self.recent.read_through((id, CachePart::Record), reading).await.map_err(ledger_error)
+        let reading = || records::load(&self.readers, id);
+        self.read_cache.read_through((id, CachePart::Record), reading).await.map_err(ledger_error)
     }
 
     async fn sealed_input(&self, id: ExecutionId) -> Result<Option<Vec<u8>>, LedgerError> {
         inputs::read(&self.readers, id).await.map_err(ledger_error)
     }
 
-    async fn executions(&self, filter: Filter) -> Result<Vec<Record>, LedgerError> {
-        records::many(&self.readers, filter).await.map_err(ledger_error)
+    async fn executions(&self, filter: ExecutionFilter) -> Result<Vec<Record>, LedgerError> {
+        records::list(&self.readers, filter).await.map_err(ledger_error)
     }
 
-    async fn page(&self, query: PageQuery) -> Result<Page, LedgerError> {
+    async fn page(&self, query: ExecutionPageQuery) -> Result<ExecutionPage, LedgerError> {
         page::read(&self.readers, &query).await.map_err(ledger_error)
     }
 
     async fn events(&self, id: ExecutionId, after: u64) -> Result<Vec<Event>, LedgerError> {
         let reading = || events::after(&self.readers, id, after);
         let read = match after {
-            0 => self.recent.read_through((id, CachePart::Events), reading).await,
+            0 => self.read_cache.read_through((id, CachePart::Events), reading).await,
             _ => Box::pin(reading()).await,
         };
         read.map_err(ledger_error)
     }
 
     async fn text(&self, id: ExecutionId, span: TextRange) -> Result<String, LedgerError> {
-        let reading = || output_chunks::range(&self.readers, id, span);
-        self.recent.read_through((id, CachePart::Text(span)), reading).await.map_err(ledger_error)
+        let reading = || output_chunks::read_range(&self.readers, id, span);
+        self.read_cache
+            .read_through((id, CachePart::Text(span)), reading)
+            .await
+            .map_err(ledger_error)
     }
 
     async fn seed(&self, tokens: Vec<TokenSeed>, at: DateTime<Utc>) -> Result<(), LedgerError> {
-        self.writer.order(Seeds { tokens, at }).await
+        self.writer.submit(ReplaceSeededTokens { tokens, at }).await
     }
 
     async fn tokens(&self) -> Result<Vec<Token>, LedgerError> {
@@ -266,33 +280,37 @@ impl Outbox for Store {
         target: PushTarget,
         known: u64,
         limit: u32,
-    ) -> Result<Placing, LedgerError> {
+    ) -> Result<RegistrationResult, LedgerError> {
         let sealed = push::seal(&self.seal, &target).map_err(ledger_error)?;
-        self.writer.order(SealedRegistration { target, sealed, known, limit }).await
+        self.writer.submit(RegisterTarget { target, sealed, known, limit }).await
     }
 
     async fn get(&self, id: ExecutionId, target: &str) -> Result<Option<PushTarget>, LedgerError> {
-        push::one(&self.readers, &self.seal, id, target).await.map_err(ledger_error)
+        push::load(&self.readers, &self.seal, id, target).await.map_err(ledger_error)
     }
 
     async fn list(&self, id: ExecutionId) -> Result<Vec<PushTarget>, LedgerError> {
-        push::all(&self.readers, &self.seal, id).await.map_err(ledger_error)
+        push::list(&self.readers, &self.seal, id).await.map_err(ledger_error)
     }
 
     async fn delete(&self, id: ExecutionId, target: &str) -> Result<bool, LedgerError> {
-        self.writer.order(ForgetTarget { id, target: target.to_owned() }).await
+        self.writer.submit(DeleteTarget { id, target: target.to_owned() }).await
     }
 
     async fn due(
         &self,
         now: DateTime<Utc>,
-        patience: TimeDelta,
-        share: u32,
+        max_pause: TimeDelta,
+        limit_per_owner: u32,
     ) -> Result<DueTargets, LedgerError> {
-        push::due(&self.readers, now, patience, share).await.map_err(ledger_error)
+        push::list_due(&self.readers, now, max_pause, limit_per_owner).await.map_err(ledger_error)
     }
 
-    async fn note(&self, registration: Uuid, state: DeliveryState) -> Result<bool, LedgerError> {
-        self.writer.order(DeliveryProgress { registration, state }).await
+    async fn record_state(
+        &self,
+        registration: Uuid,
+        state: DeliveryState,
+    ) -> Result<bool, LedgerError> {
+        self.writer.submit(RecordDelivery { registration, state }).await
     }
 }

@@ -3,26 +3,26 @@
 use algonius_actors::model::access::endpoint_config::ProtocolVersion;
 use algonius_actors::model::id::{ExecutionId, PrincipalId};
 use algonius_actors::model::push::{
-    DeliveryState, PendingTarget, PushCredentials, PushStage, PushTarget, Secret,
+    DeliveryStage, DeliveryState, PendingTarget, PushCredentials, PushTarget, Secret,
 };
-use algonius_actors::ports::outbox::{DueTargets, Placing};
+use algonius_actors::ports::outbox::{DueTargets, RegistrationResult};
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::engine::encryption::StoreCipher;
-use super::engine::fault::unreadable;
+use super::engine::fault::decode_error;
 use super::engine::read_cache::Invalidation;
 use super::engine::row_codec::{Columns, integer, json, micros};
-use super::engine::sql::{self, DatabaseConnection, Readers};
+use super::engine::sql::{self, DatabaseConnection, ReaderPool};
 use super::engine::writer::WriteCommand;
 
-const OTHERS: &str = "
+const COUNT_OTHER_TARGETS: &str = "
     SELECT e.id, (SELECT count(*) FROM push_targets t WHERE t.execution = e.id AND t.id <> $2) others
     FROM executions e WHERE e.id = $1";
 
-const PLACE: &str = "
+const UPSERT_TARGET: &str = "
     INSERT INTO push_targets
         (execution, id, registration, owner, version, sealed, created_at, delivered, failures,
          due_at, stage)
@@ -30,11 +30,12 @@ const PLACE: &str = "
     ON CONFLICT (execution, id) DO UPDATE SET registration = $3, owner = $4, version = $5,
         sealed = $6, created_at = $7, failures = 0, failing_since = NULL, due_at = $7, stage = 'open'";
 
-const ONE: &str = "SELECT * FROM push_targets WHERE execution = $1 AND id = $2";
+const SELECT_TARGET: &str = "SELECT * FROM push_targets WHERE execution = $1 AND id = $2";
 
-const ALL: &str = "SELECT * FROM push_targets WHERE execution = $1 ORDER BY created_at, id";
+const SELECT_TARGETS: &str =
+    "SELECT * FROM push_targets WHERE execution = $1 ORDER BY created_at, id";
 
-const DUE: &str = "
+const SELECT_DUE: &str = "
     SELECT * FROM (
         SELECT t.*, e.outcome IS NOT NULL AS ended,
             row_number() OVER (PARTITION BY t.owner ORDER BY t.due_at) AS place
@@ -43,9 +44,10 @@ const DUE: &str = "
             AND (e.last_event > t.delivered OR e.outcome IS NOT NULL)
     ) WHERE place <= $3 ORDER BY due_at";
 
-const ANY_OPEN: &str = "SELECT EXISTS (SELECT 1 FROM push_targets WHERE stage = 'open') AS found";
+const EXISTS_OPEN: &str =
+    "SELECT EXISTS (SELECT 1 FROM push_targets WHERE stage = 'open') AS found";
 
-const NOTE: &str = "
+const UPDATE_STATE: &str = "
     UPDATE push_targets SET delivered = $2, failures = $3, failing_since = $4, due_at = $5,
         stage = $6
     WHERE registration = $1";
@@ -69,7 +71,7 @@ pub(super) fn seal(seal: &StoreCipher, target: &PushTarget) -> sql::Result<Vec<u
 }
 
 /// Registration whose secrets are already sealed.
-pub(super) struct SealedRegistration {
+pub(super) struct RegisterTarget {
     /// Target of the notifications.
     pub(super) target: PushTarget,
     /// Sealed part of the target.
@@ -81,26 +83,26 @@ pub(super) struct SealedRegistration {
 }
 
 #[async_trait]
-impl WriteCommand for SealedRegistration {
-    type Answer = Placing;
+impl WriteCommand for RegisterTarget {
+    type Answer = RegistrationResult;
 
-    fn touches(&self) -> Invalidation {
+    fn invalidation(&self) -> Invalidation {
         Invalidation::Nothing
     }
 
-    async fn make(&self, connection: &mut DatabaseConnection) -> sql::Result<Placing> {
+    async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<RegistrationResult> {
         let target = &self.target;
-        let row = sql::query(OTHERS)
+        let row = sql::query(COUNT_OTHER_TARGETS)
             .bind(target.execution.0)
             .bind(target.id.as_str())
             .fetch_optional(&mut *connection)
             .await?;
-        let Some(row) = row else { return Ok(Placing::Unknown) };
+        let Some(row) = row else { return Ok(RegistrationResult::Unknown) };
         // Without the target itself: replacing a target is permitted at the limit.
         if Columns(&row).number::<u32>("others")? >= self.limit {
-            return Ok(Placing::Full);
+            return Ok(RegistrationResult::Full);
         }
-        sql::query(PLACE)
+        sql::query(UPSERT_TARGET)
             .bind(target.execution.0)
             .bind(target.id.as_str())
             .bind(target.registration)
@@ -111,12 +113,12 @@ impl WriteCommand for SealedRegistration {
             .bind(integer(self.known))
             .execute(connection)
             .await?;
-        Ok(Placing::Placed)
+        Ok(RegistrationResult::Registered)
     }
 }
 
 /// Removal of a target.
-pub(super) struct ForgetTarget {
+pub(super) struct DeleteTarget {
     /// Id of the execution.
     pub(super) id: ExecutionId,
     /// Id of the target.
@@ -124,14 +126,14 @@ pub(super) struct ForgetTarget {
 }
 
 #[async_trait]
-impl WriteCommand for ForgetTarget {
+impl WriteCommand for DeleteTarget {
     type Answer = bool;
 
-    fn touches(&self) -> Invalidation {
+    fn invalidation(&self) -> Invalidation {
         Invalidation::Nothing
     }
 
-    async fn make(&self, connection: &mut DatabaseConnection) -> sql::Result<bool> {
+    async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<bool> {
         let done = sql::query("DELETE FROM push_targets WHERE execution = $1 AND id = $2")
             .bind(self.id.0)
             .bind(self.target.as_str())
@@ -142,7 +144,7 @@ impl WriteCommand for ForgetTarget {
 }
 
 /// Progress of the delivery to a registration.
-pub(super) struct DeliveryProgress {
+pub(super) struct RecordDelivery {
     /// Id of the registration.
     pub(super) registration: Uuid,
     /// State of the delivery.
@@ -150,22 +152,22 @@ pub(super) struct DeliveryProgress {
 }
 
 #[async_trait]
-impl WriteCommand for DeliveryProgress {
+impl WriteCommand for RecordDelivery {
     type Answer = bool;
 
-    fn touches(&self) -> Invalidation {
+    fn invalidation(&self) -> Invalidation {
         Invalidation::Nothing
     }
 
-    async fn make(&self, connection: &mut DatabaseConnection) -> sql::Result<bool> {
-        let standing = &self.state;
-        let done = sql::query(NOTE)
+    async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<bool> {
+        let state = &self.state;
+        let done = sql::query(UPDATE_STATE)
             .bind(self.registration)
-            .bind(integer(standing.delivered))
-            .bind(i64::from(standing.failures))
-            .bind(standing.failing_since.map(micros))
-            .bind(micros(standing.due))
-            .bind(standing.stage.as_str())
+            .bind(integer(state.delivered))
+            .bind(i64::from(state.failures))
+            .bind(state.failing_since.map(micros))
+            .bind(micros(state.due))
+            .bind(state.stage.as_str())
             .execute(connection)
             .await?;
         Ok(done == 1)
@@ -173,42 +175,42 @@ impl WriteCommand for DeliveryProgress {
 }
 
 /// Reads one target.
-pub(super) async fn one(
-    pool: &Readers,
+pub(super) async fn load(
+    pool: &ReaderPool,
     seal: &StoreCipher,
     id: ExecutionId,
     target: &str,
 ) -> sql::Result<Option<PushTarget>> {
-    let row = sql::query(ONE).bind(id.0).bind(target).fetch_optional(pool).await?;
+    let row = sql::query(SELECT_TARGET).bind(id.0).bind(target).fetch_optional(pool).await?;
     row.map(|row| read(seal, Columns(&row))).transpose()
 }
 
 /// Reads the targets of an execution, the oldest first.
-pub(super) async fn all(
-    pool: &Readers,
+pub(super) async fn list(
+    pool: &ReaderPool,
     seal: &StoreCipher,
     id: ExecutionId,
 ) -> sql::Result<Vec<PushTarget>> {
-    let rows = sql::query(ALL).bind(id.0).fetch_all(pool).await?;
+    let rows = sql::query(SELECT_TARGETS).bind(id.0).fetch_all(pool).await?;
     rows.iter().map(|row| read(seal, Columns(row))).collect()
 }
 
 /// Reads the registrations that are due for delivery.
-pub(super) async fn due(
-    pool: &Readers,
+pub(super) async fn list_due(
+    pool: &ReaderPool,
     now: DateTime<Utc>,
-    patience: TimeDelta,
-    share: u32,
+    max_pause: TimeDelta,
+    limit_per_owner: u32,
 ) -> sql::Result<DueTargets> {
     // Most services have no target, and this question reads one index entry.
-    let row = sql::query(ANY_OPEN).fetch_one(pool).await?;
-    if !Columns(&row).plain::<bool>("found")? {
+    let row = sql::query(EXISTS_OPEN).fetch_one(pool).await?;
+    if !Columns(&row).get::<bool>("found")? {
         return Ok(DueTargets { pending: Vec::new(), any_open: false });
     }
-    let rows = sql::query(DUE)
+    let rows = sql::query(SELECT_DUE)
         .bind(micros(now))
-        .bind(micros(now + patience))
-        .bind(i64::from(share))
+        .bind(micros(now + max_pause))
+        .bind(i64::from(limit_per_owner))
         .fetch_all(pool)
         .await?;
     let pending = rows.iter().map(|row| pending(Columns(row))).collect::<sql::Result<_>>()?;
@@ -218,7 +220,7 @@ pub(super) async fn due(
 fn pending(columns: Columns<'_>) -> sql::Result<PendingTarget> {
     Ok(PendingTarget {
         execution: ExecutionId(columns.uuid("execution")?),
-        id: columns.plain("id")?,
+        id: columns.get("id")?,
         registration: columns.uuid("registration")?,
         owner: PrincipalId(columns.uuid("owner")?),
         state: DeliveryState {
@@ -226,19 +228,19 @@ fn pending(columns: Columns<'_>) -> sql::Result<PendingTarget> {
             failures: columns.number("failures")?,
             failing_since: columns.maybe_time("failing_since")?,
             due: columns.time("due_at")?,
-            stage: columns.keyword("stage", PushStage::parse)?,
+            stage: columns.keyword("stage", DeliveryStage::parse)?,
         },
-        ended: columns.plain("ended")?,
+        ended: columns.get("ended")?,
     })
 }
 
 fn read(seal: &StoreCipher, columns: Columns<'_>) -> sql::Result<PushTarget> {
     let registration = columns.uuid("registration")?;
-    let opened = seal.open(registration.as_bytes(), columns.plain("sealed")?)?;
+    let opened = seal.open(registration.as_bytes(), columns.get("sealed")?)?;
     let SealedTarget { url, token, authentication } =
-        serde_json::from_slice(&opened).map_err(unreadable)?;
+        serde_json::from_slice(&opened).map_err(decode_error)?;
     Ok(PushTarget {
-        id: columns.plain("id")?,
+        id: columns.get("id")?,
         execution: ExecutionId(columns.uuid("execution")?),
         owner: PrincipalId(columns.uuid("owner")?),
         version: columns.keyword("version", ProtocolVersion::parse)?,

@@ -7,11 +7,14 @@ use algonius_actors::model::id::ScheduleId;
 use algonius_actors::model::schedule::Schedule;
 use algonius_actors::model::schedule::occurrence::{Occurrence, OccurrenceEnding, OccurrenceQuery};
 use algonius_actors::ports::ledger::LedgerError;
-use algonius_actors::ports::schedule_store::{Advance, ScheduleStore, Settled};
+use algonius_actors::ports::schedule_store::{ScheduleAdvance, ScheduleStore, SettledOccurrence};
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
-use self::table::{Advances, ForgetSchedule, Put, RecordOccurrenceEnd, RemoveSchedule, Settle};
+use self::table::{
+    AdvanceSchedules, PutSchedules, RecordOccurrenceEnd, RemoveOccurrences, RemoveSchedules,
+    SettleOccurrences,
+};
 use super::Store;
 use super::engine::fault::ledger_error;
 
@@ -22,19 +25,22 @@ impl ScheduleStore for Store {
     }
 
     async fn put(&self, schedules: Vec<Schedule>) -> Result<(), LedgerError> {
-        self.writer.order(Put(schedules)).await
+        self.writer.submit(PutSchedules(schedules)).await
     }
 
     async fn remove(&self, ids: Vec<ScheduleId>) -> Result<(), LedgerError> {
-        self.writer.order(RemoveSchedule(ids)).await
+        self.writer.submit(RemoveSchedules(ids)).await
     }
 
-    async fn advance(&self, advances: Vec<Advance>) -> Result<Vec<Vec<Occurrence>>, LedgerError> {
-        self.writer.order(Advances(advances)).await
+    async fn advance(
+        &self,
+        advances: Vec<ScheduleAdvance>,
+    ) -> Result<Vec<Vec<Occurrence>>, LedgerError> {
+        self.writer.submit(AdvanceSchedules(advances)).await
     }
 
-    async fn settle(&self, settled: Vec<Settled>) -> Result<(), LedgerError> {
-        self.writer.order(Settle(settled)).await
+    async fn settle(&self, settled: Vec<SettledOccurrence>) -> Result<(), LedgerError> {
+        self.writer.submit(SettleOccurrences(settled)).await
     }
 
     async fn end(
@@ -43,15 +49,17 @@ impl ScheduleStore for Store {
         planned: DateTime<Utc>,
         ending: OccurrenceEnding,
     ) -> Result<(), LedgerError> {
-        self.writer.order(RecordOccurrenceEnd { schedule: schedule.clone(), planned, ending }).await
+        self.writer
+            .submit(RecordOccurrenceEnd { schedule: schedule.clone(), planned, ending })
+            .await
     }
 
     async fn open(&self) -> Result<Vec<Occurrence>, LedgerError> {
-        occurrences::open(&self.readers).await.map_err(ledger_error)
+        occurrences::list_open(&self.readers).await.map_err(ledger_error)
     }
 
     async fn occurrences(&self, query: OccurrenceQuery) -> Result<Vec<Occurrence>, LedgerError> {
-        occurrences::page(&self.readers, query).await.map_err(ledger_error)
+        occurrences::list_page(&self.readers, query).await.map_err(ledger_error)
     }
 
     async fn tally(
@@ -59,10 +67,10 @@ impl ScheduleStore for Store {
         schedule: &ScheduleId,
         since: DateTime<Utc>,
     ) -> Result<Vec<Occurrence>, LedgerError> {
-        occurrences::tally(&self.readers, schedule, since).await.map_err(ledger_error)
+        occurrences::list_since(&self.readers, schedule, since).await.map_err(ledger_error)
     }
 
     async fn forget(&self, before: DateTime<Utc>, limit: u32) -> Result<u64, LedgerError> {
-        self.writer.order(ForgetSchedule { before, limit }).await
+        self.writer.submit(RemoveOccurrences { before, limit }).await
     }
 }

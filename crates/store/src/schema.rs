@@ -4,14 +4,14 @@ use super::StoreError;
 use super::engine::row_codec::Columns;
 use super::engine::sql::{self, DatabaseConnection};
 
-/// Tables and indexes. A release that changes them raises [`VERSION`] and adds the step from the version before.
-const TABLES: &str = include_str!("schema/sqlite.sql");
+/// Tables and indexes. A release that changes them raises [`SCHEMA_VERSION`] and adds the step from the version before.
+const CREATE_TABLES: &str = include_str!("schema/sqlite.sql");
 
 /// Version of the tables, which the database keeps in `user_version`.
-const VERSION: i64 = 2;
+const SCHEMA_VERSION: i64 = 2;
 
 /// `application_id` of the database: `algo` in ASCII.
-const APPLICATION: i64 = 0x616c_676f;
+const APPLICATION_ID: i64 = 0x616c_676f;
 
 /// Checks that a database has the tables of this release, and returns whether it has none yet. Changes nothing.
 ///
@@ -29,9 +29,11 @@ pub(super) fn check(connection: &mut DatabaseConnection) -> Result<bool, StoreEr
         return Err(StoreError::EarlierBuild);
     }
     let why = match (application, version) {
-        (APPLICATION, VERSION) => return Ok(false),
-        (APPLICATION, version) => {
-            format!("they have version {version}, and this release knows version {VERSION} only")
+        (APPLICATION_ID, SCHEMA_VERSION) => return Ok(false),
+        (APPLICATION_ID, version) => {
+            format!(
+                "they have version {version}, and this release knows version {SCHEMA_VERSION} only"
+            )
         }
         _ => "another program wrote them".to_owned(),
     };
@@ -40,14 +42,14 @@ pub(super) fn check(connection: &mut DatabaseConnection) -> Result<bool, StoreEr
 
 /// Creates all tables in one transaction, so that a crash leaves an empty database.
 pub(super) fn create(connection: &mut DatabaseConnection) -> sql::Result<()> {
-    connection.batch(&format!(
-        "BEGIN IMMEDIATE; PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION}; \
-         {TABLES} COMMIT"
+    connection.execute_batch(&format!(
+        "BEGIN IMMEDIATE; PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA_VERSION}; \
+         {CREATE_TABLES} COMMIT"
     ))
 }
 
 fn number(connection: &mut DatabaseConnection, expression: &str) -> sql::Result<i64> {
     let text = format!("SELECT {expression} AS number");
     let rows = connection.read(&sql::query(text))?;
-    rows.first().map_or(Ok(0), |row| Columns(row).plain("number"))
+    rows.first().map_or(Ok(0), |row| Columns(row).get("number"))
 }

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 /// Bytes of a nonce, which precedes the sealed text.
-const NONCE: usize = 24;
+const NONCE_BYTES: usize = 24;
 
 /// Cipher that seals and opens with a key that is derived from a secret for one purpose.
 #[derive(Clone)]
@@ -27,7 +27,7 @@ impl fmt::Debug for Cipher {
 impl Cipher {
     /// Returns the seal of a secret. Another purpose has another key.
     pub fn new(secret: &[u8; 32], purpose: &[u8]) -> Self {
-        Self { cipher: XChaCha20Poly1305::new(&derived(secret, purpose).into()) }
+        Self { cipher: XChaCha20Poly1305::new(&derive_key(secret, purpose).into()) }
     }
 
     /// Seals a text, or returns `None` if it exceeds the limit of the cipher (256 GiB). The result opens only for the
@@ -41,14 +41,14 @@ impl Cipher {
 
     /// Opens a text that was sealed for `place` with this key; `None` if it was not, or was changed since.
     pub fn open(&self, place: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
-        let (nonce, sealed) = sealed.split_at_checked(NONCE)?;
+        let (nonce, sealed) = sealed.split_at_checked(NONCE_BYTES)?;
         let payload = Payload { msg: sealed, aad: place };
         self.cipher.decrypt(XNonce::from_slice(nonce), payload).ok()
     }
 }
 
 /// Derives a key for one purpose, from which neither the secret nor another key can be computed.
-pub fn derived(secret: &[u8; 32], purpose: &[u8]) -> [u8; 32] {
+pub fn derive_key(secret: &[u8; 32], purpose: &[u8]) -> [u8; 32] {
     let mut key = [0; 32];
     // An HMAC accepts a key of any length, so this never fails.
     if let Ok(mut mac) = <Hmac<Sha256> as Mac>::new_from_slice(secret) {
@@ -60,17 +60,17 @@ pub fn derived(secret: &[u8; 32], purpose: &[u8]) -> [u8; 32] {
 
 /// Returns a random secret: four version-4 UUIDs have 488 random bits from the system.
 pub fn random_secret() -> [u8; 32] {
-    hashed(4)
+    hash_random_ids(4)
 }
 
 /// Returns a random nonce. Each of the hashed ids has 122 random bits from the system.
-fn nonce() -> [u8; NONCE] {
-    let mut nonce = [0; NONCE];
-    nonce.iter_mut().zip(hashed(2)).for_each(|(place, byte)| *place = byte);
+fn nonce() -> [u8; NONCE_BYTES] {
+    let mut nonce = [0; NONCE_BYTES];
+    nonce.iter_mut().zip(hash_random_ids(2)).for_each(|(place, byte)| *place = byte);
     nonce
 }
 
-fn hashed(ids: usize) -> [u8; 32] {
+fn hash_random_ids(ids: usize) -> [u8; 32] {
     let mut hash = Sha256::new();
     (0..ids).for_each(|_| hash.update(Uuid::new_v4()));
     hash.finalize().into()

@@ -5,12 +5,12 @@ use std::path::Path;
 use uuid::Uuid;
 
 use super::engine::row_codec::Columns;
-use super::engine::sql::{self, AccessMode, BUSY, DatabaseConnection, Readers};
+use super::engine::sql::{self, AccessMode, BUSY_TIMEOUT, DatabaseConnection, ReaderPool};
 use super::{Durability, Instance, StoreError, schema};
 use crate::seal::random_secret;
 
 /// Size to which the write-ahead log is truncated, in bytes.
-const LOG_BYTES: u32 = 67_108_864;
+const MAX_LOG_BYTES: u32 = 67_108_864;
 
 /// Opens the connection of the writer, and creates its tables if it is empty.
 pub(super) fn writer(
@@ -21,14 +21,14 @@ pub(super) fn writer(
         Durability::Process => "NORMAL",
         Durability::Power => "FULL",
     };
-    let mut connection = DatabaseConnection::open(database, AccessMode::Write, BUSY)?;
+    let mut connection = DatabaseConnection::open(database, AccessMode::Create, BUSY_TIMEOUT)?;
     // Before the journal mode, which is stored in the file: a database that is refused stays as it is.
     let is_empty = schema::check(&mut connection)?;
     // SQLite accepts the vacuum mode only before the first page is written.
-    connection.batch(&format!(
+    connection.execute_batch(&format!(
         "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; \
          PRAGMA synchronous = {synchronous}; PRAGMA foreign_keys = ON; \
-         PRAGMA journal_size_limit = {LOG_BYTES};"
+         PRAGMA journal_size_limit = {MAX_LOG_BYTES};"
     ))?;
     if is_empty {
         schema::create(&mut connection)?;
@@ -37,8 +37,8 @@ pub(super) fn writer(
 }
 
 /// Opens the readers. The connection of the writer must be open.
-pub(super) fn readers(database: &Path) -> sql::Result<Readers> {
-    Readers::open(database, BUSY)
+pub(super) fn readers(database: &Path) -> sql::Result<ReaderPool> {
+    ReaderPool::open(database, BUSY_TIMEOUT)
 }
 
 /// Reads the identity of the database; creates it at the first opening.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use algonius_actors::model::access::principal::{Right, Scope, TokenSeed};
 use algonius_actors::model::execution::AttemptId;
 use algonius_actors::model::execution::event::{Chunk, TextChannel, TextRange};
-use algonius_actors::model::execution::record::Filter;
+use algonius_actors::model::execution::record::ExecutionFilter;
 use algonius_actors::ports::ledger::{Acceptance, Ledger, LedgerError};
 use async_trait::async_trait;
 use tempfile::TempDir;
@@ -18,25 +18,27 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use super::conformance::answering::{answer, asked};
-use super::conformance::keeping::history_conformance;
 use super::conformance::outbox::{AnyOutbox, outbox_conformance};
-use super::conformance::schedules::{AnyTimebook, timebook_conformance};
-use super::conformance::{AnyHistory, AnyLedger, accepted, conformance, request, said, second};
+use super::conformance::retention::history_conformance;
+use super::conformance::schedules::{AnyScheduleStore, timebook_conformance};
+use super::conformance::{
+    AnyHistory, AnyLedger, accepted, conformance, input_range, request, second,
+};
 use super::engine::sql::{self, DatabaseConnection};
 use super::engine::writer::WriteCommand;
 use super::{Durability, Store, StoreError};
 
 mod interactions;
-mod keeping;
-mod plans;
+mod public_state;
+mod query_plans;
+mod retention;
 mod sessions;
-mod shown;
 mod upgrade;
 
 conformance!(fresh);
 history_conformance!(fresh_history);
 outbox_conformance!(fresh_outbox);
-timebook_conformance!(fresh_timebook);
+timebook_conformance!(fresh_schedule_store);
 
 async fn fresh() -> (AnyLedger, TempDir) {
     let folder = TempDir::new().unwrap();
@@ -55,7 +57,7 @@ async fn fresh_outbox() -> (AnyLedger, AnyOutbox, TempDir) {
     (store.clone(), store, folder)
 }
 
-async fn fresh_timebook() -> (AnyTimebook, TempDir) {
+async fn fresh_schedule_store() -> (AnyScheduleStore, TempDir) {
     let folder = TempDir::new().unwrap();
     (Arc::new(open(folder.path()).await), folder)
 }
@@ -69,19 +71,19 @@ fn mode(path: &Path) -> u32 {
 }
 
 /// Statement on the writer's own connection that returns a number.
-struct Raw(String);
+struct RawStatement(String);
 
 #[async_trait]
-impl WriteCommand for Raw {
+impl WriteCommand for RawStatement {
     type Answer = i64;
 
-    async fn make(&self, connection: &mut DatabaseConnection) -> sql::Result<i64> {
+    async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<i64> {
         sql::query(self.0.clone()).fetch_scalar(connection).await
     }
 }
 
 async fn pragma(store: &Store, text: &str) -> i64 {
-    store.writer.order(Raw(format!("PRAGMA {text}"))).await.unwrap()
+    store.writer.submit(RawStatement(format!("PRAGMA {text}"))).await.unwrap()
 }
 
 #[tokio::test]
@@ -110,7 +112,7 @@ async fn an_answer_is_present_after_reopening() {
     let again = open(folder.path()).await;
     let after = (again.execution(id).await.unwrap(), again.events(id, 0).await.unwrap());
     assert_eq!(after, before);
-    let taken = again.taken(given.owner, &given.agent, given.keys.message).await.unwrap();
+    let taken = again.find_by_key(given.owner, &given.agent, given.keys.message).await.unwrap();
     assert_eq!(taken, Some((id, given.digest)));
     let said = given.pieces[0].text;
     assert_eq!(again.text(id, said).await.unwrap(), "the left one");
@@ -221,11 +223,11 @@ async fn a_full_disk_is_reported_and_recovered_from() {
         let refused = ledger.accept(big.clone()).await.unwrap_err();
         assert!(matches!(&refused, LedgerError::Unavailable { cause } if cause.contains("full")));
     }
-    let listed = ledger.executions(Filter::default()).await.unwrap();
+    let listed = ledger.executions(ExecutionFilter::default()).await.unwrap();
     assert_eq!(listed.iter().map(|row| row.id).collect::<Vec<_>>(), [small]);
 
     pragma(&store, "max_page_count = 100000").await;
-    assert_eq!(ledger.accept(big).await.unwrap(), Acceptance::Fresh);
+    assert_eq!(ledger.accept(big).await.unwrap(), Acceptance::Created);
 }
 
 /// Change that the database refuses only at the commit: a chunk without an execution.
@@ -235,7 +237,7 @@ struct Orphan;
 impl WriteCommand for Orphan {
     type Answer = ();
 
-    async fn make(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
+    async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
         sql::query("PRAGMA defer_foreign_keys = ON").execute(&mut *connection).await?;
         sql::query("INSERT INTO chunks VALUES (x'00', 1, 1, 'input', 0, 0, 'lost')")
             .execute(connection)
@@ -255,7 +257,7 @@ struct Held {
 impl WriteCommand for Held {
     type Answer = ();
 
-    async fn make(&self, _: &mut DatabaseConnection) -> sql::Result<()> {
+    async fn apply(&self, _: &mut DatabaseConnection) -> sql::Result<()> {
         self.begun.add_permits(1);
         _ = self.go.acquire().await.unwrap();
         Ok(())
@@ -268,13 +270,13 @@ async fn a_failed_commit_loses_its_batch_only() {
     let store = open(folder.path()).await;
     let (one, two) = (request("look at this"), request("and at this"));
     let held = Held { begun: Arc::new(Semaphore::new(0)), go: Arc::new(Semaphore::new(0)) };
-    let order = store.writer.order(held.clone());
+    let order = store.writer.submit(held.clone());
     // While this change is held, three others queue up for one batch: each is queued at its first poll.
     let batch = async {
         _ = held.begun.acquire().await.unwrap();
         tokio::join!(
             store.accept(one.clone()),
-            store.writer.order(Orphan),
+            store.writer.submit(Orphan),
             store.accept(two),
             async { held.go.add_permits(1) },
         )
@@ -284,8 +286,8 @@ async fn a_failed_commit_loses_its_batch_only() {
     for refused in [first.map(drop), lost, last.map(drop)] {
         assert!(matches!(refused, Err(LedgerError::Unavailable { .. })), "{refused:?}");
     }
-    assert_eq!(store.executions(Filter::default()).await.unwrap(), []);
-    assert_eq!(store.accept(one).await.unwrap(), Acceptance::Fresh);
+    assert_eq!(store.executions(ExecutionFilter::default()).await.unwrap(), []);
+    assert_eq!(store.accept(one).await.unwrap(), Acceptance::Created);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -309,7 +311,7 @@ async fn closing_under_load_keeps_acknowledged_writes() {
     tokio::time::timeout(Duration::from_secs(10), store.close()).await.unwrap();
     let answered: usize = callers.join_all().await.into_iter().sum();
     let again = open(folder.path()).await;
-    assert_eq!(again.executions(Filter::default()).await.unwrap().len(), answered);
+    assert_eq!(again.executions(ExecutionFilter::default()).await.unwrap().len(), answered);
 }
 
 /// Both futures are polled before either is answered.
@@ -318,7 +320,7 @@ async fn closing_commits_queued_writes() {
     let folder = TempDir::new().unwrap();
     let store = open(folder.path()).await;
     let (answer, ()) = tokio::join!(store.accept(request("look at this")), store.close());
-    assert_eq!(answer.unwrap(), Acceptance::Fresh);
+    assert_eq!(answer.unwrap(), Acceptance::Created);
 }
 
 #[tokio::test]
@@ -330,7 +332,7 @@ async fn a_closed_store_reports_that_it_is_closed() {
     store.close().await;
     store.close().await;
     let chunk = Chunk {
-        stamp: AttemptId::FIRST,
+        attempt_id: AttemptId::FIRST,
         channel: TextChannel::Stdout,
         number: 0,
         offset: 0,
@@ -365,15 +367,15 @@ async fn a_damaged_row_and_a_missing_chunk_are_unreadable() {
     let ledger: AnyLedger = store.clone();
     let given = request(&"x".repeat(150_000));
     ledger.accept(given.clone()).await.unwrap();
-    let span = said(&given.input);
+    let span = input_range(&given.input);
     let damage = "DELETE FROM chunks WHERE number = 1 RETURNING number";
-    store.writer.order(Raw(damage.to_owned())).await.unwrap();
+    store.writer.submit(RawStatement(damage.to_owned())).await.unwrap();
     for from in [0, 70_000] {
         let text = ledger.text(given.id, TextRange { from, ..span }).await.unwrap_err();
         assert!(matches!(text, LedgerError::Unreadable { .. }), "{text}");
     }
     let damage = "UPDATE executions SET state = 'asleep' RETURNING fence";
-    store.writer.order(Raw(damage.to_owned())).await.unwrap();
+    store.writer.submit(RawStatement(damage.to_owned())).await.unwrap();
     let row = ledger.execution(given.id).await.unwrap_err();
     assert!(matches!(row, LedgerError::Unreadable { .. }), "{row}");
 }
@@ -386,7 +388,7 @@ async fn a_token_that_is_not_seeded_is_kept() {
     let seed = TokenSeed { name: "ann".to_owned(), hash: [1; 32], scope, expires: None };
     store.seed(vec![seed], second(0)).await.unwrap();
     let adopt = "UPDATE tokens SET seeded = 0 RETURNING seeded";
-    store.writer.order(Raw(adopt.to_owned())).await.unwrap();
+    store.writer.submit(RawStatement(adopt.to_owned())).await.unwrap();
     store.seed(Vec::new(), second(1)).await.unwrap();
     assert_eq!(store.tokens().await.unwrap().len(), 1);
 }

@@ -24,13 +24,13 @@ pub fn detect(path: Option<&OsStr>) -> HostCapabilities {
         labels: can_label(),
         landlock: landlock::version(),
         bubblewrap: bubblewrap(path).map_or(CapabilityState::Absent, |program| {
-            works(is_of_root(&program) && bubblewrap::works(&program))
+            capability_state(is_of_root(&program) && bubblewrap::is_usable(&program))
         }),
         cgroup,
         controllers,
         root: geteuid().is_root(),
         users: may_change_users(),
-        sockets: sockets::reachable(&|name| std::env::var_os(name)),
+        sockets: sockets::reachable_sockets(&|name| std::env::var_os(name)),
         open_files: getrlimit(Resource::RLIMIT_NOFILE).unwrap_or_default(),
     }
 }
@@ -76,6 +76,6 @@ fn may_change_users() -> bool {
     effective.is_some_and(|set| NEEDED.iter().all(|number| set & (1 << number) != 0))
 }
 
-fn works(is_usable: bool) -> CapabilityState {
+fn capability_state(is_usable: bool) -> CapabilityState {
     if is_usable { CapabilityState::Usable } else { CapabilityState::Unusable }
 }

@@ -5,11 +5,11 @@
 
 mod child;
 mod clone_exec;
-mod filter;
 mod launch;
 mod programs;
 mod reattach_socket;
 mod supervisor;
+mod syscall_filter;
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -19,23 +19,23 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTime
 use nix::sys::signalfd::SignalFd;
 use nix::unistd::getpid;
 
-use self::launch::Means;
+use self::launch::LaunchResources;
 use self::programs::{ClearedProgram, HeldPrograms};
 use self::reattach_socket::ReattachSocket;
 use self::supervisor::{SendResult, Supervisor};
-use super::process::signal::{Dead, reap};
-use super::protocol::frame::{HolderEvent, HolderOrder, SecretValue, VERSION};
+use super::process::signal::{ReapedChild, reap};
+use super::protocol::frame::{FRAME_VERSION, HolderEvent, HolderOrder, SecretValue};
 use super::protocol::packet::Packet;
 
 /// Pause between two rounds of killing processes.
-const PAUSE: Duration = Duration::from_millis(5);
+const KILL_ROUND_PAUSE: Duration = Duration::from_millis(5);
 
 /// Epoll tokens of the watched descriptors. A stream has twice its slot, or one more, above these.
-const LINK: u64 = 0;
-const REATTACH_SOCKET: u64 = 1;
-const SIGNALS: u64 = 2;
-const VISITORS: u64 = 3;
-const STREAMS: u64 = 8;
+const SUPERVISOR_TOKEN: u64 = 0;
+const REATTACH_TOKEN: u64 = 1;
+const SIGNALS_TOKEN: u64 = 2;
+const PEERS_TOKEN: u64 = 3;
+const FIRST_STREAM_TOKEN: u64 = 8;
 
 /// State of the process holder.
 struct ProcessHolder {
@@ -47,7 +47,7 @@ struct ProcessHolder {
     programs: HeldPrograms,
     /// Bytes that are held for the next supervisor.
     secret: Option<SecretValue>,
-    means: Means,
+    resources: LaunchResources,
     /// True if everything is to end.
     is_ending: bool,
 }
@@ -58,26 +58,26 @@ struct ProcessHolder {
 /// Fails if the system does not provide the minimum that a process holder needs.
 pub(super) fn run(link: OwnedFd, signals: SignalFd) -> io::Result<()> {
     let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
-    epoll.add(&link, EpollEvent::new(EpollFlags::EPOLLIN, LINK))?;
-    epoll.add(&signals, EpollEvent::new(EpollFlags::EPOLLIN, SIGNALS))?;
-    let keeper = ProcessHolder {
+    epoll.add(&link, EpollEvent::new(EpollFlags::EPOLLIN, SUPERVISOR_TOKEN))?;
+    epoll.add(&signals, EpollEvent::new(EpollFlags::EPOLLIN, SIGNALS_TOKEN))?;
+    let holder = ProcessHolder {
         epoll,
         signals,
         supervisor: Supervisor::new(link),
         reattach_socket: None,
         programs: HeldPrograms::open(),
         secret: None,
-        means: Means::prepare()?,
+        resources: LaunchResources::prepare()?,
         is_ending: false,
     };
-    keeper.run()
+    holder.run()
 }
 
 impl ProcessHolder {
     fn run(mut self) -> io::Result<()> {
         let mut events = [EpollEvent::empty(); 64];
         while !self.is_done() {
-            let count = match self.epoll.wait(&mut events, self.next_look()) {
+            let count = match self.epoll.wait(&mut events, self.next_wakeup()) {
                 // A stop and continue of this process interrupts the wait, which is not an error.
                 Err(nix::errno::Errno::EINTR) => 0,
                 count => count?,
@@ -100,10 +100,10 @@ impl ProcessHolder {
     }
 
     /// Returns the time until the next timed action.
-    fn next_look(&self) -> EpollTimeout {
+    fn next_wakeup(&self) -> EpollTimeout {
         let is_clearing = self.programs.iter().any(|held| held.clearing.is_some());
         let left = self.supervisor.time_left().filter(|_| !self.is_ending);
-        let pause = if is_clearing { Some(PAUSE) } else { left };
+        let pause = if is_clearing { Some(KILL_ROUND_PAUSE) } else { left };
         // One millisecond more, so that the wait does not end before the time.
         let millis = pause.map(|pause| u16::try_from(pause.as_millis() + 1).unwrap_or(u16::MAX));
         millis.map_or(EpollTimeout::NONE, EpollTimeout::from)
@@ -111,13 +111,13 @@ impl ProcessHolder {
 
     fn dispatch(&mut self, what: u64) {
         match what {
-            LINK => self.receive(),
-            REATTACH_SOCKET => self.admit(),
-            VISITORS => self.meet_visitors(),
-            SIGNALS => self.take_signals(),
+            SUPERVISOR_TOKEN => self.receive(),
+            REATTACH_TOKEN => self.admit(),
+            PEERS_TOKEN => self.authenticate_connections(),
+            SIGNALS_TOKEN => self.take_signals(),
             // A fetched event is outdated if the supervisor began to read in the same batch: only one side may splice.
             _ if self.supervisor.lost.is_none() => {}
-            stream => self.programs.pump(stream - STREAMS, &self.epoll),
+            stream => self.programs.pump(stream - FIRST_STREAM_TOKEN, &self.epoll),
         }
     }
 
@@ -134,7 +134,7 @@ impl ProcessHolder {
             match received {
                 Ok(Some(packet)) => self.handle_order(packet),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Ok(None) | Err(_) => self.lose(),
+                Ok(None) | Err(_) => self.handle_supervisor_loss(),
             }
         }
         self.send_events();
@@ -142,29 +142,29 @@ impl ProcessHolder {
 
     fn handle_order(&mut self, Packet { frame, fds }: Packet) {
         match HolderOrder::decode(&frame) {
-            Some(HolderOrder::Hello { version, patience, name, key }) => {
+            Some(HolderOrder::Hello { version, reattach_grace, name, key }) => {
                 self.supervisor.version = version;
-                self.supervisor.patience = Duration::from_millis(patience);
+                self.supervisor.reattach_grace = Duration::from_millis(reattach_grace);
                 self.open_socket(&name, key, fds);
                 self.queue_event(HolderEvent::Hello {
-                    version: VERSION,
+                    version: FRAME_VERSION,
                     pid: getpid().as_raw().unsigned_abs().into(),
                 });
             }
-            Some(HolderOrder::Launch { terms, spec, guard }) => {
-                self.launch(terms, spec, guard, fds);
+            Some(HolderOrder::Launch { terms, spec, flags }) => {
+                self.launch(terms, spec, flags, fds);
             }
             Some(HolderOrder::Terminate { slot }) => self.programs.terminate(slot),
             Some(HolderOrder::Kill { slot }) => self.clear(slot),
             Some(HolderOrder::Release { slot }) => self.release(slot),
-            Some(HolderOrder::Close { slot }) => self.programs.close_feed(slot),
+            Some(HolderOrder::CloseStdin { slot }) => self.programs.close_stdin(slot),
             Some(HolderOrder::List) => self.list(),
             // Only an explicit goodbye ends the programs at once; a supervisor that is just gone may be upgrading.
-            Some(HolderOrder::Bye) => self.end_everything(),
-            Some(HolderOrder::Keep { secret }) => self.secret = Some(secret),
+            Some(HolderOrder::Shutdown) => self.end_everything(),
+            Some(HolderOrder::StoreSecret { secret }) => self.secret = Some(secret),
             // The present supervisor has proved the key before, or has started this process. An unknown order is of a
             // later version and is ignored.
-            Some(HolderOrder::Meet { .. } | HolderOrder::Prove { .. }) | None => {}
+            Some(HolderOrder::Challenge { .. } | HolderOrder::Authenticate { .. }) | None => {}
         }
     }
 
@@ -176,16 +176,16 @@ impl ProcessHolder {
 
     fn send_events(&mut self) {
         if self.supervisor.send_events(&self.programs, &self.epoll) == SendResult::Gone {
-            self.lose();
+            self.handle_supervisor_loss();
         }
     }
 
     /// Handles the loss of the supervisor: from then on the output is stored here.
-    fn lose(&mut self) {
+    fn handle_supervisor_loss(&mut self) {
         self.supervisor.disconnect(&self.epoll);
         for slot in self.programs.slots() {
             let held = self.programs.get(slot);
-            if held.is_some_and(|held| held.terms.dies_alone || held.end.is_some()) {
+            if held.is_some_and(|held| held.terms.ends_with_supervisor || held.end.is_some()) {
                 self.clear(slot);
             }
             self.programs.watch_streams(slot, true, &self.epoll);
@@ -200,17 +200,17 @@ impl ProcessHolder {
                 self.end_everything();
             }
         }
-        self.bury_all();
+        self.reap_all();
     }
 
     /// Reaps all ended children before their orphans are examined.
-    fn bury_all(&mut self) {
+    fn reap_all(&mut self) {
         let dead: Vec<_> = std::iter::from_fn(|| reap(None)).collect();
-        dead.iter().for_each(|dead| self.bury(dead));
+        dead.iter().for_each(|dead| self.handle_exit(dead));
     }
 
     /// Handles an ended child: a held program, or an orphan of one.
-    fn bury(&mut self, dead: &Dead) {
+    fn handle_exit(&mut self, dead: &ReapedChild) {
         let Some((slot, end)) = self.programs.ended(dead) else { return };
         self.queue_event(HolderEvent::Ended { slot, end });
         // Without a supervisor nobody would order the clean-up of what the program left behind.
@@ -241,7 +241,7 @@ impl ProcessHolder {
             return;
         }
         // Zombies would otherwise count as living processes and cost one more round.
-        self.bury_all();
+        self.reap_all();
         self.programs.clearing().into_iter().for_each(|slot| self.kill_round(slot));
     }
 

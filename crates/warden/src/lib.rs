@@ -29,7 +29,7 @@ use std::time::Duration;
 
 use algonius_actors::model::execution::AttemptId;
 use algonius_actors::model::execution::usage::ResourceUsage;
-use algonius_actors::model::host::resources::{Controllers, Refusals, Resources};
+use algonius_actors::model::host::resources::{CgroupRefusals, Controllers, ResourceLimits};
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::model::program::{Exit, User};
 use async_trait::async_trait;
@@ -38,27 +38,31 @@ use uuid::Uuid;
 
 pub use self::confinement::bubblewrap::Wrapper;
 pub use self::confinement::root_capabilities::RootCapabilities;
-pub use self::output::memory_account::{MemoryAccount, MemoryUse, OutputMemory};
+pub use self::output::memory_account::{MemoryAccount, OutputMemory, OutputMemoryUsage};
 pub use self::output::recording::OutputRecording;
-pub use self::output::stdin_journal::{JOURNAL_LIMIT, StdinJournal, StdinJournalError};
+pub use self::output::stdin_journal::{DEFAULT_MAX_JOURNAL_BYTES, StdinJournal, StdinJournalError};
 pub use self::process::usage::UsageGauge;
 
 /// Variable that names the data directory to which a process belongs.
-pub const INSTANCE: &str = "ALGONIUS_INSTANCE_ID";
+pub const INSTANCE_VARIABLE: &str = "ALGONIUS_INSTANCE_ID";
 /// Variable that names the execution to which a process belongs.
-pub const EXECUTION: &str = "ALGONIUS_EXECUTION_ID";
+pub const EXECUTION_VARIABLE: &str = "ALGONIUS_EXECUTION_ID";
 /// Variable that contains the turn.
-pub const TURN: &str = "ALGONIUS_TURN";
+pub const TURN_VARIABLE: &str = "ALGONIUS_TURN";
 /// Variable that contains the attempt.
-pub const ATTEMPT: &str = "ALGONIUS_ATTEMPT";
+pub const ATTEMPT_VARIABLE: &str = "ALGONIUS_ATTEMPT";
 
 /// Returns the variables that identify the processes of an attempt.
-fn marks(instance: Uuid, execution: ExecutionId, stamp: AttemptId) -> [(&'static str, String); 4] {
+fn identity_variables(
+    instance: Uuid,
+    execution: ExecutionId,
+    attempt_id: AttemptId,
+) -> [(&'static str, String); 4] {
     [
-        (INSTANCE, instance.to_string()),
-        (EXECUTION, execution.to_string()),
-        (TURN, stamp.turn.to_string()),
-        (ATTEMPT, stamp.attempt.to_string()),
+        (INSTANCE_VARIABLE, instance.to_string()),
+        (EXECUTION_VARIABLE, execution.to_string()),
+        (TURN_VARIABLE, attempt_id.turn.to_string()),
+        (ATTEMPT_VARIABLE, attempt_id.attempt.to_string()),
     ]
 }
 
@@ -67,7 +71,7 @@ pub struct Launch {
     /// Execution of the program.
     pub execution: ExecutionId,
     /// Attempt of the execution.
-    pub stamp: AttemptId,
+    pub attempt_id: AttemptId,
     /// Absolute path of the program.
     pub program: PathBuf,
     /// Arguments, without the program's name.
@@ -81,7 +85,7 @@ pub struct Launch {
     /// Bytes of each output stream that outlive the supervisor.
     pub cap: u64,
     /// True if the program ends when the supervisor does.
-    pub dies_alone: bool,
+    pub ends_with_supervisor: bool,
     /// Resource numbers of the system, with the limit of each.
     pub limits: Vec<(u64, u64)>,
     /// Landlock ruleset of the program's domain.
@@ -95,18 +99,18 @@ pub struct Launch {
     /// Wrapper that starts the program in namespaces, if it has one.
     pub wrapper: Option<Wrapper>,
     /// Resource limits, and whether the program gets a control group.
-    pub resources: Resources,
+    pub resources: ResourceLimits,
 }
 
 /// Standard input of a program.
 pub enum Stdin {
     /// These bytes, and then the end.
-    Whole(Vec<u8>),
+    Bytes(Vec<u8>),
     /// Bytes that are written while the program runs. The input ends at the latest with this process.
-    Open,
+    Piped,
     /// Messages that are written through a journal while the program runs. The process holder holds the input, which
     /// the next process instance of the service continues.
-    Fed,
+    Journaled,
 }
 
 /// Pipe to a program. Dropping it closes the program's standard input.
@@ -160,15 +164,15 @@ pub trait ProcessTree: Send + Sync {
     fn gauge(&self) -> UsageGauge;
 
     /// Returns the usage until its end; `None` before the end, and if it is unknown.
-    fn spent(&self) -> Option<ResourceUsage>;
+    fn final_usage(&self) -> Option<ResourceUsage>;
 
     /// Returns when another driver has claimed the program. From then on dropping the tree has no effect.
-    async fn taken(&self);
+    async fn wait_until_claimed(&self);
     /// Returns the limits that a control group enforces.
-    fn held(&self) -> Controllers;
+    fn enforced_controllers(&self) -> Controllers;
 
     /// Returns the refusals of its control group so far.
-    fn refusals(&self) -> Refusals;
+    fn refusals(&self) -> CgroupRefusals;
 
     /// Kills all its processes, and returns when none is left, with the number of killed processes.
     async fn sweep(&self) -> u64;
@@ -193,14 +197,14 @@ pub trait Warden: Send + Sync + 'static {
     /// Claims the program of this attempt if it is still held, running or ended; `None` if it is not. The claim takes
     /// the program from its present driver. A program of an earlier process instance that is not claimed in time is
     /// ended.
-    fn claim(&self, execution: ExecutionId, stamp: AttemptId) -> Option<ClaimedProgram>;
+    fn claim(&self, execution: ExecutionId, attempt_id: AttemptId) -> Option<ClaimedProgram>;
 
     /// Takes over the claimed program.
     ///
     /// # Errors
     /// `NotFound` if the program is not held.
-    async fn adopt(&self, execution: ExecutionId, stamp: AttemptId) -> io::Result<Spawned>;
+    async fn adopt(&self, execution: ExecutionId, attempt_id: AttemptId) -> io::Result<Spawned>;
 
     /// Kills all processes of an attempt without a driver; returns their number.
-    async fn sweep(&self, execution: ExecutionId, stamp: AttemptId) -> usize;
+    async fn sweep(&self, execution: ExecutionId, attempt_id: AttemptId) -> usize;
 }

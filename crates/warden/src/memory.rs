@@ -13,26 +13,26 @@ use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
 /// Time after which the memory of the start is returned.
-const SETTLED: Duration = Duration::from_secs(1);
+const STARTUP_TRIM_DELAY: Duration = Duration::from_secs(1);
 
 /// Interval between two checks of whether the process is idle.
-const PACE: Duration = Duration::from_secs(60);
+const IDLE_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Divisor of the interval: an idle process has used no more than this fraction of a processor.
-const BUSY: u32 = 100;
+const IDLE_CPU_DIVISOR: u32 = 100;
 
 /// Growth in bytes over the idle size after which memory is returned.
-const GROWN: u64 = 4 << 20;
+const TRIM_GROWTH_BYTES: u64 = 4 << 20;
 
 /// Returns memory after the start, and whenever the process has worked and is idle again. Never returns.
 pub async fn trim_heap_when_idle() {
-    sleep(SETTLED).await;
+    sleep(STARTUP_TRIM_DELAY).await;
     let mut rest = TrimState::default();
     loop {
         _ = spawn_blocking(trim_heap).await; // A blocking thread, because the allocator may have much memory to examine.
         loop {
-            sleep(PACE).await;
-            if rest.is_over_work(spent(), resident()) {
+            sleep(IDLE_CHECK_INTERVAL).await;
+            if rest.is_idle_after_work(cpu_time(), resident_bytes()) {
                 break;
             }
         }
@@ -52,8 +52,8 @@ struct TrimState {
 impl TrimState {
     /// Returns true if a process with this processor time is idle after work, or holds more memory than it needs when
     /// idle.
-    fn is_over_work(&mut self, spent: Duration, resident: u64) -> bool {
-        let is_quiet = spent.saturating_sub(self.spent) <= PACE / BUSY;
+    fn is_idle_after_work(&mut self, spent: Duration, resident_bytes: u64) -> bool {
+        let is_quiet = spent.saturating_sub(self.spent) <= IDLE_CHECK_INTERVAL / IDLE_CPU_DIVISOR;
         self.spent = spent;
         if !is_quiet {
             self.has_worked = true;
@@ -63,44 +63,45 @@ impl TrimState {
             self.low = None;
             return true;
         }
-        let low = *self.low.get_or_insert(resident);
-        self.low = Some(low.min(resident)).filter(|low| resident <= low + GROWN);
+        let low = *self.low.get_or_insert(resident_bytes);
+        self.low =
+            Some(low.min(resident_bytes)).filter(|low| resident_bytes <= low + TRIM_GROWTH_BYTES);
         self.low.is_none()
     }
 }
 
 /// Returns the processor time that the process has used.
-fn spent() -> Duration {
+fn cpu_time() -> Duration {
     let usage = getrusage(UsageWho::RUSAGE_SELF).ok();
     let micros = usage.map(|it| it.user_time() + it.system_time()).map(|it| it.num_microseconds());
     Duration::from_micros(micros.and_then(|it| u64::try_from(it).ok()).unwrap_or_default())
 }
 
 /// Returns the resident bytes of the process, or 0 if the system does not report them.
-fn resident() -> u64 {
+fn resident_bytes() -> u64 {
     let told = fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = told.split_whitespace().nth(1).and_then(|pages| pages.parse().ok());
-    pages.unwrap_or(0_u64) * page() as u64
+    pages.unwrap_or(0_u64) * page_size() as u64
 }
 
 /// Returns the resident pages of the program's own file, and freed memory that the allocator holds. Pages that are
 /// needed again come from the page cache at the cost of a minor fault. Most of the resident memory of an idle process
 /// would be code that only the start needs.
 pub fn trim_heap() {
-    for range in unwritten(page()) {
-        forget(range);
+    for range in read_only_ranges(page_size()) {
+        drop_pages(range);
     }
     trim();
 }
 
-fn page() -> usize {
+fn page_size() -> usize {
     let page = sysconf(SysconfVar::PAGE_SIZE).ok().flatten();
     page.and_then(|size| usize::try_from(size).ok()).unwrap_or(1 << 12)
 }
 
 /// Returns the mappings of the program's own file that are never written to, in whole pages of this size.
 #[expect(unsafe_code, reason = "no safe wrapper tells where the program was put")]
-fn unwritten(page: usize) -> Vec<Range<usize>> {
+fn read_only_ranges(page: usize) -> Vec<Range<usize>> {
     let mut ranges = Vec::new();
     // SAFETY: the call lasts no longer than the vector, and `collect` takes it for what it is.
     unsafe { libc::dl_iterate_phdr(Some(collect), ptr::from_mut(&mut ranges).cast()) };
@@ -138,7 +139,7 @@ unsafe extern "C" fn collect(
 
 /// Drops pages that equal the file's contents.
 #[expect(unsafe_code, reason = "what is in memory is a matter of the whole process")]
-fn forget(range: Range<usize>) {
+fn drop_pages(range: Range<usize>) {
     // SAFETY: what is mapped there is private, and as in its file, from which it is read again.
     _ = unsafe {
         libc::madvise(range.start as *mut c_void, range.len(), libc::MADV_DONTNEED) // After a failure the pages stay.
@@ -165,7 +166,7 @@ mod tests {
     fn memory_is_trimmed_once_after_work() {
         let mut rest = TrimState::default();
         let mut look = |seconds, megabytes: u64| {
-            rest.is_over_work(Duration::from_secs(seconds), megabytes << 20)
+            rest.is_idle_after_work(Duration::from_secs(seconds), megabytes << 20)
         };
         assert!(!look(10, 50)); // Busy.
         assert!(look(10, 49)); // Whatever it held before.
@@ -178,7 +179,7 @@ mod tests {
     }
 
     /// Returns the kilobytes of the program's executable mapping that are resident.
-    fn held() -> u64 {
+    fn resident_code_kib() -> u64 {
         let program = std::env::current_exe().unwrap().display().to_string();
         let (mut sum, mut is_own) = (0, false);
         for line in fs::read_to_string("/proc/self/smaps").unwrap().lines() {
@@ -195,19 +196,19 @@ mod tests {
     #[expect(clippy::disallowed_methods, reason = "other tests of this process cannot be awaited")]
     fn trimming_returns_start_up_memory_and_the_process_continues() {
         // Reads a byte of every page first: the number of pages that the start left resident depends on the machine.
-        for range in unwritten(4096) {
+        for range in read_only_ranges(4096) {
             // SAFETY: it is mapped, and can be read.
             #[expect(unsafe_code, reason = "reads the program itself")]
             let bytes = unsafe { slice::from_raw_parts(range.start as *const u8, range.len()) };
             let bytes = bytes.chunks(4096).filter_map(<[u8]>::first);
             assert!(bytes.fold(0, |sum, byte| sum | *byte) != 0);
         }
-        let before = held();
+        let before = resident_code_kib();
         // Other tests of this process need parts of the program again at the same time.
         let mut after = before;
         for _ in 0..200 {
             trim_heap();
-            after = held();
+            after = resident_code_kib();
             if after < before / 2 {
                 return;
             }

@@ -3,7 +3,7 @@
 pub(crate) mod kill_leftovers;
 pub(crate) mod lost_processes;
 pub(crate) mod proc;
+pub(crate) mod process_label;
 pub(crate) mod process_scan;
-pub(crate) mod process_tag;
 pub(crate) mod signal;
 pub(crate) mod usage;

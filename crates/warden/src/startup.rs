@@ -12,7 +12,7 @@ use nix::unistd::{dup2_stderr, dup2_stdin, dup2_stdout, setsid};
 
 use super::holder::run;
 use super::memory::trim_heap;
-use super::process::signal::forget_handlers;
+use super::process::signal::reset_signal_handlers;
 
 /// Signals that a process holder handles. The last three would end it by default; the holder itself decides.
 const SIGNALS: [Signal; 4] = [Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP];
@@ -20,15 +20,15 @@ const SIGNALS: [Signal; 4] = [Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGINT, 
 /// Turns this process into a process holder that serves the other end of its standard input. Returns after everything
 /// that it held has ended.
 ///
-/// The process is [guarded](guard) before.
+/// [`protect_process`] must run before.
 ///
 /// # Errors
 /// Fails if standard input is no such socket, or if a system call fails.
 pub fn serve() -> io::Result<()> {
     let link = io::stdin().as_fd().try_clone_to_owned()?;
-    set_name(c"algonius-warden")?; // Same name as `proc::WARDEN`.
+    set_name(c"algonius-warden")?; // Same name as `proc::HOLDER_PROCESS_NAME`.
     _ = setsid(); // Fails only for a process that is a group leader already.
-    forget_handlers();
+    reset_signal_handlers();
     let signals = signals()?;
     let nothing = OwnedFd::from(File::options().read(true).write(true).open("/dev/null")?);
     dup2_stdin(&nothing)?;
@@ -44,7 +44,7 @@ pub fn serve() -> io::Result<()> {
 ///
 /// # Errors
 /// Fails if the system refuses it.
-pub fn guard() -> io::Result<()> {
+pub fn protect_process() -> io::Result<()> {
     set_dumpable(false)?;
     set_child_subreaper(true)?;
     setrlimit(Resource::RLIMIT_CORE, 0, 0)?;

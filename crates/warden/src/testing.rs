@@ -14,7 +14,7 @@ use crate::output::memory_account::OutputMemory;
 use crate::wardens::{HolderCommand, LaunchOptions};
 
 /// Upper bound of each wait of a holder in tests.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Serves as a process holder and does not return, if [`launch_options`] started this process. Returns at once
 /// otherwise. A test program that starts holders has one test that only calls this function.
@@ -30,7 +30,7 @@ pub fn hold_if_started_as_holder() {
     let code = match unsafe { fork() } {
         Ok(ForkResult::Parent { child }) => i32::from(waitpid(child, None).is_err()),
         Ok(ForkResult::Child) => {
-            let served = crate::startup::guard().and_then(|()| crate::startup::serve());
+            let served = crate::startup::protect_process().and_then(|()| crate::startup::serve());
             i32::from(served.is_err())
         }
         Err(_) => 1,
@@ -43,9 +43,16 @@ pub fn hold_if_started_as_holder() {
 #[must_use]
 pub fn launch_options(test: &str, runtime_dir: &Path, instance: Uuid) -> LaunchOptions {
     let args = [test, "--exact", "--nocapture"].into_iter().map(Into::into).collect();
-    let origin = HolderCommand { program: "/proc/self/exe".into(), args };
+    let command = HolderCommand { program: "/proc/self/exe".into(), args };
     let (runtime_dir, memory) = (runtime_dir.to_owned(), OutputMemory::of(256 << 20));
-    LaunchOptions { origin, runtime_dir, instance, patience: PATIENCE, groups: None, memory }
+    LaunchOptions {
+        command,
+        runtime_dir,
+        instance,
+        reattach_grace: WAIT_TIMEOUT,
+        groups: None,
+        memory,
+    }
 }
 
 /// Prepares a folder that simulates a delegated control group, with every controller, in which these processes are. Its

@@ -1,12 +1,12 @@
 //! Tests of the process holder: the test program itself in that role.
 
-mod feeding;
-mod grouping;
-mod holding;
+mod control_groups;
+mod fixture;
+mod held_programs;
 mod journal;
-mod keeping;
-mod kills;
-mod world;
+mod killed_writers;
+mod secret_store;
+mod stdin_pipes;
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use crate::testing;
 use crate::wardens::LaunchOptions;
 
 /// Name of the test [`process`].
-const PROCESS: &str = "tests::process";
+const HOLDER_TEST: &str = "tests::process";
 
 /// Entry point of a process holder, not a test.
 #[test]
@@ -25,5 +25,5 @@ fn process() {
 }
 
 fn terms(runtime_dir: &Path, instance: Uuid) -> LaunchOptions {
-    testing::launch_options(PROCESS, runtime_dir, instance)
+    testing::launch_options(HOLDER_TEST, runtime_dir, instance)
 }

@@ -2,9 +2,9 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use algonius_actors::decide::host::sandbox::{Hazard, Surroundings};
+use algonius_actors::decide::host::sandbox::{BoundaryFacts, Hazard};
 use algonius_actors::model::agent::Access;
-use algonius_actors::model::host::sandbox::Roots;
+use algonius_actors::model::host::sandbox::SandboxRoots;
 use algonius_actors::model::program::{ProgramSpec, User};
 use nix::unistd::{AccessFlags, access, geteuid};
 
@@ -12,23 +12,23 @@ use crate::config::{Agent, ServiceFiles};
 
 /// Inspects the folders that an agent may change, the files of the service, and the existing sockets. Reads
 /// files, so it may block.
-pub(super) fn read(
+pub(super) fn inspect_surroundings(
     agent: &Agent,
     program: &ProgramSpec,
     (files, sockets): (&ServiceFiles, &[PathBuf]),
-) -> Surroundings {
+) -> BoundaryFacts {
     let guarded = GuardedFiles::of(program, files);
-    let roots = changed_roots(agent, program, &guarded);
+    let roots = writable_roots(agent, program, &guarded);
     let given = &program.sandbox.sockets;
-    let adds_beside = |folder: &PathBuf| adds_beside(agent, program, folder, &roots);
+    let adds_beside = |folder: &PathBuf| may_add_files(agent, program, folder, &roots);
     let hazards = [
-        (Hazard::ServiceFiles, roots.iter().any(|root| guarded.is_opened_by(root))),
+        (Hazard::ServiceFiles, roots.iter().any(|root| guarded.is_reachable_from(root))),
         (Hazard::ConfigurationFolder, files.folder.as_ref().is_some_and(adds_beside)),
         (Hazard::Sockets, sockets.iter().any(|socket| !given.contains(socket))),
-        (Hazard::GivenSockets, sockets.iter().any(|socket| given.contains(socket))),
+        (Hazard::AllowedSockets, sockets.iter().any(|socket| given.contains(socket))),
     ];
     let hazards = hazards.into_iter().filter_map(|(hazard, exists)| exists.then_some(hazard));
-    Surroundings { own_user: has_own_user(program), hazards: hazards.collect() }
+    BoundaryFacts { own_user: has_own_user(program), hazards: hazards.collect() }
 }
 
 /// Returns true if the program runs as another user than the service.
@@ -39,39 +39,45 @@ pub(super) fn has_own_user(program: &ProgramSpec) -> bool {
 
 /// Returns the folders that the agent may change: those that the sandbox names, and its working directories. A folder
 /// that a link redirects to the service's files is not among them, because no program is started with it.
-fn changed_roots(agent: &Agent, program: &ProgramSpec, guarded: &GuardedFiles) -> Vec<PathBuf> {
+fn writable_roots(agent: &Agent, program: &ProgramSpec, guarded: &GuardedFiles) -> Vec<PathBuf> {
     let (spec, sandbox) = (&agent.spec, &program.sandbox);
     if !sandbox.guards_files(spec.access) {
         return vec![PathBuf::from("/")];
     }
-    let Roots { writable, workplaces } =
+    let SandboxRoots { writable, working_dirs } =
         sandbox.roots.clone().unwrap_or_else(|| resolve(agent, program, guarded));
     let works = match spec.access {
         Access::ReadOnly => Vec::new(),
-        Access::ReadWrite => workplaces,
+        Access::ReadWrite => working_dirs,
     };
-    let is_resolved = |path: &PathBuf| real(path) == *path || !guarded.is_opened_by(&real(path));
+    let is_resolved =
+        |path: &PathBuf| real_path(path) == *path || !guarded.is_reachable_from(&real_path(path));
     writable.into_iter().chain(works).filter(is_resolved).collect()
 }
 
 /// Resolves the folders that the agent may change. Reads links, so it may block.
-pub(super) fn roots(agent: &Agent, program: &ProgramSpec, files: &ServiceFiles) -> Roots {
+pub(super) fn resolve_roots(
+    agent: &Agent,
+    program: &ProgramSpec,
+    files: &ServiceFiles,
+) -> SandboxRoots {
     resolve(agent, program, &GuardedFiles::of(program, files))
 }
 
-fn resolve(agent: &Agent, program: &ProgramSpec, guarded: &GuardedFiles) -> Roots {
+fn resolve(agent: &Agent, program: &ProgramSpec, guarded: &GuardedFiles) -> SandboxRoots {
     let writable = program.sandbox.writable.iter().flatten();
     let writable = writable.map(|path| guarded.resolve(path)).collect();
-    let workplaces = written_workplaces(agent, program).map(|path| guarded.resolve(path)).collect();
-    Roots { writable, workplaces }
+    let working_dirs =
+        configured_workspaces(agent, program).map(|path| guarded.resolve(path)).collect();
+    SandboxRoots { writable, working_dirs }
 }
 
 /// Returns the folders in which the agent may work: its own, and those that callers may choose.
-fn written_workplaces<'a>(
+fn configured_workspaces<'a>(
     agent: &'a Agent,
     program: &'a ProgramSpec,
 ) -> impl Iterator<Item = &'a Path> {
-    let chosen = agent.spec.allowance.folders.iter();
+    let chosen = agent.spec.override_policy.folders.iter();
     std::iter::once(&program.working_dir).chain(chosen).map(PathBuf::as_path)
 }
 
@@ -83,13 +89,13 @@ struct GuardedFiles {
 
 impl GuardedFiles {
     fn of(program: &ProgramSpec, files: &ServiceFiles) -> Self {
-        let files = files.trusted().flat_map(|path| [path.to_owned(), real(path)]).collect();
-        let home = program.outfit.own.as_ref().map(|own| real(&own.path));
+        let files = files.trusted().flat_map(|path| [path.to_owned(), real_path(path)]).collect();
+        let home = program.program_runtime.own.as_ref().map(|own| real_path(&own.path));
         Self { files, home }
     }
 
     /// Returns true if an agent that may change this path reaches a file of the service.
-    fn is_opened_by(&self, root: &Path) -> bool {
+    fn is_reachable_from(&self, root: &Path) -> bool {
         let is_home = self.home.as_ref().is_some_and(|home| root.starts_with(home));
         let opens = |file: &PathBuf| file.starts_with(root) || root.starts_with(file);
         !is_home && self.files.iter().any(opens)
@@ -98,14 +104,14 @@ impl GuardedFiles {
     /// Returns the path without links. An agent may have created the link that leads to a file of the service; in that
     /// case the path stays as written, unless it leads there without the link too.
     fn resolve(&self, path: &Path) -> PathBuf {
-        let real = real(path);
-        let is_chosen = self.is_opened_by(&plain(path));
-        if self.is_opened_by(&real) && !is_chosen { path.to_owned() } else { real }
+        let real_path = real_path(path);
+        let is_chosen = self.is_reachable_from(&without_dots(path));
+        if self.is_reachable_from(&real_path) && !is_chosen { path.to_owned() } else { real_path }
     }
 }
 
 /// Returns the path without `.` and `..`, by its text alone.
-fn plain(path: &Path) -> PathBuf {
+fn without_dots(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
         match part {
@@ -119,13 +125,13 @@ fn plain(path: &Path) -> PathBuf {
 
 /// Returns true if the agent may add files to the folder of the configuration, or replace a link that leads to it. The
 /// folder is mounted read-only unless it is the working directory or the home of the agent.
-fn adds_beside(agent: &Agent, program: &ProgramSpec, folder: &Path, roots: &[PathBuf]) -> bool {
-    let real_folder = real(folder);
+fn may_add_files(agent: &Agent, program: &ProgramSpec, folder: &Path, roots: &[PathBuf]) -> bool {
+    let real_folder = real_path(folder);
     if !roots.iter().any(|root| real_folder.starts_with(root)) {
         return false;
     }
-    let home = real(&program.outfit.home);
-    let mut lives = written_workplaces(agent, program).map(real).chain([home]);
+    let home = real_path(&program.program_runtime.home);
+    let mut lives = configured_workspaces(agent, program).map(real_path).chain([home]);
     let is_used = lives.any(|place| place.starts_with(&real_folder));
     // An agent that can replace the link decides which folder the service reads.
     let is_led = folder.ancestors().any(|above| {
@@ -136,12 +142,12 @@ fn adds_beside(agent: &Agent, program: &ProgramSpec, folder: &Path, roots: &[Pat
 }
 
 /// Returns the path without links, as far as it exists.
-fn real(path: &Path) -> PathBuf {
+fn real_path(path: &Path) -> PathBuf {
     let found = path.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)));
-    let real = found.and_then(|(above, place)| {
+    let real_path = found.and_then(|(above, place)| {
         let rest = path.strip_prefix(above).ok()?;
         // `join` with an empty path adds a slash, and a file with a slash at its end is no folder.
         Some(if rest.as_os_str().is_empty() { place } else { place.join(rest) })
     });
-    real.unwrap_or_else(|| path.to_owned())
+    real_path.unwrap_or_else(|| path.to_owned())
 }

@@ -20,11 +20,11 @@ use nix::sys::stat::{FileStat, Mode, SFlag, fchmod, fstat, mkdirat};
 use nix::unistd::{Gid, Uid, fchown, fchownat, geteuid};
 
 /// Greatest depth at which the owner of folders changes. An agent could create deeper ones to exhaust the stack.
-const DEEPEST: usize = 200;
+const MAX_FOLDER_DEPTH: usize = 200;
 
 /// Creates a home if it does not exist, and writes the missing files. A file that the program has changed stays
 /// unchanged. Another user of the agent becomes the owner of the home and all its files.
-pub(super) fn make(home: &OwnHome, user: Option<User>) -> io::Result<()> {
+pub(super) fn create(home: &OwnHome, user: Option<User>) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(&home.path)?;
     let folder = open(&home.path, folder_flags(), Mode::empty())?;
     fchmod(&folder, Mode::S_IRWXU)?;
@@ -39,7 +39,7 @@ pub(super) fn make(home: &OwnHome, user: Option<User>) -> io::Result<()> {
         // The agent's user may pass through, but not list.
         fs::set_permissions(homes, Permissions::from_mode(0o711))?;
     }
-    change_owner_of_content(&folder, before, user, DEEPEST)?;
+    change_owner_of_content(&folder, before, user, MAX_FOLDER_DEPTH)?;
     change_owner(&folder, Some(user))
 }
 
@@ -173,13 +173,13 @@ mod tests {
     fn a_home_folder_is_private_and_its_files_are_created_once() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("homes/x");
-        make(&home(&path), None).unwrap();
+        create(&home(&path), None).unwrap();
         assert_eq!((mode(&path), mode(&path.join("a"))), (0o700, 0o700));
         assert_eq!((mode(&path.join("a/b.json")), mode(&path.join("c"))), (0o600, 0o600));
         fs::write(path.join("c"), "of the program").unwrap();
         fs::remove_file(path.join("a/b.json")).unwrap();
         fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
-        make(&home(&path), None).unwrap();
+        create(&home(&path), None).unwrap();
         assert_eq!(fs::read_to_string(path.join("c")).unwrap(), "of the program");
         assert_eq!(fs::read_to_string(path.join("a/b.json")).unwrap(), "{}");
         assert_eq!(mode(&path), 0o700);
@@ -192,7 +192,7 @@ mod tests {
         fs::create_dir(&path).unwrap();
         fs::create_dir(&other).unwrap();
         symlink(&other, path.join("a")).unwrap();
-        assert!(make(&home(&path), None).is_err());
+        assert!(create(&home(&path), None).is_err());
         assert_eq!(fs::read_dir(&other).unwrap().count(), 0);
     }
 }

@@ -17,10 +17,10 @@ const FILE: &str = "agent-users.json";
 
 /// User ids by agent.
 #[derive(Debug)]
-pub(crate) struct Users {
+pub(crate) struct UserAssignments {
     file: PathBuf,
     range: Option<(u32, u32)>,
-    given: BTreeMap<String, u32>,
+    assigned: BTreeMap<String, u32>,
 }
 
 /// Reason why an agent gets no user.
@@ -37,19 +37,19 @@ pub(super) enum UserError {
     File(#[from] io::Error),
 }
 
-impl Users {
+impl UserAssignments {
     /// Reads the ids from a folder.
     ///
     /// # Errors
     /// Fails if the file exists and cannot be read.
     pub(crate) fn read(data_dir: &Path, range: Option<(u32, u32)>) -> Result<Self, UserError> {
         let file = data_dir.join(FILE);
-        let given = match fs::read(&file) {
+        let assigned = match fs::read(&file) {
             Ok(bytes) => serde_json::from_slice(&bytes).map_err(io::Error::other)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => BTreeMap::new(),
             Err(error) => return Err(error.into()),
         };
-        Ok(Self { file, range, given })
+        Ok(Self { file, range, assigned })
     }
 
     /// Returns the user of an agent, and assigns one at the first call.
@@ -58,23 +58,23 @@ impl Users {
     /// Fails if no user is free, or if the file cannot be written.
     pub(crate) fn of(&mut self, agent: &AgentId) -> Result<User, UserError> {
         let (first, last) = self.range.ok_or(UserError::NoRange)?;
-        let known = self.given.get(agent.as_str()).filter(|uid| (first..=last).contains(*uid));
+        let known = self.assigned.get(agent.as_str()).filter(|uid| (first..=last).contains(*uid));
         let uid = match known {
             Some(uid) => *uid,
-            None => self.assign(agent, first..=last)?,
+            None => self.assign_id(agent, first..=last)?,
         };
         Ok(User { uid, gid: uid })
     }
 
-    fn assign(
+    fn assign_id(
         &mut self,
         agent: &AgentId,
         mut range: std::ops::RangeInclusive<u32>,
     ) -> Result<u32, UserError> {
-        let taken: BTreeSet<u32> = self.given.values().copied().collect();
+        let taken: BTreeSet<u32> = self.assigned.values().copied().collect();
         let uid = range.find(|uid| !taken.contains(uid)).ok_or(UserError::Exhausted)?;
-        self.given.insert(agent.to_string(), uid);
-        let text = serde_json::to_vec(&self.given).map_err(io::Error::other)?;
+        self.assigned.insert(agent.to_string(), uid);
+        let text = serde_json::to_vec(&self.assigned).map_err(io::Error::other)?;
         let beside = self.file.with_extension("new");
         let mut file =
             OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
@@ -93,7 +93,7 @@ mod tests {
     fn each_agent_keeps_a_user_of_its_own() {
         let folder = tempfile::tempdir().unwrap();
         let id = |name: &str| AgentId::new(name).unwrap();
-        let read = || Users::read(folder.path(), Some((2000, 2002))).unwrap();
+        let read = || UserAssignments::read(folder.path(), Some((2000, 2002))).unwrap();
         let mut users = read();
         let (a, b) = (users.of(&id("a")).unwrap(), users.of(&id("b")).unwrap());
         assert_ne!(a, b);
@@ -103,7 +103,7 @@ mod tests {
         assert!(c != a && c != b, "the number of an agent was given again");
         assert!(matches!(users.of(&id("d")), Err(UserError::Exhausted)));
         assert!(matches!(
-            Users::read(folder.path(), None).unwrap().of(&id("a")),
+            UserAssignments::read(folder.path(), None).unwrap().of(&id("a")),
             Err(UserError::NoRange)
         ));
     }

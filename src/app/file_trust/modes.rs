@@ -12,23 +12,23 @@ use std::path::{Path, PathBuf};
 use nix::libc::O_PATH;
 use nix::unistd::geteuid;
 
-use crate::config::Server;
+use crate::config::ServerSettings;
 
 /// Bits that give access to other users than the owner.
-const OTHERS: u32 = 0o077;
+const NON_OWNER_BITS: u32 = 0o077;
 
 /// Owner bits that the service needs for a file that it reads.
-const READING: u32 = 0o500;
+const READ_BITS: u32 = 0o500;
 
 /// Owner bits that the service needs for a file that it creates.
-const WRITING: u32 = 0o700;
+const WRITE_BITS: u32 = 0o700;
 
 /// Files of the ledger and of the service's state, in the data directory.
-const STATE: [&str; 5] =
+const STATE_FILES: [&str; 5] =
     ["ledger.db", "ledger.db-wal", "ledger.db-shm", "lock", "agent-users.json"];
 
 /// Folder of the scratch slots, in the runtime directory.
-const SCRATCH: &str = "scratch";
+const SCRATCH_FOLDER: &str = "scratch";
 
 /// Mode and owners of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,16 +48,16 @@ impl FileRights {
     fn restored(self, now: Self, needed: u32) -> Self {
         let special = self.mode & 0o7000;
         let owner = now.mode & 0o700 | self.mode & needed;
-        Self { mode: special | owner | now.mode & self.mode & OTHERS, ..self }
+        Self { mode: special | owner | now.mode & self.mode & NON_OWNER_BITS, ..self }
     }
 }
 
 /// Files and folders of the service's user with the rights that they are to have.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Modes(Vec<KnownModes>);
+pub(crate) struct FileModes(Vec<RecordedMode>);
 
 #[derive(Debug, Clone)]
-struct KnownModes {
+struct RecordedMode {
     path: PathBuf,
     rights: FileRights,
     /// Owner bits that the service needs.
@@ -74,7 +74,7 @@ pub(crate) struct ChangedFile {
     pub(crate) done: io::Result<()>,
 }
 
-impl Modes {
+impl FileModes {
     /// Returns the rights of files that the service reads, and of files that it creates: those of `earlier`, and for
     /// other files the present ones. A path that does not exist or belongs to another user is omitted.
     ///
@@ -87,12 +87,12 @@ impl Modes {
         // A file in both lists counts as created by the service.
         let read = read.into_iter().filter(|path| !made.iter().any(|made| made == path));
         let earlier = |path: &Path, needed| {
-            let same = |known: &&KnownModes| known.path == path && known.needed == needed;
+            let same = |known: &&RecordedMode| known.path == path && known.needed == needed;
             earlier.0.iter().find(same).cloned()
         };
-        let known = |path: &Path| earlier(path, READING).or_else(|| known(path, READING));
+        let known = |path: &Path| earlier(path, READ_BITS).or_else(|| record_of(path, READ_BITS));
         let mut modes = Self(read.filter_map(known).collect());
-        modes.0.extend(made.iter().filter_map(|path| earlier(path, WRITING)));
+        modes.0.extend(made.iter().filter_map(|path| earlier(path, WRITE_BITS)));
         modes.record(made);
         modes
     }
@@ -100,11 +100,13 @@ impl Modes {
     /// Reads the present rights of files that the service has created since, and forgets those that are gone.
     pub(crate) fn record(&mut self, made: &[PathBuf]) {
         let is_new = |path: &&PathBuf| !self.0.iter().any(|known| known.path == **path);
-        let new: Vec<_> = made.iter().filter(is_new).filter_map(|path| made_by_us(path)).collect();
+        let new: Vec<_> =
+            made.iter().filter(is_new).filter_map(|path| record_of_created(path)).collect();
         if new.is_empty() {
             return;
         }
-        self.0.retain(|known| fs::symlink_metadata(&known.path).is_ok() || known.needed == READING);
+        self.0
+            .retain(|known| fs::symlink_metadata(&known.path).is_ok() || known.needed == READ_BITS);
         self.0.extend(new);
         // A folder precedes its files, because the files of a closed folder cannot be examined.
         self.0.sort_by(|one, other| one.path.cmp(&other.path));
@@ -118,36 +120,36 @@ impl Modes {
     }
 }
 
-fn known(path: &Path, needed: u32) -> Option<KnownModes> {
+fn record_of(path: &Path, needed: u32) -> Option<RecordedMode> {
     let rights = FileRights::of(&fs::metadata(path).ok()?);
     let is_ours = rights.uid == geteuid().as_raw();
-    is_ours.then(|| KnownModes { path: path.to_owned(), rights, needed })
+    is_ours.then(|| RecordedMode { path: path.to_owned(), rights, needed })
 }
 
 /// Returns the rights of a file that the service has created. Its mode is known, so an earlier change by an agent has
 /// no effect.
-fn made_by_us(path: &Path) -> Option<KnownModes> {
-    let mut known = known(path, WRITING)?;
+fn record_of_created(path: &Path) -> Option<RecordedMode> {
+    let mut known = record_of(path, WRITE_BITS)?;
     let is_folder = path.is_dir();
-    known.rights.mode = if is_folder { known.rights.mode | WRITING } else { 0o600 };
+    known.rights.mode = if is_folder { known.rights.mode | WRITE_BITS } else { 0o600 };
     Some(known)
 }
 
-fn restore(known: &KnownModes) -> Option<ChangedFile> {
-    let KnownModes { path, rights: before, needed } = known;
+fn restore(known: &RecordedMode) -> Option<ChangedFile> {
+    let RecordedMode { path, rights: before, needed } = known;
     let now = FileRights::of(&fs::metadata(path).ok()?);
     let after = before.restored(now, *needed);
     if now == after {
         return None;
     }
     let is_moved = (now.uid, now.gid) != (before.uid, before.gid);
-    let was_open = is_moved || now.mode & OTHERS & !before.mode != 0;
-    Some(ChangedFile { path: path.to_owned(), was_open, done: set(path, after) })
+    let was_open = is_moved || now.mode & NON_OWNER_BITS & !before.mode != 0;
+    Some(ChangedFile { path: path.to_owned(), was_open, done: set_rights(path, after) })
 }
 
 /// Sets the rights of the file that is now at a path. A file that its owner may not open is opened without access to
 /// its content.
-fn set(path: &Path, rights: FileRights) -> io::Result<()> {
+fn set_rights(path: &Path, rights: FileRights) -> io::Result<()> {
     let file = File::options().read(true).custom_flags(O_PATH).open(path)?;
     let same = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
     let now = FileRights::of(&file.metadata()?);
@@ -164,13 +166,13 @@ fn set(path: &Path, rights: FileRights) -> io::Result<()> {
 
 /// Returns the existing files that the service itself creates: its folders, the files of the ledger, keys, and sockets
 /// of process holders.
-pub(crate) fn own_files(server: &Server) -> Vec<PathBuf> {
+pub(crate) fn own_files(server: &ServerSettings) -> Vec<PathBuf> {
     let folders = [&server.data_dir, &server.runtime_dir].map(PathBuf::clone);
-    let state = STATE.map(|name| server.data_dir.join(name));
+    let state = STATE_FILES.map(|name| server.data_dir.join(name));
     let entries = fs::read_dir(&server.runtime_dir).into_iter().flatten().flatten();
     let is_own = |path: &PathBuf| {
         let has = |wanted: &str| path.extension().is_some_and(|extension| extension == wanted);
-        has("key") || has("sock") || path.ends_with(SCRATCH)
+        has("key") || has("sock") || path.ends_with(SCRATCH_FOLDER)
     };
     let made = entries.map(|entry| entry.path()).filter(is_own);
     folders.into_iter().chain(state).chain(made).chain([server.token_file.clone()]).collect()

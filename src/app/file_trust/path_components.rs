@@ -10,11 +10,11 @@ use std::path::{Component, Path, PathBuf};
 use nix::errno::Errno;
 
 /// Greatest number of links that are followed, as in the kernel.
-const LINKS: usize = 40;
+const MAX_LINKS: usize = 40;
 
 /// Kind of a place on a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ComponentKind {
     Folder,
     Link,
     /// The file or folder that the path leads to.
@@ -25,7 +25,7 @@ pub(super) enum Kind {
 #[derive(Debug)]
 pub(super) struct PathComponent {
     pub(super) path: PathBuf,
-    pub(super) kind: Kind,
+    pub(super) kind: ComponentKind,
     pub(super) data: Metadata,
 }
 
@@ -39,25 +39,25 @@ impl PathRoute {
     pub(super) fn to(path: &Path) -> io::Result<Self> {
         let mut rest = parts(&std::path::absolute(path)?);
         let (mut at, mut places, mut links) = (PathBuf::from("/"), Vec::new(), 0);
-        places.push(place(&at, Kind::Folder)?);
+        places.push(place(&at, ComponentKind::Folder)?);
         while let Some(part) = rest.pop_front() {
             if part == ".." {
                 at.pop();
                 continue;
             }
             let next = at.join(part);
-            let found = match place(&next, Kind::Folder) {
+            let found = match place(&next, ComponentKind::Folder) {
                 Ok(found) => found,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => break,
                 Err(error) => return Err(error),
             };
             if found.data.is_symlink() {
                 links += 1;
-                if links > LINKS {
+                if links > MAX_LINKS {
                     return Err(Errno::ELOOP.into());
                 }
                 let target = fs::read_link(&next)?;
-                places.push(PathComponent { kind: Kind::Link, ..found });
+                places.push(PathComponent { kind: ComponentKind::Link, ..found });
                 if target.is_absolute() {
                     at = PathBuf::from("/");
                 }
@@ -65,7 +65,7 @@ impl PathRoute {
                 longer.append(&mut rest);
                 rest = longer;
             } else {
-                let kind = if rest.is_empty() { Kind::End } else { Kind::Folder };
+                let kind = if rest.is_empty() { ComponentKind::End } else { ComponentKind::Folder };
                 places.push(PathComponent { kind, ..found });
                 at = next;
             }
@@ -74,7 +74,7 @@ impl PathRoute {
     }
 }
 
-fn place(path: &Path, kind: Kind) -> io::Result<PathComponent> {
+fn place(path: &Path, kind: ComponentKind) -> io::Result<PathComponent> {
     Ok(PathComponent { path: path.to_owned(), kind, data: fs::symlink_metadata(path)? })
 }
 

@@ -9,13 +9,13 @@ fn folder() -> tempfile::TempDir {
     tempfile::tempdir().expect("a folder")
 }
 
-fn made(path: &Path, mode: u32) -> PathBuf {
+fn create_file(path: &Path, mode: u32) -> PathBuf {
     fs::write(path, "text").expect("a file");
     fs::set_permissions(path, Permissions::from_mode(mode)).expect("a mode");
     path.to_owned()
 }
 
-fn said(path: &Path, role: FileRole) -> Vec<String> {
+fn reported_faults(path: &Path, role: FileRole) -> Vec<String> {
     examine("it", path, role).iter().map(ToString::to_string).collect()
 }
 
@@ -23,14 +23,15 @@ fn said(path: &Path, role: FileRole) -> Vec<String> {
 fn only_the_owner_may_read_a_token() {
     let here = folder();
     for mode in [0o644, 0o640, 0o604, 0o620, 0o610] {
-        let file = made(&here.path().join("token"), mode);
+        let file = create_file(&here.path().join("token"), mode);
         let shown = file.display();
         let expected = format!("it: {shown} is accessible to other users; run `chmod 600 {shown}`");
-        assert_eq!(said(&file, FileRole::Token), [expected], "{mode:o}");
+        assert_eq!(reported_faults(&file, FileRole::Token), [expected], "{mode:o}");
     }
     for mode in [0o600, 0o400] {
         assert!(
-            said(&made(&here.path().join("token"), mode), FileRole::Token).is_empty(),
+            reported_faults(&create_file(&here.path().join("token"), mode), FileRole::Token)
+                .is_empty(),
             "{mode:o}"
         );
     }
@@ -39,11 +40,11 @@ fn only_the_owner_may_read_a_token() {
 #[test]
 fn a_group_may_read_a_key_of_root_only() {
     let here = folder();
-    let file = made(&here.path().join("key"), 0o640);
-    assert_eq!(said(&file, FileRole::Key).is_empty(), geteuid().is_root());
+    let file = create_file(&here.path().join("key"), 0o640);
+    assert_eq!(reported_faults(&file, FileRole::Key).is_empty(), geteuid().is_root());
     for mode in [0o660, 0o644, 0o602] {
-        let file = made(&here.path().join("key"), mode);
-        assert_eq!(said(&file, FileRole::Key).len(), 1, "{mode:o}");
+        let file = create_file(&here.path().join("key"), mode);
+        assert_eq!(reported_faults(&file, FileRole::Key).len(), 1, "{mode:o}");
     }
 }
 
@@ -51,9 +52,9 @@ fn a_group_may_read_a_key_of_root_only() {
 fn others_may_read_a_configuration_and_not_write_it() {
     let here = folder();
     let file = here.path().join("supervisor.toml");
-    assert!(said(&made(&file, 0o644), FileRole::Configuration).is_empty());
+    assert!(reported_faults(&create_file(&file, 0o644), FileRole::Configuration).is_empty());
     // The group of this user has no other members on the machines that run this test, or it is root's own.
-    let said = said(&made(&file, 0o646), FileRole::Configuration);
+    let said = reported_faults(&create_file(&file, 0o646), FileRole::Configuration);
     let shown = file.display();
     assert_eq!(said, [format!("it: {shown} is writable by other users; run `chmod go-w {shown}`")]);
 }
@@ -63,14 +64,14 @@ fn a_writable_parent_folder_is_reported_unless_sticky() {
     let here = folder();
     let above = here.path().join("a b");
     fs::create_dir(&above).expect("a folder");
-    let file = made(&above.join("supervisor.toml"), 0o600);
+    let file = create_file(&above.join("supervisor.toml"), 0o600);
     fs::set_permissions(&above, Permissions::from_mode(0o777)).expect("a mode");
     let shown = above.display();
     let expected = format!("it: {shown} is writable by other users; run `chmod go-w '{shown}'`");
-    assert_eq!(said(&file, FileRole::Configuration), [expected.as_str()]);
-    assert_eq!(said(&above.join("missing/file"), FileRole::Folder), [expected]);
+    assert_eq!(reported_faults(&file, FileRole::Configuration), [expected.as_str()]);
+    assert_eq!(reported_faults(&above.join("missing/file"), FileRole::Folder), [expected]);
     fs::set_permissions(&above, Permissions::from_mode(0o1777)).expect("a mode");
-    assert!(said(&file, FileRole::Configuration).is_empty());
+    assert!(reported_faults(&file, FileRole::Configuration).is_empty());
 }
 
 #[test]
@@ -78,14 +79,14 @@ fn every_folder_along_a_link_is_checked() {
     let here = folder();
     let (open, link) = (here.path().join("open"), here.path().join("link"));
     fs::create_dir(&open).expect("a folder");
-    made(&open.join("file"), 0o600);
+    create_file(&open.join("file"), 0o600);
     symlink("open/../open/./file", &link).expect("a link");
-    assert!(said(&link, FileRole::Token).is_empty());
+    assert!(reported_faults(&link, FileRole::Token).is_empty());
     fs::set_permissions(&open, Permissions::from_mode(0o757)).expect("a mode");
-    assert_eq!(said(&link, FileRole::Token).len(), 2, "the folder is passed twice");
+    assert_eq!(reported_faults(&link, FileRole::Token).len(), 2, "the folder is passed twice");
     let round = here.path().join("round");
     symlink("round", &round).expect("a link");
-    assert!(said(&round, FileRole::Token)[0].contains("cannot be examined"));
+    assert!(reported_faults(&round, FileRole::Token)[0].contains("cannot be examined"));
 }
 
 #[test]
@@ -94,15 +95,15 @@ fn files_of_another_user_are_reported() {
         return; // `tests/it` does this with the program, and counts it where it cannot.
     }
     let here = folder();
-    let (file, link) = (made(&here.path().join("file"), 0o600), here.path().join("link"));
+    let (file, link) = (create_file(&here.path().join("file"), 0o600), here.path().join("link"));
     symlink(&file, &link).expect("a link");
     chown(&file, Some(1), None).expect("an owner");
     let shown = file.display();
-    let found = said(&link, FileRole::Configuration);
+    let found = reported_faults(&link, FileRole::Configuration);
     assert!(found[0].ends_with(&format!("run `chown root {shown}`")), "{found:?}");
     chown(&file, Some(0), None).expect("an owner");
     std::os::unix::fs::lchown(&link, Some(1), None).expect("an owner");
-    let found = said(&link, FileRole::Configuration);
+    let found = reported_faults(&link, FileRole::Configuration);
     assert!(found[0].ends_with(&format!("run `chown -h root {}`", link.display())), "{found:?}");
 }
 
@@ -113,17 +114,18 @@ fn a_service_folder_is_closed_to_readers() {
     fs::create_dir(&own).expect("a folder");
     for (before, after) in [(0o755, 0o700), (0o750, 0o700), (0o711, 0o711), (0o700, 0o700)] {
         fs::set_permissions(&own, Permissions::from_mode(before)).expect("a mode");
-        close(&own).expect("a folder of this user");
+        remove_access_of_others(&own).expect("a folder of this user");
         assert_eq!(fs::metadata(&own).expect("it").mode() & 0o777, after);
     }
-    close(&here.path().join("missing")).expect("nothing to do");
+    remove_access_of_others(&here.path().join("missing")).expect("nothing to do");
 }
 
 #[test]
 fn wider_modes_are_restored_and_narrower_ones_kept() {
     let here = folder();
-    let file = made(&here.path().join("secret"), 0o640);
-    let modes = Modes::of([file.as_path(), &here.path().join("missing")], &[], &Modes::default());
+    let file = create_file(&here.path().join("secret"), 0o640);
+    let modes =
+        FileModes::of([file.as_path(), &here.path().join("missing")], &[], &FileModes::default());
     assert!(modes.restore().is_empty());
     fs::set_permissions(&file, Permissions::from_mode(0o666)).expect("a mode");
     assert_eq!(modes.restore().len(), 1);
@@ -142,8 +144,8 @@ fn a_folder_and_its_files_are_restored_in_one_pass() {
     let here = folder();
     let own = here.path().join("own");
     fs::create_dir(&own).expect("a folder");
-    let file = made(&own.join("secret"), 0o600);
-    let modes = Modes::of([], &[file.clone(), own.clone()], &Modes::default());
+    let file = create_file(&own.join("secret"), 0o600);
+    let modes = FileModes::of([], &[file.clone(), own.clone()], &FileModes::default());
     fs::set_permissions(&file, Permissions::from_mode(0o000)).expect("a mode");
     fs::set_permissions(&own, Permissions::from_mode(0o000)).expect("a mode");
     let changed: Vec<_> = modes.restore().into_iter().map(|changed| changed.path).collect();
@@ -157,9 +159,10 @@ fn modes_that_changed_before_a_reload_are_restored() {
     let own = here.path().join("own");
     fs::create_dir(&own).expect("a folder");
     fs::set_permissions(&own, Permissions::from_mode(0o700)).expect("a mode");
-    let file = made(&here.path().join("secret"), 0o600);
-    let of = |earlier: &Modes| Modes::of([file.as_path()], std::slice::from_ref(&own), earlier);
-    let modes = of(&Modes::default());
+    let file = create_file(&here.path().join("secret"), 0o600);
+    let of =
+        |earlier: &FileModes| FileModes::of([file.as_path()], std::slice::from_ref(&own), earlier);
+    let modes = of(&FileModes::default());
     for path in [&own, &file] {
         fs::set_permissions(path, Permissions::from_mode(0o755)).expect("a mode");
     }
@@ -174,8 +177,8 @@ fn an_owner_is_restored() {
         return algonius_skips::skip("only root can give files away");
     }
     let here = folder();
-    let file = made(&here.path().join("secret"), 0o600);
-    let modes = Modes::of([file.as_path()], &[], &Modes::default());
+    let file = create_file(&here.path().join("secret"), 0o600);
+    let modes = FileModes::of([file.as_path()], &[], &FileModes::default());
     for owner in [(Some(1), None), (None, Some(1))] {
         chown(&file, owner.0, owner.1).expect("an owner");
         let changed = modes.restore();

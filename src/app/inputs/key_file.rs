@@ -13,7 +13,11 @@ use crate::StartError;
 
 /// Returns the path of the key file of an instance; `None` if the runtime directory is inside the data directory,
 /// because the key would then be on the disk and in each backup. In that case only the process holders keep the key.
-pub(super) fn file(runtime_dir: &Path, data_dir: &Path, instance: Uuid) -> Option<PathBuf> {
+pub(super) fn key_file_path(
+    runtime_dir: &Path,
+    data_dir: &Path,
+    instance: Uuid,
+) -> Option<PathBuf> {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let is_apart = !real(runtime_dir).starts_with(real(data_dir));
     is_apart.then(|| runtime_dir.join(format!("inputs-{}.key", instance.simple())))
@@ -105,7 +109,7 @@ mod tests {
 
     fn place() -> (tempfile::TempDir, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
-        let file = file(folder.path(), Path::new("/nowhere"), Uuid::from_u128(1)).unwrap();
+        let file = key_file_path(folder.path(), Path::new("/nowhere"), Uuid::from_u128(1)).unwrap();
         (folder, file)
     }
 
@@ -161,6 +165,6 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let run = folder.path().join("run");
         fs::create_dir(&run).unwrap();
-        assert_eq!(file(&run, folder.path(), Uuid::nil()), None);
+        assert_eq!(key_file_path(&run, folder.path(), Uuid::nil()), None);
     }
 }

@@ -17,34 +17,35 @@ use tokio::task::spawn_blocking;
 
 use super::{Reloader, report};
 use crate::StartError;
-use crate::config::{Agent, Checked, ConfigSource, Severity};
-use crate::serve::ops::admin::Switching;
-use crate::wire::admin::{ConfigurationError, Switched};
+use crate::config::{Agent, ConfigSource, LoadedConfig, Severity};
+use crate::serve::ops::admin::SwitchResult;
+use crate::wire::admin::{AgentSwitch, ConfigurationError};
 
 /// Name of the file.
-const FILE: &str = "switches.json";
+const SWITCHES_FILE: &str = "switches.json";
 
 /// Switches of agents, and their configured states.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Switches {
+pub(crate) struct AgentSwitches {
     file: PathBuf,
     wanted: BTreeMap<String, bool>,
     configured: BTreeMap<String, bool>,
 }
 
-impl Switches {
+impl AgentSwitches {
     /// Reads the switches from this folder.
     ///
     /// # Errors
     /// Fails if the file exists and cannot be read: an agent that was disabled must stay disabled.
     pub(crate) fn read(data_dir: &Path) -> Result<Self, StartError> {
-        let file = data_dir.join(FILE);
+        let file = data_dir.join(SWITCHES_FILE);
         let wanted = match fs::read(&file) {
             Ok(bytes) => serde_json::from_slice(&bytes).map_err(io::Error::other),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(BTreeMap::new()),
             Err(error) => Err(error),
         };
-        let wanted = wanted.map_err(|source| StartError::Switches { file: FILE, source })?;
+        let wanted =
+            wanted.map_err(|source| StartError::Switches { file: SWITCHES_FILE, source })?;
         Ok(Self { file, wanted, configured: BTreeMap::new() })
     }
 
@@ -68,7 +69,7 @@ impl Switches {
     }
 
     /// Returns the switches with this agent switched; a switch that equals the configuration is not stored.
-    fn with(&self, id: &AgentId, on: bool, configured: bool) -> Self {
+    fn with_switch(&self, id: &AgentId, on: bool, configured: bool) -> Self {
         let mut switches = self.clone();
         switches.configured.insert(id.to_string(), configured);
         switches.wanted.remove(id.as_str());
@@ -93,13 +94,13 @@ impl Switches {
 
 impl Reloader {
     /// Enables or disables an agent. Its executions continue, and the switch is stored before it takes effect.
-    pub(super) async fn switch(&mut self, id: AgentId, on: bool) -> Result<Switching, Failure> {
+    pub(super) async fn switch(&mut self, id: AgentId, on: bool) -> Result<SwitchResult, Failure> {
         let Some(known) = self.settings.agents.iter().find(|agent| agent.spec.id == id) else {
             return Err(Failure::new(Code::AgentUnknown, "there is no such agent"));
         };
         let configured = self.switches.configured.get(id.as_str()).copied().unwrap_or_default();
         let (mut agent, configured) = match on && !configured && !known.spec.enabled {
-            true => match complete(self.files.source().clone(), &id).await {
+            true => match read_configured_agent(self.files.source().clone(), &id).await {
                 Ok(fresh) => (fresh.clone(), fresh.spec.enabled),
                 Err(wrong) => return Ok(Err(wrong)),
             },
@@ -110,45 +111,54 @@ impl Reloader {
         settings.agents.iter_mut().filter(|it| it.spec.id == id).for_each(|it| *it = agent.clone());
         let agents = match self.agents.prepare(&self.settings, &mut settings) {
             Ok(agents) => agents,
-            Err(error) => return Ok(Err(vec![report::unfit(&error)])),
+            Err(error) => return Ok(Err(vec![report::rejection(&error)])),
         };
-        let switches = self.switches.with(&id, on, configured);
+        let switches = self.switches.with_switch(&id, on, configured);
         // Stored first: an agent that was disabled must stay disabled after a crash.
-        store(switches.clone()).await?;
+        store_switches(switches.clone()).await?;
         (self.switches, self.settings) = (switches, settings);
-        self.agents.change_over(agents).await;
+        self.agents.apply_changes(agents).await;
         self.protect_files();
         if on {
-            self.breakers.close(); // The operator who enabled the agent may have repaired its credential.
+            self.breakers.reset_rejected(); // The operator who enabled the agent may have repaired its credential.
         }
         self.show();
-        self.publication.switched(self.switches.overridden());
+        self.publisher.publish_switched(self.switches.overridden());
         tracing::info!(agent = %id, on, "agent switched");
         self.check_programs().await; // The program of a disabled agent is not searched.
-        Ok(Ok(Switched { id: id.to_string(), enabled: on, configured }))
+        Ok(Ok(AgentSwitch { id: id.to_string(), enabled: on, configured }))
     }
 }
 
 /// Reads the present configuration of a disabled agent: faults of the machine were ignored at the last reading, and
 /// may have been repaired since.
-async fn complete(source: ConfigSource, id: &AgentId) -> Result<Agent, Vec<ConfigurationError>> {
+async fn read_configured_agent(
+    source: ConfigSource,
+    id: &AgentId,
+) -> Result<Agent, Vec<ConfigurationError>> {
     let read = spawn_blocking(move || source.read()).await;
-    let Checked { settings, warnings } = match read {
+    let LoadedConfig { settings, warnings } = match read {
         Ok(Ok(checked)) => checked,
         Ok(Err(faults)) => return Err(report::errors(&faults)),
-        Err(_panicked) => return Err(vec![gone()]),
+        Err(_panicked) => return Err(vec![agent_missing()]),
     };
     let below = format!("agents.{id}.");
     let lacks = |key: &str| key.starts_with(&below);
-    let lacking = warnings.iter().filter(|it| it.severity == Severity::Lack && lacks(&it.path));
-    let lacking: Vec<_> = lacking.map(report::wrong).collect();
+    let lacking = warnings
+        .iter()
+        .filter(|it| it.severity == Severity::MissingWhileDisabled && lacks(&it.path));
+    let lacking: Vec<_> = lacking.map(report::configuration_error).collect();
     if !lacking.is_empty() {
         return Err(lacking);
     }
-    settings.agents.into_iter().find(|agent| agent.spec.id == *id).ok_or_else(|| vec![gone()])
+    settings
+        .agents
+        .into_iter()
+        .find(|agent| agent.spec.id == *id)
+        .ok_or_else(|| vec![agent_missing()])
 }
 
-async fn store(switches: Switches) -> Result<(), Failure> {
+async fn store_switches(switches: AgentSwitches) -> Result<(), Failure> {
     let kept = spawn_blocking(move || switches.write()).await.map_err(io::Error::other);
     kept.and_then(|kept| kept).map_err(|error| {
         tracing::error!(%error, "failed to store agent switch");
@@ -156,7 +166,7 @@ async fn store(switches: Switches) -> Result<(), Failure> {
     })
 }
 
-fn gone() -> ConfigurationError {
+fn agent_missing() -> ConfigurationError {
     let message = "the configuration as it is written has no such agent; reload it".to_owned();
     ConfigurationError { file: None, line: None, column: None, key: None, message, hint: None }
 }

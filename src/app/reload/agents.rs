@@ -7,41 +7,41 @@ use std::sync::Arc;
 use algonius_actors::model::agent::AgentSpec;
 use algonius_actors::model::id::AgentId;
 use algonius_actors::model::program::ProgramSpec;
-use algonius_actors::root::{AgentDefinition, Seating};
+use algonius_actors::root::{AgentDefinition, AgentRegistry};
 use tokio::task::JoinSet;
 
 use super::difference::changes;
 use crate::StartError;
 use crate::app::agent_factory::AgentFactory;
-use crate::app::credentials::guarded;
-use crate::app::http_state::Specs;
+use crate::app::credentials::check_anonymous_access;
+use crate::app::http_state::AgentSpecs;
 use crate::config::{Agent, ServiceFiles, Settings};
 use crate::wire::admin::Changes;
 
 /// Difference of the agents.
-pub(super) struct Agents {
+pub(super) struct AgentChanges {
     /// Names of the changed agents, for the report.
     pub(super) changes: Changes,
     /// New and changed agents, prepared.
     definitions: Vec<AgentDefinition>,
     /// Agents that are no longer configured.
-    gone: Vec<AgentId>,
+    removed: Vec<AgentId>,
 }
 
-impl Agents {
+impl AgentChanges {
     /// Returns the new and changed agents.
-    pub(super) fn specs(&self) -> Specs {
-        specs(self.definitions.iter().map(|definition| &definition.spec))
+    pub(super) fn specs(&self) -> AgentSpecs {
+        specs_by_id(self.definitions.iter().map(|definition| &definition.spec))
     }
 }
 
 /// Agents that callers can reach: those in force, and removed ones that finish their executions.
 pub(super) struct ServedAgents {
     factory: AgentFactory,
-    seating: Seating,
+    agent_registry: AgentRegistry,
     /// Address on which the service listens.
     address: SocketAddr,
-    specs: Specs,
+    specs: AgentSpecs,
     /// Tasks that end together with a removed agent.
     departures: JoinSet<Option<AgentId>>,
 }
@@ -49,15 +49,15 @@ pub(super) struct ServedAgents {
 impl ServedAgents {
     /// Returns the agents of the start.
     pub(super) fn new(
-        (factory, seating): (AgentFactory, Seating),
+        (factory, agent_registry): (AgentFactory, AgentRegistry),
         address: SocketAddr,
-        specs: Specs,
+        specs: AgentSpecs,
     ) -> Self {
-        Self { factory, seating, address, specs, departures: JoinSet::new() }
+        Self { factory, agent_registry, address, specs, departures: JoinSet::new() }
     }
 
     /// Returns all agents that callers can reach.
-    pub(super) const fn specs(&self) -> &Specs {
+    pub(super) const fn specs(&self) -> &AgentSpecs {
         &self.specs
     }
 
@@ -75,27 +75,28 @@ impl ServedAgents {
         &self,
         before: &Settings,
         settings: &mut Settings,
-    ) -> Result<Agents, StartError> {
+    ) -> Result<AgentChanges, StartError> {
         let name = |agent: &Agent| agent.spec.id.to_string();
-        self.share(before, settings);
+        self.reuse_unchanged(before, settings);
         let changes = changes(&before.agents, &settings.agents, name, |one, it| one == it);
         // The address in force counts: a new one takes effect only after a restart.
-        guarded(&settings.agents, self.address)?;
+        check_anonymous_access(&settings.agents, self.address)?;
         let mut definitions = Vec::new();
         for agent in &mut settings.agents {
             let id = name(agent);
             if changes.added.contains(&id) || changes.changed.contains(&id) {
-                self.factory.settle(agent, &settings.service_files)?;
+                self.factory.confine(agent, &settings.service_files)?;
                 definitions.push(self.factory.definition(agent.clone()));
             }
         }
-        let gone = changes.removed.iter().filter_map(|id| AgentId::new(id.as_str()).ok()).collect();
-        Ok(Agents { changes, definitions, gone })
+        let removed =
+            changes.removed.iter().filter_map(|id| AgentId::new(id.as_str()).ok()).collect();
+        Ok(AgentChanges { changes, definitions, removed })
     }
 
     /// Replaces equal agents with those in force. The confinement of an agent is not written in the file: it is taken
     /// from the one in force until it is decided anew.
-    fn share(&self, in_force: &Settings, settings: &mut Settings) {
+    fn reuse_unchanged(&self, in_force: &Settings, settings: &mut Settings) {
         let Settings { agents, service_files, .. } = settings;
         let has_other_files = *service_files != in_force.service_files;
         let known = in_force.agents.iter().map(|agent| (&agent.spec.id, agent));
@@ -129,22 +130,22 @@ impl ServedAgents {
 
     /// Applies the difference to the supervision tree. Running executions continue unchanged, and queued ones stay in
     /// their queue.
-    pub(super) async fn change_over(&mut self, agents: Agents) {
+    pub(super) async fn apply_changes(&mut self, agents: AgentChanges) {
         for definition in agents.definitions {
             self.specs.insert(definition.spec.id.clone(), Arc::clone(&definition.spec));
-            self.seating.seat(definition).await;
+            self.agent_registry.register(definition).await;
         }
-        for id in agents.gone {
+        for id in agents.removed {
             // Callers of the removed agent can still poll their executions until it has finished.
-            let gone = self.seating.unseat(id.clone());
-            self.departures.spawn(async move { gone.await.then_some(id) });
+            let removed = self.agent_registry.unregister(id.clone());
+            self.departures.spawn(async move { removed.await.then_some(id) });
         }
     }
 
     /// Waits for a removed agent to finish its executions; `None` if no agent is leaving. An agent that came back
     /// meanwhile is an inner `None`.
-    pub(super) async fn departed(&mut self) -> Option<Option<AgentId>> {
-        self.departures.join_next().await.map(|gone| gone.ok().flatten())
+    pub(super) async fn next_departed(&mut self) -> Option<Option<AgentId>> {
+        self.departures.join_next().await.map(|removed| removed.ok().flatten())
     }
 
     /// Removes an agent from those that callers can reach.
@@ -158,14 +159,14 @@ impl ServedAgents {
 fn has_same_folders(one: &Agent, other: &Agent) -> bool {
     let folders = |agent: &Agent| {
         let ProgramSpec { sandbox, working_dir, .. } = &**agent.program()?;
-        let chosen = agent.spec.allowance.folders.clone();
+        let chosen = agent.spec.override_policy.folders.clone();
         Some((sandbox.writable.clone(), working_dir.clone(), chosen))
     };
     folders(one) == folders(other)
 }
 
 /// Returns the agents of a configuration by id.
-pub(crate) fn specs<'a>(specs: impl IntoIterator<Item = &'a Arc<AgentSpec>>) -> Specs {
+pub(crate) fn specs_by_id<'a>(specs: impl IntoIterator<Item = &'a Arc<AgentSpec>>) -> AgentSpecs {
     let named = specs.into_iter().map(|spec| (spec.id.clone(), Arc::clone(spec)));
     named.collect::<BTreeMap<_, _>>()
 }

@@ -2,51 +2,51 @@
 
 use algonius_actors::model::failure::Failure;
 
-use super::difference::{changes, live, pending};
-use super::schedules::{reschedule, rescheduled};
+use super::difference::{changes, live_keys, restart_keys};
+use super::schedules::{reschedule, schedule_changes};
 use super::{Reloader, report};
 use crate::StartError;
 use crate::app::credentials::OPERATOR;
 use crate::app::file_trust;
-use crate::config::{Checked, Settings};
-use crate::wire::admin::{Applied, Changes, ConfigurationError, Reloaded};
+use crate::config::{LoadedConfig, Settings};
+use crate::wire::admin::{AppliedChanges, Changes, ConfigurationError, ReloadResult};
 
 impl Reloader {
     /// Reads the configuration, and applies the changes that need no restart.
     ///
     /// # Errors
     /// Fails if a ledger operation failed. The status reports the configuration in force then.
-    pub(super) async fn reload(&mut self, why: &'static str) -> Result<Reloaded, Failure> {
-        let (told, failure) = match self.files.read().await {
-            Ok(Ok(checked)) => self.checked(checked).await,
+    pub(super) async fn reload(&mut self, why: &'static str) -> Result<ReloadResult, Failure> {
+        let (reloaded, failure) = match self.files.read().await {
+            Ok(Ok(checked)) => self.apply_checked(checked).await,
             Ok(Err(faults)) => {
                 let Settings { files, server, .. } = &self.settings;
                 let own = files.iter().chain([&server.token_file]).cloned();
-                self.files.known(faults.files().iter().cloned().chain(own));
-                (self.publication.refused(report::errors(&faults)), None)
+                self.files.set_files(faults.files().iter().cloned().chain(own));
+                (self.publisher.rejected_report(report::errors(&faults)), None)
             }
             Err(error) => {
                 tracing::error!(%error, "panic while the configuration was read");
-                (self.publication.refused(vec![broken()]), None)
+                (self.publisher.rejected_report(vec![read_error()]), None)
             }
         };
-        report::log(&told, why);
-        self.publication.result(&told, self.watch_state(), self.switches.overridden());
-        failure.map_or(Ok(told), Err)
+        report::log_result(&reloaded, why);
+        self.publisher.publish_result(&reloaded, self.watch_state(), self.switches.overridden());
+        failure.map_or(Ok(reloaded), Err)
     }
 
     /// Returns the result of the reload, and the failure of the ledger if there was one.
-    async fn checked(&mut self, checked: Checked) -> (Reloaded, Option<Failure>) {
-        let Checked { settings, warnings } = checked;
+    async fn apply_checked(&mut self, checked: LoadedConfig) -> (ReloadResult, Option<Failure>) {
+        let LoadedConfig { settings, warnings } = checked;
         let token_file = self.booted.server.token_file.clone();
-        self.files.known(settings.files.iter().cloned().chain([token_file]));
-        let warnings = warnings.iter().map(report::wrong).collect();
+        self.files.set_files(settings.files.iter().cloned().chain([token_file]));
+        let warnings = warnings.iter().map(report::configuration_error).collect();
         match self.apply(settings).await {
-            Ok((told, failure)) => (Reloaded { warnings, ..told }, failure),
+            Ok((reloaded, failure)) => (ReloadResult { warnings, ..reloaded }, failure),
             Err(error) => {
-                let failure = report::failure(&error);
-                let refused = self.publication.refused(vec![report::unfit(&error)]);
-                (Reloaded { warnings, ..refused }, failure)
+                let failure = report::ledger_failure(&error);
+                let refused = self.publisher.rejected_report(vec![report::rejection(&error)]);
+                (ReloadResult { warnings, ..refused }, failure)
             }
         }
     }
@@ -55,9 +55,9 @@ impl Reloader {
     async fn apply(
         &mut self,
         mut settings: Settings,
-    ) -> Result<(Reloaded, Option<Failure>), StartError> {
+    ) -> Result<(ReloadResult, Option<Failure>), StartError> {
         file_trust::require(&settings, self.files.source().file())?;
-        let mut pending = pending(&self.booted, &settings);
+        let mut pending = restart_keys(&self.booted, &settings);
         keep_booted(&self.booted, &mut settings);
         let mut switches = self.switches.clone();
         switches.apply_to(&mut settings.agents);
@@ -68,29 +68,29 @@ impl Reloader {
         // New secrets are redacted before any agent that knows them can start.
         let secrets = settings.secrecy.secrets.iter().cloned();
         self.redaction.extend(secrets, &settings.secrecy.redaction).await;
-        let keys = self.tokens.seed(&settings, &specs, &mut self.redaction).await?;
+        let credentials = self.tokens.seed(&settings, &specs, &mut self.redaction).await?;
         let mut applied = difference(&self.settings, &settings, agents.changes.clone());
-        if keys.own != self.tokens.operator() {
+        if credentials.own != self.tokens.operator() {
             applied.tokens.changed.push(OPERATOR.to_owned());
         }
         if self.settings.callers.lockout != settings.callers.lockout {
-            self.http_state.lock_out(&settings.callers.lockout);
+            self.http_state.reset_lockouts(&settings.callers.lockout);
         }
-        self.publication.level(settings.observability.log.level);
-        self.tokens.put(keys);
+        self.publisher.set_level(settings.observability.log.level);
+        self.tokens.replace(credentials);
         let before = std::mem::replace(&mut self.settings, settings);
         self.switches = switches;
-        self.agents.change_over(agents).await;
+        self.agents.apply_changes(agents).await;
         self.protect_files();
-        self.breakers.close(); // The operator who requested the reload may have repaired a credential.
+        self.breakers.reset_rejected(); // The operator who requested the reload may have repaired a credential.
         let scheduling = (before.scheduling, &mut self.settings.scheduling);
         let unwritten = reschedule(self.http_state.api(), scheduling, &mut applied).await.err();
         if unwritten.is_some() {
             pending.push("schedules".to_owned());
         }
-        let told = self.publication.applied(applied, pending);
+        let reloaded = self.publisher.applied_report(applied, pending);
         self.show();
-        Ok((told, unwritten))
+        Ok((reloaded, unwritten))
     }
 }
 
@@ -103,13 +103,13 @@ fn keep_booted(booted: &Settings, settings: &mut Settings) {
 }
 
 /// Returns the differences that a reload applies.
-fn difference(before: &Settings, after: &Settings, agents: Changes) -> Applied {
+fn difference(before: &Settings, after: &Settings, agents: Changes) -> AppliedChanges {
     let (old, new) = (&before.callers.tokens, &after.callers.tokens);
-    Applied {
+    AppliedChanges {
         agents,
         tokens: changes(old, new, |it| it.name.clone(), eq),
-        schedules: rescheduled(&before.scheduling, &after.scheduling),
-        settings: live(before, after),
+        schedules: schedule_changes(&before.scheduling, &after.scheduling),
+        settings: live_keys(before, after),
     }
 }
 
@@ -117,7 +117,7 @@ fn eq<T: PartialEq>(one: &T, other: &T) -> bool {
     one == other
 }
 
-fn broken() -> ConfigurationError {
+fn read_error() -> ConfigurationError {
     let message = "the configuration could not be read; see the log for the cause".to_owned();
     ConfigurationError { file: None, line: None, column: None, key: None, message, hint: None }
 }

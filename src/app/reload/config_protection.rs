@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::app::file_trust::{ChangedFile, Modes, Moments, obstacle, own_files};
+use crate::app::file_trust::{ChangedFile, FileModes, ModeWatcher, obstacle, own_files};
 use crate::config::Settings;
 
 /// Protection of the service's files.
@@ -11,11 +11,11 @@ pub(super) struct FileProtection {
     /// File of the configuration; `None` for the shipped one.
     file: Option<PathBuf>,
     /// Modes of the service's files, which an agent of the same user may widen.
-    modes: Modes,
+    modes: FileModes,
     /// True if an operator accepted the present modes, which the next configuration in force records.
     are_accepted: bool,
     /// Detector of modes that changed only for a moment.
-    moments: Moments,
+    mode_watcher: ModeWatcher,
     /// Reason why a file may have been open to other users since an operator last requested a reload.
     opened: Option<String>,
     /// Reason why changed files are not applied automatically.
@@ -25,9 +25,9 @@ pub(super) struct FileProtection {
 impl FileProtection {
     /// Returns the protection of no files, for a configuration in this file.
     pub(super) fn of(file: Option<&Path>) -> Self {
-        let (modes, moments) = (Modes::default(), Moments::default());
+        let (modes, mode_watcher) = (FileModes::default(), ModeWatcher::default());
         let file = file.map(Path::to_owned);
-        Self { file, modes, are_accepted: false, moments, opened: None, obstacle: None }
+        Self { file, modes, are_accepted: false, mode_watcher, opened: None, obstacle: None }
     }
 
     /// Returns true if changed files are applied automatically.
@@ -42,7 +42,7 @@ impl FileProtection {
 
     /// Accepts the detected changes of modes, because an operator requested a reload.
     pub(super) fn acknowledge(&mut self) {
-        _ = self.moments.changed_path();
+        _ = self.mode_watcher.changed_path();
         self.opened = None;
         self.are_accepted = true;
     }
@@ -53,12 +53,12 @@ impl FileProtection {
         let inside = server.tls.iter().map(|pair| &*pair.key).chain([&*server.token_file]);
         let read = settings.service_files.trusted().chain(inside);
         if std::mem::take(&mut self.are_accepted) {
-            self.modes = Modes::default();
+            self.modes = FileModes::default();
         }
-        self.modes = Modes::of(read, &own_files(server), &self.modes);
-        let moments = Moments::of(settings, self.file.as_deref());
-        self.notice_moments(settings); // Until the new watches exist, the old ones count.
-        self.moments = moments;
+        self.modes = FileModes::of(read, &own_files(server), &self.modes);
+        let mode_watcher = ModeWatcher::of(settings, self.file.as_deref());
+        self.check_mode_changes(settings); // Until the new watches exist, the old ones count.
+        self.mode_watcher = mode_watcher;
         self.check_obstacles(settings);
     }
 
@@ -77,7 +77,7 @@ impl FileProtection {
     /// the access that they received, so nothing is applied automatically until an operator requests it.
     pub(super) fn restore_modes(&mut self, settings: &Settings) {
         self.are_accepted = false; // The reload that the operator requested was refused.
-        self.notice_moments(settings);
+        self.check_mode_changes(settings);
         let changed = self.modes.restore();
         self.modes.record(&own_files(&settings.server));
         for ChangedFile { path, was_open, done } in changed {
@@ -106,8 +106,8 @@ impl FileProtection {
 
     /// Stops applying changes automatically after the mode or the owner of a file of the configuration changed. Another
     /// user may have opened the file, and can write it until an operator has checked it.
-    fn notice_moments(&mut self, settings: &Settings) {
-        let Some(path) = self.moments.changed_path() else { return };
+    fn check_mode_changes(&mut self, settings: &Settings) {
+        let Some(path) = self.mode_watcher.changed_path() else { return };
         if self.opened.is_some() {
             return;
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::config::{
-    ProgramSettings, PublicSettings, RequestLimits, Server, Settings, SourceSettings,
+    ConfigFileSettings, ProgramSettings, PublicSettings, RequestLimits, ServerSettings, Settings,
 };
 use crate::wire::admin::Changes;
 
@@ -33,7 +33,7 @@ pub(super) fn changes<'i, T: 'i>(
 }
 
 /// Returns the changed keys that are applied at run time.
-pub(super) fn live(before: &Settings, after: &Settings) -> Vec<String> {
+pub(super) fn live_keys(before: &Settings, after: &Settings) -> Vec<String> {
     let (old, new) = (&before.server, &after.server);
     let (was, is) = (&old.entry, &new.entry);
     let keys = [
@@ -56,11 +56,11 @@ pub(super) fn live(before: &Settings, after: &Settings) -> Vec<String> {
         ("scheduler.timezone", before.scheduling.timezone != after.scheduling.timezone),
         ("scheduler.seconds", before.scheduling.seconds != after.scheduling.seconds),
     ];
-    those(&keys)
+    differing_keys(&keys)
 }
 
 /// Returns the changed keys that need a restart of the service.
-pub(super) fn pending(booted: &Settings, now: &Settings) -> Vec<String> {
+pub(super) fn restart_keys(booted: &Settings, now: &Settings) -> Vec<String> {
     let (old, new) = (&booted.server, &now.server);
     let keys = [
         ("server.listen", old.listen != new.listen),
@@ -84,16 +84,16 @@ pub(super) fn pending(booted: &Settings, now: &Settings) -> Vec<String> {
         ("inputs", booted.secrecy.inputs != now.secrecy.inputs),
         ("scheduler.history", booted.scheduling.history != now.scheduling.history),
     ];
-    those(&keys)
+    differing_keys(&keys)
 }
 
-fn those(keys: &[(&str, bool)]) -> Vec<String> {
+fn differing_keys(keys: &[(&str, bool)]) -> Vec<String> {
     keys.iter().filter(|(_, differs)| *differs).map(|(key, _)| (*key).to_owned()).collect()
 }
 
 /// Check that every server setting is either live or pending: a new setting does not compile until it is listed here.
-const _: fn(Server) = |server| {
-    let Server {
+const _: fn(ServerSettings) = |server| {
+    let ServerSettings {
         listen: _,
         tls: _,
         public: PublicSettings { url: _, card: _ },
@@ -111,7 +111,7 @@ const _: fn(Server) = |server| {
         drain_timeout: _,
         programs: ProgramSettings { reattach_grace: _, output_memory: _, agent_users: _ },
         durability: _,
-        configuration: SourceSettings { watch: _, presets: _ },
+        configuration: ConfigFileSettings { watch: _, presets: _ },
         entry: _,
     } = server;
 };

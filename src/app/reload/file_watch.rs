@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use tokio::task::{JoinError, spawn_blocking};
 
-use crate::config::{Checked, ConfigFaults, ConfigSource, Settings};
+use crate::config::{ConfigFaults, ConfigSource, LoadedConfig, Settings};
 
 /// Identity of a file's content; `None` if there is no file.
 type FileState = Option<(u64, u64, u64, i64, i64)>;
@@ -35,21 +35,21 @@ impl ConfigFiles {
     ///
     /// # Errors
     /// Fails if the reading panicked; the inner error reports an invalid configuration.
-    pub(super) async fn read(&mut self) -> Result<Result<Checked, ConfigFaults>, JoinError> {
+    pub(super) async fn read(&mut self) -> Result<Result<LoadedConfig, ConfigFaults>, JoinError> {
         // The marks are taken first: a file that is written while it is read must be read again.
-        self.begin();
+        self.record_states();
         let source = self.source.clone();
         spawn_blocking(move || source.read()).await
     }
 
     /// Records the present marks of the files.
-    pub(super) fn begin(&mut self) {
-        self.watcher.begin();
+    pub(super) fn record_states(&mut self) {
+        self.watcher.record_states();
     }
 
     /// Sets the files that the configuration names.
-    pub(super) fn known(&mut self, files: impl IntoIterator<Item = PathBuf>) {
-        self.watcher.known(files);
+    pub(super) fn set_files(&mut self, files: impl IntoIterator<Item = PathBuf>) {
+        self.watcher.set_files(files);
     }
 
     /// Returns true if a file has changed since it was read, and is not being written.
@@ -64,66 +64,66 @@ struct FileWatcher {
     config: Option<PathBuf>,
     read: Vec<(PathBuf, FileState)>,
     /// Marks at the time of the latest poll.
-    looked: Vec<(PathBuf, FileState)>,
+    polled: Vec<(PathBuf, FileState)>,
 }
 
 impl FileWatcher {
     /// Returns a watcher of the files of settings from this source.
     fn of(source: &ConfigSource, settings: &Settings) -> Self {
         let mut watcher = Self { config: source.file().map(Path::to_owned), ..Self::default() };
-        watcher.reading(Vec::new());
-        watcher.known(settings.files.iter().chain([&settings.server.token_file]).cloned());
+        watcher.reset_states(Vec::new());
+        watcher.set_files(settings.files.iter().chain([&settings.server.token_file]).cloned());
         watcher
     }
 
     /// Records the present marks of the files before they are read.
-    fn begin(&mut self) {
+    fn record_states(&mut self) {
         let files = self.read.drain(..).map(|(file, _)| file).collect();
-        self.reading(files);
+        self.reset_states(files);
     }
 
-    fn reading(&mut self, files: Vec<PathBuf>) {
+    fn reset_states(&mut self, files: Vec<PathBuf>) {
         let config = self.config.iter().filter(|config| !files.contains(config)).cloned();
-        self.read = marks(config.chain(files.iter().cloned()).collect());
-        self.looked.clone_from(&self.read);
+        self.read = file_states(config.chain(files.iter().cloned()).collect());
+        self.polled.clone_from(&self.read);
     }
 
     /// Sets the files that the configuration names. A file that was known keeps its earlier mark.
-    fn known(&mut self, files: impl IntoIterator<Item = PathBuf>) {
+    fn set_files(&mut self, files: impl IntoIterator<Item = PathBuf>) {
         if self.config.is_none() {
             return; // A source without a file is never read again.
         }
         let before = std::mem::take(&mut self.read);
         let all: Vec<_> = self.config.iter().cloned().chain(files).collect();
-        for (file, now) in marks(all) {
+        for (file, now) in file_states(all) {
             let then = before.iter().find(|(known, _)| *known == file).map(|(_, then)| *then);
             if !self.read.iter().any(|(known, _)| *known == file) {
                 self.read.push((file, then.unwrap_or(now)));
             }
         }
-        self.looked.clone_from(&self.read);
+        self.polled.clone_from(&self.read);
     }
 
     /// Polls the files. Returns true if a file differs from its last reading, and has not changed since the previous
     /// poll: a slow write of one or several files gets that time.
     async fn has_changed(&mut self) -> bool {
         let files: Vec<_> = self.read.iter().map(|(file, _)| file.clone()).collect();
-        let Ok(now) = spawn_blocking(move || marks(files)).await else { return false };
-        let is_still = now == self.looked;
-        self.looked = now;
-        is_still && self.looked != self.read
+        let Ok(now) = spawn_blocking(move || file_states(files)).await else { return false };
+        let is_still = now == self.polled;
+        self.polled = now;
+        is_still && self.polled != self.read
     }
 }
 
-fn marks(files: Vec<PathBuf>) -> Vec<(PathBuf, FileState)> {
+fn file_states(files: Vec<PathBuf>) -> Vec<(PathBuf, FileState)> {
     let mark = |file: PathBuf| {
-        let mark = mark(&file);
+        let mark = file_state(&file);
         (file, mark)
     };
     files.into_iter().map(mark).collect()
 }
 
-fn mark(file: &Path) -> FileState {
+fn file_state(file: &Path) -> FileState {
     let data = fs::metadata(file).ok()?;
     Some((data.dev(), data.ino(), data.size(), data.ctime(), data.ctime_nsec()))
 }
@@ -138,13 +138,13 @@ mod tests {
         let (config, secret) = (folder.path().join("config"), folder.path().join("secret"));
         fs::write(&config, "one").expect("a file");
         let mut watcher = FileWatcher { config: Some(config.clone()), ..FileWatcher::default() };
-        watcher.reading(Vec::new());
-        watcher.known([secret.clone()]);
+        watcher.reset_states(Vec::new());
+        watcher.set_files([secret.clone()]);
         assert!(!watcher.has_changed().await && !watcher.has_changed().await);
         fs::write(&secret, "two").expect("a file");
         assert!(!watcher.has_changed().await, "seen while it is written");
         assert!(watcher.has_changed().await);
-        watcher.begin();
+        watcher.record_states();
         assert!(!watcher.has_changed().await && !watcher.has_changed().await);
         let beside = folder.path().join("beside");
         fs::write(&beside, "one").expect("a file");

@@ -20,7 +20,7 @@ struct CheckedProgram {
 }
 
 /// Agents whose program has moved: its new file, or `None` if the program is missing.
-type Moves = BTreeMap<AgentId, Option<PathBuf>>;
+type MovedPrograms = BTreeMap<AgentId, Option<PathBuf>>;
 
 impl Reloader {
     /// Makes an agent unavailable whose program was removed, and available again
@@ -29,9 +29,9 @@ impl Reloader {
     /// A program that has not moved costs two system calls, for any number of agents that use it.
     pub(super) async fn check_programs(&mut self) {
         let enabled = self.settings.agents.iter().filter(|agent| agent.spec.enabled);
-        let looks: Vec<_> = enabled.filter_map(CheckedProgram::of).collect();
+        let checked_programs: Vec<_> = enabled.filter_map(CheckedProgram::of).collect();
         // A file system that hangs must not delay the tasks of this thread.
-        let Ok(moves) = spawn_blocking(move || moves(looks)).await else { return };
+        let Ok(moves) = spawn_blocking(move || find_moved(checked_programs)).await else { return };
         if moves.is_empty() {
             return;
         }
@@ -44,7 +44,7 @@ impl Reloader {
         match self.agents.prepare(&self.settings, &mut settings) {
             Ok(agents) => {
                 (self.settings, self.program_error) = (settings, None);
-                self.agents.change_over(agents).await;
+                self.agents.apply_changes(agents).await;
                 self.show();
             }
             // The next check retries, and must not fill the log.
@@ -73,21 +73,23 @@ impl CheckedProgram {
 
 /// Checks the files. A program keeps its path while the file exists, also when a program of the same name is
 /// installed in a folder that is searched earlier.
-fn moves(looks: Vec<CheckedProgram>) -> Moves {
-    let there: BTreeSet<&Path> = looks
+fn find_moved(checked_programs: Vec<CheckedProgram>) -> MovedPrograms {
+    let there: BTreeSet<&Path> = checked_programs
         .iter()
-        .filter(|look| !look.is_missing)
-        .map(|look| look.program.command.as_path())
+        .filter(|checked_program| !checked_program.is_missing)
+        .map(|checked_program| checked_program.program.command.as_path())
         .collect::<BTreeSet<_>>()
         .into_iter()
         .filter(|file| is_executable(file))
         .collect();
-    let is_there =
-        |look: &CheckedProgram| !look.is_missing && there.contains(look.program.command.as_path());
-    let absent = looks.iter().filter(|look| !is_there(look));
-    let searched = absent.map(|look| (look, look.search.find()));
-    let moved = searched.filter(|(look, found)| found.is_some() || !look.is_missing);
-    moved.map(|(look, found)| (look.agent.clone(), found)).collect()
+    let is_there = |checked_program: &CheckedProgram| {
+        !checked_program.is_missing && there.contains(checked_program.program.command.as_path())
+    };
+    let absent = checked_programs.iter().filter(|checked_program| !is_there(checked_program));
+    let searched = absent.map(|checked_program| (checked_program, checked_program.search.find()));
+    let moved =
+        searched.filter(|(checked_program, found)| found.is_some() || !checked_program.is_missing);
+    moved.map(|(checked_program, found)| (checked_program.agent.clone(), found)).collect()
 }
 
 /// Sets the program of an agent, or removes it.

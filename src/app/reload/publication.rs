@@ -7,10 +7,10 @@ use chrono::{DateTime, Utc};
 use tokio::sync::watch;
 use tracing::Level;
 
-use crate::wire::admin::{Applied, ConfigurationError, ConfigurationStatus, Reloaded};
+use crate::wire::admin::{AppliedChanges, ConfigurationError, ConfigurationStatus, ReloadResult};
 
 /// Publisher of the status and the log level of the configuration in force.
-pub(super) struct Publication {
+pub(super) struct StatusPublisher {
     clock: Arc<dyn Clock>,
     /// Time at which the present configuration came into force.
     since: DateTime<Utc>,
@@ -24,7 +24,7 @@ pub(super) struct WatchState {
     pub(super) obstacle: Option<String>,
 }
 
-impl Publication {
+impl StatusPublisher {
     /// Returns the publisher for a configuration that comes into force now.
     pub(super) fn new(
         clock: Arc<dyn Clock>,
@@ -53,15 +53,20 @@ impl Publication {
     }
 
     /// Publishes the result of a reload.
-    pub(super) fn result(&self, told: &Reloaded, watch: WatchState, switched: Vec<String>) {
+    pub(super) fn publish_result(
+        &self,
+        reloaded: &ReloadResult,
+        watch: WatchState,
+        switched: Vec<String>,
+    ) {
         self.status.send_replace(ConfigurationStatus {
-            generation: told.generation,
+            generation: reloaded.generation,
             since: self.since,
             read_at: self.clock.now(),
             watched: watch.is_watching,
             unwatched_reason: watch.obstacle,
-            pending: told.pending.clone(),
-            rejected: told.rejected.clone(),
+            pending: reloaded.pending.clone(),
+            rejected: reloaded.rejected.clone(),
             switched,
         });
     }
@@ -77,30 +82,34 @@ impl Publication {
     }
 
     /// Publishes the agents whose state differs from the configuration.
-    pub(super) fn switched(&self, switched: Vec<String>) {
+    pub(super) fn publish_switched(&self, switched: Vec<String>) {
         self.status.send_modify(|status| status.switched = switched);
     }
 
     /// Publishes a log level.
-    pub(super) fn level(&self, level: Level) {
+    pub(super) fn set_level(&self, level: Level) {
         self.levels.send_if_modified(|known| std::mem::replace(known, level) != level);
     }
 
     /// Returns the report about applied changes, which begin a new generation unless there are none.
-    pub(super) fn applied(&mut self, applied: Applied, pending: Vec<String>) -> Reloaded {
+    pub(super) fn applied_report(
+        &mut self,
+        applied: AppliedChanges,
+        pending: Vec<String>,
+    ) -> ReloadResult {
         let is_new = !applied.is_empty();
         if is_new {
             self.since = self.clock.now();
         }
         let generation = self.status.borrow().generation + u64::from(is_new);
         let (rejected, warnings) = (Vec::new(), Vec::new());
-        Reloaded { generation, applied, pending, rejected, warnings }
+        ReloadResult { generation, applied, pending, rejected, warnings }
     }
 
     /// Returns the report about a rejected configuration.
-    pub(super) fn refused(&self, rejected: Vec<ConfigurationError>) -> Reloaded {
+    pub(super) fn rejected_report(&self, rejected: Vec<ConfigurationError>) -> ReloadResult {
         let ConfigurationStatus { generation, pending, .. } = self.status.borrow().clone();
-        let (applied, warnings) = (Applied::default(), Vec::new());
-        Reloaded { generation, applied, pending, rejected, warnings }
+        let (applied, warnings) = (AppliedChanges::default(), Vec::new());
+        ReloadResult { generation, applied, pending, rejected, warnings }
     }
 }

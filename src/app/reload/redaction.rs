@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use algonius_actors::services::Masking;
+use algonius_actors::services::RedactorHandle;
 use algonius_redact::Redaction;
 use algonius_redact::Redactor;
 use tokio::sync::watch;
@@ -22,13 +22,13 @@ pub(crate) struct RedactionState {
 impl RedactionState {
     pub(crate) fn new(secrets: impl IntoIterator<Item = String>, redaction: Redaction) -> Self {
         let secrets: BTreeSet<_> = secrets.into_iter().collect();
-        let redactor = watch::Sender::new(Arc::new(made(&secrets, &redaction)));
+        let redactor = watch::Sender::new(Arc::new(build_redactor(&secrets, &redaction)));
         Self { secrets, redaction, redactor }
     }
 
     /// Returns a handle to the redactor in force.
-    pub(crate) fn masking(&self) -> Masking {
-        Masking::of(self.redactor.subscribe())
+    pub(crate) fn masking(&self) -> RedactorHandle {
+        RedactorHandle::of(self.redactor.subscribe())
     }
 
     /// Adds secrets, and replaces the redaction settings. Every text that is read from then on is redacted with them.
@@ -45,7 +45,7 @@ impl RedactionState {
         self.redaction = redaction.clone();
         // The construction is CPU-bound, and would delay the other tasks of this thread.
         let (secrets, redaction) = (self.secrets.clone(), redaction.clone());
-        match spawn_blocking(move || made(&secrets, &redaction)).await {
+        match spawn_blocking(move || build_redactor(&secrets, &redaction)).await {
             Ok(redactor) => _ = self.redactor.send_replace(Arc::new(redactor)),
             Err(error) => tracing::error!(%error, "failed to rebuild redactor"),
         }
@@ -58,6 +58,6 @@ impl RedactionState {
     }
 }
 
-fn made(secrets: &BTreeSet<String>, redaction: &Redaction) -> Redactor {
+fn build_redactor(secrets: &BTreeSet<String>, redaction: &Redaction) -> Redactor {
     Redactor::new(secrets.iter().cloned()).with(redaction.clone())
 }

@@ -12,25 +12,25 @@ use async_trait::async_trait;
 use tokio::sync::{mpsc, oneshot, watch};
 use tracing::Level;
 
-use crate::serve::ops::admin::{Admin, ListedToken, Switching, Wanted};
-use crate::wire::admin::{ConfigurationStatus, CreatedToken, Reloaded};
+use crate::serve::ops::admin::{Admin, ListedToken, SwitchResult, TokenSpec};
+use crate::wire::admin::{ConfigurationStatus, CreatedToken, ReloadResult};
 
 /// Greatest number of queued orders; the sender of a further one waits.
-const WAITING: usize = 64;
+const QUEUE_CAPACITY: usize = 64;
 
 /// Order for the reload task.
-pub(super) enum ReloadOrder {
-    Reload(&'static str, oneshot::Sender<Result<Reloaded, Failure>>),
-    Switch(AgentId, bool, oneshot::Sender<Result<Switching, Failure>>),
-    Make(Box<Wanted>, oneshot::Sender<Result<CreatedToken, Failure>>),
-    Revoke(String, oneshot::Sender<Result<(), Failure>>),
-    Rotate(oneshot::Sender<Result<(), Failure>>),
+pub(super) enum ReloadRequest {
+    Reload(&'static str, oneshot::Sender<Result<ReloadResult, Failure>>),
+    SwitchAgent(AgentId, bool, oneshot::Sender<Result<SwitchResult, Failure>>),
+    CreateToken(Box<TokenSpec>, oneshot::Sender<Result<CreatedToken, Failure>>),
+    RevokeToken(String, oneshot::Sender<Result<(), Failure>>),
+    RotateOperatorToken(oneshot::Sender<Result<(), Failure>>),
 }
 
 /// Handle that sends orders of an administrator. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct ReloadHandle {
-    orders: mpsc::Sender<ReloadOrder>,
+    requests: mpsc::Sender<ReloadRequest>,
     status: watch::Receiver<ConfigurationStatus>,
     levels: watch::Receiver<Level>,
     store: Arc<Store>,
@@ -40,7 +40,7 @@ pub(crate) struct ReloadHandle {
 
 /// Receiver of the orders, and publisher of the configuration in force.
 pub(crate) struct ReloadState {
-    pub(super) orders: mpsc::Receiver<ReloadOrder>,
+    pub(super) requests: mpsc::Receiver<ReloadRequest>,
     pub(super) status: watch::Sender<ConfigurationStatus>,
     pub(super) levels: watch::Sender<Level>,
 }
@@ -52,20 +52,26 @@ pub(crate) fn channel(
     level: Level,
     file: Option<&Path>,
 ) -> (ReloadHandle, ReloadState) {
-    let (sender, orders) = mpsc::channel(WAITING);
-    let (status, shown) = watch::channel(ConfigurationStatus::default());
-    let (levels, heard) = watch::channel(level);
+    let (sender, requests) = mpsc::channel(QUEUE_CAPACITY);
+    let (status, status_receiver) = watch::channel(ConfigurationStatus::default());
+    let (levels, level_receiver) = watch::channel(level);
     let store = Arc::clone(store);
     let file = file.map(|file| Arc::new(file.to_owned()));
-    let steward = ReloadHandle { orders: sender, status: shown, levels: heard, store, file };
-    (steward, ReloadState { orders, status, levels })
+    let reload_handle = ReloadHandle {
+        requests: sender,
+        status: status_receiver,
+        levels: level_receiver,
+        store,
+        file,
+    };
+    (reload_handle, ReloadState { requests, status, levels })
 }
 
 impl ReloadHandle {
     /// Requests a reload, and does not wait for the result, which the log reports.
     pub(crate) fn reload_soon(&self, why: &'static str) {
         let (reply, _) = oneshot::channel();
-        if self.orders.try_send(ReloadOrder::Reload(why, reply)).is_err() {
+        if self.requests.try_send(ReloadRequest::Reload(why, reply)).is_err() {
             tracing::warn!("too many queued reload requests");
         }
     }
@@ -77,19 +83,19 @@ impl ReloadHandle {
 
     async fn request<T>(
         &self,
-        order: impl FnOnce(oneshot::Sender<T>) -> ReloadOrder,
+        order: impl FnOnce(oneshot::Sender<T>) -> ReloadRequest,
     ) -> Result<T, Failure> {
         let (reply, answer) = oneshot::channel();
         let stopping = || Failure::new(Code::Draining, "the service is stopping");
-        self.orders.send(order(reply)).await.map_err(|_closed| stopping())?;
+        self.requests.send(order(reply)).await.map_err(|_closed| stopping())?;
         answer.await.map_err(|_dropped| stopping())
     }
 }
 
 #[async_trait]
 impl Admin for ReloadHandle {
-    async fn reload(&self) -> Result<Reloaded, Failure> {
-        self.request(|reply| ReloadOrder::Reload("requested by an administrator", reply)).await?
+    async fn reload(&self) -> Result<ReloadResult, Failure> {
+        self.request(|reply| ReloadRequest::Reload("requested by an administrator", reply)).await?
     }
 
     fn configuration(&self) -> ConfigurationStatus {
@@ -105,25 +111,28 @@ impl Admin for ReloadHandle {
         }
     }
 
-    async fn switch(&self, agent: AgentId, on: bool) -> Result<Switching, Failure> {
-        self.request(|reply| ReloadOrder::Switch(agent, on, reply)).await?
+    async fn switch(&self, agent: AgentId, on: bool) -> Result<SwitchResult, Failure> {
+        self.request(|reply| ReloadRequest::SwitchAgent(agent, on, reply)).await?
     }
 
     async fn tokens(&self) -> Result<Vec<ListedToken>, Failure> {
-        let known =
-            self.store.known_tokens().await.map_err(|error| super::tokens::unread(&error))?;
-        Ok(super::tokens::shown(known))
+        let known = self
+            .store
+            .list_tokens()
+            .await
+            .map_err(|error| super::tokens::ledger_failure(&error))?;
+        Ok(super::tokens::listed_tokens(known))
     }
 
-    async fn make(&self, wanted: Wanted) -> Result<CreatedToken, Failure> {
-        self.request(|reply| ReloadOrder::Make(Box::new(wanted), reply)).await?
+    async fn create_token(&self, wanted: TokenSpec) -> Result<CreatedToken, Failure> {
+        self.request(|reply| ReloadRequest::CreateToken(Box::new(wanted), reply)).await?
     }
 
     async fn revoke(&self, name: String) -> Result<(), Failure> {
-        self.request(|reply| ReloadOrder::Revoke(name, reply)).await?
+        self.request(|reply| ReloadRequest::RevokeToken(name, reply)).await?
     }
 
     async fn rotate(&self) -> Result<(), Failure> {
-        self.request(ReloadOrder::Rotate).await?
+        self.request(ReloadRequest::RotateOperatorToken).await?
     }
 }

@@ -5,15 +5,19 @@ use algonius_actors::model::failure::Failure;
 
 use crate::StartError;
 use crate::config::{ConfigFault, ConfigFaults, Severity};
-use crate::wire::admin::{Changes, ConfigurationError, Reloaded};
+use crate::wire::admin::{Changes, ConfigurationError, ReloadResult};
 
 /// Returns the errors of an invalid configuration.
 pub(super) fn errors(faults: &ConfigFaults) -> Vec<ConfigurationError> {
-    faults.iter().filter(|fault| fault.severity == Severity::Error).map(wrong).collect()
+    faults
+        .iter()
+        .filter(|fault| fault.severity == Severity::Error)
+        .map(configuration_error)
+        .collect()
 }
 
 /// Returns a fault with its place. The file is named without its folder, because many callers read `/status`.
-pub(super) fn wrong(fault: &ConfigFault) -> ConfigurationError {
+pub(super) fn configuration_error(fault: &ConfigFault) -> ConfigurationError {
     let file = fault.file.file_name().map(|name| name.to_string_lossy().into_owned());
     let shown = |number: usize| (number > 0).then_some(number);
     ConfigurationError {
@@ -27,7 +31,7 @@ pub(super) fn wrong(fault: &ConfigFault) -> ConfigurationError {
 }
 
 /// Returns the reason why a valid configuration was not applied.
-pub(super) fn unfit(error: &StartError) -> ConfigurationError {
+pub(super) fn rejection(error: &StartError) -> ConfigurationError {
     let key = match error {
         StartError::Open { agent }
         | StartError::Sandbox { agent, .. }
@@ -52,15 +56,15 @@ pub(super) fn unfit(error: &StartError) -> ConfigurationError {
 }
 
 /// Returns the failure if the ledger is at fault, and not the configuration.
-pub(super) fn failure(error: &StartError) -> Option<Failure> {
+pub(super) fn ledger_failure(error: &StartError) -> Option<Failure> {
     let is_ledger = matches!(error, StartError::Ledger(_) | StartError::Store(_));
     let message = "the ledger could not be reached; the configuration before stays in force";
     is_ledger.then(|| Failure::new(Code::LedgerUnavailable, message))
 }
 
 /// Logs the result of a reload.
-pub(super) fn log(told: &Reloaded, why: &str) {
-    let Reloaded { generation, applied, pending, rejected, warnings } = told;
+pub(super) fn log_result(reloaded: &ReloadResult, why: &str) {
+    let ReloadResult { generation, applied, pending, rejected, warnings } = reloaded;
     for warning in warnings {
         tracing::warn!(%warning, "configuration");
     }

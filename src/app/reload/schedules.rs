@@ -2,20 +2,22 @@
 
 use algonius_actors::api::Api;
 use algonius_actors::model::failure::Failure;
-use algonius_actors::model::schedule::Configured;
+use algonius_actors::model::schedule::ConfiguredSchedule;
 
 use super::difference::changes;
 use crate::config::{OwnedSchedule, SchedulerSettings};
-use crate::wire::admin::{Applied, Changes};
+use crate::wire::admin::{AppliedChanges, Changes};
 
 /// Returns the schedules of a configuration in the form for the scheduler.
-pub(crate) fn schedules(scheduling: &SchedulerSettings) -> Vec<Configured> {
+pub(crate) fn schedules(scheduling: &SchedulerSettings) -> Vec<ConfiguredSchedule> {
     let schedules = scheduling.schedules.iter();
-    schedules.map(|it| Configured { spec: it.spec.clone(), owner: it.owner.clone() }).collect()
+    schedules
+        .map(|it| ConfiguredSchedule { spec: it.spec.clone(), owner: it.owner.clone() })
+        .collect()
 }
 
 /// Returns the changed schedules.
-pub(super) fn rescheduled(before: &SchedulerSettings, after: &SchedulerSettings) -> Changes {
+pub(super) fn schedule_changes(before: &SchedulerSettings, after: &SchedulerSettings) -> Changes {
     let name = |scheduled: &OwnedSchedule| scheduled.spec.id.to_string();
     changes(&before.schedules, &after.schedules, name, |one, it| one == it)
 }
@@ -28,7 +30,7 @@ pub(super) fn rescheduled(before: &SchedulerSettings, after: &SchedulerSettings)
 pub(super) async fn reschedule(
     api: &Api,
     (before, after): (SchedulerSettings, &mut SchedulerSettings),
-    applied: &mut Applied,
+    applied: &mut AppliedChanges,
 ) -> Result<(), Failure> {
     if applied.schedules.is_empty() {
         return Ok(());

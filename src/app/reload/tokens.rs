@@ -15,55 +15,59 @@ use tokio::task::spawn_blocking;
 use super::redaction::RedactionState;
 use crate::StartError;
 use crate::app::credentials::{ANONYMOUS, Credentials, OPERATOR};
-use crate::app::http_state::Specs;
+use crate::app::http_state::AgentSpecs;
 use crate::config::Settings;
 use crate::platform::token;
 use crate::serve::auth::authenticator::Authenticator;
-use crate::serve::ops::admin::{ListedToken, Wanted};
+use crate::serve::ops::admin::{ListedToken, TokenSpec};
 use crate::wire::admin::{CreatedToken, TokenEntry};
 
 /// Tokens that the service accepts, and their changes at run time.
 pub(super) struct TokenAdministration {
     store: Arc<Store>,
     clock: Arc<dyn Clock>,
-    keys: Credentials,
+    credentials: Credentials,
 }
 
 impl TokenAdministration {
     /// Returns the administration of the credentials of the start.
-    pub(super) const fn new(store: Arc<Store>, clock: Arc<dyn Clock>, keys: Credentials) -> Self {
-        Self { store, clock, keys }
+    pub(super) const fn new(
+        store: Arc<Store>,
+        clock: Arc<dyn Clock>,
+        credentials: Credentials,
+    ) -> Self {
+        Self { store, clock, credentials }
     }
 
     /// Returns the check of callers of these agents.
-    pub(super) fn guard(&self, specs: &Specs) -> Authenticator {
-        self.keys.guard(specs)
+    pub(super) fn guard(&self, specs: &AgentSpecs) -> Authenticator {
+        self.credentials.guard(specs)
     }
 
     /// Returns the text of the operator's token in force.
     pub(super) fn operator(&self) -> &str {
-        &self.keys.own
+        &self.credentials.own
     }
 
-    /// Reads the credentials of settings, which [`Self::put`] puts into force.
+    /// Reads the credentials of settings, which [`Self::replace`] puts into force.
     ///
     /// # Errors
     /// Fails if the token file cannot be used, or if the ledger does not respond.
     pub(super) async fn seed(
         &self,
         settings: &Settings,
-        specs: &Specs,
+        specs: &AgentSpecs,
         redaction: &mut RedactionState,
     ) -> Result<Credentials, StartError> {
         let ledger: &dyn Ledger = &*self.store;
-        let keys = Credentials::seed(ledger, settings, specs, &*self.clock).await?;
-        redaction.add(keys.own.clone()).await;
-        Ok(keys)
+        let credentials = Credentials::seed(ledger, settings, specs, &*self.clock).await?;
+        redaction.add(credentials.own.clone()).await;
+        Ok(credentials)
     }
 
     /// Puts credentials into force.
-    pub(super) fn put(&mut self, keys: Credentials) {
-        self.keys = keys;
+    pub(super) fn replace(&mut self, credentials: Credentials) {
+        self.credentials = credentials;
     }
 
     /// Reads the credentials again, and puts them into force.
@@ -73,11 +77,11 @@ impl TokenAdministration {
     pub(super) async fn renew(
         &mut self,
         settings: &Settings,
-        specs: &Specs,
+        specs: &AgentSpecs,
         redaction: &mut RedactionState,
     ) -> Result<(), Failure> {
-        let keys = self.seed(settings, specs, redaction).await;
-        self.keys = keys.map_err(|error| unseeded(&error))?;
+        let credentials = self.seed(settings, specs, redaction).await;
+        self.credentials = credentials.map_err(|error| seed_failure(&error))?;
         Ok(())
     }
 
@@ -87,19 +91,19 @@ impl TokenAdministration {
     /// Fails if a token has this name, or if the ledger does not respond.
     pub(super) async fn create(
         &mut self,
-        wanted: Wanted,
+        wanted: TokenSpec,
         settings: &Settings,
         redaction: &mut RedactionState,
     ) -> Result<CreatedToken, Failure> {
         if is_configured(&wanted.name, settings) {
-            return Err(exists(&wanted.name));
+            return Err(token_exists(&wanted.name));
         }
         let text = spawn_blocking(token::random).await.ok().and_then(Result::ok);
         let text = text.ok_or_else(|| Failure::new(Code::Internal, "no token could be made"))?;
         let (now, replaces, name) = (self.clock.now(), wanted.replaces, wanted.name.clone());
         // Only the hash is stored, so that a copy of the ledger gives no access.
         let seed = wanted.with(Sha256::digest(text.as_bytes()).into());
-        let entry = entry(&StoredToken {
+        let entry = token_entry(&StoredToken {
             name: seed.name.clone(),
             hash: seed.hash,
             scope: seed.scope.clone(),
@@ -109,8 +113,8 @@ impl TokenAdministration {
         });
         redaction.add(text.clone()).await; // The text is registered for redaction before any caller has it.
         let issued = self.store.issue(seed, replaces, now).await;
-        if !issued.map_err(|error| unread(&error))? {
-            return Err(exists(&name));
+        if !issued.map_err(|error| ledger_failure(&error))? {
+            return Err(token_exists(&name));
         }
         self.refresh().await?;
         tracing::info!(name, "token created");
@@ -127,7 +131,7 @@ impl TokenAdministration {
         settings: &Settings,
     ) -> Result<(), Failure> {
         let revoked = self.store.revoke(name.clone()).await;
-        if revoked.map_err(|error| unread(&error))? {
+        if revoked.map_err(|error| ledger_failure(&error))? {
             self.refresh().await?;
             tracing::info!(name, "token revoked");
             return Ok(());
@@ -142,7 +146,7 @@ impl TokenAdministration {
 
     /// Reads the present tokens.
     async fn refresh(&mut self) -> Result<(), Failure> {
-        self.keys.refresh(&*self.store).await.map_err(|error| unseeded(&error))
+        self.credentials.refresh(&*self.store).await.map_err(|error| seed_failure(&error))
     }
 }
 
@@ -165,12 +169,12 @@ fn is_configured(name: &str, settings: &Settings) -> bool {
 }
 
 /// Returns the tokens for display, without anonymous principals.
-pub(super) fn shown(known: Vec<StoredToken>) -> Vec<ListedToken> {
+pub(super) fn listed_tokens(known: Vec<StoredToken>) -> Vec<ListedToken> {
     let known = known.into_iter().filter(|token| token.name != ANONYMOUS);
-    known.map(|token| (entry(&token), token.scope)).collect()
+    known.map(|token| (token_entry(&token), token.scope)).collect()
 }
 
-fn entry(known: &StoredToken) -> TokenEntry {
+fn token_entry(known: &StoredToken) -> TokenEntry {
     let words = |rights: &[Right]| rights.iter().map(|it| it.as_str().to_owned()).collect();
     let agents = known.scope.agents.as_ref();
     TokenEntry {
@@ -183,17 +187,17 @@ fn entry(known: &StoredToken) -> TokenEntry {
     }
 }
 
-fn exists(name: &str) -> Failure {
+fn token_exists(name: &str) -> Failure {
     Failure::new(Code::TokenExists, format!("there is a token `{name}` already"))
 }
 
-fn unseeded(error: &StartError) -> Failure {
+fn seed_failure(error: &StartError) -> Failure {
     tracing::error!(%error, "failed to reload tokens");
     Failure::new(Code::LedgerUnavailable, "the ledger could not be reached")
 }
 
 /// Converts a ledger error into a failure.
-pub(super) fn unread(error: &LedgerError) -> Failure {
+pub(super) fn ledger_failure(error: &LedgerError) -> Failure {
     tracing::error!(%error, "ledger failed to update tokens");
     Failure::new(Code::LedgerUnavailable, "the ledger could not be reached")
 }

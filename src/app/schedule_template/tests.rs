@@ -1,14 +1,14 @@
 //! What a schedule says, at its times.
 
-use algonius_actors::testing::every;
+use algonius_actors::testing::cron_schedule;
 
 use super::*;
 
-fn said(input: &str) -> Result<String, String> {
-    let mut spec = every("nightly", "0 3 * * *");
+fn rendered(input: &str) -> Result<String, String> {
+    let mut spec = cron_schedule("nightly", "0 3 * * *");
     let zone = "Europe/Zurich";
     spec.timetable =
-        algonius_actors::model::schedule::recurrence::Timetable::new("0 3 * * *", zone, false)
+        algonius_actors::model::schedule::recurrence::RecurrenceRule::new("0 3 * * *", zone, false)
             .unwrap();
     spec.params.insert("branch".to_owned(), "main".to_owned());
     let spec = ScheduleSpec { input: input.to_owned(), ..spec };
@@ -17,13 +17,14 @@ fn said(input: &str) -> Result<String, String> {
 
 #[test]
 fn the_time_is_in_the_zone_of_the_schedule() {
-    let told = said("{{ schedule_id }} of {{ date }} {{ time }}: {{ param.branch }} {{ planned }}");
+    let told =
+        rendered("{{ schedule_id }} of {{ date }} {{ time }}: {{ param.branch }} {{ planned }}");
     assert_eq!(told.unwrap(), "nightly of 2026-01-01 03:10: main 2026-01-01T03:10:00+01:00");
 }
 
 #[test]
 fn unknown_template_names_are_refused() {
     for input in ["{{ input }}", "{{ param.other }}", "{% for a in b %}", "{{ date"] {
-        assert!(said(input).is_err(), "{input}");
+        assert!(rendered(input).is_err(), "{input}");
     }
 }

@@ -7,16 +7,16 @@ use serde_json::json;
 
 use crate::cli::args::quota::QuotaCommand;
 use crate::cli::client::ServiceClient;
-use crate::cli::client::query::escaped;
+use crate::cli::client::query::percent_encode;
 use crate::cli::error::CliError;
-use crate::cli::output::Out;
+use crate::cli::output::CliOutput;
 use crate::wire::api::quota::AccountList;
 
 /// Runs the command.
 pub(crate) async fn run(
     client: &ServiceClient,
     command: QuotaCommand,
-    out: &Out,
+    out: &CliOutput,
 ) -> Result<(), CliError> {
     match command {
         QuotaCommand::List => list(client, out).await,
@@ -24,16 +24,16 @@ pub(crate) async fn run(
     }
 }
 
-async fn list(client: &ServiceClient, out: &Out) -> Result<(), CliError> {
+async fn list(client: &ServiceClient, out: &CliOutput) -> Result<(), CliError> {
     let list: AccountList = client.get("/api/v1/quota").await?;
     if out.is_json() {
         out.shape(&list);
         return Ok(());
     }
     let rows = list.accounts.iter().map(row).collect();
-    out.table(["ACCOUNT", "STATE", "UNTIL", "REASON", "AGENTS"], rows, "no agents");
+    out.print_table(["ACCOUNT", "STATE", "UNTIL", "REASON", "AGENTS"], rows, "no agents");
     if list.accounts.iter().any(|account| account.state != AccountState::Available) {
-        out.note("hint: `algonius quota reopen ACCOUNT` lets work begin at once");
+        out.print_note("hint: `algonius quota reopen ACCOUNT` lets work begin at once");
     }
     Ok(())
 }
@@ -68,13 +68,13 @@ const fn reason(cause: AccountCause) -> &'static str {
     }
 }
 
-async fn reopen(client: &ServiceClient, account: &str, out: &Out) -> Result<(), CliError> {
-    let path = format!("/api/v1/quota/{}/reopen", escaped(account));
+async fn reopen(client: &ServiceClient, account: &str, out: &CliOutput) -> Result<(), CliError> {
+    let path = format!("/api/v1/quota/{}/reopen", percent_encode(account));
     let account: AccountStatus = client.post(&path, json!({})).await?;
     if out.is_json() {
         out.shape(&account);
     } else {
-        out.line(&format!("account {} is {}", account.account, word(account.state)));
+        out.print_line(&format!("account {} is {}", account.account, word(account.state)));
     }
     Ok(())
 }

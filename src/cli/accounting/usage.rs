@@ -3,22 +3,22 @@
 use crate::cli::args::filters::Filters;
 use crate::cli::args::usage::UsageArgs;
 use crate::cli::client::ServiceClient;
-use crate::cli::client::query::escaped;
+use crate::cli::client::query::percent_encode;
 use crate::cli::error::CliError;
-use crate::cli::output::Out;
+use crate::cli::output::CliOutput;
 use crate::cli::output::screen::cut;
 use crate::cli::output::usage_text::dollars;
-use crate::wire::api::usage::{Amounts, UsageReport};
+use crate::wire::api::usage::{UsageAmounts, UsageReport};
 use crate::wire::api::{ExecutionEntry, ExecutionList};
 
 /// Maximum number of characters of a request in the table of tasks.
-const REQUEST: usize = 40;
+const MAX_REQUEST_CHARS: usize = 40;
 
 /// Requests the usage and prints it.
 pub(crate) async fn run(
     client: &ServiceClient,
     args: UsageArgs,
-    out: &Out,
+    out: &CliOutput,
 ) -> Result<(), CliError> {
     match args.tasks {
         Some(limit) => tasks(client, args.agent, limit, out).await,
@@ -26,8 +26,9 @@ pub(crate) async fn run(
     }
 }
 
-async fn days(client: &ServiceClient, args: &UsageArgs, out: &Out) -> Result<(), CliError> {
-    let agent = args.agent.as_ref().map_or(String::new(), |id| format!("&agent={}", escaped(id)));
+async fn days(client: &ServiceClient, args: &UsageArgs, out: &CliOutput) -> Result<(), CliError> {
+    let agent =
+        args.agent.as_ref().map_or(String::new(), |id| format!("&agent={}", percent_encode(id)));
     let path = format!("/api/v1/usage?days={}{agent}", args.days);
     let report: UsageReport = client.get(&path).await?;
     if out.is_json() {
@@ -46,7 +47,7 @@ async fn days(client: &ServiceClient, args: &UsageArgs, out: &Out) -> Result<(),
         "no agent has counted anything from {} to {}; agents that print no tokens are not counted",
         report.since, report.until
     );
-    out.table(["DAY", "AGENT", "TURNS", "INPUT", "CACHED", "OUTPUT", "COST"], rows, &none);
+    out.print_table(["DAY", "AGENT", "TURNS", "INPUT", "CACHED", "OUTPUT", "COST"], rows, &none);
     Ok(())
 }
 
@@ -54,7 +55,7 @@ async fn tasks(
     client: &ServiceClient,
     agent: Option<String>,
     limit: u32,
-    out: &Out,
+    out: &CliOutput,
 ) -> Result<(), CliError> {
     let filters = Filters { agent, ..Filters::default() };
     let query = filters.query(&[("limit", limit.to_string()), ("summary", "true".to_owned())]);
@@ -66,27 +67,28 @@ async fn tasks(
     let rows = list.executions.iter().map(task).collect();
     let head =
         ["TASK", "AGENT", "ACCEPTED", "TURNS", "INPUT", "CACHED", "OUTPUT", "COST", "REQUEST"];
-    out.table(head, rows, "no tasks");
+    out.print_table(head, rows, "no tasks");
     Ok(())
 }
 
 fn task(entry: &ExecutionEntry) -> [String; 9] {
     let accepted = entry.accepted_at.format("%Y-%m-%d %H:%M:%SZ").to_string();
-    let request = entry.summary.as_ref().map(|summary| cut(&summary.request, REQUEST));
+    let request = entry.summary.as_ref().map(|summary| cut(&summary.request, MAX_REQUEST_CHARS));
     let [turns, input, cached, output, cost] = numbers(entry.usage);
     let request = request.unwrap_or_default();
     let (id, agent) = (entry.id.clone(), entry.agent.clone());
     [id, agent, accepted, turns, input, cached, output, cost, request]
 }
 
-fn row([first, second]: [String; 2], amounts: Amounts) -> [String; 7] {
+fn row([first, second]: [String; 2], amounts: UsageAmounts) -> [String; 7] {
     let [turns, input, cached, output, cost] = numbers(amounts);
     [first, second, turns, input, cached, output, cost]
 }
 
-fn numbers(amounts: Amounts) -> [String; 5] {
+fn numbers(amounts: UsageAmounts) -> [String; 5] {
     let count = |number: u64| if number == 0 { "-".to_owned() } else { number.to_string() };
-    let Amounts { turns, input_tokens, cached_input_tokens, output_tokens, cost_micros } = amounts;
+    let UsageAmounts { turns, input_tokens, cached_input_tokens, output_tokens, cost_micros } =
+        amounts;
     let cost = if cost_micros == 0 { "-".to_owned() } else { dollars(cost_micros) };
     [count(turns), count(input_tokens), count(cached_input_tokens), count(output_tokens), cost]
 }

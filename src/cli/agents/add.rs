@@ -7,20 +7,20 @@ use serde_json::{Value, json};
 
 use super::draft::ConfigDraft;
 use super::probe;
-use crate::app::confinement::{Machine, isolate_on};
+use crate::app::confinement::{HostContext, decide_isolation};
 use crate::app::program_versions::TemporaryHolder;
-use crate::cli::args::AddAgent;
+use crate::cli::args::AddAgentArgs;
 use crate::cli::client::ServiceClient;
 use crate::cli::doctor::agent_program;
 use crate::cli::doctor::environment::AgentEnvironment;
 use crate::cli::doctor::finding::{Finding, FindingLevel, print_findings};
 use crate::cli::error::CliError;
 use crate::cli::error::add_agent::AddError;
-use crate::cli::output::Out;
-use crate::cli::service::installed::Installed;
+use crate::cli::output::CliOutput;
+use crate::cli::service::installed::InstalledUnit;
 use crate::config::{self, Agent, ServiceFiles, Settings};
 use crate::host_capabilities;
-use crate::wire::admin::Reloaded;
+use crate::wire::admin::ReloadResult;
 
 /// Result of the command, for JSON output.
 #[derive(Default)]
@@ -33,46 +33,47 @@ struct AddReport {
 /// Checks, writes, reloads and tests.
 pub(super) async fn run(
     client: Result<ServiceClient, CliError>,
-    wanted: AddAgent,
-    out: &Out,
+    wanted: AddAgentArgs,
+    out: &CliOutput,
 ) -> Result<(), CliError> {
     let id = wanted.id.clone().unwrap_or_else(|| wanted.preset.clone());
     let draft = ConfigDraft::new(&wanted, &id)?;
-    let unit = Installed::find().filter(|unit| unit.starts(draft.file()));
-    let of_unit: Vec<_> = unit.iter().map(Installed::finding).collect();
+    let unit = InstalledUnit::find().filter(|unit| unit.starts(draft.file()));
+    let of_unit: Vec<_> = unit.iter().map(InstalledUnit::finding).collect();
     let looked_up = |env: &dyn Fn(&str) -> Option<String>| _ = read(&draft.after(), &draft, env);
     let environment =
         AgentEnvironment::of(client.as_ref(), Some(draft.file()), unit, looked_up).await;
     let env = |name: &str| environment.variable(name);
-    let (agent, files) = drafted(&draft, &env, &id)?;
+    let (agent, files) = future_agent(&draft, &env, &id)?;
     let mut told = AddReport { findings: of_unit, ..AddReport::default() };
     told.findings.extend(environment.findings());
-    told.findings.extend(checked(agent.clone(), &files).await);
+    told.findings.extend(check_agent(agent.clone(), &files).await);
     if !out.is_json() {
         print_findings(&told.findings, out);
-        agent.about.notes.iter().for_each(|note| out.line(&format!("note     {note}")));
+        agent.about.notes.iter().for_each(|note| out.print_line(&format!("note     {note}")));
     }
     if told.findings.iter().any(|finding| finding.weight == FindingLevel::Bad) {
-        shape(&told, &draft, &id, out);
+        print_json_report(&told, &draft, &id, out);
         return Err(AddError::NotReady.into());
     }
     read(&draft.after(), &draft, &env)?;
-    agree(&wanted, &draft, out)?;
+    confirm(&wanted, &draft, out)?;
     draft.write()?;
     if !out.is_json() {
         let made = if draft.is_new() { ", which is new" } else { "" };
-        out.line(&format!("written  {}{made}", draft.file().display()));
+        out.print_line(&format!("written  {}{made}", draft.file().display()));
     }
-    let done = try_out(client, &draft, &id, (&mut told, out)).await;
-    shape(&told, &draft, &id, out);
+    let done = reload_and_test(client, &draft, &id, (&mut told, out)).await;
+    print_json_report(&told, &draft, &id, out);
     done
 }
 
 /// Checks the program of an agent in its future sandbox.
-async fn checked(mut agent: Agent, files: &ServiceFiles) -> Vec<Finding> {
+async fn check_agent(mut agent: Agent, files: &ServiceFiles) -> Vec<Finding> {
     let capabilities = host_capabilities();
-    isolate_on(&mut agent, &Machine { capabilities: &capabilities, files });
-    let has_version = agent.program().is_some_and(|program| program.outfit.version.is_some());
+    decide_isolation(&mut agent, &HostContext { capabilities: &capabilities, files });
+    let has_version =
+        agent.program().is_some_and(|program| program.program_runtime.version.is_some());
     let holder = match has_version {
         true => TemporaryHolder::start(&capabilities, files).await.ok(),
         false => None,
@@ -86,7 +87,7 @@ async fn checked(mut agent: Agent, files: &ServiceFiles) -> Vec<Finding> {
 
 /// Returns the agent as it will be configured, and the files that no agent may access; a missing program is checked
 /// separately.
-fn drafted(
+fn future_agent(
     draft: &ConfigDraft,
     env: &dyn Fn(&str) -> Option<String>,
     id: &str,
@@ -96,7 +97,7 @@ fn drafted(
     if read(draft.before(), draft, env).is_ok_and(|settings| settings.agents.iter().any(is_it)) {
         return Err(AddError::Exists { id: id.to_owned() }.into());
     }
-    let settings = read(&draft.switched_off(), draft, env)?;
+    let settings = read(&draft.after_with_agent_disabled(), draft, env)?;
     let agent = settings.agents.into_iter().find(is_it).ok_or(AddError::NotReady)?;
     Ok((agent, settings.service_files))
 }
@@ -112,42 +113,42 @@ fn read(
 }
 
 /// Requests the consent of the person at the terminal, unless `--yes` was given.
-fn agree(wanted: &AddAgent, draft: &ConfigDraft, out: &Out) -> Result<(), CliError> {
+fn confirm(wanted: &AddAgentArgs, draft: &ConfigDraft, out: &CliOutput) -> Result<(), CliError> {
     if wanted.yes {
         return Ok(());
     }
-    out.note(&format!("to be added to {}:\n\n{}", draft.file().display(), draft.table()));
+    out.print_note(&format!("to be added to {}:\n\n{}", draft.file().display(), draft.table()));
     if !std::io::stdin().is_terminal() {
-        return Err(AddError::NotAgreed.into());
+        return Err(AddError::NotConfirmed.into());
     }
-    out.aside("Add it? [Y/n] ");
+    out.print_stderr("Add it? [Y/n] ");
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer).map_err(|source| CliError::Input { source })?;
     let is_yes = matches!(answer.trim().to_ascii_lowercase().as_str(), "" | "y" | "yes");
-    if is_yes { Ok(()) } else { Err(AddError::NotAgreed.into()) }
+    if is_yes { Ok(()) } else { Err(AddError::NotConfirmed.into()) }
 }
 
 /// Reloads the running service and tests the agent. A service that does not run is not an error.
-async fn try_out(
+async fn reload_and_test(
     client: Result<ServiceClient, CliError>,
     draft: &ConfigDraft,
     id: &str,
-    (told, out): (&mut AddReport, &Out),
+    (told, out): (&mut AddReport, &CliOutput),
 ) -> Result<(), CliError> {
-    let Ok(client) = &client else { return no_service(draft, id, out) };
-    match client.post::<Reloaded>("/api/v1/reload", json!({})).await {
-        Ok(reloaded) => found_by_service(client, &reloaded, draft, id).await?,
-        Err(CliError::Unreachable { .. }) => return no_service(draft, id, out),
+    let Ok(client) = &client else { return print_next_steps(draft, id, out) };
+    match client.post::<ReloadResult>("/api/v1/reload", json!({})).await {
+        Ok(reloaded) => verify_program_found(client, &reloaded, draft, id).await?,
+        Err(CliError::Unreachable { .. }) => return print_next_steps(draft, id, out),
         Err(error @ CliError::Rejected { .. }) => {
-            draft.take_back()?;
+            draft.restore()?;
             let (file, told) = (draft.file().to_owned(), error.to_string());
-            return Err(AddError::NotTaken { file, told }.into());
+            return Err(AddError::RejectedByService { file, told }.into());
         }
         Err(error) => return Err(error),
     }
     let known: Result<Value, _> = client.get(&format!("/api/v1/agents/{id}")).await;
     if known.is_err() {
-        return Err(AddError::Elsewhere { file: draft.file().to_owned() }.into());
+        return Err(AddError::OtherConfiguration { file: draft.file().to_owned() }.into());
     }
     told.is_applied = true;
     let probed = probe::send_probe(client, id, None, out).await?;
@@ -156,9 +157,9 @@ async fn try_out(
 }
 
 /// Removes the agent again if the service does not find the program that this terminal finds.
-async fn found_by_service(
+async fn verify_program_found(
     client: &ServiceClient,
-    reloaded: &Reloaded,
+    reloaded: &ReloadResult,
     draft: &ConfigDraft,
     id: &str,
 ) -> Result<(), CliError> {
@@ -166,22 +167,23 @@ async fn found_by_service(
     let Some(lack) = reloaded.warnings.iter().find(|it| it.key.as_ref() == Some(&key)) else {
         return Ok(());
     };
-    draft.take_back()?;
-    client.post::<Reloaded>("/api/v1/reload", json!({})).await?;
-    Err(AddError::NotTaken { file: draft.file().to_owned(), told: lack.to_string() }.into())
+    draft.restore()?;
+    client.post::<ReloadResult>("/api/v1/reload", json!({})).await?;
+    Err(AddError::RejectedByService { file: draft.file().to_owned(), told: lack.to_string() }
+        .into())
 }
 
-fn no_service(draft: &ConfigDraft, id: &str, out: &Out) -> Result<(), CliError> {
+fn print_next_steps(draft: &ConfigDraft, id: &str, out: &CliOutput) -> Result<(), CliError> {
     if !out.is_json() {
-        out.line("next     no service runs here yet:");
-        out.line(&format!("           algonius serve --config {}", draft.file().display()));
-        out.line(&format!("           algonius agents test {id}"));
+        out.print_line("next     no service runs here yet:");
+        out.print_line(&format!("           algonius serve --config {}", draft.file().display()));
+        out.print_line(&format!("           algonius agents test {id}"));
     }
     Ok(())
 }
 
 /// Prints the result as JSON.
-fn shape(told: &AddReport, draft: &ConfigDraft, id: &str, out: &Out) {
+fn print_json_report(told: &AddReport, draft: &ConfigDraft, id: &str, out: &CliOutput) {
     if out.is_json() {
         out.shape(&json!({
             "agent": id,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use crate::cli::args::AddAgent;
+use crate::cli::args::AddAgentArgs;
 use crate::cli::configuration::{Configuration, init};
 use crate::cli::error::CliError;
 use crate::config;
@@ -27,11 +27,11 @@ pub(super) struct ConfigDraft {
 impl ConfigDraft {
     /// Reads the file that every command finds, and writes the table of the agent with this id. If no file exists,
     /// the draft is the file of the present user, with the content that `algonius init` writes.
-    pub(super) fn new(wanted: &AddAgent, id: &str) -> Result<Self, CliError> {
+    pub(super) fn new(wanted: &AddAgentArgs, id: &str) -> Result<Self, CliError> {
         let found = Configuration::find(wanted.config.as_deref()).file;
         let Some(given) = found else {
             let file = Configuration::of_user().unwrap_or_else(|| PathBuf::from("supervisor.toml"));
-            let (before, table) = (config::SHIPPED.to_owned(), table(wanted, id)?);
+            let (before, table) = (config::SHIPPED_CONFIG.to_owned(), table(wanted, id)?);
             return Ok(Self { file, before, table, is_new: true });
         };
         let fault = |source| CliError::File {
@@ -76,7 +76,7 @@ impl ConfigDraft {
     }
 
     /// Returns the content with the agent disabled, for a check on a machine that lacks something.
-    pub(super) fn switched_off(&self) -> String {
+    pub(super) fn after_with_agent_disabled(&self) -> String {
         format!("{}enabled = false\n", self.after())
     }
 
@@ -89,7 +89,7 @@ impl ConfigDraft {
     }
 
     /// Restores the previous content.
-    pub(super) fn take_back(&self) -> Result<(), CliError> {
+    pub(super) fn restore(&self) -> Result<(), CliError> {
         self.replace_with(&self.before)
     }
 
@@ -117,7 +117,7 @@ fn replace(file: &Path, text: &str) -> io::Result<()> {
 }
 
 /// Returns the table of the agent. A JSON string is also a valid TOML string.
-fn table(wanted: &AddAgent, id: &str) -> Result<String, CliError> {
+fn table(wanted: &AddAgentArgs, id: &str) -> Result<String, CliError> {
     let mut lines = format!("[agents.{id}]\npreset = {}\n", json!(wanted.preset));
     if let Some(model) = &wanted.model {
         lines.push_str(&format!("model = {}\n", json!(model)));

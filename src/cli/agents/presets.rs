@@ -5,25 +5,25 @@ use std::path::{Path, PathBuf};
 use futures_util::future::join_all;
 use serde_json::json;
 
-use crate::app::confinement::{Machine, isolate_on};
-use crate::app::program_versions::{TemporaryHolder, VersionRequester, look};
+use crate::app::confinement::{HostContext, decide_isolation};
+use crate::app::program_versions::{TemporaryHolder, VersionRequester, inspect_program};
 use crate::cli::configuration::{Configuration, load};
 use crate::cli::error::CliError;
-use crate::cli::output::Out;
-use crate::config::presets::{Offer, offers};
+use crate::cli::output::CliOutput;
+use crate::config::presets::{PresetSummary, available_presets};
 use crate::config::{self, Agent};
 use crate::host_capabilities;
 
 /// Preset with its program on this machine.
 struct PresetRow {
-    offer: Offer,
+    summary: PresetSummary,
     program: Option<PathBuf>,
     version: Option<String>,
     warning: Option<String>,
 }
 
 /// Prints the presets. Needs no service.
-pub(super) async fn run(config: Option<&Path>, out: &Out) -> Result<(), CliError> {
+pub(super) async fn run(config: Option<&Path>, out: &CliOutput) -> Result<(), CliError> {
     let configuration = Configuration::find(config);
     let config = configuration.file.as_deref();
     // The shipped configuration has the default files.
@@ -31,43 +31,48 @@ pub(super) async fn run(config: Option<&Path>, out: &Out) -> Result<(), CliError
     let (folder, files) =
         (config.map(|_| settings.server.configuration.presets), settings.service_files);
     let capabilities = host_capabilities();
-    let machine = Machine { capabilities: &capabilities, files: &files };
+    let machine = HostContext { capabilities: &capabilities, files: &files };
     let holder = TemporaryHolder::start(&capabilities, &files).await.ok();
     let requester = holder.as_ref().map(TemporaryHolder::requester);
-    let offers = offers(folder.as_deref()).into_iter();
+    let offers = available_presets(folder.as_deref()).into_iter();
     let rows =
-        join_all(offers.map(|offer| row(offer, folder.as_deref(), (requester, &machine)))).await;
+        join_all(offers.map(|summary| row(summary, folder.as_deref(), (requester, &machine))))
+            .await;
     if let Some(holder) = holder {
         holder.end().await;
     }
     if out.is_json() {
-        let presets: Vec<_> = rows.iter().map(shape).collect();
+        let presets: Vec<_> = rows.iter().map(to_json).collect();
         out.shape(&json!({ "presets": presets }));
         return Ok(());
     }
-    out.table(["PRESET", "AGENT", "PROGRAM", "VERSION", ""], rows.iter().map(line).collect(), "");
+    out.print_table(
+        ["PRESET", "AGENT", "PROGRAM", "VERSION", ""],
+        rows.iter().map(line).collect(),
+        "",
+    );
     Ok(())
 }
 
 async fn row(
-    offer: Offer,
+    summary: PresetSummary,
     folder: Option<&Path>,
-    (requester, machine): (Option<&VersionRequester>, &Machine<'_>),
+    (requester, machine): (Option<&VersionRequester>, &HostContext<'_>),
 ) -> PresetRow {
-    let agent = agent(&offer.name, folder);
+    let agent = agent(&summary.name, folder);
     let program = agent.as_ref().and_then(Agent::program).map(|program| program.command.clone());
     let program = program.filter(|program| program.is_file());
-    let told = match agent.filter(|_| program.is_some()).zip(requester) {
+    let status = match agent.filter(|_| program.is_some()).zip(requester) {
         Some((mut agent, requester)) => {
-            isolate_on(&mut agent, machine);
+            decide_isolation(&mut agent, machine);
             match agent.program().cloned() {
-                Some(program) => look(requester, agent.spec, program).await,
+                Some(program) => inspect_program(requester, agent.spec, program).await,
                 None => <_>::default(),
             }
         }
         None => <_>::default(),
     };
-    PresetRow { offer, program, version: told.version, warning: told.warning }
+    PresetRow { summary, program, version: status.version, warning: status.warning }
 }
 
 /// Returns an agent of a preset with default settings.
@@ -81,35 +86,35 @@ fn agent(preset: &str, folder: Option<&Path>) -> Option<Agent> {
     checked.settings.agents.into_iter().next()
 }
 
-fn shape(row: &PresetRow) -> serde_json::Value {
+fn to_json(row: &PresetRow) -> serde_json::Value {
     json!({
-        "preset": row.offer.name,
-        "title": row.offer.about.title,
-        "verified": row.offer.about.is_verified,
-        "command": row.offer.command,
+        "preset": row.summary.name,
+        "title": row.summary.about.title,
+        "verified": row.summary.about.is_verified,
+        "command": row.summary.command,
         "program": row.program,
         "version": row.version,
         "warning": row.warning,
-        "file": row.offer.file,
+        "file": row.summary.file,
     })
 }
 
 fn line(row: &PresetRow) -> [String; 5] {
-    let program = match (&row.program, &row.offer.command) {
+    let program = match (&row.program, &row.summary.command) {
         (Some(program), _) => program.display().to_string(),
         (None, Some(command)) => format!("no `{command}` on the PATH"),
         (None, None) => "-".to_owned(),
     };
     let mut remarks: Vec<String> = row.warning.iter().cloned().collect();
-    if !row.offer.about.is_verified {
+    if !row.summary.about.is_verified {
         remarks.push("written from documents, never run".to_owned());
     }
-    if row.offer.file.is_some() {
+    if row.summary.file.is_some() {
         remarks.push("your own".to_owned());
     }
     [
-        row.offer.name.clone(),
-        row.offer.about.title.clone(),
+        row.summary.name.clone(),
+        row.summary.about.title.clone(),
         program,
         row.version.clone().unwrap_or_else(|| "-".to_owned()),
         remarks.join("; "),

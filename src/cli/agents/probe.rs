@@ -1,29 +1,30 @@
 //! `algonius agents test`: sends a short request to an agent and reports the result.
 
-use algonius_a2a::problem::PAGES;
+use algonius_a2a::problem::ERROR_PAGES_PATH;
 use algonius_actors::model::execution::event::{Event, EventKind};
 use algonius_actors::model::execution::{Interruption, Outcome, State};
 use serde_json::{Value, json};
 
 use crate::cli::client::ServiceClient;
-use crate::cli::client::feed::ExecutionFeed;
+use crate::cli::client::execution_feed::ExecutionFeed;
 use crate::cli::client::tail::TailItem;
 use crate::cli::error::CliError;
 use crate::cli::output::progress::ProgressLine;
 use crate::cli::output::time_text::took;
-use crate::cli::output::{Out, failure_details};
+use crate::cli::output::{CliOutput, failure_details};
 use crate::wire::api::ErrorBody;
 use crate::wire::api::history::ExecutionDetail;
 
 /// Default request.
-const QUESTION: &str = "This is a test whether you can be reached. Answer with one short sentence.";
+const DEFAULT_PROMPT: &str =
+    "This is a test whether you can be reached. Answer with one short sentence.";
 
 /// Sends the request, follows the execution and reports.
 pub(super) async fn run(
     client: &ServiceClient,
     agent: &str,
     input: Option<String>,
-    out: &Out,
+    out: &CliOutput,
 ) -> Result<(), CliError> {
     let probed = send_probe(client, agent, input, out).await?;
     if out.is_json() {
@@ -33,10 +34,10 @@ pub(super) async fn run(
 }
 
 /// Result of a test request.
-pub(super) struct Probed {
+pub(super) struct ProbeResult {
     detail: ExecutionDetail,
     /// True if the agent requested input, because of which the execution was canceled.
-    is_asking: bool,
+    is_input_required: bool,
 }
 
 /// Sends the request, and shows the progress to a person. The trigger of the execution is `probe`, and its owner is
@@ -45,40 +46,40 @@ pub(super) async fn send_probe(
     client: &ServiceClient,
     agent: &str,
     input: Option<String>,
-    out: &Out,
-) -> Result<Probed, CliError> {
-    let text = input.unwrap_or_else(|| QUESTION.to_owned());
+    out: &CliOutput,
+) -> Result<ProbeResult, CliError> {
+    let text = input.unwrap_or_else(|| DEFAULT_PROMPT.to_owned());
     let order = json!({"agent": agent, "text": text, "probe": true});
-    let begun: ExecutionDetail = client.post("/api/v1/executions", order).await?;
-    let (id, owner) = (begun.entry.id, begun.caller.unwrap_or(begun.owner));
+    let started: ExecutionDetail = client.post("/api/v1/executions", order).await?;
+    let (id, owner) = (started.entry.id, started.caller.unwrap_or(started.owner));
     if !out.is_json() {
-        out.line(&format!("asked     task {id}, a probe of {owner}"));
+        out.print_line(&format!("asked     task {id}, a probe of {owner}"));
     }
-    let is_asking = tokio::select! {
+    let is_input_required = tokio::select! {
         followed = follow(client, &id, out) => followed?,
         _ = tokio::signal::ctrl_c() => {
-            out.note("called off");
+            out.print_note("called off");
             cancel(client, &id).await;
             false
         }
     };
-    if is_asking {
+    if is_input_required {
         cancel(client, &id).await; // Nobody will answer it.
     }
     let detail = client.get(&format!("/api/v1/executions/{id}")).await?;
-    Ok(Probed { detail, is_asking })
+    Ok(ProbeResult { detail, is_input_required })
 }
 
 /// Shows the events up to the end or to a request for input; returns true for the latter.
-async fn follow(client: &ServiceClient, id: &str, out: &Out) -> Result<bool, CliError> {
+async fn follow(client: &ServiceClient, id: &str, out: &CliOutput) -> Result<bool, CliError> {
     let mut feed = ExecutionFeed::events_of(id.to_owned());
     let mut progress = ProgressLine::start(!out.is_json());
     loop {
-        let told = tokio::select! {
-            told = feed.next(client) => told?,
+        let item = tokio::select! {
+            item = feed.next(client) => item?,
             () = progress.tick() => continue,
         };
-        let event = match told {
+        let event = match item {
             Some(TailItem::Event(event)) => event,
             Some(TailItem::Text(..)) => continue,
             None => return Ok(false),
@@ -86,7 +87,7 @@ async fn follow(client: &ServiceClient, id: &str, out: &Out) -> Result<bool, Cli
         let Some(word) = progress_word(&event) else { continue };
         progress.clear();
         if !out.is_json() {
-            out.line(&format!("          {word}"));
+            out.print_line(&format!("          {word}"));
         }
         progress.show(&word);
         if matches!(&event.data, EventKind::StateChanged(moved) if moved.to == State::Waiting) {
@@ -131,13 +132,13 @@ async fn cancel(client: &ServiceClient, id: &str) {
     _ = client.post::<Value>(&format!("/api/v1/executions/{id}/cancel"), json!({})).await;
 }
 
-impl Probed {
+impl ProbeResult {
     /// Returns the answer of the agent.
     pub(super) fn answer(&self) -> &str {
         self.detail.output.as_deref().unwrap_or_default()
     }
 
-    fn is_good(&self) -> bool {
+    fn has_succeeded(&self) -> bool {
         self.detail.entry.outcome == Some(Outcome::Completed)
     }
 
@@ -147,41 +148,41 @@ impl Probed {
         json!({
             "agent": entry.agent,
             "task": entry.id,
-            "good": self.is_good(),
+            "good": self.has_succeeded(),
             "outcome": entry.outcome,
-            "attempts": entry.stamp.attempt,
+            "attempts": entry.attempt_id.attempt,
             "durationUs": entry.duration_us,
             "answer": self.answer(),
-            "asksAQuestion": self.is_asking,
+            "asksAQuestion": self.is_input_required,
             "error": entry.error,
             "pagePath": entry.error.as_ref().map(page),
         })
     }
 
     /// Reports the result to a person; fails if the agent did not answer.
-    pub(super) fn report(&self, out: &Out) -> Result<(), CliError> {
+    pub(super) fn report(&self, out: &CliOutput) -> Result<(), CliError> {
         let entry = &self.detail.entry;
         let took = entry.duration_us.map_or("no time".to_owned(), took);
-        let mut lines = vec![format!("took      {took}, attempts {}", entry.stamp.attempt)];
-        if self.is_good() {
+        let mut lines = vec![format!("took      {took}, attempts {}", entry.attempt_id.attempt)];
+        if self.has_succeeded() {
             lines.push(format!("answer    {}", self.answer().trim_end()));
             lines.push(format!("good      agent {} works", entry.agent));
         }
         if !out.is_json() {
-            lines.iter().for_each(|line| out.line(line));
+            lines.iter().for_each(|line| out.print_line(line));
         }
-        if self.is_good() {
+        if self.has_succeeded() {
             return Ok(());
         }
-        let message = fault(&self.detail, self.is_asking);
-        Err(CliError::NotDone { message, trouble: entry.error.clone() })
+        let message = fault(&self.detail, self.is_input_required);
+        Err(CliError::NotSucceeded { message, error_body: entry.error.clone() })
     }
 }
 
 /// Returns the description of the failure with a hint.
-fn fault(detail: &ExecutionDetail, is_asking: bool) -> String {
+fn fault(detail: &ExecutionDetail, is_input_required: bool) -> String {
     let entry = &detail.entry;
-    if is_asking {
+    if is_input_required {
         let asked = detail.output.as_deref().map_or("", str::trim_end);
         return format!(
             "agent {} asks a question instead of answering {asked}\n  hint: ask it something that \
@@ -204,5 +205,5 @@ fn fault(detail: &ExecutionDetail, is_asking: bool) -> String {
 
 /// Path of the page about an error, below the address of the service.
 fn page(error: &ErrorBody) -> String {
-    format!("{PAGES}{}", error.code)
+    format!("{ERROR_PAGES_PATH}{}", error.code)
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
-use super::presets::AddAgent;
+use super::add_agent::AddAgentArgs;
 
 /// Commands on agents.
 #[derive(Debug, Subcommand)]
@@ -39,7 +39,7 @@ pub enum AgentsCommand {
     },
     /// Add an agent from a preset to the configuration, and test it.
     #[command(after_help = examples!("algonius agents add claude-code", "algonius agents add codex --id fixer --read-write --working-dir ./repository"))]
-    Add(AddAgent),
+    Add(AddAgentArgs),
     /// List presets, and which programs are installed.
     #[command(after_help = examples!("algonius agents presets", "algonius agents presets --config ./supervisor.toml"))]
     Presets {

@@ -3,7 +3,7 @@
 use algonius_actors::model::code::{Category, Code};
 use algonius_actors::model::execution::{Outcome, State};
 
-use crate::cli::client::query::escaped;
+use crate::cli::client::query::percent_encode;
 use crate::config::nearest;
 
 /// Filters of tasks.
@@ -67,7 +67,7 @@ impl Filters {
         let unfinished = self.unfinished.then(|| ("unfinished", "true".to_owned()));
         let pairs = given.chain(unfinished).chain(further.iter().cloned());
         let pairs: Vec<_> =
-            pairs.map(|(name, value)| format!("{name}={}", escaped(&value))).collect();
+            pairs.map(|(name, value)| format!("{name}={}", percent_encode(&value))).collect();
         pairs.join("&")
     }
 }
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(outcome("complete"), Err("did you mean `completed`?".to_owned()));
         assert_eq!(failure("agent-exti"), Err("did you mean `agent-exit`?".to_owned()));
         assert_eq!(trigger("x"), Err("known: api, probe, schedule".to_owned()));
-        assert!(failure("nonsense").is_err_and(|told| told.contains("algonius explain")));
+        assert!(failure("nonsense").is_err_and(|message| message.contains("algonius explain")));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::pair;
 
 /// Arguments of `send`.
 #[derive(Debug, clap::Args)]
-pub struct Send {
+pub struct SendArgs {
     /// Id of the agent.
     pub agent: String,
     /// Text of the message. `-` or no text reads standard input.

@@ -15,7 +15,7 @@ pub enum ServiceCommand {
         scope: InstallScope,
         /// Content of the unit.
         #[command(flatten)]
-        wish: UnitScope,
+        wish: UnitOptions,
         /// Print the unit and change nothing.
         #[arg(long)]
         dry_run: bool,
@@ -49,7 +49,7 @@ pub struct InstallScope {
 
 /// Content of the unit.
 #[derive(Debug, clap::Args)]
-pub struct UnitScope {
+pub struct UnitOptions {
     /// Configuration file [default: ~/.config/algonius/supervisor.toml; with --system
     /// /etc/algonius/supervisor.toml].
     #[arg(long, short, env = "ALGONIUS_CONFIG", value_name = "FILE")]

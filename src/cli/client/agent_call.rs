@@ -4,9 +4,9 @@ use hyper::Method;
 use hyper::body::Incoming;
 use serde_json::{Value, json};
 
-use super::http::{RequestHeader, ServiceClient, streamed};
-use super::query::escaped;
-use super::refusal::result_of;
+use super::error_response::result_of;
+use super::http::{RequestHeader, ServiceClient, into_event_stream};
+use super::query::percent_encode;
 use crate::cli::error::CliError;
 use crate::config::nearest;
 use crate::wire::api::{AgentList, ErrorBody};
@@ -22,7 +22,7 @@ impl ServiceClient {
         let (path, call) = call(agent, method, &params);
         let answer = self.call(Method::POST, &path, Some(call)).await.and_then(result_of);
         match answer {
-            Err(error) => Err(self.suggesting(error, agent).await),
+            Err(error) => Err(self.with_suggestion(error, agent).await),
             answer => answer,
         }
     }
@@ -36,29 +36,31 @@ impl ServiceClient {
     ) -> Result<Incoming, CliError> {
         let (path, call) = call(agent, method, &params);
         let opened =
-            streamed(self.send_with(Method::POST, &path, Some(call), headers).await?).await;
+            into_event_stream(self.send_with(Method::POST, &path, Some(call), headers).await?)
+                .await;
         match opened {
-            Err(error) => Err(self.suggesting(error, agent).await),
+            Err(error) => Err(self.with_suggestion(error, agent).await),
             opened => opened,
         }
     }
 
     /// Adds the name of a similar agent to the error of an unknown agent.
-    pub(crate) async fn suggesting(&self, error: CliError, agent: &str) -> CliError {
-        let CliError::Refused(trouble) = error else { return error };
-        if trouble.code != "agent-unknown" {
-            return CliError::Refused(trouble);
+    pub(crate) async fn with_suggestion(&self, error: CliError, agent: &str) -> CliError {
+        let CliError::Refused(error_body) = error else { return error };
+        if error_body.code != "agent-unknown" {
+            return CliError::Refused(error_body);
         }
         let near = Box::pin(similar_agent(self, agent)).await;
-        let hint = near.map_or(trouble.hint.clone(), |near| format!("{near} {}", trouble.hint));
-        CliError::Refused(ErrorBody { hint, ..trouble })
+        let hint =
+            near.map_or(error_body.hint.clone(), |near| format!("{near} {}", error_body.hint));
+        CliError::Refused(ErrorBody { hint, ..error_body })
     }
 }
 
 /// Returns the path and the document of one JSON-RPC call.
 fn call(agent: &str, method: &str, params: &Value) -> (String, Value) {
     let call = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-    (format!("/agents/{}/v1", escaped(agent)), call)
+    (format!("/agents/{}/v1", percent_encode(agent)), call)
 }
 
 /// Returns an addition to the hint about an unknown agent: a similar agent.

@@ -15,20 +15,20 @@ use crate::cli::error::CliError;
 use crate::platform::tls;
 
 /// HTTP client of the command line.
-pub(crate) type ServiceConnector = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
+pub(crate) type HttpClient = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
 
 /// Creates a client that trusts only the authorities of a file, or the built-in root certificates without a file.
-pub(crate) fn line(authorities: Option<&Path>) -> Result<ServiceConnector, CliError> {
+pub(crate) fn new_client(authorities: Option<&Path>) -> Result<HttpClient, CliError> {
     let config = tls::client_config(authorities).map_err(CliError::Authorities)?;
     let connector = HttpsConnectorBuilder::new().with_tls_config(config).https_or_http();
     Ok(Client::builder(TokioExecutor::new()).build(connector.enable_http1().build()))
 }
 
 /// Converts the error of a failed connection.
-pub(crate) fn broken(url: &str, error: LineError) -> CliError {
+pub(crate) fn connection_error(url: &str, error: LineError) -> CliError {
     let url = url.to_owned();
     if let Some(fault) = find::<rustls::Error>(&error) {
-        return CliError::Insecure { url, why: sentence(fault) };
+        return CliError::Insecure { url, why: describe_tls_error(fault) };
     }
     let is_foreign = find::<hyper::Error>(&error).is_some_and(hyper::Error::is_parse);
     if is_foreign && url.starts_with("http://") {
@@ -53,7 +53,7 @@ fn find<'e, E: Error + 'static>(error: &'e (dyn Error + 'static)) -> Option<&'e 
 }
 
 /// Describes a TLS error with a hint.
-fn sentence(error: &rustls::Error) -> String {
+fn describe_tls_error(error: &rustls::Error) -> String {
     let rustls::Error::InvalidCertificate(fault) = error else {
         let is_clear = matches!(
             error,

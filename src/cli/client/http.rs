@@ -12,8 +12,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::connector;
-use super::connector::ServiceConnector;
-use super::refusal::refused;
+use super::connector::HttpClient;
+use super::error_response::parse_error_response;
 use crate::cli::error::CliError;
 use crate::config;
 
@@ -21,7 +21,7 @@ use crate::config;
 pub(crate) struct ServiceClient {
     url: String,
     token: String,
-    line: ServiceConnector,
+    http: HttpClient,
 }
 
 impl ServiceClient {
@@ -33,16 +33,17 @@ impl ServiceClient {
     ) -> Result<Self, CliError> {
         let url = url.trim_end_matches('/').to_owned();
         if !["http://", "https://"].iter().any(|scheme| url.starts_with(scheme)) {
-            return Err(CliError::Address { url });
+            return Err(CliError::InvalidUrl { url });
         }
         let env = |name: &str| std::env::var(name).ok();
-        let file = token_file.map(Path::to_owned).unwrap_or_else(|| config::usual_token_file(&env));
+        let file =
+            token_file.map(Path::to_owned).unwrap_or_else(|| config::default_token_file(&env));
         let token = token(&file)?;
         // Checked here, because a failed request could not name the file.
         if HeaderValue::from_str(&token).is_err() {
             return Err(CliError::NoToken { file, source: Error::other("it holds no token") });
         }
-        Ok(Self { url, token, line: connector::line(authorities)? })
+        Ok(Self { url, token, http: connector::new_client(authorities)? })
     }
 
     /// Returns the address of the service.
@@ -84,7 +85,7 @@ impl ServiceClient {
         path: &str,
         headers: &[RequestHeader],
     ) -> Result<Incoming, CliError> {
-        streamed(self.send_with(Method::GET, path, None, headers).await?).await
+        into_event_stream(self.send_with(Method::GET, path, None, headers).await?).await
     }
 
     pub(super) async fn call<T: DeserializeOwned>(
@@ -94,19 +95,19 @@ impl ServiceClient {
         body: Option<Value>,
     ) -> Result<T, CliError> {
         let answer = self.send(method, path, body).await?;
-        if !answer.is_good {
-            return Err(answer.refused().await);
+        if !answer.is_success {
+            return Err(answer.into_error().await);
         }
         let bytes = collect(answer.body).await?;
-        let strange = |_| CliError::Strange { about: "its shape is another one" };
+        let strange = |_| CliError::UnexpectedResponse { about: "its shape is another one" };
         serde_json::from_slice(&bytes).map_err(strange)
     }
 
     /// Sends DELETE and ignores the body of the response.
     pub(crate) async fn remove(&self, path: &str) -> Result<(), CliError> {
         let answer = self.send(Method::DELETE, path, None).await?;
-        if !answer.is_good {
-            return Err(answer.refused().await);
+        if !answer.is_success {
+            return Err(answer.into_error().await);
         }
         collect(answer.body).await.map(drop)
     }
@@ -114,11 +115,11 @@ impl ServiceClient {
     /// Copies a response of any length as it arrives.
     pub(crate) async fn copy(&self, path: &str, into: &mut impl Write) -> Result<(), CliError> {
         let mut answer = self.send(Method::GET, path, None).await?;
-        if !answer.is_good {
-            return Err(answer.refused().await);
+        if !answer.is_success {
+            return Err(answer.into_error().await);
         }
         while let Some(frame) = answer.body.frame().await {
-            let frame = frame.map_err(|source| CliError::Broken { source })?;
+            let frame = frame.map_err(|source| CliError::ConnectionLost { source })?;
             let data = frame.data_ref().map(|data| into.write_all(data));
             data.unwrap_or(Ok(())).map_err(|source| CliError::Output { source })?;
         }
@@ -131,7 +132,7 @@ impl ServiceClient {
         method: Method,
         path: &str,
         body: Option<Value>,
-    ) -> Result<HttpResponse, CliError> {
+    ) -> Result<ServiceResponse, CliError> {
         self.send_with(method, path, body, &[]).await
     }
 
@@ -142,7 +143,7 @@ impl ServiceClient {
         path: &str,
         body: Option<Value>,
         headers: &[RequestHeader],
-    ) -> Result<HttpResponse, CliError> {
+    ) -> Result<ServiceResponse, CliError> {
         let body = body.map(|body| body.to_string()).unwrap_or_default();
         let mut request = Request::builder()
             .method(method)
@@ -153,36 +154,38 @@ impl ServiceClient {
             request = request.header(name, value);
         }
         let request = request.body(Full::from(body));
-        let request = request.map_err(|_malformed| CliError::Address { url: self.url.clone() })?;
-        let broken = |error| connector::broken(&self.url, error);
-        let response = self.line.request(request).await.map_err(broken)?;
+        let request =
+            request.map_err(|_malformed| CliError::InvalidUrl { url: self.url.clone() })?;
+        let broken = |error| connector::connection_error(&self.url, error);
+        let response = self.http.request(request).await.map_err(broken)?;
         let kind = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
         // An error of JSON-RPC has the status 200 too, but it is no stream.
         let is_stream = kind.is_some_and(|kind| kind.starts_with(b"text/event-stream"));
-        let is_too_much = response.status() == StatusCode::TOO_MANY_REQUESTS;
-        let wait = response.headers().get(RETRY_AFTER).filter(|_| is_too_much);
-        let wait = wait.and_then(|wait| wait.to_str().ok()?.parse().ok());
-        let is_good = response.status().is_success();
-        Ok(HttpResponse { is_good, is_stream, wait, body: response.into_body() })
+        let is_too_many_requests = response.status() == StatusCode::TOO_MANY_REQUESTS;
+        let retry_after = response.headers().get(RETRY_AFTER).filter(|_| is_too_many_requests);
+        let retry_after =
+            retry_after.and_then(|retry_after| retry_after.to_str().ok()?.parse().ok());
+        let is_success = response.status().is_success();
+        Ok(ServiceResponse { is_success, is_stream, retry_after, body: response.into_body() })
     }
 }
 
 /// Start of a response.
-pub(super) struct HttpResponse {
-    is_good: bool,
+pub(super) struct ServiceResponse {
+    is_success: bool,
     is_stream: bool,
     /// Number of seconds to wait before the next attempt, if the service refused because of too many requests.
-    wait: Option<u64>,
+    retry_after: Option<u64>,
     body: Incoming,
 }
 
-impl HttpResponse {
+impl ServiceResponse {
     /// Reads the error from the response.
-    async fn refused(self) -> CliError {
+    async fn into_error(self) -> CliError {
         match collect(self.body).await {
-            Ok(bytes) => match (refused(&bytes), self.wait) {
-                (CliError::Refused(trouble), Some(seconds)) => {
-                    CliError::RefusedFor { trouble, seconds }
+            Ok(bytes) => match (parse_error_response(&bytes), self.retry_after) {
+                (CliError::Refused(error_body), Some(seconds)) => {
+                    CliError::TooManyRequests { error_body, seconds }
                 }
                 (error, _) => error,
             },
@@ -195,16 +198,16 @@ impl HttpResponse {
 pub(crate) type RequestHeader = (HeaderName, HeaderValue);
 
 /// Returns the body of a response that must be a stream of events.
-pub(super) async fn streamed(answer: HttpResponse) -> Result<Incoming, CliError> {
-    if answer.is_good && answer.is_stream {
+pub(super) async fn into_event_stream(answer: ServiceResponse) -> Result<Incoming, CliError> {
+    if answer.is_success && answer.is_stream {
         return Ok(answer.body);
     }
-    Err(answer.refused().await)
+    Err(answer.into_error().await)
 }
 
 async fn collect(body: Incoming) -> Result<Bytes, CliError> {
     let collected = body.collect().await;
-    Ok(collected.map_err(|source| CliError::Broken { source })?.to_bytes())
+    Ok(collected.map_err(|source| CliError::ConnectionLost { source })?.to_bytes())
 }
 
 /// Returns the token from the environment or from the file.

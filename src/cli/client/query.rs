@@ -1,7 +1,7 @@
 //! Values in the query of a URL.
 
 /// Returns a value in the form that a query may contain.
-pub(crate) fn escaped(value: &str) -> String {
+pub(crate) fn percent_encode(value: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     let each = value.bytes().map(|byte| match plain(byte) {
         true => char::from(byte).to_string(),

@@ -8,7 +8,7 @@ use hyper::body::Incoming;
 use crate::cli::error::CliError;
 
 /// Maximum length of a line, in bytes: an artifact of maximum size, escaped.
-const LONGEST: usize = 1 << 28;
+const MAX_LINE_BYTES: usize = 1 << 28;
 
 /// Event of a stream.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -22,13 +22,13 @@ pub(crate) struct SseEvent {
 /// Stream that is being read.
 pub(crate) struct SseStream {
     body: Incoming,
-    lines: SseParser,
+    parser: SseParser,
 }
 
 impl SseStream {
     /// Creates the reader of a stream.
     pub(crate) fn of(body: Incoming) -> Self {
-        Self { body, lines: SseParser::default() }
+        Self { body, parser: SseParser::default() }
     }
 
     /// Returns the next event; `None` after the end of the stream.
@@ -37,20 +37,20 @@ impl SseStream {
     /// Fails if the connection is lost.
     pub(crate) async fn next(&mut self) -> Result<Option<SseEvent>, CliError> {
         loop {
-            if let Some(event) = self.lines.ready.pop_front() {
+            if let Some(event) = self.parser.ready.pop_front() {
                 return Ok(Some(event));
             }
             let Some(frame) = self.body.frame().await else { return Ok(None) };
-            let frame = frame.map_err(|source| CliError::Broken { source })?;
+            let frame = frame.map_err(|source| CliError::ConnectionLost { source })?;
             if let Some(data) = frame.data_ref() {
-                self.lines.take(data)?;
+                self.parser.take(data)?;
             }
         }
     }
 
     /// Returns the cursor of the last event that had one: a broken stream is resumed there.
-    pub(crate) fn place(&self) -> Option<&str> {
-        self.lines.place.as_deref()
+    pub(crate) fn cursor(&self) -> Option<&str> {
+        self.parser.cursor.as_deref()
     }
 }
 
@@ -60,7 +60,7 @@ struct SseParser {
     /// Bytes of a line without an end yet.
     rest: Vec<u8>,
     open: SseEvent,
-    place: Option<String>,
+    cursor: Option<String>,
     ready: VecDeque<SseEvent>,
 }
 
@@ -74,8 +74,8 @@ impl SseParser {
             rest = more.get(1..).unwrap_or_default();
         }
         self.rest.extend_from_slice(rest);
-        if self.rest.len() > LONGEST {
-            return Err(CliError::Strange { about: "an event does not end" });
+        if self.rest.len() > MAX_LINE_BYTES {
+            return Err(CliError::UnexpectedResponse { about: "an event does not end" });
         }
         Ok(())
     }
@@ -83,7 +83,8 @@ impl SseParser {
     /// Processes a complete line.
     fn finish(&mut self) -> Result<(), CliError> {
         let line = String::from_utf8(std::mem::take(&mut self.rest));
-        let line = line.map_err(|_bytes| CliError::Strange { about: "an event is not text" })?;
+        let line =
+            line.map_err(|_bytes| CliError::UnexpectedResponse { about: "an event is not text" })?;
         let line = line.strip_suffix('\r').unwrap_or(&line);
         if line.is_empty() {
             let event = std::mem::take(&mut self.open);
@@ -95,7 +96,7 @@ impl SseParser {
         match field {
             "data" => self.open.data.push_str(value),
             "event" => value.clone_into(&mut self.open.name),
-            "id" => self.place = Some(value.to_owned()),
+            "id" => self.cursor = Some(value.to_owned()),
             _ => {} // A comment, or a field that nobody knows here.
         }
         Ok(())
@@ -111,15 +112,15 @@ mod tests {
         let text =
             "id: 12:1.1:stdout=3\ndata: {\"a\":1}\n\n: quiet\n\nevent: text\r\ndata:2\r\n\r\n";
         for size in [1, 3, 1000] {
-            let mut lines = SseParser::default();
+            let mut parser = SseParser::default();
             for piece in text.as_bytes().chunks(size) {
-                lines.take(piece).unwrap();
+                parser.take(piece).unwrap();
             }
             let event =
                 |name: &str, data: &str| SseEvent { name: name.to_owned(), data: data.to_owned() };
-            let seen: Vec<_> = lines.ready.into_iter().collect();
+            let seen: Vec<_> = parser.ready.into_iter().collect();
             assert_eq!(seen, [event("", "{\"a\":1}"), event("text", "2")]);
-            assert_eq!(lines.place.as_deref(), Some("12:1.1:stdout=3"));
+            assert_eq!(parser.cursor.as_deref(), Some("12:1.1:stdout=3"));
         }
     }
 }

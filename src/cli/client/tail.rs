@@ -17,40 +17,40 @@ pub(crate) enum TailItem {
 
 /// Returns all present items of a task: the texts of these channels of its first and of its latest attempt, then its
 /// events.
-pub(crate) async fn so_far(
+pub(crate) async fn present_items(
     client: &ServiceClient,
     id: &str,
     channels: [TextChannel; 2],
 ) -> Result<Vec<TailItem>, CliError> {
     let (mut events, mut after) = (Vec::new(), 0);
-    let stamp = loop {
+    let attempt_id = loop {
         let list: EventList =
             client.get(&format!("/api/v1/executions/{id}/events?after={after}")).await?;
         events.extend(list.events.into_iter().map(|event| TailItem::Event(Box::new(event))));
         after = list.after;
         if !list.more {
-            break list.stamp;
+            break list.attempt_id;
         }
     };
-    let mut told = Vec::new();
-    let latest = (stamp != AttemptId::FIRST).then_some(stamp);
-    for stamp in [AttemptId::FIRST].into_iter().chain(latest) {
+    let mut items = Vec::new();
+    let latest = (attempt_id != AttemptId::FIRST).then_some(attempt_id);
+    for attempt_id in [AttemptId::FIRST].into_iter().chain(latest) {
         for channel in channels {
-            output(client, id, (stamp, channel), &mut told).await?;
+            output(client, id, (attempt_id, channel), &mut items).await?;
         }
     }
-    told.extend(events);
-    Ok(told)
+    items.extend(events);
+    Ok(items)
 }
 
 /// Reads one text in parts.
 async fn output(
     client: &ServiceClient,
     id: &str,
-    (stamp, channel): (AttemptId, TextChannel),
-    told: &mut Vec<TailItem>,
+    (attempt_id, channel): (AttemptId, TextChannel),
+    items: &mut Vec<TailItem>,
 ) -> Result<(), CliError> {
-    let AttemptId { turn, attempt } = stamp;
+    let AttemptId { turn, attempt } = attempt_id;
     let (mut from, name) = (0, channel.as_str());
     loop {
         let query = format!("turn={turn}&attempt={attempt}&channel={name}&from={from}");
@@ -59,6 +59,6 @@ async fn output(
             return Ok(());
         }
         from = part.to;
-        told.push(TailItem::Text(channel, part.text));
+        items.push(TailItem::Text(channel, part.text));
     }
 }

@@ -8,12 +8,12 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::load::load;
-use crate::app::confinement::{Machine, isolate_on};
+use crate::app::confinement::{HostContext, decide_isolation};
 use crate::app::file_trust;
 use crate::cli::error::CliError;
-use crate::cli::output::Out;
+use crate::cli::output::CliOutput;
 use crate::config::{
-    self, Agent, AgentWorker, Checked, ConfigFault, FaultCode, Settings, Severity,
+    self, Agent, AgentWorker, ConfigFault, FaultCode, LoadedConfig, Settings, Severity,
 };
 use crate::host_capabilities;
 
@@ -39,8 +39,8 @@ struct Diagnostic {
 ///
 /// # Errors
 /// Fails if the configuration is invalid; with `strict`, also if one of its agents cannot serve.
-pub(crate) fn run(file: Option<&Path>, strict: bool, out: &Out) -> Result<(), CliError> {
-    let Checked { mut settings, warnings } = match load(file) {
+pub(crate) fn run(file: Option<&Path>, strict: bool, out: &CliOutput) -> Result<(), CliError> {
+    let LoadedConfig { mut settings, warnings } = match load(file) {
         Err(CliError::Configuration(faults)) if out.is_json() => {
             let diagnostics: Vec<_> = faults.iter().map(|it| Diagnostic::of(it, strict)).collect();
             out.shape(&json!({"diagnostics": diagnostics}));
@@ -59,7 +59,7 @@ pub(crate) fn run(file: Option<&Path>, strict: bool, out: &Out) -> Result<(), Cl
     if out.is_json() {
         let faults = warnings.iter().map(|fault| Diagnostic::of(fault, strict));
         let diagnostics: Vec<_> =
-            faults.chain(of_machine(&settings, &untrusted, obstacle.as_deref())).collect();
+            faults.chain(machine_warnings(&settings, &untrusted, obstacle.as_deref())).collect();
         let found = settings.agents.iter().filter_map(with_boundary);
         let boundaries: BTreeMap<_, _> =
             found.map(|(agent, boundary)| (agent.spec.id.as_str(), boundary)).collect();
@@ -67,20 +67,20 @@ pub(crate) fn run(file: Option<&Path>, strict: bool, out: &Out) -> Result<(), Cl
             "agents": agents, "boundaries": boundaries, "untrusted": untrusted,
             "unwatched_reason": obstacle, "diagnostics": diagnostics,
         }));
-        return served(strict, unavailable);
+        return strict_result(strict, unavailable);
     }
-    warnings.iter().for_each(|warning| out.note(&warning.to_string()));
+    warnings.iter().for_each(|warning| out.print_note(&warning.to_string()));
     for fault in &untrusted {
-        out.note(&format!("warning: `serve` refuses to start here: {fault}"));
+        out.print_note(&format!("warning: `serve` refuses to start here: {fault}"));
     }
     for (agent, boundary) in settings.agents.iter().filter_map(with_boundary) {
         if let Some(gaps) = boundary.warning() {
             let (id, level) = (&agent.spec.id, boundary.level.as_str());
-            out.note(&format!("warning: agent {id}: boundary {level}: {gaps}"));
+            out.print_note(&format!("warning: agent {id}: boundary {level}: {gaps}"));
         }
     }
     if let Some(reason) = obstacle.filter(|_| settings.server.configuration.watch) {
-        out.note(&format!(
+        out.print_note(&format!(
             "warning: changed files are applied only by `algonius reload`: {reason}"
         ));
     }
@@ -88,16 +88,16 @@ pub(crate) fn run(file: Option<&Path>, strict: bool, out: &Out) -> Result<(), Cl
         0 => String::new(),
         count => format!(", {count} unavailable"),
     };
-    out.line(&format!("good: {} agents ({}){lacking}", agents.len(), agents.join(", ")));
+    out.print_line(&format!("good: {} agents ({}){lacking}", agents.len(), agents.join(", ")));
     for agent in &settings.agents {
         let level = agent.spec.confinement().map_or("", |it| it.boundary.level.as_str());
         let nature = match &agent.worker {
             AgentWorker::Program { .. } => format!("boundary {level}"),
             AgentWorker::Remote(remote) => format!("remote, {}", remote.url),
         };
-        out.line(&format!("  {}: {nature}", agent.spec.id));
+        out.print_line(&format!("  {}: {nature}", agent.spec.id));
     }
-    served(strict, unavailable)
+    strict_result(strict, unavailable)
 }
 
 impl Diagnostic {
@@ -106,7 +106,7 @@ impl Diagnostic {
         let severity = match fault.severity {
             Severity::Error => "error",
             Severity::Unavailable if strict => "error",
-            Severity::Warning | Severity::Lack | Severity::Unavailable => "warning",
+            Severity::Warning | Severity::MissingWhileDisabled | Severity::Unavailable => "warning",
         };
         Self {
             severity,
@@ -134,7 +134,7 @@ fn with_boundary(agent: &Agent) -> Option<(&Agent, &Boundary)> {
 
 /// Returns the warnings about this machine: ways of agents to the service, files that `serve` does not trust, and
 /// reasons why changes are not applied automatically.
-fn of_machine(
+fn machine_warnings(
     settings: &Settings,
     untrusted: &[String],
     obstacle: Option<&str>,
@@ -161,7 +161,7 @@ fn of_machine(
 }
 
 /// Fails a strict check of a configuration in which some agents cannot serve.
-const fn served(strict: bool, unavailable: usize) -> Result<(), CliError> {
+const fn strict_result(strict: bool, unavailable: usize) -> Result<(), CliError> {
     if strict && unavailable > 0 {
         return Err(CliError::Unavailable { agents: unavailable });
     }
@@ -171,16 +171,16 @@ const fn served(strict: bool, unavailable: usize) -> Result<(), CliError> {
 /// Decides how this machine isolates each agent.
 fn isolate(settings: &mut Settings) {
     let capabilities = host_capabilities();
-    let machine = Machine { capabilities: &capabilities, files: &settings.service_files };
-    settings.agents.iter_mut().for_each(|agent| isolate_on(agent, &machine));
+    let machine = HostContext { capabilities: &capabilities, files: &settings.service_files };
+    settings.agents.iter_mut().for_each(|agent| decide_isolation(agent, &machine));
 }
 
 /// Prints the schema of configurations.
-pub(crate) fn schema(out: &Out) {
+pub(crate) fn schema(out: &CliOutput) {
     out.shape(&config::schema());
 }
 
 /// Prints the OpenAPI document of the service.
-pub(crate) fn openapi(out: &Out) {
+pub(crate) fn openapi(out: &CliOutput) {
     out.shape(&crate::openapi());
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::search::Configuration;
 use crate::cli::error::CliError;
-use crate::cli::output::Out;
+use crate::cli::output::CliOutput;
 use crate::config;
 use crate::platform::token;
 
@@ -17,7 +17,7 @@ pub(crate) struct WrittenFiles {
 }
 
 /// Writes both files and prints the next steps. Without a directory the files go where every command finds them.
-pub(crate) fn run(folder: Option<&Path>, force: bool, out: &Out) -> Result<(), CliError> {
+pub(crate) fn run(folder: Option<&Path>, force: bool, out: &CliOutput) -> Result<(), CliError> {
     let of_user = Configuration::of_user().filter(|_| folder.is_none());
     let file = match (folder, of_user) {
         (Some(folder), _) => folder.join("supervisor.toml"),
@@ -30,11 +30,11 @@ pub(crate) fn run(folder: Option<&Path>, force: bool, out: &Out) -> Result<(), C
         out.shape(&json!({"configuration": shown(&file), "token": shown(&token_file)}));
         return Ok(());
     }
-    out.line(&format!("configuration  {}", file.display()));
-    out.line(&format!("token          {}", token_file.display()));
+    out.print_line(&format!("configuration  {}", file.display()));
+    out.print_line(&format!("token          {}", token_file.display()));
     let is_found = Configuration::find(None).file.as_ref() == Some(&file);
     let named = if is_found { String::new() } else { format!(" --config {}", file.display()) };
-    out.line(&format!("next           algonius serve{named}"));
+    out.print_line(&format!("next           algonius serve{named}"));
     Ok(())
 }
 
@@ -50,10 +50,10 @@ pub(crate) fn write(file: PathBuf, force: bool) -> Result<WrittenFiles, CliError
     // `create_new` fails in the same call if a file exists, so no other process can come in between.
     options.write(true).create_new(!force).create(force).truncate(force);
     let opened = options.open(&file).map_err(fault("cannot write", &file))?;
-    std::io::Write::write_all(&mut { opened }, config::SHIPPED.as_bytes())
+    std::io::Write::write_all(&mut { opened }, config::SHIPPED_CONFIG.as_bytes())
         .map_err(fault("cannot write", &file))?;
     let env = |name: &str| std::env::var(name).ok();
-    let token_file = config::usual_token_file(&env);
+    let token_file = config::default_token_file(&env);
     token::ensure(&token_file).map_err(fault("cannot write", &token_file))?;
     Ok(WrittenFiles { file, token_file })
 }

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use crate::cli::error::CliError;
-use crate::config::{self, Checked};
+use crate::config::{self, LoadedConfig};
 
 /// Loads the configuration of a file, or the shipped one.
-pub(crate) fn load(file: Option<&Path>) -> Result<Checked, CliError> {
+pub(crate) fn load(file: Option<&Path>) -> Result<LoadedConfig, CliError> {
     let env = |name: &str| std::env::var(name).ok();
     let checked = match file {
         Some(file) => config::load(file, &env),

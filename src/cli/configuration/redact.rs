@@ -11,10 +11,10 @@ use serde_json::Value;
 
 use super::load::load;
 use crate::cli::error::CliError;
-use crate::config::Checked;
+use crate::config::LoadedConfig;
 
 /// Number of bytes in one read.
-const PIECE: usize = 64 << 10;
+const READ_BUFFER_BYTES: usize = 64 << 10;
 
 /// Redacts standard input to standard output. Exact secrets are in files, one per line; a configuration may define
 /// further rules.
@@ -26,7 +26,7 @@ pub(crate) fn run(
     let mut secrets = secrets(secret_files)?;
     let mut redaction = Redaction::default();
     if let Some(config) = config {
-        let Checked { settings, .. } = load(Some(config))?;
+        let LoadedConfig { settings, .. } = load(Some(config))?;
         secrets.extend(settings.secrecy.secrets);
         redaction = settings.secrecy.redaction;
     }
@@ -54,18 +54,18 @@ fn text(
     redactor: Arc<Redactor>,
 ) -> Result<(), CliError> {
     let mut stream = RedactionStream::new(redactor);
-    let mut bytes = vec![0; PIECE];
+    let mut bytes = vec![0; READ_BUFFER_BYTES];
     loop {
         let count = input.read(&mut bytes).map_err(|source| CliError::Input { source })?;
         let piece = match bytes.get(..count) {
             Some(piece) if count > 0 => stream.push(piece),
             _ => break,
         };
-        if !shown(&mut output, &piece)? {
+        if !write_text(&mut output, &piece)? {
             return Ok(());
         }
     }
-    shown(&mut output, &stream.finish()).map(|_| ())
+    write_text(&mut output, &stream.finish()).map(|_| ())
 }
 
 /// Redacts JSON documents, one per line: each is redacted separately, is written immediately, and stays valid JSON.
@@ -82,7 +82,7 @@ fn documents(
             return Ok(());
         }
         let masked = document(&String::from_utf8_lossy(&line), redactor);
-        if !shown(&mut output, &masked)? {
+        if !write_text(&mut output, &masked)? {
             return Ok(());
         }
     }
@@ -100,7 +100,7 @@ fn document(line: &str, redactor: &Redactor) -> String {
 }
 
 /// Writes text. Returns `false` if the reader has closed the pipe.
-fn shown(output: &mut impl Write, text: &str) -> Result<bool, CliError> {
+fn write_text(output: &mut impl Write, text: &str) -> Result<bool, CliError> {
     match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::cli::service::install_paths::{DirectoryVariables, Owner};
-use crate::cli::service::installed::Installed;
+use crate::cli::service::install_paths::{DirectoryVariables, UnitOwner};
+use crate::cli::service::installed::InstalledUnit;
 
 /// Reason why a file is the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -51,11 +51,12 @@ impl Configuration {
         if let Some(file) = named {
             return Self { file: Some(file.to_owned()), origin: ConfigOrigin::Named };
         }
-        if let Some(unit) = Installed::find() {
+        if let Some(unit) = InstalledUnit::find() {
             return Self { file: Some(unit.config), origin: ConfigOrigin::Unit };
         }
         let here = DirectoryVariables::of_this_process();
-        let usual = [(Owner::User, ConfigOrigin::User), (Owner::Machine, ConfigOrigin::Machine)];
+        let usual =
+            [(UnitOwner::User, ConfigOrigin::User), (UnitOwner::Machine, ConfigOrigin::Machine)];
         let existing = usual.into_iter().find_map(|(owner, origin)| {
             let file = owner.configuration(&here).ok().filter(|file| file.exists())?;
             Some(Self { file: Some(file), origin })
@@ -65,7 +66,7 @@ impl Configuration {
 
     /// Returns the path of the present user's file, even if it does not exist; `None` if no home directory is known.
     pub(crate) fn of_user() -> Option<PathBuf> {
-        Owner::User.configuration(&DirectoryVariables::of_this_process()).ok()
+        UnitOwner::User.configuration(&DirectoryVariables::of_this_process()).ok()
     }
 
     /// Returns the file and the reason for its choice, in one line.

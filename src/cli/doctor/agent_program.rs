@@ -8,7 +8,7 @@ use algonius_actors::model::program::ProgramSpec;
 use nix::unistd::{AccessFlags, access};
 
 use super::finding::Finding;
-use crate::app::program_versions::{VersionRequester, look};
+use crate::app::program_versions::{VersionRequester, inspect_program};
 use crate::config::Agent;
 
 /// Returns the findings, the ones to fix first at the top.
@@ -56,9 +56,9 @@ async fn version(
     settings: &Arc<ProgramSpec>,
     requester: &VersionRequester,
 ) -> Option<Finding> {
-    settings.outfit.version.as_ref()?;
+    settings.program_runtime.version.as_ref()?;
     let ProgramStatus { version, warning, tested, .. } =
-        look(requester, Arc::clone(&agent.spec), Arc::clone(settings)).await;
+        inspect_program(requester, Arc::clone(&agent.spec), Arc::clone(settings)).await;
     let what = about(agent, "version");
     Some(match (warning, version) {
         (Some(warning), _) => {
@@ -86,7 +86,7 @@ fn key(agent: &Agent, settings: &ProgramSpec) -> Option<Finding> {
     let one = keys.join(" or ");
     let mut text = format!("set {one} in the environment of the service");
     if let Some(login) = &agent.about.login {
-        let home = settings.outfit.home.display();
+        let home = settings.program_runtime.home.display();
         text.push_str(&format!(", or log in:\n           HOME={home} {login}"));
     }
     Some(Finding::warning(&what, "the agent has no key for its model", text))
@@ -94,7 +94,7 @@ fn key(agent: &Agent, settings: &ProgramSpec) -> Option<Finding> {
 
 /// Checks that the agent's own home directory can be created or written to.
 fn home(agent: &Agent, settings: &ProgramSpec) -> Option<Finding> {
-    let path = &settings.outfit.own.as_ref()?.path;
+    let path = &settings.program_runtime.own.as_ref()?.path;
     let (what, shown) = (about(agent, "home"), path.display());
     let own = "give the folder to the user of the service";
     if path.is_dir() {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use algonius_actors::decide::host::resources::{holding, wanting};
+use algonius_actors::decide::host::resources::{enforced_limits, missing_capability};
 use algonius_actors::model::agent::remote::RemoteSpec;
 use algonius_actors::model::host::boundary::BoundaryGap;
 use algonius_actors::model::host::host_capabilities::{CapabilityState, HostCapabilities};
@@ -12,7 +12,7 @@ use algonius_actors::model::program::ProgramSpec;
 
 use super::finding::Finding;
 use super::{agent_program, version};
-use crate::app::confinement::{Machine, is_short, isolate_on};
+use crate::app::confinement::{HostContext, decide_isolation, falls_short};
 use crate::app::file_trust;
 use crate::app::program_versions::TemporaryHolder;
 use crate::config::{Agent, AgentWorker, Settings};
@@ -23,13 +23,13 @@ pub(super) async fn check(
     file: Option<&Path>,
     capabilities: &HostCapabilities,
 ) -> Vec<Finding> {
-    let machine = Machine { capabilities, files: &settings.service_files };
-    settings.agents.iter_mut().for_each(|agent| isolate_on(agent, &machine));
+    let machine = HostContext { capabilities, files: &settings.service_files };
+    settings.agents.iter_mut().for_each(|agent| decide_isolation(agent, &machine));
     let mut findings: Vec<_> = watch(settings, file).into_iter().collect();
     // The checks of programs with a preset are more detailed.
-    let has_version = |program: &Arc<ProgramSpec>| program.outfit.version.is_some();
+    let has_version = |program: &Arc<ProgramSpec>| program.program_runtime.version.is_some();
     let has_preset = |agent: &Agent| agent.spec.enabled && agent.program().is_some_and(has_version);
-    let is_asked = |agent: &Agent| has_preset(agent) || version::is_known(agent);
+    let is_asked = |agent: &Agent| has_preset(agent) || version::has_known_version_flag(agent);
     let holder = match settings.agents.iter().any(is_asked) {
         true => TemporaryHolder::start(capabilities, &settings.service_files).await.ok(),
         false => None,
@@ -46,7 +46,7 @@ pub(super) async fn check(
             finding(agent, (program, &facts.confinement), (capabilities, &version))
         }));
         if let AgentWorker::Remote(remote) = &agent.worker {
-            findings.push(of_remote(agent, remote));
+            findings.push(remote_finding(agent, remote));
         }
         if has_preset(agent) {
             findings.extend(agent_program::of(agent, requester).await);
@@ -78,15 +78,15 @@ fn finding(
     let spec = &agent.spec;
     let groups =
         (capabilities.cgroup == CapabilityState::Usable).then_some(capabilities.controllers);
-    let lack = wanting(&program.resources, groups).filter(|_| spec.enabled);
+    let lack = missing_capability(&program.resources, groups).filter(|_| spec.enabled);
     let (state, command) =
         (if spec.enabled { "" } else { " (disabled)" }, program.command.display());
     let by = |isolation: Isolation| format!(" by {}", isolation.as_str());
     let means = confinement.isolation.map(by).unwrap_or_default();
-    let limits = match (lack, holding(&program.resources, groups)) {
+    let limits = match (lack, enforced_limits(&program.resources, groups)) {
         (Some(lack), _) => format!("; requires a control group, and from here {lack}"),
-        (None, holding) if holding.is_empty() => String::new(),
-        (None, holding) => format!("; {holding}"),
+        (None, limits) if limits.is_empty() => String::new(),
+        (None, limits) => format!("; {limits}"),
     };
     let (enforcement, boundary) = (confinement.enforcement, &confinement.boundary);
     let word = enforcement.as_str();
@@ -94,9 +94,9 @@ fn finding(
         "runs {command}{version}{state}; sandbox {word}{means}; boundary {boundary}{limits}"
     );
     let about = format!("agent {}", spec.id);
-    let is_wanting = enforcement.is_wanting() || !boundary.gaps.is_empty();
+    let is_wanting = enforcement.is_incomplete() || !boundary.gaps.is_empty();
     match is_wanting && spec.enabled {
-        true if is_short((spec.access, confinement), &program.sandbox) => {
+        true if falls_short((spec.access, confinement), &program.sandbox) => {
             Finding::bad(&about, text, remedy(confinement, program))
         }
         true => Finding::warning(&about, text, remedy(confinement, program)),
@@ -111,7 +111,7 @@ fn finding(
 }
 
 /// Returns the finding about a remote agent. The remote service is not called.
-fn of_remote(agent: &Agent, remote: &RemoteSpec) -> Finding {
+fn remote_finding(agent: &Agent, remote: &RemoteSpec) -> Finding {
     let state = if agent.spec.enabled { "" } else { " (disabled)" };
     let RemoteSpec { url, version, binding, .. } = remote;
     let text = format!("calls {url} by A2A {} over {}{state}", version.as_str(), binding.as_str());
@@ -124,7 +124,7 @@ fn remedy(confinement: &Confinement, program: &ProgramSpec) -> String {
     let is_off = !program.sandbox.enforce;
     let fix = if is_off {
         "leave out `sandbox.enforce = false`"
-    } else if has(BoundaryGap::ServiceFiles) || confinement.enforcement.is_wanting() {
+    } else if has(BoundaryGap::ServiceFiles) || confinement.enforcement.is_incomplete() {
         "install bubblewrap, give the agent a user of its own (`user`), or confine it to its folder \
          (`sandbox.writable = []`)"
     } else if has(BoundaryGap::Configuration) {

@@ -6,17 +6,17 @@ use std::path::Path;
 
 use super::finding::Finding;
 use crate::cli::client::ServiceClient;
-use crate::cli::client::query::escaped;
+use crate::cli::client::query::percent_encode;
 use crate::cli::error::CliError;
-use crate::cli::service::installed::Installed;
+use crate::cli::service::installed::InstalledUnit;
 use crate::config::NETWORK_VARIABLES;
 use crate::wire::admin::EnvironmentStatus;
 
 /// Placeholder for the value of a variable that the service has and this terminal lacks: the service never reveals
 /// values.
-const ELSEWHERE: &str = "(set in the environment of the service)";
+const UNKNOWN_VALUE: &str = "(set in the environment of the service)";
 /// Variables that differ in each environment, such as directories, users and search paths; they are read here.
-const OWN: [&str; 12] = [
+const LOCAL_VARIABLES: [&str; 12] = [
     "PATH",
     "HOME",
     "USER",
@@ -31,7 +31,7 @@ const OWN: [&str; 12] = [
     "XDG_STATE_HOME",
 ];
 /// Maximum number of names in one request to the service.
-const MOST: usize = 200;
+const MAX_NAMES_PER_REQUEST: usize = 200;
 
 /// Source of the variables.
 enum EnvironmentOrigin {
@@ -46,7 +46,7 @@ enum EnvironmentOrigin {
 /// Environment for the checks of agents.
 pub(crate) struct AgentEnvironment {
     origin: EnvironmentOrigin,
-    unit: Option<Installed>,
+    unit: Option<InstalledUnit>,
 }
 
 impl AgentEnvironment {
@@ -55,7 +55,7 @@ impl AgentEnvironment {
     pub(crate) async fn of(
         client: Result<&ServiceClient, &CliError>,
         file: Option<&Path>,
-        unit: Option<Installed>,
+        unit: Option<InstalledUnit>,
         read: impl Fn(&dyn Fn(&str) -> Option<String>),
     ) -> Self {
         let origin = match from_service(client, file, read).await {
@@ -67,18 +67,18 @@ impl AgentEnvironment {
     }
 
     /// Returns the unit that starts the service on the configuration.
-    pub(crate) const fn unit(&self) -> Option<&Installed> {
+    pub(crate) const fn unit(&self) -> Option<&InstalledUnit> {
         self.unit.as_ref()
     }
 
     /// Returns a variable of the service, as far as it is known.
     pub(crate) fn variable(&self, name: &str) -> Option<String> {
-        let here = || Installed::variable_of(self.unit.as_ref(), name);
+        let here = || InstalledUnit::variable_of(self.unit.as_ref(), name);
         match &self.origin {
             EnvironmentOrigin::Service { set, .. } => match set.get(name) {
-                Some(true) => {
-                    Some(here().or_else(|| terminal(name)).unwrap_or_else(|| ELSEWHERE.to_owned()))
-                }
+                Some(true) => Some(
+                    here().or_else(|| terminal(name)).unwrap_or_else(|| UNKNOWN_VALUE.to_owned()),
+                ),
                 Some(false) => None,
                 None => here(),
             },
@@ -103,12 +103,12 @@ impl AgentEnvironment {
             ),
         };
         let mut findings = vec![whose];
-        findings.extend(self.lacking());
+        findings.extend(self.missing_variables());
         findings
     }
 
     /// Returns the finding about network variables that this terminal has and the service lacks.
-    fn lacking(&self) -> Option<Finding> {
+    fn missing_variables(&self) -> Option<Finding> {
         let knows = !matches!(self.origin, EnvironmentOrigin::Terminal { .. });
         let is_lacking =
             |name: &&&str| knows && terminal(name).is_some() && self.variable(name).is_none();
@@ -141,20 +141,21 @@ async fn from_service(
     });
     let mut names = names.into_inner();
     names.extend(NETWORK_VARIABLES.map(str::to_owned));
-    let is_asked = |name: &String| !OWN.contains(&name.as_str()) && is_name(name);
+    let is_asked = |name: &String| !LOCAL_VARIABLES.contains(&name.as_str()) && is_name(name);
     let names: Vec<_> = names.into_iter().filter(is_asked).collect();
     let file = file.and_then(|file| file.canonicalize().ok());
-    let file = file.map_or(String::new(), |it| format!("&file={}", escaped(&it.to_string_lossy())));
+    let file =
+        file.map_or(String::new(), |it| format!("&file={}", percent_encode(&it.to_string_lossy())));
     let mut set = BTreeMap::new();
-    for some in names.chunks(MOST) {
+    for some in names.chunks(MAX_NAMES_PER_REQUEST) {
         let path = format!("/api/v1/environment?names={}{file}", some.join(","));
-        let told: EnvironmentStatus =
+        let status: EnvironmentStatus =
             client.get(&path).await.map_err(|error| why(client, &error))?;
-        if !told.reads_file {
+        if !status.reads_file {
             let url = client.url();
             return Err(format!("the service at {url} reads another configuration"));
         }
-        set.extend(told.variables.into_iter().map(|it| (it.name, it.set)));
+        set.extend(status.variables.into_iter().map(|it| (it.name, it.set)));
     }
     Ok(EnvironmentOrigin::Service { url: client.url().to_owned(), set })
 }
@@ -162,8 +163,8 @@ async fn from_service(
 /// Returns the reason why the service gave no answer.
 fn why(client: &ServiceClient, error: &CliError) -> String {
     match error.trouble() {
-        Some(trouble) => {
-            format!("the service at {} does not report them: {}", client.url(), trouble.message)
+        Some(error_body) => {
+            format!("the service at {} does not report them: {}", client.url(), error_body.message)
         }
         None => format!("no service answers at {}", client.url()),
     }

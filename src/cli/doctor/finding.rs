@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::cli::output::Out;
+use crate::cli::output::CliOutput;
 
 /// Severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -40,16 +40,16 @@ impl Finding {
 }
 
 /// Prints a line for each finding, with its fix.
-pub(crate) fn print_findings(findings: &[Finding], out: &Out) {
+pub(crate) fn print_findings(findings: &[Finding], out: &CliOutput) {
     for Finding { about, weight, text, fix } in findings {
         let mark = match weight {
             FindingLevel::Good => "good   ",
             FindingLevel::Warning => "warning",
             FindingLevel::Bad => "BAD    ",
         };
-        out.line(&format!("{mark}  {about}: {text}"));
+        out.print_line(&format!("{mark}  {about}: {text}"));
         if let Some(fix) = fix {
-            out.line(&format!("           fix: {fix}"));
+            out.print_line(&format!("           fix: {fix}"));
         }
     }
 }

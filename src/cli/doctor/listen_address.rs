@@ -9,19 +9,19 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::finding::Finding;
-use crate::config::Server;
+use crate::config::ServerSettings;
 
 /// Maximum time for the response of a listening program.
-const PATIENCE: Duration = Duration::from_secs(2);
+const HEALTH_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Checks the listening address.
-pub(super) async fn check(server: &Server) -> Finding {
+pub(super) async fn check(server: &ServerSettings) -> Finding {
     let address = server.listen;
     let about = "address";
     let other = "name another by `server.listen`, or by --listen";
     match TcpListener::bind(address).map_err(|error| (error.kind(), error)) {
         Ok(_) => Finding::good(about, format!("{address} is free")),
-        Err((io::ErrorKind::AddrInUse, _)) if is_ours(address).await => {
+        Err((io::ErrorKind::AddrInUse, _)) if is_algonius(address).await => {
             Finding::good(about, format!("{address} is where a service answers now"))
         }
         Err((io::ErrorKind::AddrInUse, _)) if server.tls.is_some() => Finding::warning(
@@ -37,17 +37,17 @@ pub(super) async fn check(server: &Server) -> Finding {
 }
 
 /// True if a service of this kind responds there over plain HTTP.
-async fn is_ours(address: SocketAddr) -> bool {
-    timeout(PATIENCE, health(address))
-        .await
-        .is_ok_and(|told| told.is_ok_and(|told| told.contains("\r\n\r\n{\"status\":\"ok\"}")))
+async fn is_algonius(address: SocketAddr) -> bool {
+    timeout(HEALTH_TIMEOUT, health(address)).await.is_ok_and(|response| {
+        response.is_ok_and(|response| response.contains("\r\n\r\n{\"status\":\"ok\"}"))
+    })
 }
 
 async fn health(address: SocketAddr) -> io::Result<String> {
     let mut stream = TcpStream::connect(address).await?;
     let request = "GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     stream.write_all(request.as_bytes()).await?;
-    let mut told = Vec::new();
-    stream.take(4096).read_to_end(&mut told).await?;
-    Ok(String::from_utf8_lossy(&told).into_owned())
+    let mut response = Vec::new();
+    stream.take(4096).read_to_end(&mut response).await?;
+    Ok(String::from_utf8_lossy(&response).into_owned())
 }

@@ -8,11 +8,11 @@ use algonius_actors::model::host::resources::Controllers;
 use super::finding::Finding;
 
 /// Oldest kernel on which programs can be started.
-const OLDEST: (u32, u32) = (5, 9);
+const MIN_KERNEL: (u32, u32) = (5, 9);
 /// Minimum number of file descriptors: a running execution uses five.
-const FEWEST_FILES: u64 = 1024;
+const MIN_OPEN_FILES: u64 = 1024;
 /// Maximum time by which the clock may be behind the installation of this program.
-const SLACK: Duration = Duration::from_secs(86_400);
+const CLOCK_TOLERANCE: Duration = Duration::from_secs(86_400);
 
 /// Runs all checks of the machine.
 pub(super) fn check(capabilities: &HostCapabilities) -> Vec<Finding> {
@@ -20,11 +20,11 @@ pub(super) fn check(capabilities: &HostCapabilities) -> Vec<Finding> {
         kernel(capabilities),
         labels(capabilities),
         landlock(capabilities),
-        Finding::good("bubblewrap", wrapping(capabilities.bubblewrap)),
+        Finding::good("bubblewrap", bubblewrap_text(capabilities.bubblewrap)),
         Finding::good("cgroup", groups(capabilities)),
         user(capabilities),
         files(capabilities),
-        clock(made(), present()),
+        clock(program_modified_at(), current_time()),
     ]
 }
 
@@ -52,7 +52,7 @@ fn labels(capabilities: &HostCapabilities) -> Finding {
 
 fn landlock(capabilities: &HostCapabilities) -> Finding {
     match capabilities.landlock {
-        None if capabilities.means().bubblewrap => {
+        None if capabilities.sandbox_capabilities().bubblewrap => {
             Finding::good("landlock", "absent: bubblewrap holds read-only agents")
         }
         None => Finding::warning(
@@ -82,7 +82,7 @@ fn user(capabilities: &HostCapabilities) -> Finding {
 fn files(capabilities: &HostCapabilities) -> Finding {
     let (now, most) = capabilities.open_files;
     let text = format!("{now}, up to {most}");
-    match most >= FEWEST_FILES {
+    match most >= MIN_OPEN_FILES {
         true => Finding::good("open files", text),
         false => {
             let fix = "`ulimit -n 65536`, or LimitNOFILE=65536 in the unit";
@@ -92,7 +92,7 @@ fn files(capabilities: &HostCapabilities) -> Finding {
 }
 
 /// Describes bubblewrap. Only agents that require it need it, and their own findings report that.
-fn wrapping(presence: CapabilityState) -> String {
+fn bubblewrap_text(presence: CapabilityState) -> String {
     let what = match presence {
         CapabilityState::Usable => "wraps agents that ask for it, or that Landlock cannot hold",
         CapabilityState::Unusable => "it is there, but may not make namespaces here",
@@ -119,19 +119,19 @@ fn groups(capabilities: &HostCapabilities) -> String {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the clock of this machine is what is looked at")]
-fn present() -> SystemTime {
+fn current_time() -> SystemTime {
     SystemTime::now()
 }
 
 /// Returns the modification time of this program's file.
-fn made() -> Option<SystemTime> {
+fn program_modified_at() -> Option<SystemTime> {
     std::env::current_exe().ok()?.metadata().ok()?.modified().ok()
 }
 
 /// Checks the clock: times of a clock that is far behind would make new data appear old.
 fn clock(made: Option<SystemTime>, now: SystemTime) -> Finding {
     let shown = chrono::DateTime::<chrono::Utc>::from(now).format("%Y-%m-%d %H:%M:%SZ");
-    match made.is_some_and(|made| now + SLACK < made) {
+    match made.is_some_and(|made| now + CLOCK_TOLERANCE < made) {
         false => Finding::good("clock", format!("it is {shown}")),
         true => {
             let text = format!("it is {shown}, which is before this program was made");
@@ -143,7 +143,7 @@ fn clock(made: Option<SystemTime>, now: SystemTime) -> Finding {
 fn is_new_enough(release: &str) -> bool {
     let mut numbers = release.split(|char: char| !char.is_ascii_digit()).map(str::parse);
     match (numbers.next(), numbers.next()) {
-        (Some(Ok(major)), Some(Ok(minor))) => (major, minor) >= OLDEST,
+        (Some(Ok(major)), Some(Ok(minor))) => (major, minor) >= MIN_KERNEL,
         _ => false,
     }
 }
@@ -158,7 +158,7 @@ mod tests {
         let made = SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000);
         let weight = |made, now| clock(made, now).weight;
         assert_eq!(weight(Some(made), SystemTime::UNIX_EPOCH), FindingLevel::Bad);
-        assert_eq!(weight(Some(made), made - SLACK), FindingLevel::Good);
+        assert_eq!(weight(Some(made), made - CLOCK_TOLERANCE), FindingLevel::Good);
         assert_eq!(weight(None, SystemTime::UNIX_EPOCH), FindingLevel::Good);
     }
 

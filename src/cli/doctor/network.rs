@@ -5,7 +5,7 @@ use crate::platform::network;
 
 /// Checks the routes of this machine.
 pub(super) fn check() -> Finding {
-    if network::has_way_out() {
+    if network::has_external_route() {
         return Finding::good("route", "a way to other networks exists");
     }
     let text =

@@ -11,9 +11,9 @@ use crate::app::file_trust;
 use crate::config::Settings;
 
 /// Number of free bytes below which commits will soon fail.
-const LEAST: u64 = 100_000_000;
+const MIN_FREE_BYTES: u64 = 100_000_000;
 /// Number of free bytes below which a warning is shown.
-const LITTLE: u64 = 1_000_000_000;
+const LOW_FREE_BYTES: u64 = 1_000_000_000;
 
 /// Checks the owner and the permissions of the service's files, and the free disk space. `config` is the
 /// configuration file, if there is one, and `variables` the environment file of a unit.
@@ -24,7 +24,7 @@ pub(super) fn check(
 ) -> Vec<Finding> {
     let server = &settings.server;
     let faults = file_trust::faults(settings, config);
-    let mut findings: Vec<_> = faults.iter().map(untrusted).collect();
+    let mut findings: Vec<_> = faults.iter().map(untrusted_file).collect();
     let folders =
         [("server.data_dir", &server.data_dir), ("server.runtime_dir", &server.runtime_dir)];
     for (name, place) in folders {
@@ -36,13 +36,13 @@ pub(super) fn check(
         let text = format!("only its owner can access {}", server.token_file.display());
         findings.push(Finding::good("server.token_file", text));
     }
-    findings.push(room(&server.data_dir));
+    findings.push(free_space(&server.data_dir));
     findings.extend(variables.and_then(|file| secret("environment", file)));
     findings
 }
 
 /// Returns the finding about a file that `serve` rejects.
-fn untrusted(fault: &file_trust::TrustFault) -> Finding {
+fn untrusted_file(fault: &file_trust::TrustFault) -> Finding {
     let text = format!("{} {}; the service does not start", fault.path.display(), fault.reason);
     Finding::bad(fault.what, text, fault.repair.clone())
 }
@@ -87,7 +87,7 @@ fn secret(name: &str, file: &Path) -> Option<Finding> {
 }
 
 /// Checks the free disk space at the present or future location of the ledger.
-fn room(data_dir: &Path) -> Finding {
+fn free_space(data_dir: &Path) -> Finding {
     let there = data_dir.ancestors().find(|folder| folder.exists()).map(Path::to_owned);
     let free = there.as_ref().and_then(|folder: &PathBuf| statvfs(folder).ok());
     let Some(free) = free.map(|facts| facts.blocks_available() * facts.fragment_size()) else {
@@ -96,8 +96,8 @@ fn room(data_dir: &Path) -> Finding {
     let (text, fix) =
         (format!("{} MB free", free / 1_000_000), "make room, or lower `[retention]`");
     match free {
-        ..LEAST => Finding::bad("disk", text, fix),
-        LEAST..LITTLE => Finding::warning("disk", text, fix),
-        LITTLE.. => Finding::good("disk", text),
+        ..MIN_FREE_BYTES => Finding::bad("disk", text, fix),
+        MIN_FREE_BYTES..LOW_FREE_BYTES => Finding::warning("disk", text, fix),
+        LOW_FREE_BYTES.. => Finding::good("disk", text),
     }
 }

@@ -11,13 +11,13 @@ use crate::app::program_versions::VersionRequester;
 use crate::config::Agent;
 
 /// Maximum duration of the program.
-const PATIENCE: Duration = Duration::from_secs(5);
+const VERSION_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// First nonblank line, up to the length that is shown.
-const LINE: &str = r"(?m)^[ \t]*(\S.{0,59})";
+const FIRST_LINE_PATTERN: &str = r"(?m)^[ \t]*(\S.{0,59})";
 
 /// Programs that print one line and exit.
-const KNOWN: &[&str] = &[
+const VERSION_PROGRAMS: &[&str] = &[
     "aider",
     "amp",
     "claude",
@@ -33,20 +33,22 @@ const KNOWN: &[&str] = &[
 ];
 
 /// True if the program of an agent is started although no preset defines its version query.
-pub(super) fn is_known(agent: &Agent) -> bool {
+pub(super) fn has_known_version_flag(agent: &Agent) -> bool {
     let Some(program) = agent.program() else { return false };
     let command = &program.command;
     let name = command.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    KNOWN.contains(&name) && command.is_absolute()
+    VERSION_PROGRAMS.contains(&name) && command.is_absolute()
 }
 
 /// Returns the version of a program in brackets, or a note that it is unknown. Empty if the program is not started.
 pub(super) async fn of(agent: &Agent, requester: &VersionRequester) -> String {
-    let Ok(regex) = Regex::new(LINE) else { return String::new() };
-    let Some(program) = agent.program().filter(|_| is_known(agent)) else { return String::new() };
+    let Ok(regex) = Regex::new(FIRST_LINE_PATTERN) else { return String::new() };
+    let Some(program) = agent.program().filter(|_| has_known_version_flag(agent)) else {
+        return String::new();
+    };
     let version = VersionSpec { args: vec!["--version".into()], regex, tested: None };
     let (spec, program) = (Arc::clone(&agent.spec), Arc::clone(program));
-    match requester.ask((spec, program), &version, PATIENCE).await {
+    match requester.request_version((spec, program), &version, VERSION_TIMEOUT).await {
         Ok(said) => format!(" ({})", said.trim_end()),
         Err(_) => " (it does not report its version)".to_owned(),
     }

@@ -21,14 +21,14 @@ pub(in crate::cli) enum AddError {
         "nothing was written, because the change was not confirmed\n  hint: --yes writes it without confirmation \
          (not-agreed)"
     )]
-    NotAgreed,
+    NotConfirmed,
     /// The running service rejects the agent.
     #[error(
         "the service rejects it, so {} is unchanged:\n{told}\n  hint: correct that for the \
          service, whose PATH and variables are its own, and run this again (agent-not-taken)",
         file.display()
     )]
-    NotTaken { file: PathBuf, told: String },
+    RejectedByService { file: PathBuf, told: String },
     /// The running service does not read this file.
     #[error(
         "it is written, but the service at this address does not read {}\n  hint: start that service \
@@ -36,15 +36,15 @@ pub(in crate::cli) enum AddError {
          `algonius agents test` (configuration-elsewhere)",
         file.display()
     )]
-    Elsewhere { file: PathBuf },
+    OtherConfiguration { file: PathBuf },
 }
 
 impl AddError {
     /// Returns the exit code that the help lists.
     pub(in crate::cli) const fn exit_code(&self) -> u8 {
         match self {
-            Self::Exists { .. } | Self::NotTaken { .. } => 4,
-            Self::NotReady | Self::NotAgreed | Self::Elsewhere { .. } => 1,
+            Self::Exists { .. } | Self::RejectedByService { .. } => 4,
+            Self::NotReady | Self::NotConfirmed | Self::OtherConfiguration { .. } => 1,
         }
     }
 }

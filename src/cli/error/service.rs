@@ -21,7 +21,7 @@ pub(in crate::cli) enum ServiceError {
         "{} was not written by this command\n  hint: inspect it, then remove it, or install \
          with --force (unit-foreign)", file.display()
     )]
-    Foreign { file: PathBuf },
+    ForeignUnit { file: PathBuf },
     /// The unit does not exist.
     #[error(
         "there is no {}\n  hint: `algonius service install` writes it (unit-missing)",
@@ -44,27 +44,27 @@ pub(in crate::cli) enum ServiceError {
     #[error(
         "{what} cannot be written into a unit: it contains `$` or a control character (unit-unfit)"
     )]
-    Unfit { what: &'static str },
+    InvalidUnitValue { what: &'static str },
     /// The user has no directory for units.
     #[error("neither XDG_CONFIG_HOME nor HOME is set (home-missing)")]
     NoHome,
     /// The system does not report the path of this program.
     #[error("the path of this program is unknown")]
-    Unknown { source: io::Error },
+    UnknownProgramPath { source: io::Error },
 }
 
 impl ServiceError {
     /// Returns the exit code that the help lists.
     pub(in crate::cli) const fn exit_code(&self) -> u8 {
         match self {
-            Self::NoConfiguration { .. } | Self::Unfit { .. } => 4,
+            Self::NoConfiguration { .. } | Self::InvalidUnitValue { .. } => 4,
             Self::NoSystemd { .. }
             | Self::Refused { .. }
-            | Self::Foreign { .. }
+            | Self::ForeignUnit { .. }
             | Self::NotInstalled { .. }
             | Self::NoUser { .. }
             | Self::NoHome
-            | Self::Unknown { .. } => 1,
+            | Self::UnknownProgramPath { .. } => 1,
         }
     }
 }

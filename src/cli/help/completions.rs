@@ -9,7 +9,7 @@ use clap_mangen::Man;
 
 use crate::cli::args::Args;
 use crate::cli::error::CliError;
-use crate::cli::output::Out;
+use crate::cli::output::CliOutput;
 
 /// Prints the completion script for a shell.
 pub(crate) fn completions(shell: Shell) -> Result<(), CliError> {
@@ -19,7 +19,7 @@ pub(crate) fn completions(shell: Shell) -> Result<(), CliError> {
 }
 
 /// Writes a manual page for each command into a directory, or prints the first one.
-pub(crate) fn pages(folder: Option<&Path>, out: &Out) -> Result<(), CliError> {
+pub(crate) fn pages(folder: Option<&Path>, out: &CliOutput) -> Result<(), CliError> {
     let Some(folder) = folder else { return first_page() };
     let fault =
         |source| CliError::File { what: "cannot write to", file: folder.to_owned(), source };
@@ -28,7 +28,7 @@ pub(crate) fn pages(folder: Option<&Path>, out: &Out) -> Result<(), CliError> {
     if out.is_json() {
         out.shape(&serde_json::json!({"pages": folder.display().to_string()}));
     } else {
-        out.line(&format!("pages  {}", folder.display()));
+        out.print_line(&format!("pages  {}", folder.display()));
     }
     Ok(())
 }

@@ -4,14 +4,14 @@ use algonius_actors::model::code::Code;
 use serde_json::json;
 
 use crate::cli::error::CliError;
-use crate::cli::output::Out;
+use crate::cli::output::CliOutput;
 use crate::config::nearest;
 
 /// Prints the page about a code, or lists all codes.
 ///
 /// # Errors
 /// Fails if no error has this code.
-pub(crate) fn run(given: Option<&str>, out: &Out) -> Result<(), CliError> {
+pub(crate) fn run(given: Option<&str>, out: &CliOutput) -> Result<(), CliError> {
     let Some(given) = given else {
         list(out);
         return Ok(());
@@ -35,7 +35,7 @@ pub(crate) fn run(given: Option<&str>, out: &Out) -> Result<(), CliError> {
     Ok(())
 }
 
-fn list(out: &Out) {
+fn list(out: &CliOutput) {
     let entries =
         Code::ALL.iter().map(|code| [code.as_str(), code.category().as_str(), code.hint()]);
     if out.is_json() {
@@ -43,5 +43,5 @@ fn list(out: &Out) {
         return out.shape(&entries.map(entry).collect::<Vec<_>>());
     }
     let rows = entries.map(|entry| entry.map(str::to_owned)).collect();
-    out.table(["CODE", "CATEGORY", "HINT"], rows, "");
+    out.print_table(["CODE", "CATEGORY", "HINT"], rows, "");
 }

@@ -4,14 +4,14 @@
 use crate::wire::api::history::ExecutionDetail;
 
 /// Number of last lines of standard error that are shown.
-const LINES: usize = 5;
+const MAX_STDERR_LINES: usize = 5;
 
 /// Returns further lines for the message of an error, each with its line break before it.
 pub(crate) fn report(detail: &ExecutionDetail) -> String {
     let exit = detail.entry.exit_code.map(|code| format!("\n  exit code: {code}"));
     let mut report = exit.unwrap_or_default();
-    let said: Vec<_> = detail.stderr.lines().rev().take(LINES).collect();
-    for line in said.into_iter().rev() {
+    let last_lines: Vec<_> = detail.stderr.lines().rev().take(MAX_STDERR_LINES).collect();
+    for line in last_lines.into_iter().rev() {
         report.push_str(&format!("\n  standard error: {line}"));
     }
     report.push_str(&format!("\n  more: algonius tasks show {}", detail.entry.id));

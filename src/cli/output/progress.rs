@@ -8,12 +8,12 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 use super::screen::{cut, size};
 
 /// Interval between two updates.
-const PACE: Duration = Duration::from_secs(1);
+const UPDATE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Progress line. There is none if standard error is not a terminal.
 pub(crate) struct ProgressLine {
-    begun: Instant,
-    pace: Interval,
+    started_at: Instant,
+    ticks: Interval,
     word: String,
     /// True if the line is enabled, followed by true if it is drawn now.
     is_wanted: bool,
@@ -23,10 +23,10 @@ pub(crate) struct ProgressLine {
 impl ProgressLine {
     /// Starts to measure the time; `is_wanted` enables the line.
     pub(crate) fn start(is_wanted: bool) -> Self {
-        let mut pace = interval(PACE);
-        pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut ticks = interval(UPDATE_INTERVAL);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let is_wanted = is_wanted && io::stderr().is_terminal();
-        Self { begun: Instant::now(), pace, word: String::new(), is_wanted, is_drawn: false }
+        Self { started_at: Instant::now(), ticks, word: String::new(), is_wanted, is_drawn: false }
     }
 
     /// Sets the text of the line.
@@ -37,7 +37,7 @@ impl ProgressLine {
 
     /// Waits for the next update and redraws the line.
     pub(crate) async fn tick(&mut self) {
-        self.pace.tick().await;
+        self.ticks.tick().await;
         self.draw();
     }
 
@@ -61,7 +61,7 @@ impl ProgressLine {
         }
         // Only one line of the terminal is redrawn; a second one would remain.
         let word = self.word.lines().next().unwrap_or_default();
-        let line = format!("{word} ({} s)", self.begun.elapsed().as_secs());
+        let line = format!("{word} ({} s)", self.started_at.elapsed().as_secs());
         let line = cut(&line, size().0.saturating_sub(1));
         _ = write!(io::stderr(), "\r{line}\x1b[K");
         self.is_drawn = true;

@@ -8,7 +8,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::platform::terminal_text;
 
 /// Default size of a terminal, in columns and rows.
-const USUAL: (usize, usize) = (80, 24);
+const DEFAULT_TERMINAL_SIZE: (usize, usize) = (80, 24);
 
 /// Lines that replace the previous ones. One draw appears in one step.
 pub(crate) struct Screen {
@@ -74,7 +74,7 @@ pub(crate) fn size() -> (usize, usize) {
         Ok(Winsize { ws_col: columns @ 1.., ws_row: rows @ 1.., .. }) => {
             (columns.into(), rows.into())
         }
-        Ok(_) | Err(_) => USUAL,
+        Ok(_) | Err(_) => DEFAULT_TERMINAL_SIZE,
     }
 }
 

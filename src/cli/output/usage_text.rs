@@ -1,6 +1,6 @@
 //! Used tokens and costs as text for people.
 
-use crate::wire::api::usage::Amounts;
+use crate::wire::api::usage::UsageAmounts;
 
 /// Formats a cost for people.
 pub(crate) fn dollars(micros: u64) -> String {
@@ -8,8 +8,9 @@ pub(crate) fn dollars(micros: u64) -> String {
 }
 
 /// Returns one line about the usage of a task; `None` if its agent has reported nothing.
-pub(crate) fn line(amounts: Amounts) -> Option<String> {
-    let Amounts { turns, input_tokens, cached_input_tokens, output_tokens, cost_micros } = amounts;
+pub(crate) fn line(amounts: UsageAmounts) -> Option<String> {
+    let UsageAmounts { turns, input_tokens, cached_input_tokens, output_tokens, cost_micros } =
+        amounts;
     let count = |number: u64, what: &str| (number > 0).then(|| format!("{number} {what}"));
     let parts = [
         count(turns, "turns"),

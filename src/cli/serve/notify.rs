@@ -9,22 +9,24 @@ use std::os::unix::net::{SocketAddr as Place, UnixDatagram};
 
 /// Variable that names the socket. Only this process uses it: a process holder starts without variables, and an
 /// agent's variables are on an allow-list.
-const VARIABLE: &str = "NOTIFY_SOCKET";
+const NOTIFY_SOCKET: &str = "NOTIFY_SOCKET";
 
 /// Sender of the notifications. Without a socket it does nothing.
 pub(crate) struct Notifier {
-    place: Option<Place>,
+    socket_address: Option<Place>,
 }
 
 impl Notifier {
     /// Creates the sender for the socket that the environment names.
     pub(crate) fn of_environment() -> Self {
-        let named = std::env::var_os(VARIABLE).filter(|name| !name.is_empty());
-        let place = named.and_then(|name| {
-            let found = place(&name);
-            found.inspect_err(|error| tracing::warn!(%error, "{VARIABLE} names no socket")).ok()
+        let named = std::env::var_os(NOTIFY_SOCKET).filter(|name| !name.is_empty());
+        let socket_address = named.and_then(|name| {
+            let found = parse_socket_name(&name);
+            found
+                .inspect_err(|error| tracing::warn!(%error, "{NOTIFY_SOCKET} names no socket"))
+                .ok()
         });
-        Self { place }
+        Self { socket_address }
     }
 
     /// Reports that the service accepts connections at this address.
@@ -39,9 +41,9 @@ impl Notifier {
 
     /// Sends the text in one datagram, as the protocol requires.
     fn send(&self, words: &str) {
-        let Some(place) = &self.place else { return };
+        let Some(socket_address) = &self.socket_address else { return };
         let sent = UnixDatagram::unbound()
-            .and_then(|socket| socket.send_to_addr(words.as_bytes(), place).map(|_| ()));
+            .and_then(|socket| socket.send_to_addr(words.as_bytes(), socket_address).map(|_| ()));
         if let Err(error) = sent {
             tracing::warn!(%error, "failed to notify systemd");
         }
@@ -49,7 +51,7 @@ impl Notifier {
 }
 
 /// Parses a path or, after `@`, an abstract name.
-fn place(name: &OsStr) -> io::Result<Place> {
+fn parse_socket_name(name: &OsStr) -> io::Result<Place> {
     match name.as_bytes().strip_prefix(b"@") {
         Some(name) => Place::from_abstract_name(name),
         None => Place::from_pathname(name),

@@ -7,15 +7,15 @@ use nix::unistd::User;
 use crate::cli::error::service::ServiceError;
 
 /// Name of the unit.
-pub(super) const NAME: &str = "algonius.service";
+pub(super) const UNIT_NAME: &str = "algonius.service";
 /// User under which a service of the machine runs.
-pub(super) const USER: &str = "algonius";
+pub(super) const SERVICE_USER: &str = "algonius";
 /// Search path of a service of the machine.
-const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+const SYSTEM_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// Owner of a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::cli) enum Owner {
+pub(in crate::cli) enum UnitOwner {
     /// The machine: the service starts at boot.
     Machine,
     /// The present user: the service starts at login.
@@ -43,12 +43,12 @@ impl DirectoryVariables {
     }
 }
 
-impl Owner {
+impl UnitOwner {
     /// Returns the path of the unit.
     pub(super) fn unit_file(&self, here: &DirectoryVariables) -> Result<PathBuf, ServiceError> {
         match self {
-            Self::Machine => Ok(Path::new("/etc/systemd/system").join(NAME)),
-            Self::User => here.below(&format!("systemd/user/{NAME}")),
+            Self::Machine => Ok(Path::new("/etc/systemd/system").join(UNIT_NAME)),
+            Self::User => here.below(&format!("systemd/user/{UNIT_NAME}")),
         }
     }
 
@@ -68,15 +68,15 @@ impl Owner {
     pub(super) fn path(&self, here: &DirectoryVariables) -> String {
         match (self, &here.path) {
             (Self::User, Some(path)) => path.clone(),
-            (Self::User, None) | (Self::Machine, _) => PATH.to_owned(),
+            (Self::User, None) | (Self::Machine, _) => SYSTEM_PATH.to_owned(),
         }
     }
 
     /// Checks that the user of the service exists.
     pub(super) fn exists(&self) -> Result<(), ServiceError> {
         match self {
-            Self::Machine if !matches!(User::from_name(USER), Ok(Some(_))) => {
-                Err(ServiceError::NoUser { user: USER })
+            Self::Machine if !matches!(User::from_name(SERVICE_USER), Ok(Some(_))) => {
+                Err(ServiceError::NoUser { user: SERVICE_USER })
             }
             Self::Machine | Self::User => Ok(()),
         }

@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::install_paths::{DirectoryVariables, Owner};
+use super::install_paths::{DirectoryVariables, UnitOwner};
 
 /// Variables that systemd or the login adds.
-const GIVEN: [&str; 8] = [
+const LOGIN_VARIABLES: [&str; 8] = [
     "HOME",
     "USER",
     "LOGNAME",
@@ -19,7 +19,7 @@ const GIVEN: [&str; 8] = [
 
 /// Content of a unit.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::cli) struct Installed {
+pub(in crate::cli) struct InstalledUnit {
     /// Path of the unit.
     pub(in crate::cli) unit: PathBuf,
     /// Path of the configuration.
@@ -29,14 +29,14 @@ pub(in crate::cli) struct Installed {
     variables: PathBuf,
 }
 
-impl Installed {
+impl InstalledUnit {
     /// Returns the unit of the present user, otherwise that of the machine, if `service install` wrote it.
     pub(in crate::cli) fn find() -> Option<Self> {
         let here = DirectoryVariables::of_this_process();
-        [Owner::User, Owner::Machine].into_iter().find_map(|owner| {
+        [UnitOwner::User, UnitOwner::Machine].into_iter().find_map(|owner| {
             let unit = owner.unit_file(&here).ok()?;
             let text = fs::read_to_string(&unit).ok()?;
-            read(unit, &text).filter(|_| super::unit::is_ours(&text))
+            read(unit, &text).filter(|_| super::unit::is_generated(&text))
         })
     }
 
@@ -59,19 +59,21 @@ impl Installed {
         }
         let text = fs::read_to_string(&self.variables).unwrap_or_default();
         let mut lines = text.lines().filter_map(|line| line.trim().split_once('='));
-        let written = lines.find(|(key, _)| *key == name).map(|(_, value)| bare(value).to_owned());
-        written.or_else(|| GIVEN.contains(&name).then(|| std::env::var(name).ok()).flatten())
+        let written =
+            lines.find(|(key, _)| *key == name).map(|(_, value)| unquote(value).to_owned());
+        written
+            .or_else(|| LOGIN_VARIABLES.contains(&name).then(|| std::env::var(name).ok()).flatten())
     }
 }
 
-impl Installed {
+impl InstalledUnit {
     /// Returns the value of a variable in the service that this unit starts or, without a unit, in this process.
     pub(in crate::cli) fn variable_of(unit: Option<&Self>, name: &str) -> Option<String> {
         unit.map_or_else(|| std::env::var(name).ok(), |unit| unit.variable(name))
     }
 }
 
-fn read(unit: PathBuf, text: &str) -> Option<Installed> {
+fn read(unit: PathBuf, text: &str) -> Option<InstalledUnit> {
     let of = |key: &str| text.lines().find_map(|line| line.strip_prefix(key));
     let start = words(of("ExecStart=")?);
     let config = start.iter().skip_while(|word| *word != "--config").nth(1)?;
@@ -79,14 +81,14 @@ fn read(unit: PathBuf, text: &str) -> Option<Installed> {
     let environment = text.lines().filter_map(|line| line.strip_prefix("Environment="));
     let set = environment.flat_map(words).filter_map(|word| {
         let (name, value) = word.split_once('=')?;
-        Some((name.to_owned(), folder(value).to_owned()))
+        Some((name.to_owned(), expand_specifier(value).to_owned()))
     });
     let (set, variables) = (set.collect(), config.with_file_name("environment"));
-    Some(Installed { unit, config, set, variables })
+    Some(InstalledUnit { unit, config, set, variables })
 }
 
 /// Returns the directory for a specifier of systemd.
-fn folder(value: &str) -> &str {
+fn expand_specifier(value: &str) -> &str {
     match value {
         "%S" => "/var/lib",
         "%t" => "/run",
@@ -94,7 +96,7 @@ fn folder(value: &str) -> &str {
     }
 }
 
-fn bare(value: &str) -> &str {
+fn unquote(value: &str) -> &str {
     let quoted = |mark| value.strip_prefix(mark).and_then(|rest| rest.strip_suffix(mark));
     quoted('"').or_else(|| quoted('\'')).unwrap_or(value)
 }
@@ -132,7 +134,7 @@ mod tests {
             ("/etc/algonius/supervisor.toml", "/usr/bin:/bin"),
             ("/srv/a b/50% \"x\"/c.toml", "/opt/a b/bin:/srv/50%/bin"),
         ] {
-            for owner in [Owner::User, Owner::Machine] {
+            for owner in [UnitOwner::User, UnitOwner::Machine] {
                 let (program, config) = (Path::new("/usr/bin/algonius"), Path::new(config));
                 let unit =
                     Unit::new(owner.clone(), program, config, path.to_owned()).expect("a unit");
@@ -142,7 +144,7 @@ mod tests {
                     (config, Some(path))
                 );
                 let state = read.set.iter().find(|(name, _)| name == "XDG_STATE_HOME");
-                let is_machine = owner == Owner::Machine;
+                let is_machine = owner == UnitOwner::Machine;
                 assert_eq!(
                     state.map(|(_, value)| value.as_str()),
                     is_machine.then_some("/var/lib")

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::install_paths::{NAME, Owner};
+use super::install_paths::{UNIT_NAME, UnitOwner};
 use crate::cli::error::service::ServiceError;
 
 /// systemd instance of the machine or of a user.
@@ -22,23 +22,23 @@ pub(super) struct SystemdState {
     /// Process id, while the service runs.
     pub(super) pid: Option<u32>,
     /// Last status text of the service.
-    pub(super) says: String,
+    pub(super) status_text: String,
 }
 
 impl Systemd {
     /// Returns the requested instance, if it runs here.
-    pub(super) fn of(owner: &Owner) -> Result<Self, ServiceError> {
+    pub(super) fn of(owner: &UnitOwner) -> Result<Self, ServiceError> {
         let runs = |folder: &Path| folder.is_dir();
         match owner {
             // Same check as in sd_booted(3).
-            Owner::Machine if runs(Path::new("/run/systemd/system")) => {
+            UnitOwner::Machine if runs(Path::new("/run/systemd/system")) => {
                 Ok(Self { whose: &[], log: "journalctl -u algonius" })
             }
-            Owner::User if users().is_some_and(|folder| runs(&folder)) => {
+            UnitOwner::User if user_runtime_dir().is_some_and(|folder| runs(&folder)) => {
                 Ok(Self { whose: &["--user"], log: "journalctl --user -u algonius" })
             }
-            Owner::Machine => Err(ServiceError::NoSystemd { whose: "machine" }),
-            Owner::User => Err(ServiceError::NoSystemd { whose: "user" }),
+            UnitOwner::Machine => Err(ServiceError::NoSystemd { whose: "machine" }),
+            UnitOwner::User => Err(ServiceError::NoSystemd { whose: "user" }),
         }
     }
 
@@ -51,13 +51,13 @@ impl Systemd {
     pub(super) fn query(&self, words: &[&str]) -> Result<String, ServiceError> {
         let mut command = Command::new("systemctl");
         command.args(self.whose).args(words).stdin(Stdio::null());
-        let told = |said: String| ServiceError::Refused {
+        let refusal = |said: String| ServiceError::Refused {
             command: [&["systemctl"], self.whose, words].concat().join(" "),
             said,
         };
-        let output = command.output().map_err(|error| told(error.to_string()))?;
+        let output = command.output().map_err(|error| refusal(error.to_string()))?;
         if !output.status.success() {
-            return Err(told(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
+            return Err(refusal(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
         }
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
@@ -65,12 +65,12 @@ impl Systemd {
     /// Returns the state of the service.
     pub(super) fn show(&self) -> Result<SystemdState, ServiceError> {
         let properties = "--property=ActiveState,SubState,UnitFileState,MainPID,StatusText";
-        Ok(read(&self.query(&["show", properties, NAME])?))
+        Ok(read(&self.query(&["show", properties, UNIT_NAME])?))
     }
 }
 
 /// Returns the runtime directory of a user's systemd instance.
-fn users() -> Option<std::path::PathBuf> {
+fn user_runtime_dir() -> Option<std::path::PathBuf> {
     Some(Path::new(&std::env::var_os("XDG_RUNTIME_DIR")?).join("systemd"))
 }
 
@@ -83,6 +83,6 @@ fn read(properties: &str) -> SystemdState {
         active: format!("{} ({})", of("ActiveState"), of("SubState")),
         enabled: of("UnitFileState").to_owned(),
         pid: of("MainPID").parse().ok().filter(|pid| *pid != 0),
-        says: of("StatusText").to_owned(),
+        status_text: of("StatusText").to_owned(),
     }
 }

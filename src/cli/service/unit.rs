@@ -3,21 +3,21 @@
 
 use std::path::Path;
 
-use super::install_paths::Owner;
+use super::install_paths::UnitOwner;
 use crate::cli::error::service::ServiceError;
 
 /// First line of every unit that this command writes.
-const HEAD: &str = "# algonius as a service of systemd, as `algonius service install";
+const UNIT_HEADER: &str = "# algonius as a service of systemd, as `algonius service install";
 
 /// True if this command wrote the text.
-pub(super) fn is_ours(text: &str) -> bool {
-    text.starts_with(HEAD)
+pub(super) fn is_generated(text: &str) -> bool {
+    text.starts_with(UNIT_HEADER)
 }
 
 /// Unit of the service.
 #[derive(Debug)]
 pub(super) struct Unit {
-    owner: Owner,
+    owner: UnitOwner,
     program: String,
     config: String,
     path: String,
@@ -26,14 +26,14 @@ pub(super) struct Unit {
 impl Unit {
     /// Creates a unit that starts this program on this configuration; both paths are absolute.
     pub(super) fn new(
-        owner: Owner,
+        owner: UnitOwner,
         program: &Path,
         config: &Path,
         path: String,
     ) -> Result<Self, ServiceError> {
-        let program = required_text("the path of the program", program.to_str())?;
-        let config = required_text("the path of the configuration", config.to_str())?;
-        let path = required_text("PATH", Some(&path))?;
+        let program = unit_value("the path of the program", program.to_str())?;
+        let config = unit_value("the path of the configuration", config.to_str())?;
+        let path = unit_value("PATH", Some(&path))?;
         Ok(Self { owner, program, config, path })
     }
 
@@ -51,11 +51,11 @@ impl Unit {
     pub(super) fn text(&self) -> String {
         // Lines that consist of one path must not be quoted.
         let (head, condition) = (self.head(), self.config.replace('%', "%%"));
-        let start = [&self.program, "serve", "--config", &self.config].map(quoted).join(" ");
-        let path = quoted(format!("PATH={}", self.path));
-        let beside = Path::new(&self.config).with_file_name("environment");
-        let beside = beside.display().to_string().replace('%', "%%");
-        let Parts { order, user, folders, hardening, target } = self.parts();
+        let start = [&self.program, "serve", "--config", &self.config].map(quote).join(" ");
+        let path = quote(format!("PATH={}", self.path));
+        let environment_file = Path::new(&self.config).with_file_name("environment");
+        let environment_file = environment_file.display().to_string().replace('%', "%%");
+        let UnitVariant { order, user, folders, hardening, target } = self.parts();
         format!(
             "{head}\
              [Unit]\n\
@@ -72,9 +72,9 @@ impl Unit {
              ExecReload=/bin/kill -HUP $MAINPID\n\
              Environment={path}\n\
              # Variables of secrets (`env_from`), one NAME=VALUE on a line; mode 600.\n\
-             EnvironmentFile=-{beside}\n\
+             EnvironmentFile=-{environment_file}\n\
              {folders}\
-             {LIFE}\n\
+             {LIFECYCLE_OPTIONS}\n\
              {hardening}\n\
              [Install]\n\
              WantedBy={target}\n"
@@ -83,11 +83,11 @@ impl Unit {
 
     fn head(&self) -> String {
         let (flag, user) = match self.owner {
-            Owner::Machine => (" --system", ""),
-            Owner::User => ("", " --user"),
+            UnitOwner::Machine => (" --system", ""),
+            UnitOwner::User => ("", " --user"),
         };
         format!(
-            "{HEAD}{flag}` writes it.\n\
+            "{UNIT_HEADER}{flag}` writes it.\n\
              #\n\
              # To upgrade while agents continue to work (docs/runtime.md), replace the program, then run\n\
              #\n\
@@ -96,16 +96,16 @@ impl Unit {
         )
     }
 
-    const fn parts(&self) -> Parts {
+    const fn parts(&self) -> UnitVariant {
         match self.owner {
-            Owner::Machine => MACHINE,
-            Owner::User => USERS,
+            UnitOwner::Machine => MACHINE_UNIT,
+            UnitOwner::User => USER_UNIT,
         }
     }
 }
 
 /// Parts in which the unit of the machine differs from that of a user.
-struct Parts {
+struct UnitVariant {
     order: &'static str,
     user: &'static str,
     folders: &'static str,
@@ -113,7 +113,7 @@ struct Parts {
     target: &'static str,
 }
 
-const MACHINE: Parts = Parts {
+const MACHINE_UNIT: UnitVariant = UnitVariant {
     order: "After=network-online.target\nWants=network-online.target\n",
     user: "User=algonius\n",
     folders: "\
@@ -151,7 +151,7 @@ CapabilityBoundingSet=
 
 /// Parts of a user's unit. The service selects its directories itself. Options that need namespaces or drop
 /// capabilities are left out, because the systemd instance of a user may do neither.
-const USERS: Parts = Parts {
+const USER_UNIT: UnitVariant = UnitVariant {
     order: "",
     user: "",
     folders: "",
@@ -165,7 +165,7 @@ RestrictSUIDSGID=yes
 };
 
 /// Start and stop of the service, for both owners.
-const LIFE: &str = "
+const LIFECYCLE_OPTIONS: &str = "
 # Stops only the service: its process holders end the agents, or hold them for the next process.
 KillMode=process
 # Recovery of a long history is part of a start.
@@ -183,13 +183,13 @@ LimitLOCKS=infinity
 ";
 
 /// Checks that a unit can contain the value.
-fn required_text(what: &'static str, text: Option<&str>) -> Result<String, ServiceError> {
+fn unit_value(what: &'static str, text: Option<&str>) -> Result<String, ServiceError> {
     let fits = |text: &&str| !text.chars().any(|char| char == '$' || char.is_control());
-    text.filter(fits).map(str::to_owned).ok_or(ServiceError::Unfit { what })
+    text.filter(fits).map(str::to_owned).ok_or(ServiceError::InvalidUnitValue { what })
 }
 
 /// Returns one quoted word of a line: `%` starts a specifier there, and blanks or quotes end a word.
-fn quoted(text: impl AsRef<str>) -> String {
+fn quote(text: impl AsRef<str>) -> String {
     let text = text.as_ref().replace('%', "%%");
     if !text.contains([' ', '"', '\'', '\\', ';', '#']) {
         return text;

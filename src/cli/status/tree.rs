@@ -10,7 +10,7 @@ use algonius_actors::model::observation::status::{
 };
 use chrono::{DateTime, Utc};
 
-use crate::cli::output::time_text::ago;
+use crate::cli::output::time_text::format_age;
 use crate::wire::admin::ConfigurationStatus;
 use crate::wire::api::{MachineStatus, ServiceStatus};
 
@@ -20,27 +20,27 @@ pub(super) fn lines(status: &ServiceStatus) -> Vec<String> {
     lines.push(format!("algonius {}", status.version));
     lines.push(machine(&status.machine));
     lines.extend(configuration(&status.configuration, tree.at));
-    lines.extend(status.ledger.as_ref().map(|ledger| kept(ledger, tree.at)));
-    lines.push(format!("root{}", life(tree.root.health, tree.root.since, 0, tree.at)));
+    lines.extend(status.ledger.as_ref().map(|ledger| ledger_line(ledger, tree.at)));
+    lines.push(format!("root{}", health_text(tree.root.health, tree.root.since, 0, tree.at)));
     if let Some(monitor) = &tree.monitor {
-        let life = life(monitor.health, monitor.since, monitor.restarts, tree.at);
+        let life = health_text(monitor.health, monitor.since, monitor.restarts, tree.at);
         lines.push(format!("├─ monitor{life}{}", shortage(tree.pressure.as_ref())));
     }
-    lines.extend(tree.scheduler.as_ref().map(|scheduler| scheduling(scheduler, tree.at)));
+    lines.extend(tree.scheduler.as_ref().map(|scheduler| scheduler_line(scheduler, tree.at)));
     lines.extend(tree.retention.as_ref().map(|retention| retention_line(retention, tree.at)));
-    lines.extend(tree.agents.iter().flat_map(|agent| of_agent(agent, tree.at)));
+    lines.extend(tree.agents.iter().flat_map(|agent| agent_lines(agent, tree.at)));
     let gateway = &tree.gateway;
-    let life = life(gateway.health, gateway.since, gateway.restarts, tree.at);
+    let life = health_text(gateway.health, gateway.since, gateway.restarts, tree.at);
     lines.push(format!("└─ gateway{life}"));
     lines
 }
 
 /// Returns the line of the scheduler with its next occurrence.
-fn scheduling(scheduler: &SchedulerStatus, at: DateTime<Utc>) -> String {
+fn scheduler_line(scheduler: &SchedulerStatus, at: DateTime<Utc>) -> String {
     let SchedulerStatus { actor, schedules, active, locked, due } = scheduler;
-    let life = life(actor.health, actor.since, actor.restarts, at);
+    let life = health_text(actor.health, actor.since, actor.restarts, at);
     let next = due.iter().min_by_key(|due| due.at).map_or(String::new(), |due| {
-        let (when, clock) = (ago(due.at, at), due.at.format("%Y-%m-%d %H:%M:%SZ"));
+        let (when, clock) = (format_age(due.at, at), due.at.format("%Y-%m-%d %H:%M:%SZ"));
         format!(", next {} asks {} in {when} ({clock})", due.schedule, due.agent)
     });
     let locked = match locked {
@@ -53,17 +53,21 @@ fn scheduling(scheduler: &SchedulerStatus, at: DateTime<Utc>) -> String {
 /// Returns the line of the retention with its last pass.
 fn retention_line(retention: &RetentionStatus, at: DateTime<Utc>) -> String {
     let RetentionStatus { actor, last_pass } = retention;
-    let life = life(actor.health, actor.since, actor.restarts, at);
+    let life = health_text(actor.health, actor.since, actor.restarts, at);
     let last = last_pass.as_ref().map_or(String::new(), |pass| {
-        let freed = mega(pass.freed_bytes);
-        format!(", last pass {} ago: {} removed, {freed} freed", ago(at, pass.at), pass.removed)
+        let freed = format_megabytes(pass.freed_bytes);
+        format!(
+            ", last pass {} ago: {} removed, {freed} freed",
+            format_age(at, pass.at),
+            pass.removed
+        )
     });
     format!("├─ retention{life}{last}")
 }
 
 /// Returns the lines of the configuration in force, and of changes that are not in force.
 fn configuration(shown: &ConfigurationStatus, at: DateTime<Utc>) -> Vec<String> {
-    let (generation, since) = (shown.generation, ago(at, shown.since));
+    let (generation, since) = (shown.generation, format_age(at, shown.since));
     let mut lines = vec![format!("configuration {generation}, in force for {since}")];
     let pending = shown.pending.iter();
     lines.extend(pending.map(|key| format!("  pending  {key}: needs a restart of the service")));
@@ -78,7 +82,7 @@ fn shortage(pressure: Option<&Pressure>) -> String {
         return String::new();
     };
     let short: Vec<_> = pressure.short.iter().map(|short| short.as_words()).collect();
-    let since = ago(pressure.at, pressure.since);
+    let since = format_age(pressure.at, pressure.since);
     format!(", short of {} for {since}: new work is refused", short.join(" and "))
 }
 
@@ -87,34 +91,33 @@ fn machine(machine: &MachineStatus) -> String {
     let wardens: Vec<_> = machine.wardens.iter().map(ToString::to_string).collect();
     let landlock = machine.rungs.landlock;
     let landlock = landlock.map_or("no Landlock".to_owned(), |v| format!("Landlock {v}"));
-    let wrap = if machine.rungs.means().bubblewrap { ", bubblewrap" } else { "" };
+    let wrap = if machine.rungs.sandbox_capabilities().bubblewrap { ", bubblewrap" } else { "" };
     let (kernel, root) = (&machine.rungs.kernel, if machine.rungs.root { ", as root" } else { "" });
     format!("on Linux {kernel}, {landlock}{wrap}, held by warden {}{root}", wardens.join(", "))
 }
 
 /// Returns the size of the ledger.
-fn kept(ledger: &StorageStats, at: DateTime<Utc>) -> String {
+fn ledger_line(ledger: &StorageStats, at: DateTime<Utc>) -> String {
     let oldest = ledger
         .oldest
-        .map_or(String::new(), |oldest| format!(", the oldest {} ago", ago(at, oldest)));
-    let (count, bytes) = (ledger.executions, mega(ledger.bytes + ledger.log_bytes));
+        .map_or(String::new(), |oldest| format!(", the oldest {} ago", format_age(at, oldest)));
+    let (count, bytes) = (ledger.executions, format_megabytes(ledger.bytes + ledger.log_bytes));
     format!("ledger {count} executions in {bytes}{oldest}")
 }
 
-fn mega(bytes: u64) -> String {
+fn format_megabytes(bytes: u64) -> String {
     format!("{}.{} MB", bytes / 1_000_000, bytes / 100_000 % 10)
 }
 
-fn of_agent(agent: &AgentStatus, at: DateTime<Utc>) -> Vec<String> {
+fn agent_lines(agent: &AgentStatus, at: DateTime<Utc>) -> Vec<String> {
     let work = &agent.work;
     let capacity = work.capacity.map_or("∞".to_owned(), |capacity| capacity.to_string());
-    let life = life(agent.health, agent.starts.since, agent.starts.restarts, at);
+    let life = health_text(agent.health, agent.starts.since, agent.starts.restarts, at);
     let off = if agent.enabled { "" } else { ", disabled" };
     let (running, queued, depth) = (work.running.len(), work.queued.len(), work.queue_depth);
-    let last = work
-        .last_execution
-        .as_ref()
-        .map_or(String::new(), |last| format!(", last {} {} ago", last.outcome, ago(at, last.at)));
+    let last = work.last_execution.as_ref().map_or(String::new(), |last| {
+        format!(", last {} {} ago", last.outcome, format_age(at, last.at))
+    });
     let mut lines = vec![format!(
         "├─ {}{life}{off}, running {running}/{capacity}, queue {queued}/{depth}{last}",
         agent.id
@@ -129,7 +132,7 @@ fn of_agent(agent: &AgentStatus, at: DateTime<Utc>) -> Vec<String> {
 fn remarks(agent: &AgentStatus) -> Vec<String> {
     let holding = Some(&agent.resources).filter(|holding| !holding.is_empty());
     let confinement = agent.confinement.as_ref();
-    let lacking = confinement.map(|it| it.enforcement).filter(|it| it.is_wanting());
+    let lacking = confinement.map(|it| it.enforcement).filter(|it| it.is_incomplete());
     let wrapped = confinement.filter(|it| it.isolation == Some(Isolation::Bubblewrap));
     let boundary = confinement.map(|it| format!("boundary {}", it.boundary));
     let remarks = [
@@ -138,14 +141,14 @@ fn remarks(agent: &AgentStatus) -> Vec<String> {
         wrapped.map(|_| "wrapped by bubblewrap".to_owned()),
         boundary.or_else(|| Some(format!("kind {}", agent.kind.as_str()))),
         holding.map(ToString::to_string),
-        agent.program.as_ref().map(known),
+        agent.program.as_ref().map(program_text),
         agent.starts.last_fault.as_ref().map(|fault| format!("fault: {fault}")),
     ];
-    remarks.into_iter().flatten().chain(agent.budget.iter().flat_map(spending)).collect()
+    remarks.into_iter().flatten().chain(agent.budget.iter().flat_map(budget_lines)).collect()
 }
 
 /// Returns the known facts about an agent's program.
-pub(in crate::cli) fn known(program: &ProgramStatus) -> String {
+pub(in crate::cli) fn program_text(program: &ProgramStatus) -> String {
     let preset = program.preset.as_ref().map(|preset| match program.verified {
         Some(false) => format!("{preset} preset, which was never run"),
         _ => format!("{preset} preset"),
@@ -158,18 +161,20 @@ pub(in crate::cli) fn known(program: &ProgramStatus) -> String {
 
 fn running_line(execution: &ExecutionStatus, at: DateTime<Utc>) -> String {
     let state = execution.state.map_or("silent".to_owned(), |state| state.to_string());
-    let since = execution.since.map_or(String::new(), |since| format!(" for {}", ago(at, since)));
-    let stamp = execution
-        .attempt_id
-        .map_or(String::new(), |stamp| format!(", turn {}, attempt {}", stamp.turn, stamp.attempt));
+    let since =
+        execution.since.map_or(String::new(), |since| format!(" for {}", format_age(at, since)));
+    let attempt_id = execution.attempt_id.map_or(String::new(), |attempt_id| {
+        format!(", turn {}, attempt {}", attempt_id.turn, attempt_id.attempt)
+    });
     let pid = execution.pid.map_or(String::new(), |pid| format!(", pid {pid}"));
-    let left = execution.deadline.map_or(String::new(), |by| format!(", {} left", ago(by, at)));
+    let left =
+        execution.deadline.map_or(String::new(), |by| format!(", {} left", format_age(by, at)));
     let queued = execution.queued.map_or(String::new(), |queued| format!(", {queued}"));
-    format!("{} {state}{since}{stamp}{pid}{left}{queued}", execution.id)
+    format!("{} {state}{since}{attempt_id}{pid}{left}{queued}", execution.id)
 }
 
 /// Returns the used and the available amount of each daily limit.
-fn spending(budget: &BudgetStatus) -> Vec<String> {
+fn budget_lines(budget: &BudgetStatus) -> Vec<String> {
     let line = |bound: &BoundStatus| {
         let (spent, limit) = (
             bound.measure.display(bound.measure.of(budget.spent)),
@@ -186,11 +191,11 @@ fn queued_line(queued: &QueuedStatus, at: DateTime<Utc>) -> String {
             (queued.id, queued.reason.as_str(), until.format("%Y-%m-%d %H:%M:%SZ"));
         return format!("{id} waits at place {}, {reason} until {until}", queued.position);
     }
-    let (waited, left) = (ago(at, queued.since), ago(queued.deadline, at));
+    let (waited, left) = (format_age(at, queued.since), format_age(queued.deadline, at));
     format!("{} queued at place {} for {waited}, {left} left", queued.id, queued.position)
 }
 
-pub(in crate::cli) fn life(
+pub(in crate::cli) fn health_text(
     health: Health,
     since: Option<DateTime<Utc>>,
     restarts: u32,
@@ -204,7 +209,7 @@ pub(in crate::cli) fn life(
         Health::Draining => " draining",
         Health::Unavailable => " unavailable",
     };
-    let age = since.map_or(String::new(), |since| format!(" up {}", ago(at, since)));
+    let age = since.map_or(String::new(), |since| format!(" up {}", format_age(at, since)));
     let again = if restarts == 0 { String::new() } else { format!(", restarts {restarts}") };
     format!("{word}{age}{again}")
 }

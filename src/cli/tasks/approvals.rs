@@ -7,29 +7,29 @@ use uuid::Uuid;
 use super::lookup;
 use crate::cli::args::approvals::{AnswerArgs, ApprovalsArgs, ApprovalsCommand, DenyArgs};
 use crate::cli::client::ServiceClient;
-use crate::cli::client::query::escaped;
+use crate::cli::client::query::percent_encode;
 use crate::cli::error::CliError;
-use crate::cli::output::Out;
+use crate::cli::output::CliOutput;
 use crate::wire::api::ErrorBody;
 use crate::wire::api::interactions::{
     ClosedEntry, DecisionEntry, DecisionList, InteractionEntry, InteractionList,
 };
 
 /// Number of interactions among which a part of an id is looked up.
-const SEARCHED: u32 = 1000;
+const SEARCH_LIMIT: u32 = 1000;
 
 /// Longest question in a list, in characters.
-const SHORT: usize = 60;
+const MAX_QUESTION_CHARS: usize = 60;
 
 /// Runs `approvals`.
 pub(in crate::cli) async fn run(
     client: &ServiceClient,
     args: ApprovalsArgs,
-    out: &Out,
+    out: &CliOutput,
 ) -> Result<(), CliError> {
     match args.command {
         Some(ApprovalsCommand::Show { id }) => {
-            let one = one(client, &id).await?;
+            let one = find_interaction(client, &id).await?;
             show(&one, out);
             Ok(())
         }
@@ -42,35 +42,35 @@ pub(in crate::cli) async fn run(
 pub(in crate::cli) async fn approve(
     client: &ServiceClient,
     id: &str,
-    out: &Out,
+    out: &CliOutput,
 ) -> Result<(), CliError> {
-    let one = one(client, id).await?;
+    let one = find_interaction(client, id).await?;
     // The digest binds the verdict to the call that was read here.
     let body = json!({"verdict": "allow", "digest": one.question.digest});
-    answered(client, &one, body, out).await
+    send_answer(client, &one, body, out).await
 }
 
 /// Runs `deny`.
 pub(in crate::cli) async fn deny(
     client: &ServiceClient,
     args: DenyArgs,
-    out: &Out,
+    out: &CliOutput,
 ) -> Result<(), CliError> {
-    let one = one(client, &args.id).await?;
+    let one = find_interaction(client, &args.id).await?;
     let mut body = json!({"verdict": "deny", "digest": one.question.digest});
     if let (Some(reason), Some(fields)) = (args.reason, body.as_object_mut()) {
         fields.insert("reason".to_owned(), reason.into());
     }
-    answered(client, &one, body, out).await
+    send_answer(client, &one, body, out).await
 }
 
 /// Runs `answer`.
 pub(in crate::cli) async fn answer(
     client: &ServiceClient,
     args: AnswerArgs,
-    out: &Out,
+    out: &CliOutput,
 ) -> Result<(), CliError> {
-    let one = one(client, &args.id).await?;
+    let one = find_interaction(client, &args.id).await?;
     let digest = &one.question.digest;
     let body = match args {
         AnswerArgs { decline: true, .. } => json!({"decline": true, "digest": digest}),
@@ -84,14 +84,14 @@ pub(in crate::cli) async fn answer(
         }
         AnswerArgs { text, .. } => json!({"text": text.unwrap_or_default(), "digest": digest}),
     };
-    answered(client, &one, body, out).await
+    send_answer(client, &one, body, out).await
 }
 
-async fn answered(
+async fn send_answer(
     client: &ServiceClient,
     one: &InteractionEntry,
     body: Value,
-    out: &Out,
+    out: &CliOutput,
 ) -> Result<(), CliError> {
     let path = format!("/api/v1/interactions/{}/answer", one.id);
     let one: InteractionEntry = client.post(&path, body).await?;
@@ -99,8 +99,8 @@ async fn answered(
         out.shape(&one);
         return Ok(());
     }
-    let closed = one.closed.as_ref().map(end).unwrap_or_default();
-    out.line(&format!("{} {closed}", one.id));
+    let closed = one.closed.as_ref().map(end_text).unwrap_or_default();
+    out.print_line(&format!("{} {closed}", one.id));
     Ok(())
 }
 
@@ -108,14 +108,14 @@ async fn list(
     client: &ServiceClient,
     all: bool,
     task: Option<String>,
-    out: &Out,
+    out: &CliOutput,
 ) -> Result<(), CliError> {
     let mut path = "/api/v1/interactions?limit=1000".to_owned();
     if !all {
         path.push_str("&state=open");
     }
     if let Some(task) = task {
-        let task = lookup::task(client, &task).await?;
+        let task = lookup::resolve_task_id(client, &task).await?;
         path.push_str(&format!("&execution={task}"));
     }
     let list: InteractionList = client.get(&path).await?;
@@ -124,9 +124,13 @@ async fn list(
         return Ok(());
     }
     let rows = list.interactions.iter().map(row).collect();
-    out.table(["ID", "AGENT", "STATE", "EXPIRES", "TOOL", "QUESTION"], rows, "no open questions");
+    out.print_table(
+        ["ID", "AGENT", "STATE", "EXPIRES", "TOOL", "QUESTION"],
+        rows,
+        "no open questions",
+    );
     if list.interactions.iter().any(|one| one.state == InteractionState::Open) {
-        out.note(
+        out.print_note(
             "hint: `algonius approvals show ID` shows a question, `algonius approve ID` allows it",
         );
     }
@@ -146,39 +150,41 @@ fn row(one: &InteractionEntry) -> [String; 6] {
         one.state.as_str().to_owned(),
         expires,
         tool.to_owned(),
-        line.chars().take(SHORT).collect(),
+        line.chars().take(MAX_QUESTION_CHARS).collect(),
     ]
 }
 
-fn show(one: &InteractionEntry, out: &Out) {
+fn show(one: &InteractionEntry, out: &CliOutput) {
     if out.is_json() {
         return out.shape(one);
     }
-    out.line(&format!("interaction  {}", one.id));
-    out.line(&format!("task         {}", one.execution));
-    out.line(&format!("agent        {}", one.agent));
-    out.line(&format!("state        {}", one.state.as_str()));
-    out.line(&format!("asked        {}", one.asked_at.format("%Y-%m-%d %H:%M:%SZ")));
-    out.line(&format!("expires      {}", one.due_at.format("%Y-%m-%d %H:%M:%SZ")));
-    out.line(&format!("question     {}", one.question.message));
+    out.print_line(&format!("interaction  {}", one.id));
+    out.print_line(&format!("task         {}", one.execution));
+    out.print_line(&format!("agent        {}", one.agent));
+    out.print_line(&format!("state        {}", one.state.as_str()));
+    out.print_line(&format!("asked        {}", one.asked_at.format("%Y-%m-%d %H:%M:%SZ")));
+    out.print_line(&format!("expires      {}", one.due_at.format("%Y-%m-%d %H:%M:%SZ")));
+    out.print_line(&format!("question     {}", one.question.message));
     if let Some(call) = &one.question.tool {
-        out.line(&format!("tool         {}", call.tool));
-        call.command.iter().for_each(|command| out.line(&format!("command      {command}")));
-        call.paths.iter().for_each(|path| out.line(&format!("path         {path}")));
-        call.url.iter().for_each(|url| out.line(&format!("url          {url}")));
+        out.print_line(&format!("tool         {}", call.tool));
+        call.command.iter().for_each(|command| out.print_line(&format!("command      {command}")));
+        call.paths.iter().for_each(|path| out.print_line(&format!("path         {path}")));
+        call.url.iter().for_each(|url| out.print_line(&format!("url          {url}")));
         if !call.args.is_null() {
-            out.line(&format!("arguments    {}", call.args));
+            out.print_line(&format!("arguments    {}", call.args));
         }
     }
     for option in &one.question.options {
-        out.line(&format!("option       {}: {}", option.id, option.name));
+        out.print_line(&format!("option       {}: {}", option.id, option.name));
     }
-    one.question.schema.iter().for_each(|schema| out.line(&format!("schema       {schema}")));
-    one.closed.iter().for_each(|closed| out.line(&format!("end          {}", end(closed))));
+    one.question.schema.iter().for_each(|schema| out.print_line(&format!("schema       {schema}")));
+    one.closed
+        .iter()
+        .for_each(|closed| out.print_line(&format!("end          {}", end_text(closed))));
 }
 
 /// Returns the end of an interaction in words.
-fn end(closed: &ClosedEntry) -> String {
+fn end_text(closed: &ClosedEntry) -> String {
     let answer = closed.answer.as_ref().map_or("no answer", |answer| answer.word());
     format!("{answer}, {}, {}", source(&closed.by), closed.at.format("%Y-%m-%d %H:%M:%SZ"))
 }
@@ -197,9 +203,9 @@ fn source(by: &AnswerSource) -> String {
 async fn decisions(
     client: &ServiceClient,
     agent: Option<String>,
-    out: &Out,
+    out: &CliOutput,
 ) -> Result<(), CliError> {
-    let agent = agent.map(|agent| format!("&agent={}", escaped(&agent))).unwrap_or_default();
+    let agent = agent.map(|agent| format!("&agent={}", percent_encode(&agent))).unwrap_or_default();
     let mut all = Vec::new();
     let mut after = 0;
     loop {
@@ -226,17 +232,20 @@ async fn decisions(
         ]
     };
     let rows = all.iter().map(row).collect();
-    out.table(["NUMBER", "TIME", "AGENT", "TOOL", "VERDICT", "SOURCE"], rows, "no decisions");
+    out.print_table(["NUMBER", "TIME", "AGENT", "TOOL", "VERDICT", "SOURCE"], rows, "no decisions");
     Ok(())
 }
 
 /// Returns an interaction by its id, or by the start or the end of its id.
-async fn one(client: &ServiceClient, given: &str) -> Result<InteractionEntry, CliError> {
+async fn find_interaction(
+    client: &ServiceClient,
+    given: &str,
+) -> Result<InteractionEntry, CliError> {
     if let Ok(id) = Uuid::parse_str(given) {
         return client.get(&format!("/api/v1/interactions/{id}")).await;
     }
     let part: String = given.to_ascii_lowercase().chars().filter(|char| *char != '-').collect();
-    let path = format!("/api/v1/interactions?limit={SEARCHED}");
+    let path = format!("/api/v1/interactions?limit={SEARCH_LIMIT}");
     let list: InteractionList = client.get(&path).await?;
     let fits = |one: &InteractionEntry| {
         let id = one.id.0.simple().to_string();
@@ -244,8 +253,8 @@ async fn one(client: &ServiceClient, given: &str) -> Result<InteractionEntry, Cl
     };
     let mut found: Vec<_> = list.interactions.into_iter().filter(fits).collect();
     match found.len() {
-        1 => found.pop().ok_or_else(|| unknown(given)),
-        0 => Err(unknown(given)),
+        1 => found.pop().ok_or_else(|| unknown_interaction(given)),
+        0 => Err(unknown_interaction(given)),
         _ => {
             let candidates = found.iter().map(|one| row(one).join("  ")).collect();
             Err(CliError::Ambiguous { given: given.to_owned(), candidates, more: false })
@@ -253,7 +262,7 @@ async fn one(client: &ServiceClient, given: &str) -> Result<InteractionEntry, Cl
     }
 }
 
-fn unknown(given: &str) -> CliError {
+fn unknown_interaction(given: &str) -> CliError {
     let hint =
         "give an id of `algonius approvals --all`, or 4 digits or more of its start or its end";
     refusal("interaction-unknown", &format!("there is no interaction `{given}`"), hint)

@@ -1,8 +1,8 @@
 //! Events of a task as sentences for people. Events for programs only have no sentence.
 
-use algonius_actors::model::execution::content::{PartKind, Piece};
+use algonius_actors::model::execution::content::{PartKind, StoredPart};
 use algonius_actors::model::execution::event::{
-    ANSWER, AgentStep, Event, EventKind, FileChange, MessageRole, TextRange, ToolStage,
+    ANSWER_ARTIFACT_ID, AgentStep, Event, EventKind, FileChange, MessageRole, TextRange, ToolStage,
 };
 use algonius_actors::model::execution::{Interruption, State, StateChange};
 use algonius_actors::model::permission::PermissionVerdict;
@@ -12,42 +12,42 @@ use crate::cli::output::screen::cut;
 use crate::cli::output::time_text::time;
 use crate::cli::output::usage_text;
 use crate::wire::api::history::TextPart;
-use crate::wire::api::usage::Amounts;
+use crate::wire::api::usage::UsageAmounts;
 
 /// Maximum number of bytes read from a message, followed by the maximum number of characters shown.
-const READ: u64 = 2048;
-const SHOWN: usize = 200;
+const MAX_MESSAGE_BYTES: u64 = 2048;
+const MAX_SHOWN_CHARS: usize = 200;
 
 /// Returns a line with the time of an event and its sentence; `None` for an event that is of no use to people. The
 /// text of a message is read from the service.
 pub(crate) async fn line(client: &ServiceClient, id: &str, event: &Event) -> Option<String> {
     let sentence = match &event.data {
         EventKind::Message { speaker, pieces, .. } => {
-            let said = message_text(client, id, pieces).await;
-            speaker_clause(*speaker, &said)
+            let message = message_text(client, id, pieces).await;
+            speaker_clause(*speaker, &message)
         }
-        fact => of(fact),
+        kind => event_sentence(kind),
     };
     sentence.map(|sentence| format!("{}  {sentence}", time(event.at)))
 }
 
 /// Returns the sentence of an event that refers to no stored text.
-fn of(fact: &EventKind) -> Option<String> {
-    match fact {
-        EventKind::StateChanged(moved) => of_move(moved),
+fn event_sentence(kind: &EventKind) -> Option<String> {
+    match kind {
+        EventKind::StateChanged(moved) => state_sentence(moved),
         EventKind::AttemptFailed(failure) => {
             Some(format!("attempt failed: {} ({})", failure.message, failure.code))
         }
-        EventKind::Deferred(parked) => {
-            Some(format!("waits for its account until {}", time(parked.until)))
+        EventKind::Deferred(deferred) => {
+            Some(format!("waits for its account until {}", time(deferred.until)))
         }
         EventKind::Artifact { id, name, pieces, last, .. } => {
-            of_artifact(id, name.as_ref(), pieces, *last)
+            artifact_sentence(id, name.as_ref(), pieces, *last)
         }
         EventKind::BudgetCharged { charge, .. } => {
-            usage_text::line(Amounts::from(*charge)).map(|amounts| format!("used {amounts}"))
+            usage_text::line(UsageAmounts::from(*charge)).map(|amounts| format!("used {amounts}"))
         }
-        EventKind::Step { step } => Some(of_step(step)),
+        EventKind::Step { step } => Some(step_sentence(step)),
         EventKind::OutputTruncated { channel, dropped } => Some(format!(
             "{dropped} bytes of {} were not kept: it is longer than the agent's limit",
             channel.as_str()
@@ -56,14 +56,14 @@ fn of(fact: &EventKind) -> Option<String> {
         EventKind::SessionLost { message } => Some(format!("context was lost: {message}")),
         EventKind::CheckOutput { stdout, stderr } => Some(format!(
             "the check of the work failed: {}",
-            cut(&format!("{stdout}{stderr}"), SHOWN)
+            cut(&format!("{stdout}{stderr}"), MAX_SHOWN_CHARS)
         )),
         EventKind::MalformedLine { line, reason, text } => {
-            Some(format!("line {line} of the output {reason}: {}", cut(text, SHOWN)))
+            Some(format!("line {line} of the output {reason}: {}", cut(text, MAX_SHOWN_CHARS)))
         }
         EventKind::InteractionOpened { interaction, message, due_at, .. } => Some(format!(
             "the agent asks: {} (interaction {interaction}, until {})",
-            cut(message, SHOWN),
+            cut(message, MAX_SHOWN_CHARS),
             time(*due_at)
         )),
         EventKind::InteractionClosed { state, answer, .. } => {
@@ -84,7 +84,7 @@ fn of(fact: &EventKind) -> Option<String> {
     }
 }
 
-fn of_move(moved: &StateChange) -> Option<String> {
+fn state_sentence(moved: &StateChange) -> Option<String> {
     match moved.to {
         State::Starting => Some(format!("attempt {} starts", moved.attempt_id.attempt)),
         State::Waiting => Some(match moved.interruption {
@@ -101,18 +101,23 @@ fn of_move(moved: &StateChange) -> Option<String> {
     }
 }
 
-fn of_artifact(id: &str, name: Option<&String>, pieces: &[Piece], is_last: bool) -> Option<String> {
+fn artifact_sentence(
+    id: &str,
+    name: Option<&String>,
+    pieces: &[StoredPart],
+    is_last: bool,
+) -> Option<String> {
     if !is_last {
         return None; // More of it follows, and its last piece tells.
     }
-    if id == ANSWER {
+    if id == ANSWER_ARTIFACT_ID {
         return Some("the answer is complete".to_owned());
     }
     let file = pieces.iter().find_map(|piece| piece.filename.as_ref());
     Some(format!("made {}", file.or(name).map_or(id, String::as_str)))
 }
 
-fn of_step(step: &AgentStep) -> String {
+fn step_sentence(step: &AgentStep) -> String {
     match step {
         AgentStep::Thinking => "the agent thinks".to_owned(),
         AgentStep::ToolCall { tool, stage: ToolStage::Started, .. } => {
@@ -132,33 +137,34 @@ fn of_step(step: &AgentStep) -> String {
     }
 }
 
-fn speaker_clause(speaker: MessageRole, said: &str) -> Option<String> {
-    let said = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>();
-    let said = cut(&said.join(" "), SHOWN);
-    if said.is_empty() {
+fn speaker_clause(speaker: MessageRole, message: &str) -> Option<String> {
+    let message =
+        message.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>();
+    let message = cut(&message.join(" "), MAX_SHOWN_CHARS);
+    if message.is_empty() {
         return None;
     }
     Some(match speaker {
-        MessageRole::User => format!("asked: {said}"),
-        MessageRole::AgentProgress => format!("the agent says: {said}"),
-        MessageRole::AgentQuestion => format!("the agent asks: {said}"),
+        MessageRole::User => format!("asked: {message}"),
+        MessageRole::AgentProgress => format!("the agent says: {message}"),
+        MessageRole::AgentQuestion => format!("the agent asks: {message}"),
         MessageRole::AgentOutcome | MessageRole::AgentAnswer => {
-            format!("the agent says at its end: {said}")
+            format!("the agent says at its end: {message}")
         }
     })
 }
 
 /// Returns the start of the texts of a message. An unreadable text is left out, because the event itself is still
 /// valid.
-async fn message_text(client: &ServiceClient, id: &str, pieces: &[Piece]) -> String {
+async fn message_text(client: &ServiceClient, id: &str, pieces: &[StoredPart]) -> String {
     let mut words = Vec::new();
     for piece in pieces
         .iter()
         .filter(|piece| piece.kind == PartKind::Text && piece.text.to > piece.text.from)
     {
-        let TextRange { attempt_id: stamp, channel, from, to } = piece.text;
-        let (turn, attempt, channel) = (stamp.turn, stamp.attempt, channel.as_str());
-        let limit = (to - from).clamp(4, READ);
+        let TextRange { attempt_id, channel, from, to } = piece.text;
+        let (turn, attempt, channel) = (attempt_id.turn, attempt_id.attempt, channel.as_str());
+        let limit = (to - from).clamp(4, MAX_MESSAGE_BYTES);
         let path = format!(
             "/api/v1/executions/{id}/text?turn={turn}&attempt={attempt}&channel={channel}\
              &from={from}&limit={limit}"
@@ -183,7 +189,7 @@ mod tests {
     #[test]
     fn technical_events_have_no_sentence() {
         let (numbers, cumulative) = (BTreeMap::new(), false);
-        for fact in [
+        for kind in [
             EventKind::ProcessStarted { pid: 7 },
             EventKind::Heartbeat(UsageReading::default()),
             EventKind::ResourceUsage(ResourceUsage::default()),
@@ -194,7 +200,7 @@ mod tests {
                 charge: Charge { wall_ms: 9, ..<_>::default() },
             },
         ] {
-            assert_eq!(of(&fact), None, "{fact:?}");
+            assert_eq!(event_sentence(&kind), None, "{kind:?}");
         }
     }
 
@@ -205,7 +211,7 @@ mod tests {
         let tool =
             AgentStep::ToolCall { id: None, tool: "Bash".to_owned(), stage: ToolStage::Started };
         let lost = "the program did not go on".to_owned();
-        for (fact, sentence) in [
+        for (kind, sentence) in [
             (
                 EventKind::BudgetCharged { day: <_>::default(), charge },
                 "used 12 input tokens, 3 output tokens, $0.010000",
@@ -216,7 +222,7 @@ mod tests {
                 "context was lost: the program did not go on",
             ),
         ] {
-            assert_eq!(of(&fact).as_deref(), Some(sentence));
+            assert_eq!(event_sentence(&kind).as_deref(), Some(sentence));
         }
     }
 }

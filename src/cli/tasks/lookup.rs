@@ -9,33 +9,36 @@ use crate::config::nearest;
 use crate::wire::api::{ErrorBody, ExecutionEntry, ExecutionList};
 
 /// Maximum number of tasks that are listed if a part of an id is ambiguous.
-const CANDIDATES: usize = 10;
+const MAX_CANDIDATES: usize = 10;
 
 /// Returns the whole id of a task, by its id or by the start or the end of its id.
 ///
 /// # Errors
 /// Fails if no task or several tasks have such an id.
-pub(crate) async fn task(client: &ServiceClient, given: &str) -> Result<String, CliError> {
+pub(crate) async fn resolve_task_id(
+    client: &ServiceClient,
+    given: &str,
+) -> Result<String, CliError> {
     if let Ok(id) = Uuid::parse_str(given) {
         return Ok(id.to_string());
     }
     let is_part = given.chars().all(|char| char.is_ascii_hexdigit() || char == '-');
     if !is_part || given.chars().filter(char::is_ascii_hexdigit).count() < 4 {
-        return Err(unknown(given));
+        return Err(unknown_task(given));
     }
     let further = [
         ("id", given.to_owned()),
         ("summary", "true".to_owned()),
-        ("limit", (CANDIDATES + 1).to_string()),
+        ("limit", (MAX_CANDIDATES + 1).to_string()),
     ];
     let query = Filters::default().query(&further);
     let list: ExecutionList = client.get(&format!("/api/v1/executions?{query}")).await?;
     match list.executions.as_slice() {
-        [] => Err(unknown(given)),
+        [] => Err(unknown_task(given)),
         [only] => Ok(only.id.clone()),
         several => {
-            let more = several.len() > CANDIDATES;
-            let candidates = several.iter().take(CANDIDATES).map(candidate).collect();
+            let more = several.len() > MAX_CANDIDATES;
+            let candidates = several.iter().take(MAX_CANDIDATES).map(candidate).collect();
             Err(CliError::Ambiguous { given: given.to_owned(), candidates, more })
         }
     }
@@ -47,7 +50,7 @@ fn candidate(entry: &ExecutionEntry) -> String {
     format!("{id}  {agent}  {state}  {}  {request}", accepted_at.format("%Y-%m-%d %H:%M:%SZ"))
 }
 
-fn unknown(given: &str) -> CliError {
+fn unknown_task(given: &str) -> CliError {
     CliError::Refused(ErrorBody {
         code: "execution-unknown".to_owned(),
         category: "permanent".to_owned(),
@@ -59,7 +62,7 @@ fn unknown(given: &str) -> CliError {
 }
 
 /// Returns a remark about a similar agent or schedule after a filter found nothing.
-pub(crate) async fn remark(client: &ServiceClient, filters: &Filters) -> Option<String> {
+pub(crate) async fn similar_name_hint(client: &ServiceClient, filters: &Filters) -> Option<String> {
     if let Some(given) = &filters.agent {
         let near = similar_agent(client, given).await?;
         return Some(format!("there is no agent `{given}` now; {near}"));

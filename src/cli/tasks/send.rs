@@ -1,31 +1,35 @@
 //! `algonius send`: sends a message to an agent and prints the answer.
 
 mod answer_text;
-mod dialogue;
+mod streamed_send;
 
 use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
 
-use algonius_a2a::interaction::INTERACTIONS;
-use algonius_a2a::{OVERRIDES, PARAMETERS};
-use dialogue::StreamedSend;
+use algonius_a2a::interaction::INTERACTIONS_EXTENSION;
+use algonius_a2a::{OVERRIDES_EXTENSION, PARAMETERS_EXTENSION};
 use serde_json::{Map, Value, json};
+use streamed_send::StreamedSend;
 use uuid::Uuid;
 
-use crate::cli::args::send::Send;
+use crate::cli::args::send::SendArgs;
 use crate::cli::client::ServiceClient;
 use crate::cli::error::CliError;
-use crate::cli::output::{Out, failure_details};
+use crate::cli::output::{CliOutput, failure_details};
 use crate::wire::api::ErrorBody;
 use crate::wire::api::history::ExecutionDetail;
 
 /// Sends the message and prints the answer as it arrives, the whole answer, or only the id of the task.
-pub(crate) async fn run(client: &ServiceClient, send: Send, out: &Out) -> Result<(), CliError> {
+pub(crate) async fn run(
+    client: &ServiceClient,
+    send: SendArgs,
+    out: &CliOutput,
+) -> Result<(), CliError> {
     let (agent, waits, streams) = (send.agent.clone(), !send.no_wait, !send.no_stream);
     let shows_errors = send.stderr || std::io::stderr().is_terminal();
     let params = params(send, out)?;
     if waits && streams {
-        return StreamedSend::new(client, &agent, (out, shows_errors))?.hold(params).await;
+        return StreamedSend::new(client, &agent, (out, shows_errors))?.run(params).await;
     }
     let task = client.request(&agent, "message/send", params).await?;
     if out.is_json() {
@@ -34,7 +38,7 @@ pub(crate) async fn run(client: &ServiceClient, send: Send, out: &Out) -> Result
     let state = text(&task, "/status/state");
     if matches!(state, "submitted" | "working") && (!waits || out.is_json()) {
         if !out.is_json() {
-            out.line(text(&task, "/id"));
+            out.print_line(text(&task, "/id"));
         }
         return Ok(());
     }
@@ -51,15 +55,15 @@ async fn finish(
     (client, agent): (&ServiceClient, &str),
     task: &Value,
     print: impl FnOnce(&str),
-    out: &Out,
+    out: &CliOutput,
 ) -> Result<(), CliError> {
     let state = text(task, "/status/state");
     if !out.is_json() {
         let warnings = task.pointer("/metadata/warnings").and_then(Value::as_array);
         let warnings = warnings.into_iter().flatten().filter_map(Value::as_str);
-        warnings.for_each(|warning| out.note(&format!("warning: {warning}")));
+        warnings.for_each(|warning| out.print_note(&format!("warning: {warning}")));
         if text(task, "/metadata/continuity") == "lost" {
-            out.note(
+            out.print_note(
                 "warning: the agent has lost the context: it answers without the messages before",
             );
         }
@@ -68,12 +72,14 @@ async fn finish(
         print(&answer(task));
         return Ok(());
     }
-    let trouble = trouble(task);
+    let error_body = error_body(task);
     // A caller that waits for the whole answer receives the same refusal with the same code.
-    if let Some(refusal) = trouble.as_ref().filter(|trouble| trouble.code == "queue-timeout") {
+    if let Some(refusal) =
+        error_body.as_ref().filter(|error_body| error_body.code == "queue-timeout")
+    {
         return Err(CliError::Refused(refusal.clone()));
     }
-    let mut message = sentence(task, state);
+    let mut message = state_sentence(task, state);
     let when = match state {
         "input-required" => Some(""),
         "auth-required" => Some("once you have authenticated, "),
@@ -81,7 +87,8 @@ async fn finish(
     };
     if let Some(when) = when.filter(|_| !out.is_json()) {
         let id = text(task, "/id");
-        let asks = task.pointer("/status/message/metadata").and_then(|it| it.get(INTERACTIONS));
+        let asks =
+            task.pointer("/status/message/metadata").and_then(|it| it.get(INTERACTIONS_EXTENSION));
         let command = match asks {
             Some(_) => {
                 "algonius approve ID` or `algonius deny ID`; list the ids by `algonius approvals"
@@ -94,7 +101,7 @@ async fn finish(
     if state == "failed" && !out.is_json() {
         message.push_str(&report(client, text(task, "/id")).await);
     }
-    Err(CliError::NotDone { message, trouble })
+    Err(CliError::NotSucceeded { message, error_body })
 }
 
 /// Returns the details of a failed task. A token without the right to read gets none.
@@ -108,7 +115,7 @@ fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
-fn params(send: Send, out: &Out) -> Result<Value, CliError> {
+fn params(send: SendArgs, out: &CliOutput) -> Result<Value, CliError> {
     let text = match send.text.as_deref() {
         None | Some("-") => standard_input(out)?,
         Some(text) => text.to_owned(),
@@ -149,7 +156,8 @@ fn metadata(
     if !env.is_empty() {
         overrides.insert("environment".to_owned(), Value::Object(object(env)));
     }
-    for (name, given) in [(PARAMETERS, object(params)), (OVERRIDES, overrides)] {
+    for (name, given) in [(PARAMETERS_EXTENSION, object(params)), (OVERRIDES_EXTENSION, overrides)]
+    {
         if !given.is_empty() {
             metadata.insert(name.to_owned(), Value::Object(given));
         }
@@ -157,9 +165,9 @@ fn metadata(
     metadata
 }
 
-fn standard_input(out: &Out) -> Result<String, CliError> {
+fn standard_input(out: &CliOutput) -> Result<String, CliError> {
     if std::io::stdin().is_terminal() && !out.is_json() {
-        out.note("the message is read from this terminal, up to Ctrl-D");
+        out.print_note("the message is read from this terminal, up to Ctrl-D");
     }
     let mut text = String::new();
     match std::io::stdin().read_to_string(&mut text) {
@@ -178,16 +186,16 @@ fn answer(task: &Value) -> String {
 }
 
 /// Returns the error of a task, if its status has one.
-fn trouble(task: &Value) -> Option<ErrorBody> {
-    let told = |name: &str| {
+fn error_body(task: &Value) -> Option<ErrorBody> {
+    let field = |name: &str| {
         task.pointer(&format!("/status/message/metadata/{name}"))?.as_str().map(str::to_owned)
     };
     let message = task.pointer("/status/message/parts/0/text")?.as_str()?.to_owned();
     Some(ErrorBody {
-        code: told("code")?,
-        category: told("category")?,
+        code: field("code")?,
+        category: field("category")?,
         message,
-        hint: told("hint")?,
+        hint: field("hint")?,
     })
 }
 
@@ -201,7 +209,7 @@ fn message_text(message: Option<&Value>) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-fn sentence(task: &Value, state: &str) -> String {
+fn state_sentence(task: &Value, state: &str) -> String {
     let (id, why) = (text(task, "/id"), message_text(task.pointer("/status/message")));
     let (code, hint) =
         (text(task, "/status/message/metadata/code"), text(task, "/status/message/metadata/hint"));

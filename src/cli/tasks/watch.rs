@@ -13,17 +13,17 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::{event_text, lookup};
 use crate::cli::args::filters::Filters;
 use crate::cli::client::ServiceClient;
-use crate::cli::client::feed::ExecutionFeed;
-use crate::cli::client::query::escaped;
-use crate::cli::client::tail::{TailItem, so_far};
+use crate::cli::client::execution_feed::ExecutionFeed;
+use crate::cli::client::query::percent_encode;
+use crate::cli::client::tail::{TailItem, present_items};
 use crate::cli::error::CliError;
-use crate::cli::output::{Out, failure_details};
+use crate::cli::output::{CliOutput, failure_details};
 use crate::wire::api::agent::AgentDetail;
 use crate::wire::api::history::ExecutionDetail;
 use crate::wire::api::{ExecutionEntry, ExecutionList};
 
 /// Interval between two searches for new executions.
-const PACE: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Shows a task up to its end: its answer on standard output, its events on standard error. The exit code reports
 /// the outcome.
@@ -31,28 +31,28 @@ pub(crate) async fn task(
     client: &ServiceClient,
     id: &str,
     is_raw: bool,
-    out: &Out,
+    out: &CliOutput,
 ) -> Result<(), CliError> {
     let entry: ExecutionEntry = client.get(&format!("/api/v1/executions/{id}")).await?;
-    let channels = Channels::of(client, &entry.agent, is_raw || out.is_json()).await;
+    let channels = ShownChannels::of(client, &entry.agent, is_raw || out.is_json()).await;
     let mut feed = ExecutionFeed::of(id.to_owned(), channels.names());
-    while let Some(told) = feed.next(client).await? {
-        match told {
-            _ if out.is_json() => out.document(&as_json(id, &told)),
+    while let Some(item) = feed.next(client).await? {
+        match item {
+            _ if out.is_json() => out.print_document(&to_json(id, &item)),
             TailItem::Event(event) => {
                 let line = event_text::line(client, id, &event).await;
-                line.into_iter().for_each(|line| out.note(&line));
+                line.into_iter().for_each(|line| out.print_note(&line));
             }
-            TailItem::Text(TextChannel::Stderr, text) => out.aside(&text),
-            TailItem::Text(_, text) => out.piece(&text),
+            TailItem::Text(TextChannel::Stderr, text) => out.print_stderr(&text),
+            TailItem::Text(_, text) => out.print_piece(&text),
         }
     }
     out.end();
     let detail: ExecutionDetail = client.get(&format!("/api/v1/executions/{id}")).await?;
-    judge(&detail, out)
+    check_outcome(&detail, out)
 }
 
-fn judge(detail: &ExecutionDetail, out: &Out) -> Result<(), CliError> {
+fn check_outcome(detail: &ExecutionDetail, out: &CliOutput) -> Result<(), CliError> {
     let entry = &detail.entry;
     if entry.outcome == Some(Outcome::Completed) {
         return Ok(());
@@ -60,26 +60,26 @@ fn judge(detail: &ExecutionDetail, out: &Out) -> Result<(), CliError> {
     let why = entry.error.as_ref().map(|error| format!(": {}", error.message)).unwrap_or_default();
     let report = if out.is_json() { String::new() } else { failure_details::report(detail) };
     let message = format!("task {} is {}{why}{report}", entry.id, entry.state);
-    Err(CliError::NotDone { message, trouble: entry.error.clone() })
+    Err(CliError::NotSucceeded { message, error_body: entry.error.clone() })
 }
 
 /// Texts of an agent's tasks that are shown to people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Channels {
+enum ShownChannels {
     /// Standard output is the answer, or additional output of the program.
     Output,
     /// Standard output contains events of a protocol, so the answer derived from them is shown.
     Answer,
 }
 
-impl Channels {
+impl ShownChannels {
     /// Returns the channels of an agent. With `is_raw`, always its standard output.
     async fn of(client: &ServiceClient, agent: &str, is_raw: bool) -> Self {
         if is_raw {
             return Self::Output;
         }
         // The standard output is shown for an agent that was removed or that the token may not see.
-        let path = format!("/api/v1/agents/{}", escaped(agent));
+        let path = format!("/api/v1/agents/{}", percent_encode(agent));
         let detail: Option<AgentDetail> = client.get(&path).await.ok();
         let program = detail.and_then(|detail| detail.status.program);
         match program.is_some_and(|program| program.prints_events) {
@@ -105,14 +105,14 @@ impl Channels {
 
 /// Channels by agent, so that each agent is requested only once.
 #[derive(Default)]
-struct AgentChannels(BTreeMap<String, Channels>);
+struct AgentChannels(BTreeMap<String, ShownChannels>);
 
 impl AgentChannels {
-    async fn of(&mut self, client: &ServiceClient, agent: &str, is_raw: bool) -> Channels {
+    async fn of(&mut self, client: &ServiceClient, agent: &str, is_raw: bool) -> ShownChannels {
         if let Some(channels) = self.0.get(agent) {
             return *channels;
         }
-        let channels = Channels::of(client, agent, is_raw).await;
+        let channels = ShownChannels::of(client, agent, is_raw).await;
         self.0.insert(agent.to_owned(), channels);
         channels
     }
@@ -123,7 +123,7 @@ pub(crate) async fn logs(
     client: &ServiceClient,
     agent: Option<String>,
     (lines, follow, is_raw): (u32, bool, bool),
-    out: &Out,
+    out: &CliOutput,
 ) -> Result<(), CliError> {
     let is_raw = is_raw || out.is_json();
     let filters = Filters { agent, ..Filters::default() };
@@ -133,14 +133,17 @@ pub(crate) async fn logs(
     }
     let list: ExecutionList = client.get(&path).await?;
     if list.executions.is_empty() {
-        lookup::remark(client, &filters).await.into_iter().for_each(|remark| out.note(&remark));
+        lookup::similar_name_hint(client, &filters)
+            .await
+            .into_iter()
+            .for_each(|remark| out.print_note(&remark));
     }
     let mut known = AgentChannels::default();
     for entry in list.executions.iter().rev() {
         let mut lines = ExecutionLines::of(entry);
         let channels = known.of(client, &entry.agent, is_raw).await;
-        for told in so_far(client, &entry.id, channels.all()).await? {
-            lines.print(client, told, out).await;
+        for item in present_items(client, &entry.id, channels.all()).await? {
+            lines.print(client, item, out).await;
         }
         lines.finish(out);
     }
@@ -152,25 +155,25 @@ async fn follow_all(
     client: &ServiceClient,
     path: &str,
     is_raw: bool,
-    out: &Out,
+    out: &CliOutput,
 ) -> Result<(), CliError> {
     let (mut known, mut agents) = (BTreeSet::new(), AgentChannels::default());
     let mut feeds = FuturesUnordered::new();
-    let mut pace = interval(PACE);
-    pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut ticks = interval(POLL_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             Some(next) = feeds.next(), if !feeds.is_empty() => {
-                let (feed, mut lines, told): (ExecutionFeed, ExecutionLines, Option<TailItem>) = next?;
-                match told {
-                    Some(told) => {
-                        lines.print(client, told, out).await;
-                        feeds.push(next_of(client, feed, lines));
+                let (feed, mut lines, item): (ExecutionFeed, ExecutionLines, Option<TailItem>) = next?;
+                match item {
+                    Some(item) => {
+                        lines.print(client, item, out).await;
+                        feeds.push(next_item(client, feed, lines));
                     }
                     None => lines.finish(out),
                 }
             }
-            _ = pace.tick() => {
+            _ = ticks.tick() => {
                 let list: ExecutionList = client.get(path).await?;
                 // Ids sort by the time of acceptance.
                 for entry in list.executions.iter().rev() {
@@ -178,7 +181,7 @@ async fn follow_all(
                         let channels = agents.of(client, &entry.agent, is_raw).await;
                         let feed = ExecutionFeed::of(entry.id.clone(), channels.names());
                         let lines = ExecutionLines::of(entry);
-                        feeds.push(next_of(client, feed, lines));
+                        feeds.push(next_item(client, feed, lines));
                     }
                 }
             }
@@ -187,13 +190,13 @@ async fn follow_all(
 }
 
 /// Returns the next item of an execution, with the state to continue.
-async fn next_of(
+async fn next_item(
     client: &ServiceClient,
     mut feed: ExecutionFeed,
     lines: ExecutionLines,
 ) -> Result<(ExecutionFeed, ExecutionLines, Option<TailItem>), CliError> {
-    let told = feed.next(client).await?;
-    Ok((feed, lines, told))
+    let item = feed.next(client).await?;
+    Ok((feed, lines, item))
 }
 
 /// Lines of one task.
@@ -210,39 +213,39 @@ impl ExecutionLines {
         Self { id: entry.id.clone(), name, rest: BTreeMap::new() }
     }
 
-    async fn print(&mut self, client: &ServiceClient, told: TailItem, out: &Out) {
-        match told {
-            _ if out.is_json() => out.document(&as_json(&self.id, &told)),
+    async fn print(&mut self, client: &ServiceClient, item: TailItem, out: &CliOutput) {
+        match item {
+            _ if out.is_json() => out.print_document(&to_json(&self.id, &item)),
             TailItem::Event(event) => {
                 let line = event_text::line(client, &self.id, &event).await;
-                line.into_iter().for_each(|line| out.line(&format!("{} {line}", self.name)));
+                line.into_iter().for_each(|line| out.print_line(&format!("{} {line}", self.name)));
             }
             TailItem::Text(channel, text) => self.take(channel.as_str(), &text, out),
         }
     }
 
-    fn take(&mut self, channel: &'static str, text: &str, out: &Out) {
+    fn take(&mut self, channel: &'static str, text: &str, out: &CliOutput) {
         let mut rest = self.rest.remove(channel).unwrap_or_default() + text;
         while let Some(end) = rest.find('\n') {
             let next = rest.split_off(end + 1);
-            out.line(&format!("{} {channel}: {}", self.name, rest.trim_end()));
+            out.print_line(&format!("{} {channel}: {}", self.name, rest.trim_end()));
             rest = next;
         }
         self.rest.insert(channel, rest);
     }
 
     /// Prints the text that had no line end.
-    fn finish(&mut self, out: &Out) {
+    fn finish(&mut self, out: &CliOutput) {
         for (channel, rest) in std::mem::take(&mut self.rest) {
             if !rest.is_empty() {
-                out.line(&format!("{} {channel}: {rest}", self.name));
+                out.print_line(&format!("{} {channel}: {rest}", self.name));
             }
         }
     }
 }
 
-fn as_json(id: &str, told: &TailItem) -> String {
-    match told {
+fn to_json(id: &str, item: &TailItem) -> String {
+    match item {
         TailItem::Event(event) => json!({"id": id, "event": event}),
         TailItem::Text(channel, text) => json!({"id": id, "channel": channel, "text": text}),
     }

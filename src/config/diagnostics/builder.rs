@@ -1,7 +1,7 @@
 //! Complaints about places, before they become faults.
 
 use super::fault::{FaultCode, Severity};
-use super::suggestion::{nearest, renamed};
+use super::suggestion::{current_name, nearest};
 
 /// Complaint about a place: the message and an optional hint.
 pub(crate) struct DiagnosticBuilder {
@@ -17,25 +17,29 @@ impl DiagnosticBuilder {
     }
 
     /// Sets the kind of the complaint.
-    pub(crate) fn of_kind(self, code: FaultCode) -> Self {
+    pub(crate) fn with_code(self, code: FaultCode) -> Self {
         Self { code: Some(code), ..self }
     }
 
     /// Returns the kind: the one that was set, or the one that the severity implies.
-    pub(crate) fn kind(&self, severity: Severity) -> FaultCode {
+    pub(crate) fn code_for(&self, severity: Severity) -> FaultCode {
         self.code.unwrap_or(match severity {
-            Severity::Error if self.message == NEEDED => FaultCode::MissingKey,
+            Severity::Error if self.message == MISSING_KEY_MESSAGE => FaultCode::MissingKey,
             Severity::Error => FaultCode::InvalidValue,
             Severity::Warning => FaultCode::Advice,
-            Severity::Lack => FaultCode::MissingWhileDisabled,
+            Severity::MissingWhileDisabled => FaultCode::MissingWhileDisabled,
             Severity::Unavailable => FaultCode::ProgramMissing,
         })
     }
 
     /// Adds the nearest of the `known` words, or all of them if none is near.
-    pub(crate) fn among<'w>(self, given: &str, known: impl IntoIterator<Item = &'w str>) -> Self {
+    pub(crate) fn suggest_from<'w>(
+        self,
+        given: &str,
+        known: impl IntoIterator<Item = &'w str>,
+    ) -> Self {
         let known: Vec<&str> = known.into_iter().collect();
-        if let Some(new) = renamed(given).filter(|new| known.contains(new)) {
+        if let Some(new) = current_name(given).filter(|new| known.contains(new)) {
             return self.hint(format!("its name is now `{new}`"));
         }
         match nearest(given, &known) {
@@ -47,7 +51,7 @@ impl DiagnosticBuilder {
 }
 
 /// Complaint about a missing key that is required.
-const NEEDED: &str = "is needed";
+const MISSING_KEY_MESSAGE: &str = "is needed";
 
 /// Starts a complaint that will get a hint.
 pub(crate) fn from_message(message: impl Into<String>) -> DiagnosticBuilder {

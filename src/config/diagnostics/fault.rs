@@ -13,7 +13,7 @@ pub enum Severity {
     /// The configuration is used; its author should know of the problem nevertheless.
     Warning,
     /// The configuration is used, because the fault concerns a disabled agent: for an enabled one it would be an error.
-    Lack,
+    MissingWhileDisabled,
     /// The configuration is used, and one agent accepts no work until its program is installed.
     Unavailable,
 }
@@ -22,7 +22,7 @@ impl fmt::Display for Severity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Error => "error",
-            Self::Warning | Self::Lack | Self::Unavailable => "warning",
+            Self::Warning | Self::MissingWhileDisabled | Self::Unavailable => "warning",
         })
     }
 }
@@ -115,11 +115,11 @@ impl fmt::Debug for ConfigFaults {
 impl ConfigFaults {
     /// Returns the faults in the order of the file.
     pub(crate) fn new(list: Vec<ConfigFault>) -> Self {
-        Self { list: in_order(list), files: Vec::new() }
+        Self { list: sort_by_position(list), files: Vec::new() }
     }
 
     /// Returns the same faults, for a configuration that named these files.
-    pub(crate) fn naming(self, files: Vec<PathBuf>) -> Self {
+    pub(crate) fn with_files(self, files: Vec<PathBuf>) -> Self {
         Self { files, ..self }
     }
 
@@ -153,7 +153,7 @@ impl fmt::Display for ConfigFaults {
 }
 
 /// Sorts by line and column; faults of one place keep their order.
-pub(crate) fn in_order(mut list: Vec<ConfigFault>) -> Vec<ConfigFault> {
+pub(crate) fn sort_by_position(mut list: Vec<ConfigFault>) -> Vec<ConfigFault> {
     list.sort_by_key(|fault| (fault.line, fault.column));
     list
 }

@@ -1,7 +1,7 @@
 //! Suggestions for misspelled words and renamed keys.
 
 /// Keys of earlier builds with their present names.
-const RENAMED: [(&str, &str); 8] = [
+const RENAMED_KEYS: [(&str, &str); 8] = [
     ("agents_memory_bytes", "max_reserved_memory_bytes"),
     ("lost_exit_codes", "unknown_session_exit_codes"),
     ("lost_regex", "unknown_session_regex"),
@@ -13,8 +13,8 @@ const RENAMED: [(&str, &str); 8] = [
 ];
 
 /// Returns the present name of a key of earlier builds.
-pub(super) fn renamed(given: &str) -> Option<&'static str> {
-    RENAMED.iter().find(|(old, _)| *old == given).map(|(_, new)| *new)
+pub(super) fn current_name(given: &str) -> Option<&'static str> {
+    RENAMED_KEYS.iter().find(|(old, _)| *old == given).map(|(_, new)| *new)
 }
 
 /// Returns the known word that `given` is most likely a misspelling of.

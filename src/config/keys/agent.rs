@@ -21,23 +21,23 @@ use std::time::Duration;
 
 use algonius_actors::model::agent::remote::RemoteSpec;
 use algonius_actors::model::agent::{
-    Access, AgentKind, AgentProfile, AgentSpec, Allowance, Capacity, ProgramFacts, RetrySpec,
-    Sizes, Skill, WorkLimits, WorkerFacts,
+    Access, AgentKind, AgentProfile, AgentSpec, Capacity, OverridePolicy, ProgramFacts, RetrySpec,
+    SizeLimits, Skill, WorkLimits, WorkerFacts,
 };
 use algonius_actors::model::id::AgentId;
 use algonius_actors::model::program::program_runtime::PresetName;
 use algonius_actors::model::program::{InputPattern, ProgramSpec};
 
-use super::limits::Limits;
+use super::limits::AgentSettingBounds;
 use super::program_search::ProgramSearch;
 use crate::config::diagnostics::{Severity, from_message};
-use crate::config::presets::{About, Behind};
+use crate::config::presets::{AgentPreset, PresetMetadata};
 use crate::config::table::{ConfigReader, Section, Spanned, ValueBounds, WrittenValue, value};
 use exposure::AuthConfig;
 use program::mode;
 
 /// Greatest input in bytes that fits into one argument of a program with room to spare.
-const ARGUMENT: u64 = 100 << 10;
+const MAX_ARGUMENT_BYTES: u64 = 100 << 10;
 
 /// Agent and what performs its work.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,7 +47,7 @@ pub struct Agent {
     /// Worker behind the agent. All users of the agent share it.
     pub worker: AgentWorker,
     /// Description of its preset.
-    pub about: About,
+    pub about: PresetMetadata,
 }
 
 /// Worker behind an agent, by the kind of the agent.
@@ -86,18 +86,18 @@ impl Agent {
 /// Context for reading every agent.
 pub(crate) struct ReadContext<'b> {
     /// Bounds of its settings.
-    pub(crate) limits: &'b Limits,
+    pub(crate) limits: &'b AgentSettingBounds,
     /// Data directory of the service.
     pub(crate) data_dir: &'b Path,
     /// Presets of the agents; an inner `None` if the preset cannot be used.
-    pub(crate) behind: &'b BTreeMap<String, Option<Behind>>,
+    pub(crate) agent_presets: &'b BTreeMap<String, Option<AgentPreset>>,
 }
 
 /// Reads every agent. A section whose name is not an id is a fault and is skipped.
 pub(crate) fn read_all(
     reader: &ConfigReader<'_>,
     sections: Vec<(Spanned<AgentId>, Section<'_>)>,
-    basis: &ReadContext<'_>,
+    context: &ReadContext<'_>,
     auth_config: &mut AuthConfig,
 ) -> Vec<Agent> {
     let mut names = BTreeSet::new();
@@ -108,7 +108,7 @@ pub(crate) fn read_all(
         if !names.insert(name.value.clone()) {
             reader.error(&name.place, format!("another agent has the name `{}`", name.value));
         }
-        agents.extend(read(section, id.value, name.value, basis, auth_config));
+        agents.extend(read(section, id.value, name.value, context, auth_config));
     }
     agents
 }
@@ -118,27 +118,28 @@ fn read(
     mut from: Section<'_>,
     id: AgentId,
     name: String,
-    basis: &ReadContext<'_>,
+    context: &ReadContext<'_>,
     auth_config: &mut AuthConfig,
 ) -> Option<Agent> {
-    let (section, limits) = (&mut from, basis.limits);
-    let preset = preset(section, basis.behind.get(id.as_str()))?;
+    let (section, limits) = (&mut from, context.limits);
+    let preset = preset(section, context.agent_presets.get(id.as_str()))?;
     let enabled = section.flag("enabled", true);
-    let lacking = if enabled { Severity::Error } else { Severity::Lack };
+    let missing_severity = if enabled { Severity::Error } else { Severity::MissingWhileDisabled };
     let kind = kind(section);
     let accesses = [("read-only", Access::ReadOnly), ("read-write", Access::ReadWrite)];
     let access = section.keyword("access", &accesses).map(|found| found.value).unwrap_or_default();
     let capacity = capacity(section, limits, access);
-    let remote = remote::read(section, kind, lacking);
+    let remote = remote::read(section, kind, missing_severity);
     let (mut read, mut facts) = (None, WorkerFacts::Remote);
     if kind == AgentKind::Program {
-        read = program::read(section, (&id, basis.data_dir), access, lacking);
-        let found = surroundings(section, read.as_mut(), (limits, capacity), (access, lacking));
+        read = program::read(section, (&id, context.data_dir), access, missing_severity);
+        let found =
+            program_facts(section, read.as_mut(), (limits, capacity), (access, missing_severity));
         facts = WorkerFacts::Program(found);
     }
     let program = read.as_ref().map(|read| &read.spec);
     let input = program.map(|program| program.input);
-    let remembers = program.is_some_and(ProgramSpec::remembers);
+    let remembers = program.is_some_and(ProgramSpec::keeps_conversation);
     let spec = AgentSpec {
         profile: profile(section, &id, name),
         enabled,
@@ -153,11 +154,11 @@ fn read(
         quota: quota::read(section.section("quota"), program, remote.as_ref()),
         budget: budget::read(section.section("budget")),
         dedup_window: dedup(section, limits, remembers),
-        allowance: match kind {
-            AgentKind::Program => overrides::read(section, program, lacking),
-            AgentKind::Remote => Allowance::default(),
+        override_policy: match kind {
+            AgentKind::Program => overrides::read(section, program, missing_severity),
+            AgentKind::Remote => OverridePolicy::default(),
         },
-        exposure: exposure::read(section, &id, auth_config),
+        a2a_exposure: exposure::read(section, &id, auth_config),
         id,
     };
     from.finish();
@@ -180,17 +181,17 @@ fn profile(section: &mut Section<'_>, id: &AgentId, name: String) -> AgentProfil
 
 /// Reads the surroundings of a program: its sandbox, its network, its limits and its mode. Returns the facts about the
 /// program. The confinement is unknown until the service starts, because it depends on the capabilities of the system.
-fn surroundings(
+fn program_facts(
     section: &mut Section<'_>,
-    mut read: Option<&mut program::Read>,
-    (limits, capacity): (&Limits, Capacity),
-    (access, lacking): (Access, Severity),
+    mut read: Option<&mut program::ConfiguredProgram>,
+    (limits, capacity): (&AgentSettingBounds, Capacity),
+    (access, missing_severity): (Access, Severity),
 ) -> ProgramFacts {
     let missing = read.as_ref().filter(|read| read.is_missing).map(|read| read.search.name());
     let mut program = read.as_mut().map(|read| &mut read.spec);
     let is_interactive = program.as_ref().is_some_and(|program| program.control().is_some());
     let permissions = consent::read(section, is_interactive).map(Arc::new);
-    sandbox::read(section, program.as_deref_mut(), access, lacking);
+    sandbox::read(section, program.as_deref_mut(), access, missing_severity);
     network::read(section, program.as_deref_mut());
     let expected_memory = resources::read(section, program.as_deref_mut());
     mode::read(section, limits, capacity, program);
@@ -214,9 +215,9 @@ fn kind(section: &mut Section<'_>) -> AgentKind {
 }
 
 /// Returns the program that was read as the worker of its agent.
-fn worker(read: program::Read, preset: Option<&Behind>) -> AgentWorker {
-    let program::Read { spec: mut program, search, .. } = read;
-    program.outfit.preset = preset.map(|preset| PresetName {
+fn worker(read: program::ConfiguredProgram, preset: Option<&AgentPreset>) -> AgentWorker {
+    let program::ConfiguredProgram { spec: mut program, search, .. } = read;
+    program.program_runtime.preset = preset.map(|preset| PresetName {
         name: preset.name.clone(),
         is_verified: preset.about.is_verified,
     });
@@ -226,29 +227,32 @@ fn worker(read: program::Read, preset: Option<&Behind>) -> AgentWorker {
 /// Returns the preset of an agent, if it has one; the outer `None` if the preset cannot be used, so that the rest
 /// cannot be checked.
 #[expect(clippy::option_option, reason = "no preset and one that cannot be used are two things")]
-fn preset(section: &mut Section<'_>, behind: Option<&Option<Behind>>) -> Option<Option<Behind>> {
+fn preset(
+    section: &mut Section<'_>,
+    agent_presets: Option<&Option<AgentPreset>>,
+) -> Option<Option<AgentPreset>> {
     let name = section.text("preset");
-    let Some(behind) = behind else { return Some(None) };
-    let behind = behind.as_ref()?;
-    if let Some(name) = name.filter(|_| !behind.about.is_verified) {
-        let complaint = from_message("this preset was written from documents, and never run")
+    let Some(agent_presets) = agent_presets else { return Some(None) };
+    let agent_presets = agent_presets.as_ref()?;
+    if let Some(name) = name.filter(|_| !agent_presets.about.is_verified) {
+        let diagnostic = from_message("this preset was written from documents, and never run")
             .hint("look closely at the first answers");
-        section.reader.warning(&name.place, complaint);
+        section.reader.warning(&name.place, diagnostic);
     }
-    Some(Some(behind.clone()))
+    Some(Some(agent_presets.clone()))
 }
 
 /// Returns the skills of the card: as configured, or one derived from the agent itself.
 fn skills(from: &mut Section<'_>, id: &AgentId, name: &str, description: &str) -> Vec<Skill> {
     let reader = from.reader;
-    let usual = || Skill {
+    let default = || Skill {
         id: id.to_string(),
         name: name.to_owned(),
         description: description.to_owned(),
         tags: vec![id.to_string()],
         ..Skill::default()
     };
-    let Some(items) = from.list("skills") else { return vec![usual()] };
+    let Some(items) = from.list("skills") else { return vec![default()] };
     if items.is_empty() {
         reader.error(&from.place.below("skills").hidden(), "must hold one skill at least");
     }
@@ -284,13 +288,17 @@ fn skill(mut section: Section<'_>) -> Option<Skill> {
 }
 
 /// Returns the window within which equal requests are merged; `None`, the default, is never.
-fn dedup(section: &mut Section<'_>, limits: &Limits, remembers: bool) -> Option<Duration> {
+fn dedup(
+    section: &mut Section<'_>,
+    limits: &AgentSettingBounds,
+    remembers: bool,
+) -> Option<Duration> {
     let wanted = section.keyword("dedup", &[("message", false), ("content", true)]);
     let wanted = wanted.filter(|found| found.value);
     if let Some(found) = wanted.as_ref().filter(|_| remembers) {
-        let complaint =
+        let diagnostic =
             "has no effect on an agent with sessions: a repeated message is a new message";
-        section.reader.error(&found.place, complaint);
+        section.reader.error(&found.place, diagnostic);
     }
     let is_wanted = wanted.is_some();
     let window = section.entry("dedup_window");
@@ -302,62 +310,68 @@ fn dedup(section: &mut Section<'_>, limits: &Limits, remembers: bool) -> Option<
 }
 
 /// Reads the numbers of running and waiting executions.
-fn capacity(section: &mut Section<'_>, limits: &Limits, access: Access) -> Capacity {
+fn capacity(section: &mut Section<'_>, limits: &AgentSettingBounds, access: Access) -> Capacity {
     let running = match access {
         Access::ReadOnly => {
             let ValueBounds { max, default, .. } = limits.max_concurrent;
-            NonZeroU32::new(whole(
+            NonZeroU32::new(to_u32(
                 section.count("max_concurrent", ValueBounds::new(0, max, default)),
             ))
         }
-        Access::ReadWrite => Some(alone(section)),
+        Access::ReadWrite => Some(single_concurrency(section)),
     };
     Capacity {
         running,
-        waiting: whole(section.count("queue_depth", limits.queue.depth)),
-        patience: section.seconds("queue_timeout", limits.queue.timeout),
+        waiting: to_u32(section.count("queue_depth", limits.queue.depth)),
+        queue_timeout: section.seconds("queue_timeout", limits.queue.timeout),
     }
 }
 
 /// Returns 1, the only concurrency of a writing agent; another number is a fault.
-fn alone(section: &mut Section<'_>) -> NonZeroU32 {
+fn single_concurrency(section: &mut Section<'_>) -> NonZeroU32 {
     let given = section.entry("max_concurrent");
-    let is_one =
-        |entry: &WrittenValue<'_>| entry.value.as_integer().and_then(value::whole) == Some(1);
+    let is_one = |entry: &WrittenValue<'_>| {
+        entry.value.as_integer().and_then(value::parse_integer) == Some(1)
+    };
     if let Some(entry) = given.filter(|entry| !is_one(entry)) {
-        let complaint = from_message("must be 1: an agent with access = \"read-write\" runs alone")
-            .hint("leave it out, or make the agent read-only");
-        section.reader.error(&entry.place, complaint);
+        let diagnostic =
+            from_message("must be 1: an agent with access = \"read-write\" runs alone")
+                .hint("leave it out, or make the agent read-only");
+        section.reader.error(&entry.place, diagnostic);
     }
     NonZeroU32::MIN
 }
 
 /// Reads the kinds of failures that are retried, and the delays.
-fn retry(mut section: Section<'_>, limits: &Limits) -> RetrySpec {
-    let usual = RetrySpec::default();
+fn retry(mut section: Section<'_>, limits: &AgentSettingBounds) -> RetrySpec {
+    let default = RetrySpec::default();
     let retry = RetrySpec {
-        max: whole(section.count("max", limits.retry.max)),
+        max: to_u32(section.count("max", limits.retry.max)),
         base: section.seconds("base", limits.retry.base),
-        factor: section.number("factor", ValueBounds::new(1.0, 10.0, usual.factor)),
-        after_start: section.flag("after_start", usual.after_start),
+        factor: section.number("factor", ValueBounds::new(1.0, 10.0, default.factor)),
+        after_start: section.flag("after_start", default.after_start),
     };
     section.finish();
     retry
 }
 
 /// Reads the limits of input and output. Input that is passed as an argument must fit into one.
-fn sizes(section: &mut Section<'_>, limits: &Limits, input: Option<InputPattern>) -> Sizes {
+fn sizes(
+    section: &mut Section<'_>,
+    limits: &AgentSettingBounds,
+    input: Option<InputPattern>,
+) -> SizeLimits {
     let ValueBounds { min, max, default } = limits.sizes.input;
-    let max = if input == Some(InputPattern::Args) { max.min(ARGUMENT) } else { max };
+    let max = if input == Some(InputPattern::Args) { max.min(MAX_ARGUMENT_BYTES) } else { max };
     let inputs = ValueBounds::new(min, max, default.min(max));
     let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
-    Sizes {
+    SizeLimits {
         input: size(section.count("max_input_bytes", inputs)),
         output: size(section.count("max_output_bytes", limits.sizes.output)),
     }
 }
 
 /// Converts a number of a few thousand at most.
-fn whole(count: u64) -> u32 {
+fn to_u32(count: u64) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }

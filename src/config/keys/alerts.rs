@@ -14,11 +14,11 @@ use crate::config::table::{Flag, Key, Section, Spanned, ValueBounds};
 use crate::platform::tls::Authorities;
 
 /// Time for which a one-time event stays open.
-const LINGER: Duration = Duration::from_secs(600);
+const ALERT_LINGER: Duration = Duration::from_secs(600);
 
 /// Conditions of alerts, and their receivers.
 #[derive(Clone, PartialEq, Eq, Default)]
-pub struct Alerts {
+pub struct AlertSettings {
     /// Conditions of alerts.
     pub spec: AlertSpec,
     /// URL of the webhook; it may contain a key.
@@ -34,7 +34,7 @@ pub struct Alerts {
     pub command: Option<(PathBuf, Vec<String>)>,
 }
 
-impl Alerts {
+impl AlertSettings {
     /// Returns the files that run outside of every sandbox when an alert is sent: the program, and scripts among its
     /// arguments.
     pub(crate) fn programs(&self) -> Vec<PathBuf> {
@@ -44,7 +44,7 @@ impl Alerts {
     }
 }
 
-impl std::fmt::Debug for Alerts {
+impl std::fmt::Debug for AlertSettings {
     /// Omits the URL and the secret.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let command = self.command.as_ref().map(|(program, _)| program);
@@ -65,13 +65,13 @@ pub(crate) fn metrics(mut section: Section<'_>) -> bool {
 }
 
 /// Reads `[alerts]`.
-pub(crate) fn read(mut section: Section<'_>) -> Alerts {
+pub(crate) fn read(mut section: Section<'_>) -> AlertSettings {
     let from = &mut section;
     let webhook = from.nonblank("webhook").map(|url| {
-        from.reader.keep_secret(&url.value);
+        from.reader.register_secret(&url.value);
         url.value
     });
-    let alerts = Alerts {
+    let alerts = AlertSettings {
         spec: spec(from),
         webhook,
         allow: push::allow(from),
@@ -84,17 +84,17 @@ pub(crate) fn read(mut section: Section<'_>) -> Alerts {
 }
 
 fn spec(from: &mut Section<'_>) -> AlertSpec {
-    let usual = AlertSpec::default();
-    let few = |usual: u32| ValueBounds::new(0, 10_000, usual.into());
+    let default = AlertSpec::default();
+    let few = |default: u32| ValueBounds::new(0, 10_000, default.into());
     let number = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
-    let room = ValueBounds::new(0, 1 << 60, usual.ledger_free_bytes);
+    let room = ValueBounds::new(0, 1 << 60, default.ledger_free_bytes);
     AlertSpec {
         requests_per_minute: number(
-            from.count("requests_per_minute", few(usual.requests_per_minute)),
+            from.count("requests_per_minute", few(default.requests_per_minute)),
         ),
-        failure_streak: number(from.count("failure_streak", few(usual.failure_streak))),
+        failure_streak: number(from.count("failure_streak", few(default.failure_streak))),
         ledger_free_bytes: from.count("ledger_free_bytes", room),
-        linger: LINGER,
+        linger: ALERT_LINGER,
     }
 }
 
@@ -102,12 +102,12 @@ fn spec(from: &mut Section<'_>) -> AlertSpec {
 pub(crate) fn secret(section: &Section<'_>, file: &Spanned<String>) -> Option<String> {
     let (reader, path) = (section.reader, section.reader.resolve(&file.value));
     if is_open_to_others(&path) {
-        let complaint = from_message("others may read this file").hint("chmod 600 it");
-        reader.warning(&file.place, complaint);
+        let diagnostic = from_message("others may read this file").hint("chmod 600 it");
+        reader.warning(&file.place, diagnostic);
     }
     match reader.secret_file(&path) {
         Ok(text) if !text.trim().is_empty() => {
-            reader.keep_secret(&text);
+            reader.register_secret(&text);
             Some(text)
         }
         Ok(_) => {

@@ -14,7 +14,7 @@ use crate::config::table::secret::is_open_to_others;
 use crate::config::table::{Key, Seconds, Section, ValueBounds};
 
 /// Command that creates a key file.
-const MAKE: &str = "(umask 077; head -c 32 /dev/urandom | base64 > FILE) makes one";
+const KEY_FILE_HINT: &str = "(umask 077; head -c 32 /dev/urandom | base64 > FILE) makes one";
 
 /// Seconds of a week, and of a day.
 const WEEK: f64 = 7.0 * DAY;
@@ -58,7 +58,7 @@ pub(crate) fn read(mut section: Section<'_>, data_dir: &Path) -> InputSettings {
     if let Some((file, found)) = key_file.as_ref().zip(found) {
         match read_keys(&section, file, data_dir) {
             Ok(found) => keys = found,
-            Err(complaint) => reader.error(&found.place, complaint),
+            Err(diagnostic) => reader.error(&found.place, diagnostic),
         }
     }
     section.finish();
@@ -72,11 +72,12 @@ fn read_keys(
 ) -> Result<Vec<InputKey>, DiagnosticBuilder> {
     let reader = section.reader;
     let text = reader.secret_file(file);
-    let text = text.map_err(|error| from_message(format!("cannot be read: {error}")).hint(MAKE))?;
+    let text =
+        text.map_err(|error| from_message(format!("cannot be read: {error}")).hint(KEY_FILE_HINT))?;
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     if real(file).starts_with(real(data_dir)) {
-        let complaint = "is in `server.data_dir`, so a backup of the ledger would have the key";
-        return Err(from_message(complaint).hint("keep it elsewhere"));
+        let diagnostic = "is in `server.data_dir`, so a backup of the ledger would have the key";
+        return Err(from_message(diagnostic).hint("keep it elsewhere"));
     }
     let owner = std::fs::metadata(file).map(|data| data.uid());
     if !owner.is_ok_and(|owner| owner == 0 || owner == Uid::effective().as_raw()) {
@@ -90,13 +91,14 @@ fn read_keys(
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let keys: Option<Vec<_>> = lines
         .map(|line| {
-            reader.keep_secret(line);
+            reader.register_secret(line);
             key(line)
         })
         .collect();
     let keys = keys.filter(|keys| !keys.is_empty());
     keys.ok_or_else(|| {
-        from_message("has no key: each line is 32 bytes in base64 or hexadecimal").hint(MAKE)
+        from_message("has no key: each line is 32 bytes in base64 or hexadecimal")
+            .hint(KEY_FILE_HINT)
     })
 }
 

@@ -3,13 +3,13 @@
 use crate::config::table::{Section, ValueBounds};
 
 /// Greatest bound of a time in seconds that `[limits]` may set: thirty days.
-const LONGEST: f64 = 2_592_000.0;
+const MAX_BOUND_SECONDS: f64 = 2_592_000.0;
 /// Greatest bound of a number that `[limits]` may set.
-const MOST: u64 = 1 << 40;
+const MAX_BOUND_COUNT: u64 = 1 << 40;
 
 /// Bounds of every number of an agent, with its defaults.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Limits {
+pub(crate) struct AgentSettingBounds {
     pub(crate) timeout: ValueBounds<f64>,
     pub(crate) idle_timeout: ValueBounds<f64>,
     pub(crate) start_timeout: ValueBounds<f64>,
@@ -45,7 +45,7 @@ pub(crate) struct SizeBounds {
     pub(crate) output: ValueBounds<u64>,
 }
 
-impl Limits {
+impl AgentSettingBounds {
     /// Reads `[limits]`.
     pub(crate) fn read(mut from: Section<'_>) -> Self {
         let section = &mut from;
@@ -102,11 +102,11 @@ impl Limits {
 }
 
 /// Reads the bounds of a time, given as minimum, maximum and default; the default is clamped to changed bounds.
-fn time(section: &mut Section<'_>, keys: [&'static str; 2], usual: [f64; 3]) -> ValueBounds<f64> {
-    let ([least, most], [min, max, default]) = (keys, usual);
+fn time(section: &mut Section<'_>, keys: [&'static str; 2], default: [f64; 3]) -> ValueBounds<f64> {
+    let ([least, most], [min, max, default]) = (keys, default);
     let given = section.entry(least).map(|entry| entry.place);
-    let min = section.seconds(least, ValueBounds::new(0.0, LONGEST, min)).as_secs_f64();
-    let max = section.seconds(most, ValueBounds::new(0.0, LONGEST, max)).as_secs_f64();
+    let min = section.seconds(least, ValueBounds::new(0.0, MAX_BOUND_SECONDS, min)).as_secs_f64();
+    let max = section.seconds(most, ValueBounds::new(0.0, MAX_BOUND_SECONDS, max)).as_secs_f64();
     if min > max {
         let place = given.unwrap_or_else(|| section.place.below(least).hidden());
         section.reader.error(&place, format!("must not be more than {most}, which is {max}"));
@@ -116,8 +116,8 @@ fn time(section: &mut Section<'_>, keys: [&'static str; 2], usual: [f64; 3]) -> 
 }
 
 /// Reads the bounds of a number whose minimum is fixed.
-fn count(section: &mut Section<'_>, most: &'static str, usual: [u64; 3]) -> ValueBounds<u64> {
-    let [min, max, default] = usual;
-    let max = section.count(most, ValueBounds::new(min, MOST, max));
+fn count(section: &mut Section<'_>, most: &'static str, default: [u64; 3]) -> ValueBounds<u64> {
+    let [min, max, default] = default;
+    let max = section.count(most, ValueBounds::new(min, MAX_BOUND_COUNT, max));
     ValueBounds::new(min, max, default.clamp(min, max))
 }

@@ -7,7 +7,7 @@ use algonius_actors::model::host::pressure::{PressureSpec, StallReading};
 use crate::config::table::{Flag, Key, Seconds, Section, ValueBounds, ValueShape, value};
 
 /// Bounds in bytes of memory.
-const MEMORY: ValueBounds<u64> = ValueBounds::new(1 << 20, 1 << 46, 0);
+const MEMORY_BOUNDS: ValueBounds<u64> = ValueBounds::new(1 << 20, 1 << 46, 0);
 
 /// Monitoring of the machine.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -32,10 +32,12 @@ pub(crate) fn read(mut section: Section<'_>) -> Option<PressureSettings> {
     let from = &mut section;
     let is_enabled = ENABLED.read(from);
     let modes = [("stalls", true), ("usage", false)];
-    let share =
-        |from: &mut Section<'_>, key, usual| from.number(key, ValueBounds::new(0.1, 100.0, usual));
-    let load =
-        |from: &mut Section<'_>, key, usual| from.number(key, ValueBounds::new(0.01, 1e6, usual));
+    let share = |from: &mut Section<'_>, key, default| {
+        from.number(key, ValueBounds::new(0.1, 100.0, default))
+    };
+    let load = |from: &mut Section<'_>, key, default| {
+        from.number(key, ValueBounds::new(0.01, 1e6, default))
+    };
     let spec = PressureSpec {
         by_stalls: from.keyword("mode", &modes).is_none_or(|mode| mode.value),
         cpu_percent: share(from, "cpu_percent", 90.0),
@@ -52,8 +54,8 @@ pub(crate) fn read(mut section: Section<'_>) -> Option<PressureSettings> {
     };
     let interval = INTERVAL.read(from);
     let most = from.entry("max_reserved_memory_bytes");
-    from.note("max_reserved_memory_bytes", || ValueShape::Count(MEMORY, false));
-    let agents_memory = most.and_then(|most| value::count(from.reader, &most, MEMORY));
+    from.record_shape("max_reserved_memory_bytes", || ValueShape::Count(MEMORY_BOUNDS, false));
+    let agents_memory = most.and_then(|most| value::count(from.reader, &most, MEMORY_BOUNDS));
     section.finish();
     is_enabled.then_some(PressureSettings { spec, interval, agents_memory })
 }

@@ -10,7 +10,7 @@ use crate::platform::tls::Authorities;
 
 /// Permitted targets of push notifications, and their delivery limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Push {
+pub struct PushSettings {
     /// Networks that are permitted although they are not of the public internet, also over plain HTTP.
     pub allow: Vec<IpNet>,
     /// True if plain HTTP is permitted for all other targets.
@@ -34,7 +34,7 @@ const MAX_AGE: Key<Seconds> = Key::seconds(
     "a failed delivery is retried up to 20 times, and no longer than this",
 );
 
-impl Default for Push {
+impl Default for PushSettings {
     fn default() -> Self {
         Self {
             allow: Vec::new(),
@@ -47,10 +47,10 @@ impl Default for Push {
 }
 
 /// Reads `[push]`; `None` if it is disabled.
-pub(crate) fn read(mut section: Section<'_>) -> Option<Push> {
+pub(crate) fn read(mut section: Section<'_>) -> Option<PushSettings> {
     let from = &mut section;
     let is_enabled = ENABLED.read(from);
-    let push = Push {
+    let push = PushSettings {
         allow: allow(from),
         insecure_http: INSECURE_HTTP.read(from),
         timeout: TIMEOUT.read(from),
@@ -65,7 +65,7 @@ pub(crate) fn read(mut section: Section<'_>) -> Option<Push> {
 pub(crate) fn authorities(section: &mut Section<'_>) -> Authorities {
     let Some(file) = section.nonblank("ca_file") else { return Authorities::default() };
     let (reader, path) = (section.reader, section.reader.resolve(&file.value));
-    reader.keep_file(path.clone());
+    reader.register_file(path.clone());
     Authorities::read(&path).unwrap_or_else(|error| {
         reader.error(&file.place, error.to_string());
         Authorities::default()
@@ -80,8 +80,8 @@ pub(crate) fn allow(section: &mut Section<'_>) -> Vec<IpNet> {
         let single = || text.value.parse::<IpAddr>().map(IpNet::from);
         let net = text.value.parse::<IpNet>().or_else(|_not_a_net| single()).ok();
         if net.is_none() {
-            let complaint = "must be addresses such as \"127.0.0.0/8\" or \"10.1.2.3\"";
-            reader.error(&text.place, complaint);
+            let diagnostic = "must be addresses such as \"127.0.0.0/8\" or \"10.1.2.3\"";
+            reader.error(&text.place, diagnostic);
         }
         net
     };

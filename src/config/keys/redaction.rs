@@ -7,11 +7,11 @@ use crate::config::table::secret::is_open_to_others;
 use crate::config::table::{Section, Spanned, ValueBounds};
 
 /// Greatest number of patterns: all are searched for at once, and each is tried on the lines where one may match.
-const MOST: usize = 64;
+const MAX_PATTERNS: usize = 64;
 /// Greatest length of a pattern's name in characters.
-const LONGEST_NAME: usize = 64;
+const MAX_PATTERN_NAME_CHARS: usize = 64;
 /// Shortest line in characters of a file of secrets: a shorter one would redact half of every text.
-const SHORTEST: usize = 8;
+const MIN_SECRET_LINE_CHARS: usize = 8;
 
 /// Reads `[redaction]`. The secrets of files are registered for redaction.
 pub(crate) fn read(mut section: Section<'_>) -> Redaction {
@@ -28,9 +28,9 @@ pub(crate) fn read(mut section: Section<'_>) -> Redaction {
 fn patterns(from: &mut Section<'_>) -> Vec<Pattern> {
     let reader = from.reader;
     let items = from.list("patterns").unwrap_or_default();
-    if let Some(first) = items.get(MOST) {
-        let complaint = format!("there are {} patterns; {MOST} are allowed", items.len());
-        reader.error(&first.place.clone().hidden(), complaint);
+    if let Some(first) = items.get(MAX_PATTERNS) {
+        let diagnostic = format!("there are {} patterns; {MAX_PATTERNS} are allowed", items.len());
+        reader.error(&first.place.clone().hidden(), diagnostic);
     }
     let mut patterns: Vec<Pattern> = Vec::new();
     for item in items {
@@ -50,7 +50,7 @@ fn pattern(mut section: Section<'_>) -> Option<Pattern> {
     let reader = section.reader;
     let (name, regex) = (section.nonblank("name"), section.nonblank("regex"));
     let keep = section.entry("keep").map(|keep| keep.place);
-    let most = u64::try_from(Pattern::LONGEST).unwrap_or(u64::MAX);
+    let most = u64::try_from(Pattern::MAX_MATCH_BYTES).unwrap_or(u64::MAX);
     let kept = usize::try_from(section.count("keep", ValueBounds::new(0, most, 0))).unwrap_or(0);
     for (key, found) in [("name", &name), ("regex", &regex)] {
         if found.is_none() && !section.has(key) {
@@ -59,26 +59,33 @@ fn pattern(mut section: Section<'_>) -> Option<Pattern> {
     }
     section.finish();
     let (name, regex) = (name?, regex?);
-    if name.value.chars().count() > LONGEST_NAME {
-        reader.error(&name.place, format!("the name must have 1 to {LONGEST_NAME} characters"));
+    if name.value.chars().count() > MAX_PATTERN_NAME_CHARS {
+        reader.error(
+            &name.place,
+            format!("the name must have 1 to {MAX_PATTERN_NAME_CHARS} characters"),
+        );
     }
     let made = Pattern::new(&name.value, &regex.value, kept);
     if let Err(error) = &made {
-        let is_kept = matches!(error, PatternError::Keep { .. });
+        let is_kept = matches!(error, PatternError::KeepTooLong { .. });
         let place = keep.filter(|_| is_kept).unwrap_or_else(|| regex.place.clone());
-        reader.error(&place, complaint(error));
+        reader.error(&place, pattern_diagnostic(error));
     }
     made.ok()
 }
 
 /// Returns the complaint about an expression, with a suggestion.
-fn complaint(error: &PatternError) -> DiagnosticBuilder {
-    let said = from_message(error.to_string());
+fn pattern_diagnostic(error: &PatternError) -> DiagnosticBuilder {
+    let diagnostic = from_message(error.to_string());
     match error {
-        PatternError::Long => said.hint("write `{1,64}` for `+`, and `{0,64}` for `*`"),
-        PatternError::Size => said.hint("leave `(?u)` out, or count less often"),
-        PatternError::Empty => said.hint("let it need one character at least"),
-        PatternError::Syntax { .. } | PatternError::Nothing | PatternError::Keep { .. } => said,
+        PatternError::MatchTooLong => {
+            diagnostic.hint("write `{1,64}` for `+`, and `{0,64}` for `*`")
+        }
+        PatternError::TooLarge => diagnostic.hint("leave `(?u)` out, or count less often"),
+        PatternError::MatchesEmpty => diagnostic.hint("let it need one character at least"),
+        PatternError::Syntax { .. }
+        | PatternError::MatchesNothing
+        | PatternError::KeepTooLong { .. } => diagnostic,
     }
 }
 
@@ -95,11 +102,12 @@ fn secrets(section: &Section<'_>, file: &Spanned<String>) {
     }
     let lines = text.lines().map(str::trim_end).filter(|line| !line.is_empty());
     let (short, secrets): (Vec<_>, Vec<_>) =
-        lines.partition(|line| line.chars().count() < SHORTEST);
+        lines.partition(|line| line.chars().count() < MIN_SECRET_LINE_CHARS);
     if !short.is_empty() {
         let count = short.len();
-        let complaint = format!("{count} of its lines have fewer than {SHORTEST} characters");
-        reader.warning(&file.place, from_message(complaint).hint("they are not redacted"));
+        let diagnostic =
+            format!("{count} of its lines have fewer than {MIN_SECRET_LINE_CHARS} characters");
+        reader.warning(&file.place, from_message(diagnostic).hint("they are not redacted"));
     }
-    secrets.into_iter().for_each(|secret| reader.keep_secret(secret));
+    secrets.into_iter().for_each(|secret| reader.register_secret(secret));
 }

@@ -1,6 +1,6 @@
 //! `[retention]`: age, number and bytes up to which ended executions are stored.
 
-use algonius_actors::model::host::storage_stats::KeepPolicy;
+use algonius_actors::model::host::storage_stats::RetentionLimits;
 
 use crate::config::table::{Count, Flag, Key, Seconds, Section, ValueBounds};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetentionSettings {
     /// Retention limits.
-    pub keep: KeepPolicy,
+    pub keep: RetentionLimits,
     /// Interval between two passes over the history.
     pub interval: Duration,
 }
@@ -40,7 +40,7 @@ const INTERVAL: Key<Seconds> =
 pub(crate) fn read(mut section: Section<'_>) -> Option<RetentionSettings> {
     let from = &mut section;
     let is_enabled = ENABLED.read(from);
-    let keep = KeepPolicy {
+    let keep = RetentionLimits {
         max_age: Some(MAX_AGE.read(from)).filter(|age| !age.is_zero()),
         max_executions: Some(MAX_EXECUTIONS.read(from)).filter(|count| *count > 0),
         max_bytes: Some(MAX_BYTES.read(from)).filter(|bytes| *bytes > 0),

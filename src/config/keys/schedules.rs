@@ -5,25 +5,25 @@ use std::time::Duration;
 
 use algonius_actors::model::agent::{Access, AgentSpec};
 use algonius_actors::model::id::{AgentId, ScheduleId};
-use algonius_actors::model::schedule::recurrence::{Timetable, TimetableError};
-use algonius_actors::model::schedule::{Missed, Overlap, ScheduleSpec};
+use algonius_actors::model::schedule::recurrence::{RecurrenceError, RecurrenceRule};
+use algonius_actors::model::schedule::{MissedPolicy, OverlapPolicy, ScheduleSpec};
 
 use crate::config::diagnostics::from_message;
 use crate::config::table::{ConfigReader, Section, Spanned, ValueBounds, value};
-use crate::platform::template::{Moment, Template};
+use crate::platform::template::{ScheduleValues, Template};
 
 /// Default owner of the configured schedules: the command line's own principal.
-const OPERATOR: &str = "operator";
+const OPERATOR_PRINCIPAL: &str = "operator";
 
-const OVERLAPS: [(&str, Overlap); 4] = [
-    ("skip", Overlap::Skip),
-    ("queue", Overlap::Queue),
-    ("cancel_previous", Overlap::CancelPrevious),
-    ("allow", Overlap::Allow),
+const OVERLAPS: [(&str, OverlapPolicy); 4] = [
+    ("skip", OverlapPolicy::Skip),
+    ("queue", OverlapPolicy::Queue),
+    ("cancel_previous", OverlapPolicy::CancelPrevious),
+    ("allow", OverlapPolicy::Allow),
 ];
 
 /// Greatest window of missed occurrences in seconds.
-const WINDOW: f64 = 7.0 * 86_400.0;
+const MAX_MISSED_WINDOW_SECONDS: f64 = 7.0 * 86_400.0;
 
 /// Settings of the scheduler and its schedules.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,7 +61,7 @@ pub(crate) fn read(root: &mut Section<'_>, known: &KnownNames<'_>) -> SchedulerS
     let mut section = root.section("scheduler");
     let zone = section.nonblank("timezone");
     if let Some(zone) = &zone
-        && let Err(error) = Timetable::new("@daily", &zone.value, false)
+        && let Err(error) = RecurrenceRule::new("@daily", &zone.value, false)
     {
         reader.error(&zone.place, error.to_string());
     }
@@ -105,7 +105,7 @@ fn schedule(
     let enabled = from.flag("enabled", true);
     let agent = agent(from, id, enabled, known);
     let timetable = timetable(from, id, all, has_zone);
-    let (input, params) = words(from, id);
+    let (input, params) = input_and_params(from, id);
     let missed = missed(from);
     let overlap = overlap(from, missed, agent.map(|agent| agent.access));
     let jitter = from.seconds("jitter", ValueBounds::new(0.0, 86_400.0, 0.0));
@@ -141,11 +141,11 @@ fn agent<'k>(
 ) -> Option<&'k AgentSpec> {
     let reader = section.reader;
     let Some(given) = section.nonblank("agent") else {
-        missing(reader, id, "agent", "the agent that receives the message");
+        report_missing_key(reader, id, "agent", "the agent that receives the message");
         return None;
     };
     let ids: Vec<AgentId> = known.agents.iter().map(|agent| agent.id.clone()).collect();
-    let agent = super::tokens::existing(section, &given, &ids)?;
+    let agent = super::tokens::find_agent(section, &given, &ids)?;
     let agent = known.agents.iter().find(|known| known.id == agent)?;
     if enabled && !agent.enabled {
         reader.error(
@@ -161,22 +161,22 @@ fn timetable(
     id: &Spanned<ScheduleId>,
     all: &SchedulerSettings,
     has_zone: bool,
-) -> Option<Timetable> {
+) -> Option<RecurrenceRule> {
     let reader = section.reader;
     let zone = section.nonblank("timezone");
     let Some(cron) = section.nonblank("cron") else {
-        missing(reader, id, "cron", "the due times, such as \"0 3 * * *\"");
+        report_missing_key(reader, id, "cron", "the due times, such as \"0 3 * * *\"");
         return None;
     };
     if zone.is_none() && !has_zone && !cron.value.starts_with("@every") {
-        let complaint =
+        let diagnostic =
             from_message("is taken to be in UTC").hint("give the schedule a `timezone`");
-        reader.warning(&cron.place, complaint);
+        reader.warning(&cron.place, diagnostic);
     }
     let name = zone.as_ref().map_or(all.timezone.as_str(), |zone| zone.value.as_str());
-    match Timetable::new(&cron.value, name, all.seconds) {
+    match RecurrenceRule::new(&cron.value, name, all.seconds) {
         Ok(table) => Some(table),
-        Err(error @ TimetableError::Zone { .. }) => {
+        Err(error @ RecurrenceError::Zone { .. }) => {
             if let Some(zone) = zone {
                 reader.error(&zone.place, error.to_string()); // An invalid default time zone has its own fault.
             }
@@ -190,7 +190,7 @@ fn timetable(
 }
 
 /// Reads the input text and its parameters.
-fn words(
+fn input_and_params(
     section: &mut Section<'_>,
     id: &Spanned<ScheduleId>,
 ) -> (Option<String>, BTreeMap<String, String>) {
@@ -200,11 +200,11 @@ fn words(
         .filter_map(|(name, entry)| Some((name.value, value::scalar(reader, &entry)?)))
         .collect();
     let Some(input) = section.nonblank("input") else {
-        missing(reader, id, "input", "the message to the agent");
+        report_missing_key(reader, id, "input", "the message to the agent");
         return (None, params);
     };
-    let moment = Moment { param: params.clone(), ..Moment::default() };
-    let filled = Template::of::<Moment>(&input.value).and_then(|it| it.render(&moment));
+    let moment = ScheduleValues { param: params.clone(), ..ScheduleValues::default() };
+    let filled = Template::of::<ScheduleValues>(&input.value).and_then(|it| it.render(&moment));
     match filled {
         Ok(_) => (Some(input.value), params),
         Err(error) => {
@@ -214,41 +214,46 @@ fn words(
     }
 }
 
-fn missed(section: &mut Section<'_>) -> Missed {
+fn missed(section: &mut Section<'_>) -> MissedPolicy {
     let words = [("skip", 0), ("once", 1), ("all", 2)];
     let word = section.keyword("missed", &words).map_or(1, |found| found.value);
-    let window = section.seconds("missed_window", ValueBounds::new(1.0, WINDOW, 3600.0));
+    let window =
+        section.seconds("missed_window", ValueBounds::new(1.0, MAX_MISSED_WINDOW_SECONDS, 3600.0));
     let max = section.count("missed_max", ValueBounds::new(1, 1000, 10));
     match word {
-        0 => Missed::Skip,
-        1 => Missed::Once { window },
-        _ => Missed::All { max: u32::try_from(max).unwrap_or(u32::MAX), window },
+        0 => MissedPolicy::Skip,
+        1 => MissedPolicy::Once { window },
+        _ => MissedPolicy::All { max: u32::try_from(max).unwrap_or(u32::MAX), window },
     }
 }
 
 /// Reads the overlap policy for an occurrence during a previous run. With `missed = "all"` every occurrence must be
 /// able to wait.
-fn overlap(section: &mut Section<'_>, missed: Missed, access: Option<Access>) -> Overlap {
-    let usual = Overlap::usual(missed, access.unwrap_or(Access::ReadWrite));
-    let Some(given) = section.keyword("overlap", &OVERLAPS) else { return usual };
+fn overlap(
+    section: &mut Section<'_>,
+    missed: MissedPolicy,
+    access: Option<Access>,
+) -> OverlapPolicy {
+    let default = OverlapPolicy::default_for(missed, access.unwrap_or(Access::ReadWrite));
+    let Some(given) = section.keyword("overlap", &OVERLAPS) else { return default };
     if given.value.loses(missed) {
-        let complaint = from_message("would lose what `missed = \"all\"` makes up for");
-        section.reader.error(&given.place, complaint.hint("use \"queue\" or \"allow\""));
+        let diagnostic = from_message("would lose what `missed = \"all\"` makes up for");
+        section.reader.error(&given.place, diagnostic.hint("use \"queue\" or \"allow\""));
     }
     given.value
 }
 
 fn owner(section: &mut Section<'_>, known: &KnownNames<'_>) -> String {
-    let Some(given) = section.nonblank("owner") else { return OPERATOR.to_owned() };
-    if given.value != OPERATOR && !known.tokens.contains(&given.value.as_str()) {
-        let names = known.tokens.iter().copied().chain([OPERATOR]);
-        let complaint = from_message("there is no such token").among(&given.value, names);
-        section.reader.error(&given.place, complaint);
+    let Some(given) = section.nonblank("owner") else { return OPERATOR_PRINCIPAL.to_owned() };
+    if given.value != OPERATOR_PRINCIPAL && !known.tokens.contains(&given.value.as_str()) {
+        let names = known.tokens.iter().copied().chain([OPERATOR_PRINCIPAL]);
+        let diagnostic = from_message("there is no such token").suggest_from(&given.value, names);
+        section.reader.error(&given.place, diagnostic);
     }
     given.value
 }
 
-fn missing(reader: &ConfigReader<'_>, id: &Spanned<ScheduleId>, key: &str, what: &str) {
+fn report_missing_key(reader: &ConfigReader<'_>, id: &Spanned<ScheduleId>, key: &str, what: &str) {
     reader.error(
         &id.place,
         from_message(format!("`{key}` is missing")).hint(format!("it is {what}")),

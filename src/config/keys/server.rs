@@ -10,11 +10,11 @@ use std::time::Duration;
 use algonius_actors::model::id::AgentId;
 use nix::unistd::{AccessFlags, Uid, access};
 
-use super::tokens::existing;
+use super::tokens::find_agent;
 use crate::config::diagnostics::from_message;
 use crate::config::presets;
 use crate::config::table::{Count, Flag, Key, Keyword, Seconds, Section, ValueBounds};
-use crate::platform::tls::Pair;
+use crate::platform::tls::TlsKeyPair;
 use access::AccessSettings;
 
 /// Failures that a commit of the ledger survives.
@@ -29,11 +29,11 @@ pub enum DurabilitySetting {
 
 /// Network settings and directories of the service. All paths are absolute.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Server {
+pub struct ServerSettings {
     /// Address and port to listen on.
     pub listen: SocketAddr,
     /// Certificate and key for TLS; plain HTTP without.
-    pub tls: Option<Pair>,
+    pub tls: Option<TlsKeyPair>,
     /// Address and card for the public.
     pub public: PublicSettings,
     /// Directory of the ledger and the instance key.
@@ -51,7 +51,7 @@ pub struct Server {
     /// Durability of a commit.
     pub durability: DurabilitySetting,
     /// Settings of the configuration itself.
-    pub configuration: SourceSettings,
+    pub configuration: ConfigFileSettings,
     /// Admission rules of requests.
     pub entry: AccessSettings,
 }
@@ -93,17 +93,17 @@ pub struct ProgramSettings {
 
 /// Settings of the configuration itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SourceSettings {
+pub struct ConfigFileSettings {
     /// True if changes of the configuration are applied automatically.
     pub watch: bool,
     /// Folder of custom presets.
     pub presets: PathBuf,
 }
 
-impl Server {
+impl ServerSettings {
     /// Returns true if cards contain the address that each caller used, because no address is valid for all callers.
     #[must_use]
-    pub const fn is_named_by_callers(&self) -> bool {
+    pub const fn uses_caller_address(&self) -> bool {
         self.public.url.is_none() && self.listen.ip().is_unspecified()
     }
 }
@@ -153,13 +153,13 @@ const WATCH: Key<Flag> = Key::flag(
 );
 
 /// Lowest user id that may be an agent's: lower ones belong to the system and to people.
-const FIRST_USER: u32 = 1000;
+const MIN_AGENT_UID: u32 = 1000;
 
 /// Reads `[server]`, and the default agent, which is one of `agents`.
 pub(crate) fn read(
     mut section: Section<'_>,
     agents: &[AgentId],
-) -> (Option<Server>, Option<AgentId>) {
+) -> (Option<ServerSettings>, Option<AgentId>) {
     let from = &mut section;
     let default_agent = default_agent(from, agents);
     let tls = tls::read(from);
@@ -169,29 +169,29 @@ pub(crate) fn read(
     let token_file = folder(from, "token_file");
     let entry = access::read(from);
     let url = public_url(from);
-    let server = Server {
+    let server = ServerSettings {
         listen: listen(from, tls.is_given || !entry.trusted_proxies.is_empty()),
         tls: tls.pair,
         public: PublicSettings { url, card: PUBLIC_CARD.read(from) },
-        runtime_dir: runtime_dir.unwrap_or_else(|| usual_runtime_dir(from, &data_dir)),
+        runtime_dir: runtime_dir.unwrap_or_else(|| default_runtime_dir(from, &data_dir)),
         token_file: token_file.unwrap_or_else(|| data_dir.join("token")),
         data_dir,
         requests: requests(from),
         drain_timeout: DRAIN_TIMEOUT.read(from),
         programs: programs(from),
         durability: DURABILITY.read(from),
-        configuration: SourceSettings {
+        configuration: ConfigFileSettings {
             watch: WATCH.read(from),
             presets: folder(from, "presets")
-                .unwrap_or_else(|| from.reader.resolve(presets::FOLDER)),
+                .unwrap_or_else(|| from.reader.resolve(presets::PRESETS_DIR)),
         },
         entry,
     };
-    if server.is_named_by_callers() && !server.entry.trusted_proxies.is_empty() {
-        let complaint =
+    if server.uses_caller_address() && !server.entry.trusted_proxies.is_empty() {
+        let diagnostic =
             from_message("is needed behind a proxy: cards name the host of the proxy's requests")
                 .hint("give the address that callers use, such as \"https://agents.example.org\"");
-        section.reader.warning(&section.place.below("public_url").hidden(), complaint);
+        section.reader.warning(&section.place.below("public_url").hidden(), diagnostic);
     }
     section.finish();
     (found.map(|_| server), default_agent)
@@ -200,8 +200,8 @@ pub(crate) fn read(
 /// Reads the limits of connections and requests.
 fn requests(section: &mut Section<'_>) -> RequestLimits {
     RequestLimits {
-        max_body_bytes: in_memory(MAX_BODY_BYTES.read(section)),
-        max_connections: in_memory(MAX_CONNECTIONS.read(section)),
+        max_body_bytes: to_usize(MAX_BODY_BYTES.read(section)),
+        max_connections: to_usize(MAX_CONNECTIONS.read(section)),
         header_timeout: HEADER_TIMEOUT.read(section),
         body_timeout: BODY_TIMEOUT.read(section),
         write_timeout: WRITE_TIMEOUT.read(section),
@@ -223,13 +223,13 @@ fn agent_users(section: &mut Section<'_>) -> Option<(u32, u32)> {
     let ends = text.value.split_once('-');
     let ends = ends.map(|(first, last)| (first.trim().parse().ok(), last.trim().parse().ok()));
     match ends {
-        Some((Some(first), Some(last))) if FIRST_USER <= first && first <= last => {
+        Some((Some(first), Some(last))) if MIN_AGENT_UID <= first && first <= last => {
             return Some((first, last));
         }
         _ => {
-            let complaint = from_message(format!("must be two numbers from {FIRST_USER} on"))
+            let diagnostic = from_message(format!("must be two numbers from {MIN_AGENT_UID} on"))
                 .hint("write \"61184-61999\", which no account of the machine has");
-            section.reader.error(&text.place, complaint);
+            section.reader.error(&text.place, diagnostic);
         }
     }
     None
@@ -238,7 +238,7 @@ fn agent_users(section: &mut Section<'_>) -> Option<(u32, u32)> {
 /// Returns the default agent: the configured one, or the only one.
 fn default_agent(section: &mut Section<'_>, agents: &[AgentId]) -> Option<AgentId> {
     match (section.nonblank("default_agent"), agents) {
-        (Some(word), _) => existing(section, &word, agents),
+        (Some(word), _) => find_agent(section, &word, agents),
         (None, [only]) => Some(only.clone()),
         (None, _) => None,
     }
@@ -247,18 +247,18 @@ fn default_agent(section: &mut Section<'_>, agents: &[AgentId]) -> Option<AgentI
 /// Reads the listen address. A warning follows if others can reach it, unless TLS is used there or by a proxy in front
 /// of it.
 fn listen(section: &mut Section<'_>, is_secured: bool) -> SocketAddr {
-    let usual = SocketAddr::from(([127, 0, 0, 1], 8080));
-    let Some(text) = section.text("listen") else { return usual };
+    let default = SocketAddr::from(([127, 0, 0, 1], 8080));
+    let Some(text) = section.text("listen") else { return default };
     let Ok(listen) = text.value.parse::<SocketAddr>() else {
-        let complaint = "must be an address and a port, such as \"127.0.0.1:8080\"";
-        section.reader.error(&text.place, complaint);
-        return usual;
+        let diagnostic = "must be an address and a port, such as \"127.0.0.1:8080\"";
+        section.reader.error(&text.place, diagnostic);
+        return default;
     };
     if !listen.ip().is_loopback() && !is_secured {
-        let complaint =
+        let diagnostic =
             from_message("others can reach this address, and connections are not encrypted")
                 .hint("set `server.tls`, or name the proxy that speaks TLS in `trusted_proxies`");
-        section.reader.warning(&text.place, complaint);
+        section.reader.warning(&text.place, diagnostic);
     }
     listen
 }
@@ -274,8 +274,8 @@ fn public_url(section: &mut Section<'_>) -> Option<String> {
         return None;
     }
     if host.is_empty() || text.value.contains(['?', '#', ' ']) {
-        let complaint = "must be an address such as \"https://agents.example.org\"";
-        reader.error(&text.place, complaint);
+        let diagnostic = "must be an address such as \"https://agents.example.org\"";
+        reader.error(&text.place, diagnostic);
         return None;
     }
     Some(text.value.trim_end_matches('/').to_owned())
@@ -293,16 +293,16 @@ fn folder(section: &mut Section<'_>, key: &'static str) -> Option<PathBuf> {
 /// Returns the directory of the ledger: as configured, or in the user's state directory.
 fn data_dir(section: &mut Section<'_>) -> Option<PathBuf> {
     let reader = section.reader;
-    let found = folder(section, "data_dir").or_else(|| usual_data_dir(&|name| reader.env(name)));
+    let found = folder(section, "data_dir").or_else(|| default_data_dir(&|name| reader.env(name)));
     if found.is_none() {
-        let complaint = "is needed where neither XDG_STATE_HOME nor HOME is set";
-        reader.error(&section.place.below("data_dir").hidden(), complaint);
+        let diagnostic = "is needed where neither XDG_STATE_HOME nor HOME is set";
+        reader.error(&section.place.below("data_dir").hidden(), diagnostic);
     }
     found
 }
 
 /// Returns the default directory of the ledger: in the user's state directory.
-fn usual_data_dir(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
+fn default_data_dir(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
     let absolute = |name| env(name).filter(|path| path.starts_with('/')).map(PathBuf::from);
     let home = || absolute("HOME").map(|home| home.join(".local/state"));
     Some(absolute("XDG_STATE_HOME").or_else(home)?.join("algonius"))
@@ -310,12 +310,12 @@ fn usual_data_dir(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
 
 /// Returns the default path of the command line's own token.
 #[must_use]
-pub fn usual_token_file(env: &dyn Fn(&str) -> Option<String>) -> PathBuf {
-    usual_data_dir(env).unwrap_or_default().join("token")
+pub fn default_token_file(env: &dyn Fn(&str) -> Option<String>) -> PathBuf {
+    default_data_dir(env).unwrap_or_default().join("token")
 }
 
 /// Returns the default directory of sockets and running executions: in memory if possible.
-fn usual_runtime_dir(section: &Section<'_>, data_dir: &std::path::Path) -> PathBuf {
+fn default_runtime_dir(section: &Section<'_>, data_dir: &std::path::Path) -> PathBuf {
     let given = section.reader.env("XDG_RUNTIME_DIR").filter(|path| path.starts_with('/'));
     if let Some(given) = given {
         return PathBuf::from(given).join("algonius");
@@ -328,6 +328,6 @@ fn usual_runtime_dir(section: &Section<'_>, data_dir: &std::path::Path) -> PathB
 }
 
 /// Returns a count of things in memory.
-fn in_memory(count: u64) -> usize {
+fn to_usize(count: u64) -> usize {
     usize::try_from(count).unwrap_or(usize::MAX)
 }

@@ -5,11 +5,11 @@ use crate::config::diagnostics::from_message;
 use crate::config::table::{Flag, Key, Section};
 
 /// Environment variable that names the collector by convention.
-const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
+const ENDPOINT_VARIABLE: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 
 /// Collector that accepts OTLP over HTTP.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Telemetry {
+pub struct TelemetrySettings {
     /// Base URL, before `/v1/traces`.
     pub endpoint: String,
     /// Headers of each request, which may contain keys.
@@ -18,7 +18,7 @@ pub struct Telemetry {
     pub logs: bool,
 }
 
-impl std::fmt::Debug for Telemetry {
+impl std::fmt::Debug for TelemetrySettings {
     /// Omits the URL and the headers.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Telemetry").field("logs", &self.logs).finish_non_exhaustive()
@@ -29,11 +29,11 @@ const ENABLED: Key<Flag> = Key::flag("enabled", true, "");
 const LOGS: Key<Flag> = Key::flag("logs", true, "sends log lines in addition to spans");
 
 /// Reads `[telemetry]`; `None` if no collector is named.
-pub(crate) fn read(mut section: Section<'_>) -> Option<Telemetry> {
+pub(crate) fn read(mut section: Section<'_>) -> Option<TelemetrySettings> {
     let from = &mut section;
     let is_enabled = ENABLED.read(from);
     let endpoint = endpoint(from);
-    let telemetry = endpoint.map(|endpoint| Telemetry {
+    let telemetry = endpoint.map(|endpoint| TelemetrySettings {
         endpoint,
         headers: headers(from),
         logs: LOGS.read(from),
@@ -52,7 +52,7 @@ fn endpoint(from: &mut Section<'_>) -> Option<String> {
     let place = given
         .as_ref()
         .map_or_else(|| from.place.below("otlp_endpoint").hidden(), |given| given.place.clone());
-    let url = given.map(|given| given.value).or_else(|| reader.env(ENDPOINT))?;
+    let url = given.map(|given| given.value).or_else(|| reader.env(ENDPOINT_VARIABLE))?;
     if !(url.starts_with("http://") || url.starts_with("https://")) {
         let hint = "such as \"http://127.0.0.1:4318\"; this service speaks OTLP over HTTP";
         reader.error(&place, from_message("must begin with `http://` or `https://`").hint(hint));
@@ -69,12 +69,12 @@ fn headers(from: &mut Section<'_>) -> Vec<(String, String)> {
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
         match line.split_once(':') {
             Some((name, value)) if is_name(name) && !value.trim().is_empty() => {
-                from.reader.keep_secret(value.trim());
+                from.reader.register_secret(value.trim());
                 headers.push((name.to_lowercase(), value.trim().to_owned()));
             }
             _ => {
-                let complaint = "must have lines such as `authorization: Bearer …`";
-                from.reader.error(&file.place, complaint);
+                let diagnostic = "must have lines such as `authorization: Bearer …`";
+                from.reader.error(&file.place, diagnostic);
             }
         }
     }

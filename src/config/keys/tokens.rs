@@ -9,11 +9,11 @@ use sha2::{Digest, Sha256};
 use toml::de::DeValue;
 
 use crate::config::diagnostics::from_message;
-use crate::config::table::secret::{NOT_SET, is_open_to_others};
+use crate::config::table::secret::{VARIABLE_NOT_SET, is_open_to_others};
 use crate::config::table::{Section, Spanned, ValueShape, value};
 
 /// Least number of characters of a token.
-const SHORTEST: usize = 32;
+const MIN_TOKEN_CHARS: usize = 32;
 
 /// Reads every token; `agents` are the ids that exist.
 pub(crate) fn read(root: &mut Section<'_>, agents: &[AgentId]) -> Vec<TokenSeed> {
@@ -41,7 +41,7 @@ fn token(
 ) -> Option<TokenSeed> {
     let text = text(&mut section, name);
     let rights = rights(&mut section);
-    let agents = allowed(&mut section, agents);
+    let agents = allowed_agents(&mut section, agents);
     let expires = expires(&mut section);
     section.finish();
     let hash = Sha256::digest(text?).into();
@@ -52,26 +52,26 @@ fn token(
 pub(crate) fn text(section: &mut Section<'_>, name: &Spanned<String>) -> Option<String> {
     let reader = section.reader;
     if let Some(inline) = section.entry("token") {
-        let complaint =
+        let diagnostic =
             from_message("a token is not written into the configuration, which is read by many")
                 .hint("use `token_file` or `token_env`");
-        reader.error(&inline.place.hidden(), complaint);
+        reader.error(&inline.place.hidden(), diagnostic);
         section.entry("token_env");
         section.entry("token_file");
         return None;
     }
     let from = (section.nonblank("token_env"), section.nonblank("token_file"));
     let (given, place) = match from {
-        (Some(env), None) => (reader.env(&env.value).ok_or(NOT_SET.to_owned()), env.place),
+        (Some(env), None) => (reader.env(&env.value).ok_or(VARIABLE_NOT_SET.to_owned()), env.place),
         (None, Some(file)) => (token_file(section, &file), file.place),
         (Some(_), Some(file)) => (Err("give one of `token_env`, `token_file`".into()), file.place),
         (None, None) => (Err("needs `token_env` or `token_file`".into()), name.place.clone()),
     };
     // Editors and `echo` end a file with a line break, which is no part of the token.
-    let text = given.and_then(|text| suitable(text.trim_end_matches(['\n', '\r'])));
+    let text = given.and_then(|text| validate_token(text.trim_end_matches(['\n', '\r'])));
     match text {
         Ok(text) => {
-            reader.keep_secret(&text);
+            reader.register_secret(&text);
             Some(text)
         }
         Err(message) => {
@@ -87,16 +87,16 @@ fn token_file(section: &Section<'_>, file: &Spanned<String>) -> Result<String, S
     let text =
         section.reader.secret_file(&path).map_err(|error| format!("cannot be read: {error}"))?;
     if is_open_to_others(&path) {
-        let complaint = from_message("others may read this file").hint("chmod 600 it");
-        section.reader.warning(&file.place, complaint);
+        let diagnostic = from_message("others may read this file").hint("chmod 600 it");
+        section.reader.warning(&file.place, diagnostic);
     }
     Ok(text)
 }
 
 /// Checks that a text may be a token.
-fn suitable(text: &str) -> Result<String, String> {
-    if text.chars().count() < SHORTEST {
-        return Err(format!("the token must have {SHORTEST} characters at least"));
+fn validate_token(text: &str) -> Result<String, String> {
+    if text.chars().count() < MIN_TOKEN_CHARS {
+        return Err(format!("the token must have {MIN_TOKEN_CHARS} characters at least"));
     }
     if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err("the token must be of visible ASCII characters without spaces".into());
@@ -108,8 +108,8 @@ fn suitable(text: &str) -> Result<String, String> {
 fn rights(section: &mut Section<'_>) -> Vec<Right> {
     let reader = section.reader;
     let words = section.texts("scopes");
-    section.note("scopes", || {
-        ValueShape::Words(Right::ALL.iter().map(|right| right.as_str().to_owned()).collect())
+    section.record_shape("scopes", || {
+        ValueShape::Keywords(Right::ALL.iter().map(|right| right.as_str().to_owned()).collect())
     });
     let Some(words) = words else { return vec![Right::Read, Right::Run] };
     if words.is_empty() {
@@ -122,7 +122,10 @@ fn rights(section: &mut Section<'_>) -> Vec<Right> {
             Some(right) => rights.push(right),
             None => {
                 let known = Right::ALL.iter().map(|right| right.as_str());
-                reader.error(&word.place, from_message("unknown scope").among(&word.value, known));
+                reader.error(
+                    &word.place,
+                    from_message("unknown scope").suggest_from(&word.value, known),
+                );
             }
         }
     }
@@ -130,14 +133,14 @@ fn rights(section: &mut Section<'_>) -> Vec<Right> {
 }
 
 /// Reads the agents for which a token is valid; `None` is all of them.
-fn allowed(section: &mut Section<'_>, agents: &[AgentId]) -> Option<Vec<AgentId>> {
+fn allowed_agents(section: &mut Section<'_>, agents: &[AgentId]) -> Option<Vec<AgentId>> {
     let words = section.texts("agents")?;
-    let known = words.iter().filter_map(|word| existing(section, word, agents));
+    let known = words.iter().filter_map(|word| find_agent(section, word, agents));
     Some(known.collect())
 }
 
 /// Returns the agent with that id; a fault if there is none.
-pub(crate) fn existing(
+pub(crate) fn find_agent(
     section: &Section<'_>,
     word: &Spanned<String>,
     agents: &[AgentId],
@@ -145,30 +148,31 @@ pub(crate) fn existing(
     let agent = agents.iter().find(|agent| agent.as_str() == word.value);
     if agent.is_none() {
         let known = agents.iter().map(AgentId::as_str);
-        section
-            .reader
-            .error(&word.place, from_message("there is no such agent").among(&word.value, known));
+        section.reader.error(
+            &word.place,
+            from_message("there is no such agent").suggest_from(&word.value, known),
+        );
     }
     agent.cloned()
 }
 
 /// Reads the expiry time of a token.
 fn expires(section: &mut Section<'_>) -> Option<DateTime<Utc>> {
-    section.note("expires", || ValueShape::Date);
+    section.record_shape("expires", || ValueShape::Date);
     let entry = section.entry("expires")?;
     let written = match entry.value {
         DeValue::Datetime(date) => date.to_string(),
         DeValue::String(text) => text.to_string(),
         _ => {
-            value::mistyped(section.reader, &entry, "a date and time");
+            value::report_type_mismatch(section.reader, &entry, "a date and time");
             return None;
         }
     };
     let parsed = DateTime::parse_from_rfc3339(&written).ok();
     if parsed.is_none() {
-        let complaint =
+        let diagnostic =
             from_message("must be a date and time with its zone, such as 2030-01-31T12:00:00Z");
-        section.reader.error(&entry.place, complaint);
+        section.reader.error(&entry.place, diagnostic);
     }
     parsed.map(|date| date.with_timezone(&Utc))
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
-use super::{About, Preset, PresetSource, preset_metadata, table};
+use super::{Preset, PresetMetadata, PresetSource, preset_metadata, table};
 use crate::config::diagnostics::from_message;
 use crate::config::table::{ConfigReader, Section, SourcePosition};
 
@@ -15,52 +15,54 @@ pub(in crate::config) struct MergedDocument<'d> {
     /// Merged document.
     pub(in crate::config) document: DeTable<'d>,
     /// Preset of each agent; `None` for a preset that cannot be used.
-    pub(in crate::config) behind: BTreeMap<String, Option<Behind>>,
+    pub(in crate::config) agent_presets: BTreeMap<String, Option<AgentPreset>>,
 }
 
 impl<'d> MergedDocument<'d> {
     /// Returns a document without presets.
-    pub(in crate::config) fn bare(document: &DeTable<'d>) -> Self {
-        Self { document: document.clone(), behind: BTreeMap::new() }
+    pub(in crate::config) fn without_presets(document: &DeTable<'d>) -> Self {
+        Self { document: document.clone(), agent_presets: BTreeMap::new() }
     }
 }
 
 /// Preset of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::config) struct Behind {
+pub(in crate::config) struct AgentPreset {
     pub(in crate::config) name: String,
-    pub(in crate::config) about: About,
+    pub(in crate::config) about: PresetMetadata,
 }
 
 /// Merges the presets that a document names under its agents. A fault of a preset is reported at its own place, and a
 /// fault of its name at the place of the name.
 pub(in crate::config) fn merge<'d>(
     document: &DeTable<'d>,
-    shelf: &'d PresetSource,
+    preset_source: &'d PresetSource,
     reader: &ConfigReader<'_>,
 ) -> MergedDocument<'d> {
-    let (mut behind, mut under) = (BTreeMap::new(), DeTable::new());
+    let (mut agent_presets, mut under) = (BTreeMap::new(), DeTable::new());
     for (id, agent) in table(document, "agents").into_iter().flat_map(DeTable::iter) {
         let Some(named) = agent.get_ref().as_table().and_then(|agent| agent.get("preset")) else {
             continue;
         };
         let Some(name) = named.get_ref().as_str() else { continue };
         let path = format!("agents.{}.preset", id.get_ref());
-        let place = SourcePosition { path, span: named.span(), shown: true };
-        let found = shelf.find(name, reader, &place).and_then(|preset| parts(preset, reader));
+        let place = SourcePosition { path, span: named.span(), is_printable: true };
+        let found = preset_source
+            .find(name, reader, &place)
+            .and_then(|preset| parse_preset(preset, reader));
         let found = found.map(|(about, table)| {
             under.insert(id.clone(), Spanned::new(agent.span(), DeValue::Table(table)));
-            Behind { name: name.to_owned(), about }
+            AgentPreset { name: name.to_owned(), about }
         });
-        behind.insert(id.get_ref().to_string(), found);
+        agent_presets.insert(id.get_ref().to_string(), found);
     }
-    if behind.is_empty() {
-        return MergedDocument::bare(document);
+    if agent_presets.is_empty() {
+        return MergedDocument::without_presets(document);
     }
-    shelf.watched(reader);
+    preset_source.register_files(reader);
     let agents = Spanned::new(0..0, DeValue::Table(under));
     let under = DeTable::from_iter([(Spanned::new(0..0, "agents".into()), agents)]);
-    MergedDocument { document: merged(document, &under), behind }
+    MergedDocument { document: merge_tables(document, &under), agent_presets }
 }
 
 impl PresetSource {
@@ -71,32 +73,41 @@ impl PresetSource {
         reader: &ConfigReader<'_>,
         place: &SourcePosition,
     ) -> Option<&Preset> {
-        if let Some((_, error)) = self.unread.get(name) {
+        if let Some((_, error)) = self.unreadable.get(name) {
             reader.error(place, format!("the file of this preset cannot be read: {error}"));
             return None;
         }
         let found = self.presets.get(name);
         if found.is_none() {
-            reader.error(place, from_message("there is no such preset").among(name, self.names()));
+            reader.error(
+                place,
+                from_message("there is no such preset").suggest_from(name, self.names()),
+            );
         }
         found
     }
 }
 
 /// Returns the description of a preset, and its part of an agent's table.
-fn parts<'d>(preset: &'d Preset, reader: &ConfigReader<'_>) -> Option<(About, DeTable<'d>)> {
-    let base = reader.take_in(preset.file.clone(), &preset.text);
+fn parse_preset<'d>(
+    preset: &'d Preset,
+    reader: &ConfigReader<'_>,
+) -> Option<(PresetMetadata, DeTable<'d>)> {
+    let base = reader.add_text(preset.file.clone(), &preset.text);
     let (document, broken) = DeTable::parse_recoverable(&preset.text);
     for error in &broken {
         let span = error.span().unwrap_or_default();
         let span = span.start + base..span.end + base;
-        reader.error(&SourcePosition { path: String::new(), span, shown: false }, error.message());
+        reader.error(
+            &SourcePosition { path: String::new(), span, is_printable: false },
+            error.message(),
+        );
     }
     if !broken.is_empty() {
         return None;
     }
-    let document = moved_table(document.get_ref(), base);
-    let top = SourcePosition { path: String::new(), span: base..base, shown: true };
+    let document = shift_table_spans(document.get_ref(), base);
+    let top = SourcePosition { path: String::new(), span: base..base, is_printable: true };
     let mut root = Section::new(reader, top, Some(&document));
     let about = preset_metadata::read(root.section("about"));
     root.section("agent");
@@ -106,7 +117,7 @@ fn parts<'d>(preset: &'d Preset, reader: &ConfigReader<'_>) -> Option<(About, De
 }
 
 /// Merges two tables: `over` takes precedence, and tables of both are merged.
-fn merged<'d>(over: &DeTable<'d>, under: &DeTable<'d>) -> DeTable<'d> {
+fn merge_tables<'d>(over: &DeTable<'d>, under: &DeTable<'d>) -> DeTable<'d> {
     let mut both = over.clone();
     for (key, low) in under {
         let Some(high) = over.get(&**key.get_ref()) else {
@@ -116,7 +127,7 @@ fn merged<'d>(over: &DeTable<'d>, under: &DeTable<'d>) -> DeTable<'d> {
         if let (DeValue::Table(high_table), DeValue::Table(low_table)) =
             (high.get_ref(), low.get_ref())
         {
-            let table = DeValue::Table(merged(high_table, low_table));
+            let table = DeValue::Table(merge_tables(high_table, low_table));
             both.insert(key.clone(), Spanned::new(high.span(), table));
         }
     }
@@ -124,12 +135,12 @@ fn merged<'d>(over: &DeTable<'d>, under: &DeTable<'d>) -> DeTable<'d> {
 }
 
 /// Returns the value with its spans moved by `base` bytes.
-fn moved<'d>(value: &Spanned<DeValue<'d>>, base: usize) -> Spanned<DeValue<'d>> {
+fn shift_spans<'d>(value: &Spanned<DeValue<'d>>, base: usize) -> Spanned<DeValue<'d>> {
     let moved = match value.get_ref() {
-        DeValue::Table(table) => DeValue::Table(moved_table(table, base)),
+        DeValue::Table(table) => DeValue::Table(shift_table_spans(table, base)),
         DeValue::Array(items) => {
             let mut array = DeArray::new();
-            items.iter().for_each(|item| array.push(moved(item, base)));
+            items.iter().for_each(|item| array.push(shift_spans(item, base)));
             DeValue::Array(array)
         }
         plain => plain.clone(),
@@ -138,11 +149,11 @@ fn moved<'d>(value: &Spanned<DeValue<'d>>, base: usize) -> Spanned<DeValue<'d>> 
     Spanned::new(span.start + base..span.end + base, moved)
 }
 
-fn moved_table<'d>(table: &DeTable<'d>, base: usize) -> DeTable<'d> {
+fn shift_table_spans<'d>(table: &DeTable<'d>, base: usize) -> DeTable<'d> {
     let rows = table.iter().map(|(key, value)| {
         let span = key.span();
         let key = Spanned::new(span.start + base..span.end + base, key.get_ref().clone());
-        (key, moved(value, base))
+        (key, shift_spans(value, base))
     });
     rows.collect()
 }

@@ -8,7 +8,7 @@ use crate::config::table::{ConfigReader, Section, SourcePosition};
 
 /// Description of a preset.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct About {
+pub struct PresetMetadata {
     /// Display name of the agent.
     pub title: String,
     /// True if its command lines were run against the real program.
@@ -24,12 +24,12 @@ pub struct About {
 }
 
 /// Reads the description, and reports its faults.
-pub(super) fn read(mut section: Section<'_>) -> About {
+pub(super) fn read(mut section: Section<'_>) -> PresetMetadata {
     let mut texts = |key| -> Vec<String> {
         section.texts(key).unwrap_or_default().into_iter().map(|text| text.value).collect()
     };
     let (install, keys, notes) = (texts("install"), texts("keys"), texts("notes"));
-    let about = About {
+    let about = PresetMetadata {
         title: section.nonblank("title").map(|title| title.value).unwrap_or_default(),
         is_verified: section.flag("verified", false),
         install,
@@ -42,8 +42,8 @@ pub(super) fn read(mut section: Section<'_>) -> About {
 }
 
 /// Reads the description, and ignores its faults.
-pub(super) fn quietly(table: Option<&DeTable<'_>>) -> About {
+pub(super) fn read_ignoring_faults(table: Option<&DeTable<'_>>) -> PresetMetadata {
     let reader = ConfigReader::new(Path::new(""), "", PathBuf::new(), &|_| None);
-    let top = SourcePosition { path: "about".to_owned(), span: 0..0, shown: false };
+    let top = SourcePosition { path: "about".to_owned(), span: 0..0, is_printable: false };
     read(Section::new(&reader, top, table))
 }

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 /// Returns the comment beside each key by its path: `*` stands for a name, `[]` for an item of a list. A commented-out
 /// key counts like any other.
-pub(in crate::config) fn of(shipped: &str) -> BTreeMap<String, String> {
+pub(in crate::config) fn from_comments(shipped: &str) -> BTreeMap<String, String> {
     let mut words: BTreeMap<String, String> = BTreeMap::new();
     let (mut table, mut last) = (String::new(), None);
     for line in shipped.lines() {
-        if let (Some(more), Some(path)) = (continued(line), &last) {
+        if let (Some(more), Some(path)) = (continuation(line), &last) {
             let text = words.entry(String::clone(path)).or_default();
             text.push(' ');
             text.push_str(more);
@@ -29,7 +29,7 @@ pub(in crate::config) fn of(shipped: &str) -> BTreeMap<String, String> {
 }
 
 /// Returns the continuation of the previous line's comment: the line has only a comment, far to the right.
-fn continued(line: &str) -> Option<&str> {
+fn continuation(line: &str) -> Option<&str> {
     let inner = line.strip_prefix('#').unwrap_or(line);
     let words = inner.trim_start().strip_prefix("# ")?;
     inner.starts_with("                ").then_some(words.trim_end())

@@ -31,7 +31,7 @@ impl Mounts {
 
     /// Returns other paths to a file or folder, or to something inside it.
     pub(crate) fn aliases(&self, path: &Path) -> Vec<PathBuf> {
-        let real = real(path);
+        let real = resolve_links(path);
         // A later mount covers an earlier one at the same place.
         let covers = |mount: &&Mount| real.starts_with(&mount.point);
         let length = |mount: &Mount| mount.point.components().count();
@@ -39,10 +39,10 @@ impl Mounts {
             return Vec::new();
         };
         let Ok(rest) = real.strip_prefix(&own.point) else { return Vec::new() };
-        let inside = joined(&own.root, rest);
+        let inside = join_paths(&own.root, rest);
         let same = self.0.iter().filter(|mount| mount.device == own.device);
         let alias = |mount: &Mount| match inside.strip_prefix(&mount.root) {
-            Ok(rest) => Some(joined(&mount.point, rest)),
+            Ok(rest) => Some(join_paths(&mount.point, rest)),
             Err(_) => mount.root.starts_with(&inside).then(|| mount.point.clone()),
         };
         let is_other = |alias: &PathBuf| *alias != real && !alias.starts_with(&real);
@@ -51,16 +51,16 @@ impl Mounts {
 }
 
 /// Returns the path without links, as far as it exists.
-fn real(path: &Path) -> PathBuf {
+fn resolve_links(path: &Path) -> PathBuf {
     let existing = path.ancestors().find_map(|above| {
         let rest = path.strip_prefix(above).ok()?;
-        Some(joined(&above.canonicalize().ok()?, rest))
+        Some(join_paths(&above.canonicalize().ok()?, rest))
     });
     existing.unwrap_or_else(|| path.to_owned())
 }
 
 /// Joins two paths; `join` with an empty path would leave a slash at the end.
-fn joined(path: &Path, rest: &Path) -> PathBuf {
+fn join_paths(path: &Path, rest: &Path) -> PathBuf {
     if rest.as_os_str().is_empty() { path.to_owned() } else { path.join(rest) }
 }
 
@@ -68,11 +68,11 @@ fn joined(path: &Path, rest: &Path) -> PathBuf {
 fn mount(line: &str) -> Option<Mount> {
     let mut words = line.split(' ').skip(2);
     let device = words.next()?.to_owned();
-    Some(Mount { device, root: unescaped(words.next()?), point: unescaped(words.next()?) })
+    Some(Mount { device, root: unescape(words.next()?), point: unescape(words.next()?) })
 }
 
 /// Decodes a path in which the kernel has written blanks and backslashes as three octal digits.
-fn unescaped(text: &str) -> PathBuf {
+fn unescape(text: &str) -> PathBuf {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&first, after)) = rest.split_first() {

@@ -15,7 +15,7 @@ impl<T: PartialOrd + Copy> ValueBounds<T> {
     }
 
     /// Returns true if a value lies within the bounds.
-    pub(crate) fn hold(&self, value: T) -> bool {
+    pub(crate) fn contains(&self, value: T) -> bool {
         self.min <= value && value <= self.max
     }
 }

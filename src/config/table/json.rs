@@ -8,11 +8,11 @@ use super::reader::ConfigReader;
 use super::value;
 
 /// Greatest nesting depth that is read.
-const DEEPEST: usize = 32;
+const MAX_DEPTH: usize = 32;
 
 /// Converts a value to JSON; a fault if it is, or contains, a value that JSON does not have.
-pub(crate) fn of(reader: &ConfigReader<'_>, entry: &WrittenValue<'_>) -> Option<Value> {
-    let value = convert(entry.value, DEEPEST);
+pub(crate) fn from_toml(reader: &ConfigReader<'_>, entry: &WrittenValue<'_>) -> Option<Value> {
+    let value = convert(entry.value, MAX_DEPTH);
     if value.is_none() {
         reader.error(&entry.place, "holds a date or another value that JSON has not");
     }
@@ -25,7 +25,8 @@ fn convert(value: &DeValue<'_>, depth: usize) -> Option<Value> {
         DeValue::String(text) => Value::String(text.to_string()),
         DeValue::Boolean(flag) => Value::Bool(*flag),
         DeValue::Integer(number) => {
-            let number = value::whole(number).and_then(|number| i64::try_from(number).ok())?;
+            let number =
+                value::parse_integer(number).and_then(|number| i64::try_from(number).ok())?;
             Value::Number(number.into())
         }
         DeValue::Float(number) => {

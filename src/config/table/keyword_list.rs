@@ -13,8 +13,9 @@ pub(crate) fn keyword_list<T: Copy + PartialEq>(
 ) -> Vec<T> {
     let reader = section.reader;
     let given = section.texts(key);
-    section
-        .note(key, || ValueShape::Words(all.iter().map(|word| as_str(*word).to_owned()).collect()));
+    section.record_shape(key, || {
+        ValueShape::Keywords(all.iter().map(|word| as_str(*word).to_owned()).collect())
+    });
     let Some(given) = given else { return all.to_vec() };
     if given.is_empty() {
         reader.error(&section.place.below(key).hidden(), "must name one at least");
@@ -26,7 +27,10 @@ pub(crate) fn keyword_list<T: Copy + PartialEq>(
             Some(known) => chosen.push(*known),
             None => {
                 let known = all.iter().map(|known| as_str(*known));
-                reader.error(&word.place, from_message("is not known").among(&word.value, known));
+                reader.error(
+                    &word.place,
+                    from_message("is not known").suggest_from(&word.value, known),
+                );
             }
         }
     }

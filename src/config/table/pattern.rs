@@ -29,8 +29,8 @@ pub(crate) fn pointer(section: &mut Section<'_>, key: &'static str) -> Option<St
     let text = section.text(key)?;
     let is_escaped = text.value.split('~').skip(1).all(|rest| rest.starts_with(['0', '1']));
     if !(text.value.is_empty() || text.value.starts_with('/')) || !is_escaped {
-        let complaint = "must be empty or start with `/`, with `~0` for `~` and `~1` for `/`";
-        section.reader.error(&text.place, complaint);
+        let diagnostic = "must be empty or start with `/`, with `~0` for `~` and `~1` for `/`";
+        section.reader.error(&text.place, diagnostic);
     }
     Some(text.value)
 }

@@ -12,7 +12,7 @@ pub(crate) struct SourcePosition {
     /// Bytes of the value, or of the key if there is no value to blame.
     pub(crate) span: Range<usize>,
     /// True if the text of the place may be printed.
-    pub(crate) shown: bool,
+    pub(crate) is_printable: bool,
 }
 
 impl SourcePosition {
@@ -30,7 +30,7 @@ impl SourcePosition {
 
     /// Returns the same place, whose text is not printed.
     pub(crate) fn hidden(self) -> Self {
-        Self { shown: false, ..self }
+        Self { is_printable: false, ..self }
     }
 }
 

@@ -14,7 +14,7 @@ use super::shape::{ValueShape, ValueShapes};
 use crate::config::diagnostics::{ConfigFault, DiagnosticBuilder, Severity};
 
 /// Greatest length in characters of a value in a fault.
-const SHOWN: usize = 60;
+const MAX_SHOWN_CHARS: usize = 60;
 
 /// Lookup of a variable in the service's environment.
 pub(crate) type Lookup<'c> = &'c dyn Fn(&str) -> Option<String>;
@@ -54,15 +54,15 @@ pub(crate) struct Diagnostics {
     /// Further files that contain a secret.
     pub(crate) secret_files: Vec<PathBuf>,
     /// Texts of the configuration, then of the presets under it.
-    pub(crate) texts: Vec<ReadText>,
+    pub(crate) texts: Vec<ConfigTextFile>,
 }
 
 /// File whose text is a part of the configuration.
-pub(crate) struct ReadText {
+pub(crate) struct ConfigTextFile {
     /// Absolute path, unless the text is built in.
     pub(crate) file: PathBuf,
     /// True if the text contains a registered secret.
-    pub(crate) holds_secrets: bool,
+    pub(crate) has_secrets: bool,
 }
 
 impl<'c> ConfigReader<'c> {
@@ -88,7 +88,7 @@ impl<'c> ConfigReader<'c> {
     }
 
     /// Adds the text of another file; returns the offset of its spans.
-    pub(crate) fn take_in(&self, file: PathBuf, text: &str) -> usize {
+    pub(crate) fn add_text(&self, file: PathBuf, text: &str) -> usize {
         let mut texts = self.texts.borrow_mut();
         // One byte stays free: the position at the end of a text must not be the start of the next one.
         let base = texts.last().map_or(0, |last| last.base + last.text.len() + 1);
@@ -97,23 +97,23 @@ impl<'c> ConfigReader<'c> {
     }
 
     /// Registers a further file or folder, whose change is a change of the configuration.
-    pub(crate) fn keep_file(&self, path: PathBuf) {
+    pub(crate) fn register_file(&self, path: PathBuf) {
         self.files.borrow_mut().push(path);
     }
 
     /// Returns the same reader, which also records the shape of each key.
-    pub(crate) fn describing(self) -> Self {
+    pub(crate) fn with_recorded_shapes(self) -> Self {
         Self { shapes: Some(ValueShapes::default()), ..self }
     }
 
     /// Records the shape of the value at a place.
-    pub(crate) fn note(
+    pub(crate) fn record_shape(
         &self,
         place: impl FnOnce() -> SourcePosition,
         shape: impl FnOnce() -> ValueShape,
     ) {
         if let Some(shapes) = &self.shapes {
-            shapes.note(&place().path, shape());
+            shapes.record_shape(&place().path, shape());
         }
     }
 
@@ -138,8 +138,11 @@ impl<'c> ConfigReader<'c> {
     }
 
     /// Returns the default patterns of prompts, which all agents share.
-    pub(crate) fn usual_prompts(&self, usual: impl FnOnce() -> Arc<[Regex]>) -> Arc<[Regex]> {
-        Arc::clone(self.prompts.get_or_init(usual))
+    pub(crate) fn default_prompt_patterns(
+        &self,
+        default: impl FnOnce() -> Arc<[Regex]>,
+    ) -> Arc<[Regex]> {
+        Arc::clone(self.prompts.get_or_init(default))
     }
 
     /// Returns the recorded shapes.
@@ -166,7 +169,7 @@ impl<'c> ConfigReader<'c> {
     }
 
     /// Registers a text that must be redacted everywhere.
-    pub(crate) fn keep_secret(&self, value: &str) {
+    pub(crate) fn register_secret(&self, value: &str) {
         let mut secrets = self.secrets.borrow_mut();
         // An empty secret would match at every position of a text.
         if !value.is_empty() && !secrets.iter().any(|known| known == value) {
@@ -175,13 +178,13 @@ impl<'c> ConfigReader<'c> {
     }
 
     /// Records a fault that makes the configuration unusable.
-    pub(crate) fn error(&self, place: &SourcePosition, complaint: impl Into<DiagnosticBuilder>) {
-        self.record(Severity::Error, place, complaint.into());
+    pub(crate) fn error(&self, place: &SourcePosition, diagnostic: impl Into<DiagnosticBuilder>) {
+        self.record(Severity::Error, place, diagnostic.into());
     }
 
     /// Records a fault that the author should know.
-    pub(crate) fn warning(&self, place: &SourcePosition, complaint: impl Into<DiagnosticBuilder>) {
-        self.record(Severity::Warning, place, complaint.into());
+    pub(crate) fn warning(&self, place: &SourcePosition, diagnostic: impl Into<DiagnosticBuilder>) {
+        self.record(Severity::Warning, place, diagnostic.into());
     }
 
     /// Records a fault at a place.
@@ -189,7 +192,7 @@ impl<'c> ConfigReader<'c> {
         &self,
         severity: Severity,
         place: &SourcePosition,
-        complaint: DiagnosticBuilder,
+        diagnostic: DiagnosticBuilder,
     ) {
         let texts = self.texts.borrow();
         let Some(text) = texts.iter().rfind(|text| text.base <= place.span.start) else { return };
@@ -200,9 +203,9 @@ impl<'c> ConfigReader<'c> {
             column,
             path: place.path.clone(),
             value: text.shown(place),
-            code: complaint.kind(severity),
-            message: complaint.message,
-            hint: complaint.hint,
+            code: diagnostic.code_for(severity),
+            message: diagnostic.message,
+            hint: diagnostic.hint,
             severity,
         };
         self.faults.borrow_mut().push(fault);
@@ -216,8 +219,8 @@ impl<'c> ConfigReader<'c> {
     /// Ends the reading.
     pub(crate) fn finish(self) -> Diagnostics {
         let secrets = self.secrets.into_inner();
-        let read = |text: SourceText| ReadText {
-            holds_secrets: secrets.iter().any(|secret| text.text.contains(secret.as_str())),
+        let read = |text: SourceText| ConfigTextFile {
+            has_secrets: secrets.iter().any(|secret| text.text.contains(secret.as_str())),
             file: text.file,
         };
         let texts = self.texts.into_inner().into_iter().map(read).collect();
@@ -242,9 +245,9 @@ impl SourceText {
     /// Returns the first line of the text at a place, shortened.
     fn shown(&self, place: &SourcePosition) -> Option<String> {
         let span = place.span.start - self.base..place.span.end.checked_sub(self.base)?;
-        let written = self.text.get(span).filter(|_| place.shown)?;
+        let written = self.text.get(span).filter(|_| place.is_printable)?;
         let line = written.lines().next().filter(|line| !line.is_empty())?;
-        let mut short: String = line.chars().take(SHOWN).collect();
+        let mut short: String = line.chars().take(MAX_SHOWN_CHARS).collect();
         if short.len() < written.len() {
             short.push('…');
         }

@@ -6,11 +6,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 /// Greatest size in bytes of a file that a secret is read from.
-const SECRET_FILE: u64 = 64 << 10;
+const MAX_SECRET_FILE_BYTES: u64 = 64 << 10;
 /// Shortest secret in bytes that is redacted: a shorter one would redact half of every text.
-pub(crate) const SHORTEST_MASKED: usize = 6;
+pub(crate) const MIN_REDACTED_BYTES: usize = 6;
 /// Complaint about a missing variable of the service.
-pub(crate) const NOT_SET: &str = "this variable is not set in the service's environment";
+pub(crate) const VARIABLE_NOT_SET: &str = "this variable is not set in the service's environment";
 
 /// Returns the text of a file without the line break at its end.
 pub(crate) fn secret_file(path: &Path) -> io::Result<String> {
@@ -20,8 +20,8 @@ pub(crate) fn secret_file(path: &Path) -> io::Result<String> {
     }
     let mut text = String::new();
     // One byte more than permitted is enough to recognize a longer file.
-    fs::File::open(path)?.take(SECRET_FILE + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > SECRET_FILE {
+    fs::File::open(path)?.take(MAX_SECRET_FILE_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MAX_SECRET_FILE_BYTES {
         return Err(io::Error::other("it is too long for a secret"));
     }
     text.truncate(text.trim_end_matches(['\n', '\r']).len());

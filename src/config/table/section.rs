@@ -33,7 +33,7 @@ impl<'c> Section<'c> {
     /// Reads the value of a key, of any type.
     pub(crate) fn entry(&mut self, key: &'static str) -> Option<WrittenValue<'c>> {
         self.known.push(key);
-        self.note(key, || ValueShape::Unsaid);
+        self.record_shape(key, || ValueShape::Unknown);
         let value = self.table?.get(key)?;
         Some(Spanned {
             place: self.inside(key, value.span(), value.get_ref()),
@@ -48,13 +48,13 @@ impl<'c> Section<'c> {
 
     /// Returns all keys and values of the table in the order of the file; any key is permitted then.
     pub(crate) fn entries(self) -> Vec<(Spanned<String>, WrittenValue<'c>)> {
-        self.reader.note(|| self.place.clone(), || ValueShape::Free);
+        self.reader.record_shape(|| self.place.clone(), || ValueShape::AnyKeys);
         self.rows()
     }
 
     /// Records the shape of a key.
-    pub(crate) fn note(&self, key: &str, shape: impl FnOnce() -> ValueShape) {
-        self.reader.note(|| self.place.below(key), shape);
+    pub(crate) fn record_shape(&self, key: &str, shape: impl FnOnce() -> ValueShape) {
+        self.reader.record_shape(|| self.place.below(key), shape);
     }
 
     /// Records the description of a key.
@@ -79,7 +79,7 @@ impl<'c> Section<'c> {
     /// Reads the table below a key.
     pub(crate) fn section(&mut self, key: &'static str) -> Self {
         let absent = Self::new(self.reader, self.place.below(key), None);
-        self.note(key, || ValueShape::Table);
+        self.record_shape(key, || ValueShape::Table);
         self.entry(key).and_then(|entry| Self::of(self.reader, entry)).unwrap_or(absent)
     }
 
@@ -87,25 +87,25 @@ impl<'c> Section<'c> {
     pub(crate) fn sections(&mut self, key: &'static str) -> Vec<(Spanned<String>, Self)> {
         let reader = self.reader;
         if let Some(list) = self.entry(key).filter(|entry| entry.value.is_array()) {
-            let complaint =
+            let diagnostic =
                 from_message("must be tables with a name").hint(format!("write `[{key}.a-name]`"));
-            reader.error(&list.place.hidden(), complaint);
+            reader.error(&list.place.hidden(), diagnostic);
             return Vec::new();
         }
         let rows = self.section(key).rows().into_iter();
-        self.note(key, || ValueShape::Named);
+        self.record_shape(key, || ValueShape::NamedTables);
         rows.filter_map(|(name, entry)| Some((name, Self::of(reader, entry)?))).collect()
     }
 
     /// Reads an entry as a table, whose own values may be printed.
     pub(crate) fn of(reader: &'c ConfigReader<'c>, entry: WrittenValue<'c>) -> Option<Self> {
         let table = value::table(reader, &entry)?;
-        Some(Self::new(reader, SourcePosition { shown: true, ..entry.place }, Some(table)))
+        Some(Self::new(reader, SourcePosition { is_printable: true, ..entry.place }, Some(table)))
     }
 
     /// Reads a text.
     pub(crate) fn text(&mut self, key: &'static str) -> Option<Spanned<String>> {
-        self.note(key, || ValueShape::Text);
+        self.record_shape(key, || ValueShape::Text);
         let entry = self.entry(key)?;
         let text = value::text(self.reader, &entry)?;
         Some(Spanned { value: text.to_owned(), place: entry.place })
@@ -124,21 +124,21 @@ impl<'c> Section<'c> {
     /// Reads a boolean.
     pub(crate) fn flag(&mut self, key: &'static str, default: bool) -> bool {
         let given = self.entry(key).and_then(|entry| value::flag(self.reader, &entry));
-        self.note(key, || ValueShape::Flag(Some(default)));
+        self.record_shape(key, || ValueShape::Flag(Some(default)));
         given.unwrap_or(default)
     }
 
     /// Reads a whole number.
     pub(crate) fn count(&mut self, key: &'static str, bounds: ValueBounds<u64>) -> u64 {
         let given = self.entry(key).and_then(|entry| value::count(self.reader, &entry, bounds));
-        self.note(key, || ValueShape::Count(bounds, true));
+        self.record_shape(key, || ValueShape::Count(bounds, true));
         given.unwrap_or(bounds.default)
     }
 
     /// Reads a number.
     pub(crate) fn number(&mut self, key: &'static str, bounds: ValueBounds<f64>) -> f64 {
         let given = self.entry(key).and_then(|entry| value::number(self.reader, &entry, bounds));
-        self.note(key, || ValueShape::Number(bounds, true));
+        self.record_shape(key, || ValueShape::Number(bounds, true));
         given.unwrap_or(bounds.default)
     }
 
@@ -146,7 +146,7 @@ impl<'c> Section<'c> {
     pub(crate) fn seconds(&mut self, key: &'static str, bounds: ValueBounds<f64>) -> Duration {
         let entry = self.entry(key);
         let given = entry.and_then(|entry| value::seconds(self.reader, &entry, bounds));
-        self.note(key, || ValueShape::Seconds(bounds, true));
+        self.record_shape(key, || ValueShape::Seconds(bounds, true));
         Duration::try_from_secs_f64(given.unwrap_or(bounds.default)).unwrap_or_default()
     }
 
@@ -157,31 +157,32 @@ impl<'c> Section<'c> {
         known: &[(&str, T)],
     ) -> Option<Spanned<T>> {
         let text = self.text(key);
-        self.note(key, || {
-            ValueShape::Word(known.iter().map(|(word, _)| (*word).to_owned()).collect())
+        self.record_shape(key, || {
+            ValueShape::Keyword(known.iter().map(|(word, _)| (*word).to_owned()).collect())
         });
         let text = text?;
         if let Some((_, value)) = known.iter().find(|(word, _)| *word == text.value) {
             return Some(Spanned { value: *value, place: text.place });
         }
         let words: Vec<&str> = known.iter().map(|(word, _)| *word).collect();
-        let complaint = from_message(format!("must be \"{}\"", words.join("\" or \"")));
-        let complaint = match nearest(&text.value, &words) {
-            Some(word) => complaint.hint(format!("did you mean `{word}`?")),
-            None => complaint,
+        let diagnostic = from_message(format!("must be \"{}\"", words.join("\" or \"")));
+        let diagnostic = match nearest(&text.value, &words) {
+            Some(word) => diagnostic.hint(format!("did you mean `{word}`?")),
+            None => diagnostic,
         };
-        self.reader.error(&text.place, complaint);
+        self.reader.error(&text.place, diagnostic);
         None
     }
 
     /// Reads the items of a list; `None` if the key is absent.
     pub(crate) fn list(&mut self, key: &'static str) -> Option<Vec<WrittenValue<'c>>> {
-        self.note(key, || ValueShape::List);
+        self.record_shape(key, || ValueShape::List);
         let entry = self.entry(key)?;
         let array = value::list(self.reader, &entry)?;
         let items = array.iter().enumerate().map(|(index, item)| {
             let path = format!("{}[{index}]", entry.place.path);
-            let place = SourcePosition { path, shown: entry.place.shown, span: item.span() };
+            let place =
+                SourcePosition { path, is_printable: entry.place.is_printable, span: item.span() };
             Spanned { value: item.get_ref(), place }
         });
         Some(items.collect())
@@ -191,7 +192,7 @@ impl<'c> Section<'c> {
     pub(crate) fn texts(&mut self, key: &'static str) -> Option<Vec<Spanned<String>>> {
         let reader = self.reader;
         let items = self.list(key);
-        self.note(key, || ValueShape::Texts);
+        self.record_shape(key, || ValueShape::Texts);
         let items = items?.into_iter();
         let text = |entry: WrittenValue<'c>| {
             let value = value::text(reader, &entry)?.to_owned();
@@ -205,16 +206,16 @@ impl<'c> Section<'c> {
         let (reader, known) = (self.reader, self.known.clone());
         for (key, _) in self.rows() {
             if !known.contains(&key.value.as_str()) {
-                let complaint = from_message("unknown key")
-                    .of_kind(FaultCode::UnknownKey)
-                    .among(&key.value, known.iter().copied());
-                reader.error(&key.place, complaint);
+                let diagnostic = from_message("unknown key")
+                    .with_code(FaultCode::UnknownKey)
+                    .suggest_from(&key.value, known.iter().copied());
+                reader.error(&key.place, diagnostic);
             }
         }
     }
 
     /// Returns the place of a value in this table. A table is not printed, and has no single span to blame.
     fn inside(&self, key: &str, span: Range<usize>, value: &DeValue<'_>) -> SourcePosition {
-        SourcePosition { shown: !value.is_table(), ..self.place.below(key).at(span) }
+        SourcePosition { is_printable: !value.is_table(), ..self.place.below(key).at(span) }
     }
 }

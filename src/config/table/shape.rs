@@ -9,11 +9,11 @@ use super::bounds::ValueBounds;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum ValueShape {
     /// No reader has recorded a shape.
-    Unsaid,
+    Unknown,
     /// Text.
     Text,
     /// One of these words.
-    Word(Vec<String>),
+    Keyword(Vec<String>),
     /// Boolean, with its default if it has one.
     Flag(Option<bool>),
     /// Whole number; true if it has the default of the bounds.
@@ -29,15 +29,15 @@ pub(crate) enum ValueShape {
     /// A list of texts.
     Texts,
     /// A list of some of these words.
-    Words(Vec<String>),
+    Keywords(Vec<String>),
     /// A table of known keys.
     Table,
     /// Tables of known keys, each with a name.
-    Named,
+    NamedTables,
     /// Any JSON value.
     Any,
     /// Table with arbitrary keys, whose values are texts, numbers or flags.
-    Free,
+    AnyKeys,
 }
 
 /// Recorded shapes and descriptions by path. The last record counts; an unknown shape replaces no other.
@@ -57,9 +57,9 @@ pub(crate) struct KeyDescriptions {
 
 impl ValueShapes {
     /// Records the shape of a key.
-    pub(crate) fn note(&self, path: &str, shape: ValueShape) {
+    pub(crate) fn record_shape(&self, path: &str, shape: ValueShape) {
         let mut shapes = self.shapes.borrow_mut();
-        if shape != ValueShape::Unsaid || !shapes.contains_key(path) {
+        if shape != ValueShape::Unknown || !shapes.contains_key(path) {
             shapes.insert(path.to_owned(), shape);
         }
     }

@@ -14,7 +14,7 @@ use crate::config::diagnostics::from_message;
 pub(crate) fn text<'c>(reader: &ConfigReader<'_>, entry: &WrittenValue<'c>) -> Option<&'c str> {
     let text = entry.value.as_str();
     match text {
-        None => mistyped(reader, entry, "text in quotes"),
+        None => report_type_mismatch(reader, entry, "text in quotes"),
         // The kernel ends arguments, variables and paths at the first NUL.
         Some(text) if text.contains('\0') => {
             reader.error(&entry.place, "must not hold a NUL character");
@@ -28,7 +28,7 @@ pub(crate) fn text<'c>(reader: &ConfigReader<'_>, entry: &WrittenValue<'c>) -> O
 /// Reads the entry as text, or a number or flag in its written form.
 pub(crate) fn scalar(reader: &ConfigReader<'_>, entry: &WrittenValue<'_>) -> Option<String> {
     match entry.value {
-        DeValue::Integer(number) => whole(number).map(|number| number.to_string()),
+        DeValue::Integer(number) => parse_integer(number).map(|number| number.to_string()),
         DeValue::Float(number) => Some(number.as_str().to_owned()),
         DeValue::Boolean(flag) => Some(flag.to_string()),
         _ => text(reader, entry).map(str::to_owned),
@@ -37,10 +37,10 @@ pub(crate) fn scalar(reader: &ConfigReader<'_>, entry: &WrittenValue<'_>) -> Opt
 
 /// Reads the entry as a boolean.
 pub(crate) fn flag(reader: &ConfigReader<'_>, entry: &WrittenValue<'_>) -> Option<bool> {
-    reader.note(|| entry.place.clone(), || ValueShape::Flag(None));
+    reader.record_shape(|| entry.place.clone(), || ValueShape::Flag(None));
     let flag = entry.value.as_bool();
     if flag.is_none() {
-        mistyped(reader, entry, "true or false");
+        report_type_mismatch(reader, entry, "true or false");
     }
     flag
 }
@@ -52,7 +52,7 @@ pub(crate) fn table<'c>(
 ) -> Option<&'c DeTable<'c>> {
     let table = entry.value.as_table();
     if table.is_none() {
-        mistyped(reader, entry, "a table");
+        report_type_mismatch(reader, entry, "a table");
     }
     table
 }
@@ -64,7 +64,7 @@ pub(crate) fn list<'c>(
 ) -> Option<&'c DeArray<'c>> {
     let list = entry.value.as_array();
     if list.is_none() {
-        mistyped(reader, entry, "a list in brackets");
+        report_type_mismatch(reader, entry, "a list in brackets");
     }
     list
 }
@@ -75,14 +75,14 @@ pub(crate) fn count(
     entry: &WrittenValue<'_>,
     bounds: ValueBounds<u64>,
 ) -> Option<u64> {
-    reader.note(|| entry.place.clone(), || ValueShape::Count(bounds, false));
+    reader.record_shape(|| entry.place.clone(), || ValueShape::Count(bounds, false));
     let Some(number) = entry.value.as_integer() else {
-        mistyped(reader, entry, "a whole number");
+        report_type_mismatch(reader, entry, "a whole number");
         return None;
     };
     // The parser keeps the written digits, so a number beyond 64 bits is out of bounds, and not of another type.
-    let number = whole(number).and_then(|number| u64::try_from(number).ok());
-    within(reader, entry, bounds, number, "")
+    let number = parse_integer(number).and_then(|number| u64::try_from(number).ok());
+    check_bounds(reader, entry, bounds, number, "")
 }
 
 /// Reads the entry as a number within bounds.
@@ -92,10 +92,10 @@ pub(crate) fn number(
     bounds: ValueBounds<f64>,
 ) -> Option<f64> {
     if !matches!(entry.value, DeValue::Integer(_) | DeValue::Float(_)) {
-        mistyped(reader, entry, "a number");
+        report_type_mismatch(reader, entry, "a number");
         return None;
     }
-    within(reader, entry, bounds, decimal(entry.value), "")
+    check_bounds(reader, entry, bounds, parse_decimal(entry.value), "")
 }
 
 /// Reads the entry as seconds within bounds: a number, or text such as `5m`.
@@ -104,43 +104,50 @@ pub(crate) fn seconds(
     entry: &WrittenValue<'_>,
     bounds: ValueBounds<f64>,
 ) -> Option<f64> {
-    reader.note(|| entry.place.clone(), || ValueShape::Seconds(bounds, false));
+    reader.record_shape(|| entry.place.clone(), || ValueShape::Seconds(bounds, false));
     let given = match entry.value {
-        DeValue::String(text) => match time(text) {
+        DeValue::String(text) => match parse_duration(text) {
             Some(seconds) => Some(seconds),
             None => {
-                let complaint =
+                let diagnostic =
                     from_message("is not a time").hint("write seconds, or text such as `5m`");
-                reader.error(&entry.place, complaint);
+                reader.error(&entry.place, diagnostic);
                 return None;
             }
         },
-        DeValue::Integer(_) | DeValue::Float(_) => decimal(entry.value),
+        DeValue::Integer(_) | DeValue::Float(_) => parse_decimal(entry.value),
         _ => {
-            mistyped(reader, entry, "seconds, or text such as `5m`");
+            report_type_mismatch(reader, entry, "seconds, or text such as `5m`");
             return None;
         }
     };
-    within(reader, entry, bounds, given, " seconds")
+    check_bounds(reader, entry, bounds, given, " seconds")
 }
 
 /// Parses a whole number in any base; `None` if it exceeds 128 bits.
-pub(crate) fn whole(number: &toml::de::DeInteger<'_>) -> Option<i128> {
+pub(crate) fn parse_integer(number: &toml::de::DeInteger<'_>) -> Option<i128> {
     i128::from_str_radix(number.as_str(), number.radix()).ok()
 }
 
 /// Reports the expected type and the found one. Prints numbers and flags only: a text at the wrong place may be a
 /// secret.
-pub(crate) fn mistyped(reader: &ConfigReader<'_>, entry: &WrittenValue<'_>, wanted: &str) {
+pub(crate) fn report_type_mismatch(
+    reader: &ConfigReader<'_>,
+    entry: &WrittenValue<'_>,
+    wanted: &str,
+) {
     let is_harmless = !(entry.value.is_str() || entry.value.is_array() || entry.value.is_table());
-    let place = SourcePosition { shown: entry.place.shown && is_harmless, ..entry.place.clone() };
+    let place = SourcePosition {
+        is_printable: entry.place.is_printable && is_harmless,
+        ..entry.place.clone()
+    };
     reader.error(&place, format!("must be {wanted}, not {}", kind(entry.value)));
 }
 
 /// Converts a number for computation.
-fn decimal(value: &DeValue<'_>) -> Option<f64> {
+fn parse_decimal(value: &DeValue<'_>) -> Option<f64> {
     let written = match value {
-        DeValue::Integer(number) => whole(number)?.to_string(),
+        DeValue::Integer(number) => parse_integer(number)?.to_string(),
         DeValue::Float(number) => number.as_str().to_owned(),
         _ => return None,
     };
@@ -148,7 +155,7 @@ fn decimal(value: &DeValue<'_>) -> Option<f64> {
 }
 
 /// Parses a duration such as `300s`, `1.5h` or `250ms` into seconds.
-fn time(text: &str) -> Option<f64> {
+fn parse_duration(text: &str) -> Option<f64> {
     let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     let scale = match text.strip_prefix(digits)? {
         "ms" => 0.001,
@@ -163,14 +170,14 @@ fn time(text: &str) -> Option<f64> {
 }
 
 /// Returns the value if it lies within bounds; a fault otherwise.
-fn within<T: PartialOrd + Copy + Display>(
+fn check_bounds<T: PartialOrd + Copy + Display>(
     reader: &ConfigReader<'_>,
     entry: &WrittenValue<'_>,
     bounds: ValueBounds<T>,
     value: Option<T>,
     unit: &str,
 ) -> Option<T> {
-    let value = value.filter(|value| bounds.hold(*value));
+    let value = value.filter(|value| bounds.contains(*value));
     if value.is_none() {
         let ValueBounds { min, max, .. } = bounds;
         reader.error(&entry.place, format!("must be {min} to {max}{unit}"));

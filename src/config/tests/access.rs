@@ -1,8 +1,8 @@
 //! Tests of tokens and of the server.
 
 use algonius_actors::model::access::endpoint_config::{
-    Binding, CardDetails, Credential, Exposure, LockoutSpec, ProtocolOperation, ProtocolVersion,
-    Provider, RateLimit,
+    Binding, CallerAuth, CardDetails, EndpointConfig, LockoutSpec, ProtocolOperation,
+    ProtocolVersion, Provider, RateLimit,
 };
 use algonius_actors::model::access::principal::Scope;
 
@@ -23,12 +23,12 @@ fn tokens_are_hashed_and_scoped() {
     };
     let open = load(0o644);
     assert_eq!(
-        open.warnings.iter().map(short).collect::<Vec<_>>(),
+        open.warnings.iter().map(fault_line).collect::<Vec<_>>(),
         [
             "c:6:14: warning: tokens.me.token_file = \"me.token\": others may read this file; chmod 600 it"
         ]
     );
-    let Checked { settings, warnings } = load(0o600);
+    let LoadedConfig { settings, warnings } = load(0o600);
     assert_eq!(warnings, []);
     assert_eq!(settings.secrecy.secrets, [CANARY, "another-another-another-another-1"]);
     let [ci, me] = settings.callers.tokens.as_slice() else {
@@ -104,7 +104,7 @@ fn token_errors_are_reported() {
             "c:3:1: error: tokens: must be tables with a name; write `[tokens.a-name]`",
         ),
     ] {
-        assert_eq!(said_of(&format!("{CAT}{lines}\n")), [wanted], "{lines}");
+        assert_eq!(fault_messages(&format!("{CAT}{lines}\n")), [wanted], "{lines}");
     }
 }
 
@@ -140,7 +140,7 @@ fn server_errors_are_reported() {
             "c:4:18: error: server.max_body_bytes = 1: must be 1024 to 1073741824",
         ),
     ] {
-        assert_eq!(said_of(&format!("{CAT}[server]\n{line}\n")), [wanted], "{line}");
+        assert_eq!(fault_messages(&format!("{CAT}[server]\n{line}\n")), [wanted], "{line}");
     }
 }
 
@@ -187,19 +187,19 @@ fn the_exposure_of_an_agent_is_read() {
     );
     let Settings { agents, callers: CallerSettings { tokens, lockout }, .. } = settings(&text);
     let [a, b] = agents.as_slice() else { panic!("{agents:?}") };
-    let wanted = Exposure {
+    let wanted = EndpointConfig {
         versions: vec![ProtocolVersion::V1_0],
         bindings: vec![Binding::Grpc, Binding::JsonRpc],
         card_bindings: vec![Binding::Grpc, Binding::JsonRpc],
         base_path: Some("/bots/x".to_owned()),
         operations: vec![ProtocolOperation::Send, ProtocolOperation::Push],
         input_modes: vec!["image/*".to_owned()],
-        credential: Credential::ApiKey("x-key".to_owned()),
+        credential: CallerAuth::ApiKey("x-key".to_owned()),
         rate_limit: Some(RateLimit { per_second: 10.0, burst: 2 }),
-        ..Exposure::default()
+        ..EndpointConfig::default()
     };
-    assert_eq!(*a.spec.exposure, wanted);
-    assert_eq!(*b.spec.exposure, Exposure { open: true, ..Exposure::default() });
+    assert_eq!(*a.spec.a2a_exposure, wanted);
+    assert_eq!(*b.spec.a2a_exposure, EndpointConfig { open: true, ..EndpointConfig::default() });
     let [token] = tokens.as_slice() else { panic!("{tokens:?}") };
     let scope =
         Scope { rights: vec![Right::Read, Right::Run], agents: Some(vec![a.spec.id.clone()]) };
@@ -213,9 +213,9 @@ fn agents_with_the_default_exposure_share_one_value() {
     let others = "[agents.b]\ncommand = \"cat\"\n[agents.c]\ncommand = \"cat\"\nunredacted_response = true\n";
     let Settings { agents, .. } = settings(&format!("{CAT}{others}"));
     let [a, b, c] = agents.as_slice() else { panic!("{agents:?}") };
-    assert!(Arc::ptr_eq(&a.spec.exposure, &b.spec.exposure));
-    assert_eq!(*a.spec.exposure, Exposure::default());
-    assert_eq!(*c.spec.exposure, Exposure { raw: true, ..Exposure::default() });
+    assert!(Arc::ptr_eq(&a.spec.a2a_exposure, &b.spec.a2a_exposure));
+    assert_eq!(*a.spec.a2a_exposure, EndpointConfig::default());
+    assert_eq!(*c.spec.a2a_exposure, EndpointConfig { raw: true, ..EndpointConfig::default() });
 }
 
 #[test]
@@ -235,17 +235,17 @@ fn card_metadata_is_read() {
     let provider = |organization: &str, url: &str| {
         Some(Provider { organization: organization.to_owned(), url: url.to_owned() })
     };
-    let wanted = Exposure {
+    let wanted = EndpointConfig {
         card_bindings: vec![Binding::JsonRpc, Binding::HttpJson],
         details: CardDetails {
             provider: provider("us", "https://us.example"),
             documentation_url: Some("https://us.example/docs?a=b#c".to_owned()),
             icon_url: Some("http://us.example/icon.png".to_owned()),
         },
-        ..Exposure::default()
+        ..EndpointConfig::default()
     };
-    assert_eq!(*a.spec.exposure, wanted);
-    assert_eq!(b.spec.exposure.details.provider, provider("them", "https://them.example"));
+    assert_eq!(*a.spec.a2a_exposure, wanted);
+    assert_eq!(b.spec.a2a_exposure.details.provider, provider("them", "https://them.example"));
     let [skill] = a.spec.profile.skills.as_slice() else { panic!("{:?}", a.spec.profile.skills) };
     assert_eq!(
         (&skill.examples[..], &skill.input_modes[..], &skill.output_modes[..]),
@@ -308,7 +308,7 @@ fn card_errors_are_reported() {
         ),
     ] {
         let text = format!("{CAT}{lines}\n");
-        let faults = said_of(&text);
+        let faults = fault_messages(&text);
         assert_eq!(faults, [wanted], "{lines}");
     }
 }
@@ -365,7 +365,7 @@ fn interface_errors_are_reported() {
             "c:4:11: error: lockout.exempt[0] = \"10.0.0\": must be an address or a network; write `10.0.0.0/8`".to_owned(),
         ),
     ] {
-        assert_eq!(said_of(&format!("{CAT}{lines}\n")), [wanted], "{lines}");
+        assert_eq!(fault_messages(&format!("{CAT}{lines}\n")), [wanted], "{lines}");
     }
 }
 
@@ -382,7 +382,7 @@ fn private_push_addresses_must_be_listed() {
     assert_eq!(given.max_age, Duration::from_secs(3600));
     assert_eq!(settings(&format!("{CAT}[push]\nenabled = false\n")).push, None);
     assert_eq!(
-        said_of(&format!("{CAT}[push]\nallow = [\"localhost\", \"10.0.0.0/33\"]\n")),
+        fault_messages(&format!("{CAT}[push]\nallow = [\"localhost\", \"10.0.0.0/33\"]\n")),
         [
             "c:4:10: error: push.allow[0] = \"localhost\": must be addresses such as \"127.0.0.0/8\" or \"10.1.2.3\"",
             "c:4:23: error: push.allow[1] = \"10.0.0.0/33\": must be addresses such as \"127.0.0.0/8\" or \"10.1.2.3\"",

@@ -12,7 +12,7 @@ fn file(folder: &Path, text: &str, mode: u32) -> String {
     file.display().to_string()
 }
 
-fn keyed(file: &str) -> String {
+fn config_with_key_file(file: &str) -> String {
     format!("{CAT}[inputs]\nkey_file = '{file}'\n")
 }
 
@@ -27,7 +27,7 @@ fn inputs_have_no_key_and_a_day_for_retries_by_default() {
 fn a_key_file_holds_base64_and_hexadecimal_keys() {
     let folder = tempfile::tempdir().unwrap();
     let text = format!("{}\n\n{}\n", STANDARD.encode([7; 32]), "0a".repeat(32));
-    let inputs = settings(&keyed(&file(folder.path(), &text, 0o600))).secrecy.inputs;
+    let inputs = settings(&config_with_key_file(&file(folder.path(), &text, 0o600))).secrecy.inputs;
     assert_eq!(inputs.keys, [InputKey([7; 32]), InputKey([10; 32])]);
     assert_eq!(format!("{:?}", inputs.keys), "[InputKey, InputKey]");
 }
@@ -42,11 +42,11 @@ fn an_unprotected_key_file_is_refused() {
         ("c2hvcnQ=", 0o600, "has no key: each line is 32 bytes"),
         (good.strip_prefix('B').unwrap(), 0o600, "has no key: each line is 32 bytes"),
     ] {
-        let faults = said_of(&keyed(&file(folder.path(), text, mode)));
+        let faults = fault_messages(&config_with_key_file(&file(folder.path(), text, mode)));
         assert!(faults[0].contains(why), "{faults:?}");
         assert!(text.is_empty() || !faults[0].contains(text), "{faults:?}");
     }
-    let missing = said_of(&keyed("/nowhere/key"));
+    let missing = fault_messages(&config_with_key_file("/nowhere/key"));
     assert!(
         missing[0].contains("cannot be read") && missing[0].contains("/dev/urandom"),
         "{missing:?}"
@@ -58,6 +58,6 @@ fn a_key_in_the_data_folder_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let file = file(folder.path(), &STANDARD.encode([7; 32]), 0o600);
     let data = format!("[server]\ndata_dir = '{}'\n", folder.path().display());
-    let faults = said_of(&(keyed(&file) + &data));
+    let faults = fault_messages(&(config_with_key_file(&file) + &data));
     assert!(faults[0].contains("a backup of the ledger would have the key"), "{faults:?}");
 }

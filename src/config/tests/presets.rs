@@ -1,29 +1,29 @@
 //! Tests of presets: each one merged under an agent, the rules of merging, and custom presets.
 
-use crate::config::presets::offers;
-use crate::platform::template::{Template, Values};
+use crate::config::presets::available_presets;
+use crate::platform::template::{ExecutionValues, Template};
 
 use super::*;
 
 /// Variable that rewrites the snapshot instead of comparing.
-const REWRITE: &str = "ALGONIUS_REWRITE_SNAPSHOTS";
+const REWRITE_VARIABLE: &str = "ALGONIUS_REWRITE_SNAPSHOTS";
 
 /// Returns the command line of an agent and its environment for the text `PROMPT`.
 fn rendered(agent: &Agent) -> String {
     let program = agent.program().unwrap();
-    let values = Values {
+    let values = ExecutionValues {
         input: "PROMPT".to_owned(),
         input_file: PathBuf::from("/run/input.txt"),
-        model: program.outfit.model.clone().unwrap_or_default(),
+        model: program.program_runtime.model.clone().unwrap_or_default(),
         home: PathBuf::from("/HOME"),
-        ..Values::default()
+        ..ExecutionValues::default()
     };
     let words = program.args.iter().map(|arg| Template::new(arg).unwrap().render(&values).unwrap());
     let words: Vec<_> = words.map(|word| format!("{word:?}")).collect();
     let variables = program.env.iter().filter(|(name, _)| *name != "HOME");
     let variables = variables.map(|(name, variable)| match variable.secrecy {
-        Secrecy::Secret => format!("  {name}=(secret)\n"),
-        Secrecy::Plain => format!("  {name}={}\n", variable.value),
+        VariableSource::Secret => format!("  {name}=(secret)\n"),
+        VariableSource::Plain => format!("  {name}={}\n", variable.value),
     });
     let command = program.command.display();
     format!("  {command} {}\n{}", words.join(" "), variables.collect::<String>())
@@ -46,7 +46,7 @@ fn agent_of(preset: &str, lines: &str) -> Agent {
 #[test]
 fn preset_command_lines_match_the_recorded_ones() {
     let mut all = String::new();
-    for offer in offers(None) {
+    for offer in available_presets(None) {
         for access in ["read-only", "read-write"] {
             for model in ["", "model = \"MODEL\"\n"] {
                 let agent = agent_of(&offer.name, &format!("access = \"{access}\"\n{model}"));
@@ -56,28 +56,28 @@ fn preset_command_lines_match_the_recorded_ones() {
         }
     }
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/config/tests/presets.txt");
-    if std::env::var_os(REWRITE).is_some() {
+    if std::env::var_os(REWRITE_VARIABLE).is_some() {
         fs::write(&file, &all).unwrap();
     }
     let kept = fs::read_to_string(&file).unwrap_or_default();
-    assert!(kept == all, "another command line than is kept; {REWRITE}=1 keeps it\n{all}");
+    assert!(kept == all, "another command line than is kept; {REWRITE_VARIABLE}=1 keeps it\n{all}");
 }
 
 #[test]
 fn each_preset_but_generic_has_a_home_and_a_version() {
-    for offer in offers(None).iter().filter(|offer| offer.name != "generic") {
+    for offer in available_presets(None).iter().filter(|offer| offer.name != "generic") {
         let agent = agent_of(&offer.name, "");
         let program = agent.program().unwrap();
         let Agent { spec, about, .. } = &agent;
         assert_eq!((about, spec.access), (&offer.about, Access::ReadOnly), "{}", offer.name);
-        let home = program.outfit.own.clone().unwrap().path;
+        let home = program.program_runtime.own.clone().unwrap().path;
         assert_eq!(home, Path::new("/var/lib/algonius/homes/a"), "{}", offer.name);
         assert_eq!(program.env["HOME"].value, "/var/lib/algonius/homes/a");
         assert!(program.success.require_output && !about.install.is_empty(), "{}", offer.name);
         assert!(!about.keys.is_empty() && !about.title.is_empty(), "{}", offer.name);
-        let version = program.outfit.version.clone().unwrap();
+        let version = program.program_runtime.version.clone().unwrap();
         assert_eq!(version.tested.is_some(), about.is_verified, "{}", offer.name);
-        assert_eq!(program.outfit.preset.clone().unwrap().is_verified, about.is_verified);
+        assert_eq!(program.program_runtime.preset.clone().unwrap().is_verified, about.is_verified);
     }
 }
 
@@ -95,7 +95,7 @@ fn the_file_overrides_the_preset_key_by_key() {
     assert!(program.success.require_output && program.success.fail_regex.is_some());
     let value = |name: &str| program.env[name].value.as_str();
     assert_eq!([value("TERM"), value("OWN"), value("NO_COLOR")], ["vt100", "1", "1"]);
-    let home = program.outfit.own.clone().unwrap();
+    let home = program.program_runtime.own.clone().unwrap();
     let files: Vec<_> = home.files.keys().map(String::as_str).collect();
     assert_eq!(files, [".gemini/experiments.json", ".gemini/settings.json", "x"]);
 }
@@ -136,7 +136,7 @@ fn a_custom_preset_replaces_a_shipped_one() {
         assert!(settings.files.contains(&file), "{:?}", settings.files);
     }
     let offered: Vec<_> =
-        offers(Some(&presets)).into_iter().filter(|it| it.file.is_some()).collect();
+        available_presets(Some(&presets)).into_iter().filter(|it| it.file.is_some()).collect();
     let names: Vec<_> = offered.iter().map(|offer| offer.name.as_str()).collect();
     assert_eq!(names, ["claude-code", "mine"]);
     let elsewhere = format!("[server]\npresets = \"elsewhere\"\n{text}");
@@ -150,14 +150,14 @@ fn preset_errors_are_reported_at_their_own_position() {
     let folder = tempfile::tempdir().unwrap();
     let presets = folder.path().join("presets");
     fs::create_dir(&presets).unwrap();
-    let said_of = |preset: &str, line: &str| -> Vec<String> {
+    let fault_messages = |preset: &str, line: &str| -> Vec<String> {
         fs::write(presets.join("mine.toml"), preset).unwrap();
         let text = format!("[agents.a]\npreset = \"mine\"\n{line}");
         let faults = load_in(folder.path(), &text).map(|checked| checked.warnings);
         let faults = faults.unwrap_or_else(|faults| faults.iter().cloned().collect());
         let named =
             |fault: &ConfigFault| fault.file.file_name().unwrap().to_string_lossy().into_owned();
-        let line = |fault: &ConfigFault| short(fault).replacen('c', &named(fault), 1);
+        let line = |fault: &ConfigFault| fault_line(fault).replacen('c', &named(fault), 1);
         faults.iter().map(line).collect()
     };
     let about = "[about]\ntitle = \"Mine\"\nverified = true\n";
@@ -193,10 +193,10 @@ fn preset_errors_are_reported_at_their_own_position() {
     ] {
         let wanted: Vec<&str> =
             Some(wanted).filter(|wanted| !wanted.is_empty()).into_iter().collect();
-        assert_eq!(said_of(&preset, line), wanted, "{preset}");
+        assert_eq!(fault_messages(&preset, line), wanted, "{preset}");
     }
     assert_eq!(
-        super::said_of("[agents.a]\npreset = \"claude-cod\"\nnonsense = 1\n"),
+        super::fault_messages("[agents.a]\npreset = \"claude-cod\"\nnonsense = 1\n"),
         [
             "c:2:10: error: agents.a.preset = \"claude-cod\": there is no such preset; did you mean `claude-code`?"
         ],
@@ -205,7 +205,8 @@ fn preset_errors_are_reported_at_their_own_position() {
 
 #[test]
 fn settings_of_the_program_environment_are_checked() {
-    let told = |line: &str| said_of(&format!("[server]\ndata_dir = \"/var/x\"\n{CAT}{line}\n"));
+    let told =
+        |line: &str| fault_messages(&format!("[server]\ndata_dir = \"/var/x\"\n{CAT}{line}\n"));
     for (line, wanted) in [
         ("model = \"m\"", "c:3:1: error: agents.a.model: needs `model_args` with `{{ model }}`"),
         (

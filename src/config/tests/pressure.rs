@@ -46,7 +46,7 @@ fn pressure_errors_are_reported() {
             "pressure.min_disk_free: unknown key; did you mean `min_disk_free_bytes`?",
         ),
     ] {
-        let said = said_of(&format!("{CAT}[pressure]\n{line}\n"));
+        let said = fault_messages(&format!("{CAT}[pressure]\n{line}\n"));
         assert!(said.len() == 1 && said[0].ends_with(wanted), "{said:?}");
     }
 }

@@ -1,6 +1,6 @@
 //! Tests of the retention settings.
 
-use algonius_actors::model::host::storage_stats::KeepPolicy;
+use algonius_actors::model::host::storage_stats::RetentionLimits;
 
 use super::*;
 use crate::config::RetentionSettings;
@@ -14,7 +14,7 @@ fn retention(lines: &str) -> Option<RetentionSettings> {
 #[test]
 fn history_has_retention_limits_by_default() {
     let usual = RetentionSettings {
-        keep: KeepPolicy {
+        keep: RetentionLimits {
             max_age: Some(30 * DAY),
             max_executions: Some(100_000),
             max_bytes: Some(2 << 30),
@@ -27,7 +27,7 @@ fn history_has_retention_limits_by_default() {
     assert_eq!(retention("enabled = false"), None);
     let own = "max_age = \"7d\"\nmax_executions = 5\nmax_bytes = 1_000\nmin_age = 0\ninterval = 1";
     let RetentionSettings { keep, interval } = retention(own).unwrap();
-    let expected = KeepPolicy {
+    let expected = RetentionLimits {
         max_age: Some(7 * DAY),
         max_executions: Some(5),
         max_bytes: Some(1000),

@@ -1,6 +1,6 @@
 //! Tests of `[scheduler]` and `[schedules.<id>]`.
 
-use algonius_actors::model::schedule::{Missed, Overlap};
+use algonius_actors::model::schedule::{MissedPolicy, OverlapPolicy};
 
 use super::*;
 
@@ -18,15 +18,15 @@ fn a_schedule_is_read_with_its_defaults() {
     let plain = schedule("");
     assert_eq!((plain.owner.as_str(), plain.spec.name.as_str()), ("operator", "nightly"));
     assert_eq!(plain.spec.timetable.to_string(), "0 3 * * * (Europe/Zurich)");
-    assert_eq!(plain.spec.missed, Missed::Once { window: Duration::from_secs(3600) });
-    assert_eq!((plain.spec.overlap, plain.spec.deadline), (Overlap::Queue, None));
+    assert_eq!(plain.spec.missed, MissedPolicy::Once { window: Duration::from_secs(3600) });
+    assert_eq!((plain.spec.overlap, plain.spec.deadline), (OverlapPolicy::Queue, None));
     let all = schedule(
         "name = 'Night'\nmissed = 'all'\nmissed_window = '2h'\nmissed_max = 5\njitter = '30s'\n\
          deadline = '20m'\nalert_after = 0\nenabled = false\nparams.branch = 'main'\n",
     );
     let spec = all.spec;
-    assert_eq!(spec.missed, Missed::All { max: 5, window: Duration::from_secs(7200) });
-    assert_eq!((spec.overlap, spec.jitter), (Overlap::Queue, Duration::from_secs(30)));
+    assert_eq!(spec.missed, MissedPolicy::All { max: 5, window: Duration::from_secs(7200) });
+    assert_eq!((spec.overlap, spec.jitter), (OverlapPolicy::Queue, Duration::from_secs(30)));
     assert_eq!((spec.deadline, spec.alert_after), (Some(Duration::from_secs(1200)), 0));
     assert_eq!((spec.name.as_str(), spec.enabled), ("Night", false));
     assert_eq!(spec.params["branch"], "main");
@@ -36,7 +36,7 @@ fn a_schedule_is_read_with_its_defaults() {
 fn a_schedule_without_a_zone_uses_the_default_or_utc() {
     let bare = NIGHTLY.replace("timezone = 'Europe/Zurich'\n", "");
     let checked = load_text(&format!("{CAT}{bare}")).unwrap();
-    let told: Vec<_> = checked.warnings.iter().map(short).collect();
+    let told: Vec<_> = checked.warnings.iter().map(fault_line).collect();
     let warning = "c:5:8: warning: schedules.nightly.cron = '0 3 * * *': is taken to be in UTC; \
                    give the schedule a `timezone`";
     assert_eq!(told, [warning]);

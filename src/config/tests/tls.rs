@@ -7,7 +7,7 @@ use super::*;
 const TLS: &str = "[server]\ntls = { cert = \"c.pem\", key = \"k.pem\" }\n";
 
 /// Creates a folder with a valid pair.
-fn beside_a_pair() -> tempfile::TempDir {
+fn folder_with_key_pair() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let made = generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let key = folder.path().join("k.pem");
@@ -20,23 +20,24 @@ fn beside_a_pair() -> tempfile::TempDir {
 }
 
 /// Returns the faults of a text in such a folder.
-fn said_beside_a_pair(text: &str) -> Vec<String> {
-    let folder = beside_a_pair();
+fn fault_messages_with_key_pair(text: &str) -> Vec<String> {
+    let folder = folder_with_key_pair();
     let faults = match load_in(folder.path(), text) {
         Ok(checked) => checked.warnings,
         Err(faults) => faults.iter().cloned().collect(),
     };
     let here = folder.path().display().to_string();
-    faults.iter().map(|fault| short(fault).replace(&here, "HERE")).collect()
+    faults.iter().map(|fault| fault_line(fault).replace(&here, "HERE")).collect()
 }
 
 #[test]
 fn a_certificate_pair_is_read_relative_to_the_file() {
-    let folder = beside_a_pair();
-    let Checked { settings, warnings } = load_in(folder.path(), &format!("{TLS}{CAT}")).unwrap();
+    let folder = folder_with_key_pair();
+    let LoadedConfig { settings, warnings } =
+        load_in(folder.path(), &format!("{TLS}{CAT}")).unwrap();
     assert_eq!(warnings, []);
     let [cert, key] = ["c.pem", "k.pem"].map(|name| folder.path().join(name));
-    assert_eq!(settings.server.tls, Some(crate::platform::tls::Pair { cert, key }));
+    assert_eq!(settings.server.tls, Some(crate::platform::tls::TlsKeyPair { cert, key }));
     assert_eq!(load_text(CAT).unwrap().settings.server.tls, None);
 }
 
@@ -66,7 +67,7 @@ fn tls_errors_are_reported_for_the_faulty_file() {
             "c:2:40: error: server.tls.ca: unknown key; known: cert, key",
         ),
     ] {
-        let said = said_beside_a_pair(&format!("[server]\ntls = {tls}\n{CAT}"));
+        let said = fault_messages_with_key_pair(&format!("[server]\ntls = {tls}\n{CAT}"));
         assert!(said.iter().any(|line| line == wanted), "{wanted} is not in {said:?}");
     }
 }
@@ -74,7 +75,7 @@ fn tls_errors_are_reported_for_the_faulty_file() {
 #[test]
 fn a_public_listen_address_without_tls_is_warned_of() {
     let warned = |lines: &str| {
-        let said = said_beside_a_pair(&format!("{lines}{CAT}"));
+        let said = fault_messages_with_key_pair(&format!("{lines}{CAT}"));
         said.iter().any(|line| line.contains("not encrypted"))
     };
     let open = "listen = \"0.0.0.0:80\"\n";

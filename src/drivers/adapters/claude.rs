@@ -9,14 +9,14 @@ use super::EventAdapter;
 use super::draft::DraftMessage;
 use super::event_line::{FileChange, ProgramEvent, ToolStage};
 use super::json_fields::{
-    denied, failing, file, items, session, some_text, status, stop, text, tool, usage,
+    denied, file, items, non_empty_text, reported_failure, session, status, stop, text, tool, usage,
 };
 
 /// Greatest number of calls that are remembered until their results arrive.
-const MOST_CALLS: usize = 1000;
+const MAX_OPEN_CALLS: usize = 1000;
 
 /// Tools that change a file, with the JSON pointer of its path.
-const WRITERS: [(&str, &str); 8] = [
+const FILE_TOOLS: [(&str, &str); 8] = [
     ("Write", "/input/file_path"),
     ("Edit", "/input/file_path"),
     ("MultiEdit", "/input/file_path"),
@@ -27,7 +27,7 @@ const WRITERS: [(&str, &str); 8] = [
     ("notebook_edit", "/input/notebook_path"),
 ];
 
-const NUMBERS: [(&str, &str); 4] = [
+const USAGE_POINTERS: [(&str, &str); 4] = [
     ("input_tokens", "/usage/input_tokens"),
     ("output_tokens", "/usage/output_tokens"),
     ("cache_read_tokens", "/usage/cache_read_input_tokens"),
@@ -36,7 +36,7 @@ const NUMBERS: [(&str, &str); 4] = [
 
 /// State of a run.
 #[derive(Default)]
-pub(super) struct Claude {
+pub(super) struct ClaudeAdapter {
     draft: DraftMessage,
     /// Id of the message that came in pieces: its whole text follows, and is no other message.
     streamed: String,
@@ -44,11 +44,11 @@ pub(super) struct Claude {
     /// Ids of denied calls.
     denied: Vec<String>,
     /// Latest delay that the provider requested.
-    told_delay: Option<Duration>,
+    provider_delay: Option<Duration>,
 }
 
 /// Shortest delay that comes from the provider: the program's own pauses before its first retries are shorter.
-const SHORTEST_TOLD: Duration = Duration::from_secs(5);
+const MIN_PROVIDER_DELAY: Duration = Duration::from_secs(5);
 
 /// Call of a tool.
 struct OpenToolCall {
@@ -56,7 +56,7 @@ struct OpenToolCall {
     path: Option<String>,
 }
 
-impl EventAdapter for Claude {
+impl EventAdapter for ClaudeAdapter {
     fn read(&mut self, line: &Value) -> Vec<ProgramEvent> {
         match (text(line, "/type"), text(line, "/subtype")) {
             ("system", "init") => session(line, "/session_id").into_iter().collect(),
@@ -64,11 +64,11 @@ impl EventAdapter for Claude {
                 .deny(text(line, "/tool_use_id"), text(line, "/tool_name"))
                 .into_iter()
                 .collect(),
-            ("system", "api_retry") => self.retries(line),
-            ("assistant", _) => self.assistant(line),
-            ("stream_event", _) => self.piece(line),
-            ("user", _) => self.results(line),
-            ("result", _) => self.result(line),
+            ("system", "api_retry") => self.handle_retry(line),
+            ("assistant", _) => self.handle_message(line),
+            ("stream_event", _) => self.handle_piece(line),
+            ("user", _) => self.handle_tool_results(line),
+            ("result", _) => self.handle_result(line),
             _ => Vec::new(),
         }
     }
@@ -78,9 +78,9 @@ impl EventAdapter for Claude {
     }
 }
 
-impl Claude {
+impl ClaudeAdapter {
     /// Handles a piece of a message. A message that starts anew, as after a broken stream, supersedes the latest.
-    fn piece(&mut self, line: &Value) -> Vec<ProgramEvent> {
+    fn handle_piece(&mut self, line: &Value) -> Vec<ProgramEvent> {
         if !is_own(line) {
             return Vec::new();
         }
@@ -100,7 +100,7 @@ impl Claude {
     }
 
     /// Handles a whole message. Text of a subagent is not the agent's own, and an error is reported again at the end.
-    fn assistant(&mut self, line: &Value) -> Vec<ProgramEvent> {
+    fn handle_message(&mut self, line: &Value) -> Vec<ProgramEvent> {
         let is_error = line.pointer("/is_api_error_message") == Some(&Value::Bool(true));
         let is_new = self.streamed.is_empty() || self.streamed != text(line, "/message/id");
         let is_told = is_own(line) && !is_error && is_new;
@@ -109,7 +109,7 @@ impl Claude {
             match text(block, "/type") {
                 "text" if is_told => events.extend(self.draft.offer(text(block, "/text"))),
                 "thinking" | "redacted_thinking" => events.push(ProgramEvent::Thinking {}),
-                "tool_use" => events.push(self.call(block)),
+                "tool_use" => events.push(self.handle_call(block)),
                 _ => {}
             }
         }
@@ -117,25 +117,25 @@ impl Claude {
     }
 
     /// Handles a retry that the program makes by itself, after a pause.
-    fn retries(&mut self, line: &Value) -> Vec<ProgramEvent> {
+    fn handle_retry(&mut self, line: &Value) -> Vec<ProgramEvent> {
         let delay = line.pointer("/retry_delay_ms").and_then(Value::as_f64).unwrap_or_default();
         let delay = Duration::try_from_secs_f64(delay / 1000.0).unwrap_or_default();
-        self.told_delay = Some(delay).filter(|delay| *delay >= SHORTEST_TOLD);
+        self.provider_delay = Some(delay).filter(|delay| *delay >= MIN_PROVIDER_DELAY);
         vec![ProgramEvent::RequestsFailed { count: 1 }]
     }
 
-    fn call(&mut self, block: &Value) -> ProgramEvent {
+    fn handle_call(&mut self, block: &Value) -> ProgramEvent {
         let (id, name) = (text(block, "/id"), text(block, "/name"));
-        let place = WRITERS.iter().find(|(writer, _)| *writer == name).map(|(_, place)| *place);
-        let path = place.and_then(|place| some_text(block, place)).map(ToOwned::to_owned);
+        let place = FILE_TOOLS.iter().find(|(writer, _)| *writer == name).map(|(_, place)| *place);
+        let path = place.and_then(|place| non_empty_text(block, place)).map(ToOwned::to_owned);
         // A call without a result is never removed, so their number is limited.
-        if self.calls.len() < MOST_CALLS {
+        if self.calls.len() < MAX_OPEN_CALLS {
             self.calls.insert(id.to_owned(), OpenToolCall { tool: name.to_owned(), path });
         }
         tool(Some(id), name, ToolStage::Started)
     }
 
-    fn results(&mut self, line: &Value) -> Vec<ProgramEvent> {
+    fn handle_tool_results(&mut self, line: &Value) -> Vec<ProgramEvent> {
         let mut events = Vec::new();
         for block in items(line, "/message/content") {
             let id = text(block, "/tool_use_id");
@@ -154,7 +154,7 @@ impl Claude {
 
     /// Reports each denied call once, even if the program reports it several times.
     fn deny(&mut self, id: &str, name: &str) -> Option<ProgramEvent> {
-        if self.denied.iter().any(|known| known == id) || self.denied.len() >= MOST_CALLS {
+        if self.denied.iter().any(|known| known == id) || self.denied.len() >= MAX_OPEN_CALLS {
             return None;
         }
         self.denied.push(id.to_owned());
@@ -162,29 +162,30 @@ impl Claude {
     }
 
     /// Handles the result. The subtype is `success` for errors too.
-    fn result(&mut self, line: &Value) -> Vec<ProgramEvent> {
+    fn handle_result(&mut self, line: &Value) -> Vec<ProgramEvent> {
         let mut events: Vec<ProgramEvent> = session(line, "/session_id").into_iter().collect();
-        events.extend(usage(line, &NUMBERS, false));
+        events.extend(usage(line, &USAGE_POINTERS, false));
         // The total cost continues to count when a session is resumed.
         events.extend(usage(line, &[("cost_usd", "/total_cost_usd")], true));
         for denial in items(line, "/permission_denials") {
             events.extend(self.deny(text(denial, "/tool_use_id"), text(denial, "/tool_name")));
         }
         if line.pointer("/is_error") == Some(&Value::Bool(true)) {
-            let mut failing = failing(message(line), status(line, "/api_error_status"));
+            let mut failing = reported_failure(message(line), status(line, "/api_error_status"));
             if failing.status.is_some() {
                 // The program retries no more, so no line about a retry has counted this request.
                 events.push(ProgramEvent::RequestsFailed { count: 1 });
                 // The final error contains no delay, so the delay of the last retry is used.
-                failing.retry_after = self.told_delay.take().map(|told| told.as_secs_f64().into());
+                failing.retry_after =
+                    self.provider_delay.take().map(|told| told.as_secs_f64().into());
             }
             events.push(ProgramEvent::Failed(failing));
-        } else if let Some(answer) = some_text(line, "/result") {
+        } else if let Some(answer) = non_empty_text(line, "/result") {
             events.extend(self.draft.accept_as(answer));
         } else {
             events.extend(self.draft.accept());
         }
-        events.push(stop(some_text(line, "/stop_reason").unwrap_or(text(line, "/subtype"))));
+        events.push(stop(non_empty_text(line, "/stop_reason").unwrap_or(text(line, "/subtype"))));
         events
     }
 }
@@ -196,5 +197,5 @@ fn is_own(line: &Value) -> bool {
 
 fn message(line: &Value) -> &str {
     let places = ["/result", "/error/message", "/errors/0", "/api_error", "/subtype"];
-    places.iter().find_map(|place| some_text(line, place)).unwrap_or_default()
+    places.iter().find_map(|place| non_empty_text(line, place)).unwrap_or_default()
 }

@@ -6,10 +6,10 @@ use super::EventAdapter;
 use super::draft::DraftMessage;
 use super::event_line::{FileChange, ProgramEvent, ToolStage};
 use super::json_fields::{
-    denied, failing, file, items, session, some_text, stop, text, tool, usage,
+    denied, file, items, non_empty_text, reported_failure, session, stop, text, tool, usage,
 };
 
-const NUMBERS: [(&str, &str); 5] = [
+const USAGE_POINTERS: [(&str, &str); 5] = [
     ("input_tokens", "/usage/input_tokens"),
     ("output_tokens", "/usage/output_tokens"),
     ("cache_read_tokens", "/usage/cached_input_tokens"),
@@ -19,75 +19,78 @@ const NUMBERS: [(&str, &str); 5] = [
 
 /// State of a run.
 #[derive(Default)]
-pub(super) struct Codex {
+pub(super) struct CodexAdapter {
     draft: DraftMessage,
     /// Latest error message that no end of a turn has followed.
-    trouble: Option<String>,
+    failure: Option<String>,
 }
 
-impl EventAdapter for Codex {
+impl EventAdapter for CodexAdapter {
     fn read(&mut self, line: &Value) -> Vec<ProgramEvent> {
         match text(line, "/type") {
             "thread.started" => session(line, "/thread_id").into_iter().collect(),
             "item.started" => started(line).into_iter().collect(),
-            "item.completed" => self.item(line),
+            "item.completed" => self.handle_item(line),
             "error" => {
                 // The program may reconnect, so the error is a failure only if the turn does not complete.
-                self.trouble = some_text(line, "/message").map(ToOwned::to_owned);
-                reconnects(text(line, "/message")).into_iter().collect()
+                self.failure = non_empty_text(line, "/message").map(ToOwned::to_owned);
+                reconnect_event(text(line, "/message")).into_iter().collect()
             }
-            "turn.failed" => self.failed(text(line, "/error/message")),
-            "turn.completed" => self.completed(line),
+            "turn.failed" => self.handle_failure(text(line, "/error/message")),
+            "turn.completed" => self.handle_completion(line),
             _ => Vec::new(),
         }
     }
 
     /// Returns the failure for an error after which nothing came.
     fn end(&mut self) -> Vec<ProgramEvent> {
-        let trouble = self.trouble.take();
-        trouble.map(|message| ProgramEvent::Failed(failing(&message, None))).into_iter().collect()
+        let failure = self.failure.take();
+        failure
+            .map(|message| ProgramEvent::Failed(reported_failure(&message, None)))
+            .into_iter()
+            .collect()
     }
 }
 
-impl Codex {
+impl CodexAdapter {
     /// Handles an item. An item of the type `error` is a warning.
-    fn item(&mut self, line: &Value) -> Vec<ProgramEvent> {
+    fn handle_item(&mut self, line: &Value) -> Vec<ProgramEvent> {
         let kind = text(line, "/item/type");
         match kind {
             "agent_message" => self.draft.offer(text(line, "/item/text")),
             "reasoning" => vec![ProgramEvent::Thinking {}],
             "file_change" if text(line, "/item/status") == "completed" => {
-                items(line, "/item/changes").iter().map(changed).collect()
+                items(line, "/item/changes").iter().map(file_change).collect()
             }
             _ => ended(line),
         }
     }
 
-    fn failed(&mut self, message: &str) -> Vec<ProgramEvent> {
-        let trouble = self.trouble.take().unwrap_or_default();
+    fn handle_failure(&mut self, message: &str) -> Vec<ProgramEvent> {
+        let failure = self.failure.take().unwrap_or_default();
         // The failed turn may have no message; the error before it has one.
-        let message = if message.is_empty() { &trouble } else { message };
-        vec![ProgramEvent::Failed(failing(message, None)), stop("failed")]
+        let message = if message.is_empty() { &failure } else { message };
+        vec![ProgramEvent::Failed(reported_failure(message, None)), stop("failed")]
     }
 
     /// Handles a completed turn. Its counters count since the thread began.
-    fn completed(&mut self, line: &Value) -> Vec<ProgramEvent> {
-        self.trouble = None;
-        let counted = usage(line, &NUMBERS, true);
+    fn handle_completion(&mut self, line: &Value) -> Vec<ProgramEvent> {
+        self.failure = None;
+        let counted = usage(line, &USAGE_POINTERS, true);
         counted.into_iter().chain(self.draft.accept()).chain([stop("end_turn")]).collect()
     }
 }
 
 /// Number of requests per stream before it is reopened, if the server answers each with an error. The program reports
 /// streams only.
-const REQUESTS_OF_A_STREAM: u32 = 5;
+const REQUESTS_PER_STREAM: u32 = 5;
 
 /// Returns the failed requests of a stream that is reopened: `Reconnecting... 2/5 (…)`. A broken stream was one
 /// request.
-fn reconnects(message: &str) -> Option<ProgramEvent> {
+fn reconnect_event(message: &str) -> Option<ProgramEvent> {
     let why = message.strip_prefix("Reconnecting... ")?;
     let was_refused = why.contains("high demand") || why.contains("unexpected status");
-    Some(ProgramEvent::RequestsFailed { count: if was_refused { REQUESTS_OF_A_STREAM } else { 1 } })
+    Some(ProgramEvent::RequestsFailed { count: if was_refused { REQUESTS_PER_STREAM } else { 1 } })
 }
 
 /// Returns the tool of an item, if it has one.
@@ -103,7 +106,7 @@ fn name(line: &Value) -> Option<String> {
 }
 
 fn started(line: &Value) -> Option<ProgramEvent> {
-    Some(tool(some_text(line, "/item/id"), &name(line)?, ToolStage::Started))
+    Some(tool(non_empty_text(line, "/item/id"), &name(line)?, ToolStage::Started))
 }
 
 fn ended(line: &Value) -> Vec<ProgramEvent> {
@@ -113,11 +116,11 @@ fn ended(line: &Value) -> Vec<ProgramEvent> {
         _ => ToolStage::Completed,
     };
     let is_denied = text(line, "/item/status") == "declined";
-    let used = tool(some_text(line, "/item/id"), &name, stage);
+    let used = tool(non_empty_text(line, "/item/id"), &name, stage);
     [used].into_iter().chain(is_denied.then(|| denied(&name))).collect()
 }
 
-fn changed(change: &Value) -> ProgramEvent {
+fn file_change(change: &Value) -> ProgramEvent {
     let kind = match text(change, "/kind") {
         "add" => FileChange::Created,
         "delete" => FileChange::Deleted,

@@ -8,14 +8,14 @@ use super::EventAdapter;
 use super::draft::DraftMessage;
 use super::event_line::{FileChange, ProgramEvent, ReportedFailure, ToolStage};
 use super::json_fields::{
-    denied, failing, file, items, session, some_text, status, stop, text, tool, usage,
+    denied, file, items, non_empty_text, reported_failure, session, status, stop, text, tool, usage,
 };
 
 /// Greatest number of calls that are remembered until their results arrive.
-const MOST_CALLS: usize = 1000;
+const MAX_OPEN_CALLS: usize = 1000;
 
 /// Counters of each model call.
-const TOKENS: [(&str, &str); 4] = [
+const CALL_USAGE_POINTERS: [(&str, &str); 4] = [
     ("input_tokens", "/data/inputTokens"),
     ("output_tokens", "/data/outputTokens"),
     ("cache_read_tokens", "/data/cacheReadTokens"),
@@ -23,7 +23,7 @@ const TOKENS: [(&str, &str); 4] = [
 ];
 
 /// Same counters in its telemetry.
-const SPENT: [(&str, &str); 4] = [
+const TELEMETRY_USAGE_POINTERS: [(&str, &str); 4] = [
     ("input_tokens", "gen_ai.usage.input_tokens"),
     ("output_tokens", "gen_ai.usage.output_tokens"),
     ("cache_read_tokens", "gen_ai.usage.cache_read.input_tokens"),
@@ -31,46 +31,48 @@ const SPENT: [(&str, &str); 4] = [
 ];
 
 /// Counters of the whole run.
-const NUMBERS: [(&str, &str); 2] =
+const RUN_USAGE_POINTERS: [(&str, &str); 2] =
     [("premium_requests", "/usage/premiumRequests"), ("model_ms", "/usage/totalApiDurationMs")];
 
 /// State of a run.
 #[derive(Default)]
-pub(super) struct Copilot {
+pub(super) struct CopilotAdapter {
     draft: DraftMessage,
     calls: BTreeMap<String, String>,
     /// Latest error that no result has followed.
-    trouble: Option<ReportedFailure>,
+    failure: Option<ReportedFailure>,
 }
 
-impl EventAdapter for Copilot {
+impl EventAdapter for CopilotAdapter {
     fn read(&mut self, line: &Value) -> Vec<ProgramEvent> {
         match text(line, "/type") {
             "assistant.message_start" => self.draft.supersede().into_iter().collect(),
             "assistant.message_delta" => self.draft.extend(text(line, "/data/deltaContent")),
-            "assistant.message" => match some_text(line, "/data/content") {
+            "assistant.message" => match non_empty_text(line, "/data/content") {
                 Some(content) => self.draft.offer(content),
                 None => Vec::new(),
             },
             "assistant.reasoning" => vec![ProgramEvent::Thinking {}],
-            "assistant.usage" => usage(line, &TOKENS, false).into_iter().collect(),
-            "span" if text(line, "/name").starts_with("chat ") => spent(line).into_iter().collect(),
-            "tool.execution_start" => vec![self.call(line)],
-            "tool.execution_complete" => self.used(line),
+            "assistant.usage" => usage(line, &CALL_USAGE_POINTERS, false).into_iter().collect(),
+            "span" if text(line, "/name").starts_with("chat ") => {
+                telemetry_usage(line).into_iter().collect()
+            }
+            "tool.execution_start" => vec![self.handle_call(line)],
+            "tool.execution_complete" => self.handle_tool_result(line),
             "model.call_failure" => vec![ProgramEvent::RequestsFailed { count: 1 }],
             "session.error" => {
                 // The program may recover from the error, and then its result is a success.
-                self.trouble = Some(trouble(line));
+                self.failure = Some(failure(line));
                 Vec::new()
             }
-            "result" => self.result(line),
+            "result" => self.handle_result(line),
             _ => Vec::new(),
         }
     }
 
     /// Returns the failure for an error after which nothing came.
     fn end(&mut self) -> Vec<ProgramEvent> {
-        self.trouble.take().map(ProgramEvent::Failed).into_iter().collect()
+        self.failure.take().map(ProgramEvent::Failed).into_iter().collect()
     }
 
     /// Returns true for deltas and telemetry. An event reports the useful part of the telemetry.
@@ -80,21 +82,21 @@ impl EventAdapter for Copilot {
     }
 }
 
-impl Copilot {
-    fn call(&mut self, line: &Value) -> ProgramEvent {
+impl CopilotAdapter {
+    fn handle_call(&mut self, line: &Value) -> ProgramEvent {
         let (id, name) = (text(line, "/data/toolCallId"), text(line, "/data/toolName"));
         // A call without a result is never removed, so their number is limited.
-        if self.calls.len() < MOST_CALLS {
+        if self.calls.len() < MAX_OPEN_CALLS {
             self.calls.insert(id.to_owned(), name.to_owned());
         }
         tool(Some(id), name, ToolStage::Started)
     }
 
-    fn used(&mut self, line: &Value) -> Vec<ProgramEvent> {
+    fn handle_tool_result(&mut self, line: &Value) -> Vec<ProgramEvent> {
         let id = text(line, "/data/toolCallId");
         let Some(name) = self.calls.remove(id) else { return Vec::new() };
         if line.pointer("/data/success") == Some(&Value::Bool(true)) {
-            let changes = items(line, "/data/fileEdits").iter().map(changed);
+            let changes = items(line, "/data/fileEdits").iter().map(file_change);
             return [tool(Some(id), &name, ToolStage::Completed)]
                 .into_iter()
                 .chain(changes)
@@ -106,15 +108,16 @@ impl Copilot {
     }
 
     /// Handles the result. A run that ends well has recovered from its errors.
-    fn result(&mut self, line: &Value) -> Vec<ProgramEvent> {
-        let trouble = self.trouble.take();
+    fn handle_result(&mut self, line: &Value) -> Vec<ProgramEvent> {
+        let failure = self.failure.take();
         let mut events: Vec<ProgramEvent> = session(line, "/sessionId").into_iter().collect();
-        events.extend(usage(line, &NUMBERS, false));
+        events.extend(usage(line, &RUN_USAGE_POINTERS, false));
         if line.pointer("/exitCode").and_then(Value::as_i64).is_none_or(|code| code == 0) {
             events.extend(self.draft.accept());
             events.push(stop("end_turn"));
         } else {
-            let failing = trouble.unwrap_or_else(|| failing("it ended with an error", None));
+            let failing =
+                failure.unwrap_or_else(|| reported_failure("it ended with an error", None));
             events.extend([ProgramEvent::Failed(failing), stop("error")]);
         }
         events
@@ -122,16 +125,16 @@ impl Copilot {
 }
 
 /// Returns the usage of a model call from its telemetry: a line of its own if the preset sends it to the output.
-fn spent(line: &Value) -> Option<ProgramEvent> {
-    let names = SPENT.iter().filter_map(|(name, attribute)| {
+fn telemetry_usage(line: &Value) -> Option<ProgramEvent> {
+    let names = TELEMETRY_USAGE_POINTERS.iter().filter_map(|(name, attribute)| {
         Some(((*name).to_owned(), line.pointer("/attributes")?.get(attribute)?.clone()))
     });
     let fields: Map<String, Value> = names.filter(|(_, value)| value.is_number()).collect();
     (!fields.is_empty()).then_some(ProgramEvent::Usage { cumulative: false, fields })
 }
 
-fn trouble(line: &Value) -> ReportedFailure {
-    let failing = failing(text(line, "/data/message"), status(line, "/data/statusCode"));
+fn failure(line: &Value) -> ReportedFailure {
+    let failing = reported_failure(text(line, "/data/message"), status(line, "/data/statusCode"));
     let category = match text(line, "/data/errorType") {
         "authentication" | "authorization" => "authentication",
         "quota" => "quota",
@@ -141,7 +144,7 @@ fn trouble(line: &Value) -> ReportedFailure {
     ReportedFailure { category: category.to_owned(), ..failing }
 }
 
-fn changed(edit: &Value) -> ProgramEvent {
+fn file_change(edit: &Value) -> ProgramEvent {
     let kind = match text(edit, "/kind") {
         "create" => FileChange::Created,
         "delete" => FileChange::Deleted,

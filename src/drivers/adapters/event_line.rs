@@ -13,10 +13,10 @@ pub(super) use super::failure::ReportedFailure;
 use super::file_parts::{NamedFile, ReportedPart};
 
 /// Greatest length of a line of this project's events in bytes; a longer line is skipped.
-pub(super) const LONGEST: usize = 1024 * 1024;
+pub(super) const MAX_EVENT_LINE_BYTES: usize = 1024 * 1024;
 
 /// Greatest length of a line of native events in bytes: such a line holds the whole answer and more.
-pub(super) const LONGEST_NATIVE: usize = 16 * 1024 * 1024;
+pub(super) const MAX_NATIVE_LINE_BYTES: usize = 16 * 1024 * 1024;
 
 /// Line that arrives in pieces.
 pub(super) struct EventLine {
@@ -61,10 +61,10 @@ impl EventLine {
     ///
     /// # Errors
     /// The reason why the line is no event of this project.
-    pub(super) fn event(&self) -> Result<ProgramEvent, Flaw> {
+    pub(super) fn event(&self) -> Result<ProgramEvent, EventParseError> {
         let event = if self.is_too_long { None } else { serde_json::from_slice(&self.bytes).ok() };
         match event {
-            Some(ProgramEvent::Unknown) => Err(self.flaw("has an unknown `type`")),
+            Some(ProgramEvent::Unknown) => Err(self.parse_error("has an unknown `type`")),
             Some(event) => Ok(event),
             // The line is parsed again for the reason: the parser's own message would quote the line.
             None => Err(self.object().map_or_else(|flaw| flaw, |object| self.wrong(&object))),
@@ -75,41 +75,41 @@ impl EventLine {
     ///
     /// # Errors
     /// The reason why the line holds none.
-    pub(super) fn object(&self) -> Result<Value, Flaw> {
+    pub(super) fn object(&self) -> Result<Value, EventParseError> {
         if self.is_too_long {
-            return Err(self.flaw(format!("is longer than {} bytes", self.longest)));
+            return Err(self.parse_error(format!("is longer than {} bytes", self.longest)));
         }
         match serde_json::from_slice(&self.bytes) {
             Ok(object @ Value::Object(_)) => Ok(object),
-            Ok(_) => Err(self.flaw("is not a JSON object")),
-            Err(_) => Err(self.flaw("is not JSON")),
+            Ok(_) => Err(self.parse_error("is not a JSON object")),
+            Err(_) => Err(self.parse_error("is not JSON")),
         }
     }
 
     /// Returns the flaw of an object that is no event.
-    fn wrong(&self, object: &Value) -> Flaw {
+    fn wrong(&self, object: &Value) -> EventParseError {
         match object.get("type") {
-            Some(Value::String(_)) => self.flaw("does not have the fields of its `type`"),
-            _ => self.flaw("has no `type`"),
+            Some(Value::String(_)) => self.parse_error("does not have the fields of its `type`"),
+            _ => self.parse_error("has no `type`"),
         }
     }
 
-    fn flaw(&self, reason: impl Into<Cow<'static, str>>) -> Flaw {
+    fn parse_error(&self, reason: impl Into<Cow<'static, str>>) -> EventParseError {
         let text = String::from_utf8_lossy(&self.bytes).into_owned();
-        Flaw { reason: reason.into(), text }
+        EventParseError { reason: reason.into(), text }
     }
 }
 
 /// Reason why a line is no event.
 #[derive(Debug)]
-pub(in crate::drivers) struct Flaw {
+pub(in crate::drivers) struct EventParseError {
     /// Clause that follows "the line".
     pub(super) reason: Cow<'static, str>,
     /// Raw line; empty if it was too long to be kept.
     pub(super) text: String,
 }
 
-impl Flaw {
+impl EventParseError {
     /// Returns the flaw of an event that was read, but whose content makes no sense.
     pub(super) const fn of_content(reason: &'static str) -> Self {
         Self { reason: Cow::Borrowed(reason), text: String::new() }
@@ -169,13 +169,13 @@ pub(in crate::drivers) enum ProgramEvent {
     ToolCall {
         id: Option<String>,
         tool: String,
-        #[serde(default = "started")]
+        #[serde(default = "default_stage")]
         stage: ToolStage,
     },
     /// Change of a file.
     FileChange {
         path: String,
-        #[serde(default = "modified")]
+        #[serde(default = "default_change")]
         change: FileChange,
     },
     /// Denial of a tool.
@@ -201,17 +201,17 @@ pub(in crate::drivers) enum ProgramEvent {
     Accepted,
     /// Line that is no event.
     #[serde(skip)]
-    Malformed(Flaw),
+    Malformed(EventParseError),
     /// Event of a later release.
     #[serde(other)]
     Unknown,
 }
 
-const fn started() -> ToolStage {
+const fn default_stage() -> ToolStage {
     ToolStage::Started
 }
 
-const fn modified() -> FileChange {
+const fn default_change() -> FileChange {
     FileChange::Modified
 }
 
@@ -231,11 +231,11 @@ pub(in crate::drivers) struct ReportedArtifact {
     #[serde(default)]
     pub(in crate::drivers) append: bool,
     /// True if no more of the artifact will come.
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     pub(in crate::drivers) last: bool,
 }
 
-const fn yes() -> bool {
+const fn default_true() -> bool {
     true
 }
 
@@ -261,14 +261,14 @@ pub(in crate::drivers) enum ContentPart {
     /// JSON value.
     Data { data: Value },
     /// A file.
-    File { file: File },
+    File { file: ReportedFile },
     /// URL of a file.
     Url { url: String, name: Option<String>, media_type: Option<String> },
 }
 
 /// File: in base64, as text, or by its path.
 #[derive(Debug, Deserialize)]
-pub(in crate::drivers) struct File {
+pub(in crate::drivers) struct ReportedFile {
     name: Option<String>,
     media_type: Option<String>,
     bytes: Option<String>,
@@ -309,7 +309,7 @@ impl ContentPart {
     }
 }
 
-impl File {
+impl ReportedFile {
     /// Returns the file as an item. Stored base64 is always decodable, so readers need not check it.
     fn item(self) -> Option<ReportedPart> {
         let Self { name, media_type, bytes, text, path } = self;
@@ -335,11 +335,11 @@ const fn plain(content: Content) -> Part {
 
 #[cfg(test)]
 mod tests {
-    use super::{EventLine, LONGEST, NamedFile, ProgramEvent, ReportedPart};
+    use super::{EventLine, MAX_EVENT_LINE_BYTES, NamedFile, ProgramEvent, ReportedPart};
     use algonius_actors::model::execution::content::{Content, Part};
 
     fn read(line: &str) -> Option<ProgramEvent> {
-        let mut whole = EventLine::new(LONGEST);
+        let mut whole = EventLine::new(MAX_EVENT_LINE_BYTES);
         whole.extend(line.as_bytes(), &mut Vec::new());
         whole.event().ok()
     }
@@ -355,7 +355,7 @@ mod tests {
             (r#"{"type":"text","words":"a"}"#, "does not have the fields of its `type`"),
             (r#"{"type":"later"}"#, "has an unknown `type`"),
         ] {
-            let mut whole = EventLine::new(LONGEST);
+            let mut whole = EventLine::new(MAX_EVENT_LINE_BYTES);
             whole.extend(line.as_bytes(), &mut Vec::new());
             let flaw = whole.event().unwrap_err();
             assert_eq!((flaw.reason.as_ref(), flaw.text.as_str()), (reason, line));

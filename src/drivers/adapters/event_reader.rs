@@ -16,7 +16,7 @@ mod line_reader;
 mod malformed;
 mod step_events;
 
-use algonius_actors::decide::classify::contract::ReportedResult;
+use algonius_actors::decide::classify::success_evaluation::ReportedResult;
 use algonius_actors::driver::Work;
 use algonius_actors::model::execution::Interruption;
 use algonius_actors::model::failure::Failure;
@@ -28,10 +28,10 @@ use algonius_warden::MemoryAccount;
 use self::event_handler::EventHandler;
 use self::line_reader::LineReader;
 use super::event_line::ProgramEvent;
-use crate::drivers::files::file_access::Reach;
-use crate::drivers::output::pace::Pace;
+use crate::drivers::files::file_access::AllowedFolders;
 use crate::drivers::output::pump::{PumpedText, RawWriter};
-use crate::drivers::output::raw_text::Storage;
+use crate::drivers::output::raw_text::TextStorage;
+use crate::drivers::output::release_timer::ReleaseTimer;
 
 /// Reader of a program's output that shows the events in it.
 pub(in crate::drivers) struct EventReader<'r> {
@@ -44,7 +44,7 @@ pub(in crate::drivers) struct EventSummary {
     /// Text of the answer.
     pub(in crate::drivers) text: PumpedText,
     /// Result that the program reported.
-    pub(in crate::drivers) testimony: ReportedResult,
+    pub(in crate::drivers) reported_result: ReportedResult,
     /// Input that the program needs from its caller; the last such event counts.
     pub(in crate::drivers) interruption: Option<Interruption>,
     /// True if there was output besides the answer's text: an artifact, a reply, an outcome message or a question.
@@ -56,38 +56,38 @@ impl<'r> EventReader<'r> {
     pub(in crate::drivers) fn open(
         report: &'r Reporter,
         work: &Work,
-        (reach, dialect): (&'r Reach, Option<EventDialect>),
+        (allowed_folders, dialect): (&'r AllowedFolders, Option<EventDialect>),
         memory: &MemoryAccount,
     ) -> Self {
-        Self::with(report, work, reach, (dialect, dialect.is_some()), memory)
+        Self::with(report, work, allowed_folders, (dialect, dialect.is_some()), memory)
     }
 
     /// Opens the channels for events that do not come from lines. The answer is the last of several messages.
     pub(in crate::drivers) fn of_messages(
         report: &'r Reporter,
         work: &Work,
-        reach: &'r Reach,
+        allowed_folders: &'r AllowedFolders,
         memory: &MemoryAccount,
     ) -> Self {
-        Self::with(report, work, reach, (None, true), memory)
+        Self::with(report, work, allowed_folders, (None, true), memory)
     }
 
     fn with(
         report: &'r Reporter,
         work: &Work,
-        reach: &'r Reach,
+        allowed_folders: &'r AllowedFolders,
         (dialect, has_messages): (Option<EventDialect>, bool),
         memory: &MemoryAccount,
     ) -> Self {
-        let storage = Storage { account: memory.clone(), recorded: None };
+        let storage = TextStorage { account: memory.clone(), recorded: None };
         let answer = (has_messages, storage);
-        let handler = EventHandler::open(report, work, reach, answer);
+        let handler = EventHandler::open(report, work, allowed_folders, answer);
         Self { lines: LineReader::new(dialect), handler }
     }
 
     /// Returns the pace at which output is released.
-    pub(in crate::drivers) fn pace(&self) -> Pace {
-        Pace::of(self.handler.report.followers())
+    pub(in crate::drivers) fn release_timer(&self) -> ReleaseTimer {
+        ReleaseTimer::of(self.handler.report.followers())
     }
 
     /// Takes the next bytes of standard output into the raw output, and shows their events. If a program writes each
@@ -177,16 +177,16 @@ impl<'r> EventReader<'r> {
     ///
     /// # Errors
     /// Fails if the ledger did not commit.
-    pub(in crate::drivers) async fn lose_session(
+    pub(in crate::drivers) async fn record_lost_session(
         &mut self,
         message: &str,
     ) -> Result<(), LedgerError> {
-        self.handler.lose_session(message).await
+        self.handler.record_lost_session(message).await
     }
 
     /// Fails the attempt for a reason of the service, unless it has failed before.
     pub(in crate::drivers) fn fail_for(&mut self, failure: Failure) {
-        self.handler.completion.blame(failure);
+        self.handler.completion.fail_with(failure);
     }
 
     /// Closes the channels.

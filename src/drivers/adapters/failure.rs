@@ -45,13 +45,13 @@ impl ReportedFailure {
 
     /// Returns the time at which the failure passes, if it lies ahead.
     pub(super) fn until(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
-        let until = self.until.as_ref().and_then(moment);
+        let until = self.until.as_ref().and_then(parse_time);
         let until = until.or_else(|| self.retry_after.as_ref().and_then(|after| later(after, now)));
         until.filter(|until| *until > now)
     }
 }
 
-fn moment(value: &Value) -> Option<DateTime<Utc>> {
+fn parse_time(value: &Value) -> Option<DateTime<Utc>> {
     match value {
         Value::String(text) => DateTime::parse_from_rfc3339(text).ok().map(|at| at.to_utc()),
         value => DateTime::from_timestamp(value.as_i64()?, 0),

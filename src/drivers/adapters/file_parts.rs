@@ -6,7 +6,7 @@ use algonius_actors::model::execution::content::{Content, Part};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::drivers::files::file_access::{PathRefusal, Reach};
+use crate::drivers::files::file_access::{AllowedFolders, PathRefusal};
 
 /// Part that a program reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub(super) struct Undelivered {
 /// The first file that was not read.
 pub(super) async fn parts(
     items: Vec<ReportedPart>,
-    reach: &Reach,
+    allowed_folders: &AllowedFolders,
     mut room: usize,
 ) -> Result<Vec<Part>, Undelivered> {
     // Read when the event arrives, not when the program ends: a follower sees the file while the program works, the
@@ -52,7 +52,7 @@ pub(super) async fn parts(
     for item in items {
         let part = match item {
             ReportedPart::Part(part) => part,
-            ReportedPart::Named(named) => named.part(reach, room).await?,
+            ReportedPart::Named(named) => named.part(allowed_folders, room).await?,
         };
         if let Content::Bytes(encoded) = &part.content {
             room = room.saturating_sub(encoded.len());
@@ -63,10 +63,14 @@ pub(super) async fn parts(
 }
 
 impl NamedFile {
-    async fn part(self, reach: &Reach, room: usize) -> Result<Part, Undelivered> {
+    async fn part(
+        self,
+        allowed_folders: &AllowedFolders,
+        room: usize,
+    ) -> Result<Part, Undelivered> {
         let last = self.last();
         // Base64 has four characters for three bytes.
-        match reach.read(&self.path, room / 4 * 3, |bytes| STANDARD.encode(bytes)).await {
+        match allowed_folders.read(&self.path, room / 4 * 3, |bytes| STANDARD.encode(bytes)).await {
             Ok(encoded) => Ok(Part {
                 content: Content::Bytes(encoded),
                 filename: Some(self.name.unwrap_or(last)),

@@ -7,12 +7,14 @@ use serde_json::Value;
 use super::EventAdapter;
 use super::draft::DraftMessage;
 use super::event_line::{FileChange, ProgramEvent, ToolStage};
-use super::json_fields::{denied, failing, file, session, some_text, stop, text, tool, usage};
+use super::json_fields::{
+    denied, file, non_empty_text, reported_failure, session, stop, text, tool, usage,
+};
 
 /// Greatest number of calls that are remembered until their results arrive.
-const MOST_CALLS: usize = 1000;
+const MAX_OPEN_CALLS: usize = 1000;
 
-const NUMBERS: [(&str, &str); 3] = [
+const USAGE_POINTERS: [(&str, &str); 3] = [
     ("input_tokens", "/stats/input_tokens"),
     ("output_tokens", "/stats/output_tokens"),
     ("cache_read_tokens", "/stats/cached"),
@@ -20,17 +22,17 @@ const NUMBERS: [(&str, &str); 3] = [
 
 /// State of a run.
 #[derive(Default)]
-pub(super) struct Gemini {
+pub(super) struct GeminiAdapter {
     /// All text of the program.
     draft: DraftMessage,
     /// Message that grows.
     message: String,
     calls: BTreeMap<String, (String, Option<String>)>,
     /// Latest error message that no result has followed.
-    trouble: Option<String>,
+    failure: Option<String>,
 }
 
-impl EventAdapter for Gemini {
+impl EventAdapter for GeminiAdapter {
     fn read(&mut self, line: &Value) -> Vec<ProgramEvent> {
         let kind = text(line, "/type");
         // Only adjacent messages are pieces of the same one.
@@ -40,25 +42,28 @@ impl EventAdapter for Gemini {
         match kind {
             "init" => session(line, "/session_id").into_iter().collect(),
             "message" if text(line, "/role") == "assistant" => self.text_events(line),
-            "tool_use" => vec![self.call(line)],
-            "tool_result" => self.used(line),
+            "tool_use" => vec![self.handle_call(line)],
+            "tool_result" => self.handle_tool_result(line),
             "error" if text(line, "/severity") != "warning" => {
-                self.trouble = some_text(line, "/message").map(ToOwned::to_owned);
+                self.failure = non_empty_text(line, "/message").map(ToOwned::to_owned);
                 Vec::new()
             }
-            "result" => self.result(line),
+            "result" => self.handle_result(line),
             _ => Vec::new(),
         }
     }
 
     /// Returns the failure for an error after which nothing came.
     fn end(&mut self) -> Vec<ProgramEvent> {
-        let trouble = self.trouble.take();
-        trouble.map(|message| ProgramEvent::Failed(failing(&message, None))).into_iter().collect()
+        let failure = self.failure.take();
+        failure
+            .map(|message| ProgramEvent::Failed(reported_failure(&message, None)))
+            .into_iter()
+            .collect()
     }
 }
 
-impl Gemini {
+impl GeminiAdapter {
     /// Handles text, all of which belongs to the answer. A whole message that came in pieces before adds nothing.
     fn text_events(&mut self, line: &Value) -> Vec<ProgramEvent> {
         let content = text(line, "/content");
@@ -70,19 +75,19 @@ impl Gemini {
         self.draft.extend(content)
     }
 
-    fn call(&mut self, line: &Value) -> ProgramEvent {
+    fn handle_call(&mut self, line: &Value) -> ProgramEvent {
         let (id, name) = (text(line, "/tool_id"), text(line, "/tool_name"));
         let writes = matches!(name, "write_file" | "replace" | "edit");
-        let path = some_text(line, "/parameters/file_path").filter(|_| writes);
+        let path = non_empty_text(line, "/parameters/file_path").filter(|_| writes);
         // A call without a result is never removed, so their number is limited.
-        if self.calls.len() < MOST_CALLS {
+        if self.calls.len() < MAX_OPEN_CALLS {
             self.calls.insert(id.to_owned(), (name.to_owned(), path.map(ToOwned::to_owned)));
         }
         tool(Some(id), name, ToolStage::Started)
     }
 
     /// Handles the result of a tool. A forbidden tool is not offered to the model, so its call fails as unregistered.
-    fn used(&mut self, line: &Value) -> Vec<ProgramEvent> {
+    fn handle_tool_result(&mut self, line: &Value) -> Vec<ProgramEvent> {
         let id = text(line, "/tool_id");
         let Some((name, path)) = self.calls.remove(id) else { return Vec::new() };
         if text(line, "/status") != "error" {
@@ -93,24 +98,25 @@ impl Gemini {
                 .collect();
         }
         let why = text(line, "/error/type");
-        let signs = ["not_registered", "denied", "policy", "permission"];
-        let is_denied = signs.iter().any(|sign| why.contains(sign))
+        let matchers = ["not_registered", "denied", "policy", "permission"];
+        let is_denied = matchers.iter().any(|sign| why.contains(sign))
             || text(line, "/error/message").starts_with("Access denied");
         let failed = tool(Some(id), &name, ToolStage::Failed);
         [failed].into_iter().chain(is_denied.then(|| denied(&name))).collect()
     }
 
-    fn result(&mut self, line: &Value) -> Vec<ProgramEvent> {
-        let trouble = self.trouble.take();
-        let mut events: Vec<ProgramEvent> = usage(line, &NUMBERS, false).into_iter().collect();
+    fn handle_result(&mut self, line: &Value) -> Vec<ProgramEvent> {
+        let failure = self.failure.take();
+        let mut events: Vec<ProgramEvent> =
+            usage(line, &USAGE_POINTERS, false).into_iter().collect();
         if text(line, "/status") == "success" {
             events.extend(self.draft.accept());
             events.push(stop("end_turn"));
             return events;
         }
-        let told = some_text(line, "/error/message").map(ToOwned::to_owned);
-        let message = told.or(trouble).unwrap_or_default();
-        events.extend([ProgramEvent::Failed(failing(&message, None)), stop("error")]);
+        let told = non_empty_text(line, "/error/message").map(ToOwned::to_owned);
+        let message = told.or(failure).unwrap_or_default();
+        events.extend([ProgramEvent::Failed(reported_failure(&message, None)), stop("error")]);
         events
     }
 }

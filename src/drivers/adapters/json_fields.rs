@@ -1,53 +1,55 @@
 //! Parts that the kinds of events share: access to fields, and the meaning of errors.
 
-use algonius_actors::decide::classify::http_status_parser::{find, is_quota, is_rate_limit};
+use algonius_actors::decide::classify::http_status_parser::{
+    find, reports_quota, reports_rate_limit,
+};
 use serde_json::{Map, Number, Value};
 
 use super::event_line::{FileChange, ProgramEvent, ReportedFailure, ToolStage};
 
 /// Greatest number of characters of an error message that are examined.
-const LONGEST: usize = 4096;
+const MAX_EXAMINED_CHARS: usize = 4096;
 
 /// HTTP status that some programs give in words only.
 const TOO_MANY_REQUESTS: u16 = 429;
 
 /// Returns the text at a JSON pointer such as `/item/type`, or an empty text if there is none.
-pub(super) fn text<'v>(value: &'v Value, place: &str) -> &'v str {
-    value.pointer(place).and_then(Value::as_str).unwrap_or_default()
+pub(super) fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// Returns the text at a JSON pointer, if it is not empty.
-pub(super) fn some_text<'v>(value: &'v Value, place: &str) -> Option<&'v str> {
-    Some(text(value, place)).filter(|text| !text.is_empty())
+pub(super) fn non_empty_text<'v>(value: &'v Value, pointer: &str) -> Option<&'v str> {
+    Some(text(value, pointer)).filter(|text| !text.is_empty())
 }
 
 /// Returns the items of the list at a JSON pointer.
-pub(super) fn items<'v>(value: &'v Value, place: &str) -> &'v [Value] {
-    value.pointer(place).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+pub(super) fn items<'v>(value: &'v Value, pointer: &str) -> &'v [Value] {
+    value.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 /// Returns the HTTP status at a JSON pointer.
-pub(super) fn status(value: &Value, place: &str) -> Option<u16> {
-    let status = value.pointer(place)?.as_u64()?;
+pub(super) fn status(value: &Value, pointer: &str) -> Option<u16> {
+    let status = value.pointer(pointer)?.as_u64()?;
     u16::try_from(status).ok().filter(|status| (100..600).contains(status))
 }
 
 /// Returns the event with the agent's own session.
-pub(super) fn session(value: &Value, place: &str) -> Option<ProgramEvent> {
-    some_text(value, place).map(|id| ProgramEvent::Session { id: id.to_owned() })
+pub(super) fn session(value: &Value, pointer: &str) -> Option<ProgramEvent> {
+    non_empty_text(value, pointer).map(|id| ProgramEvent::Session { id: id.to_owned() })
 }
 
 /// Returns the event with used amounts: each place has the name and the JSON pointer. `None` if no number is found.
 pub(super) fn usage(
     value: &Value,
-    places: &[(&str, &str)],
+    pointers: &[(&str, &str)],
     cumulative: bool,
 ) -> Option<ProgramEvent> {
-    let number = |(name, place): &(&str, &str)| {
-        let number: Number = value.pointer(place)?.as_number()?.clone();
+    let number = |(name, pointer): &(&str, &str)| {
+        let number: Number = value.pointer(pointer)?.as_number()?.clone();
         Some(((*name).to_owned(), Value::Number(number)))
     };
-    let fields: Map<String, Value> = places.iter().filter_map(number).collect();
+    let fields: Map<String, Value> = pointers.iter().filter_map(number).collect();
     (!fields.is_empty()).then_some(ProgramEvent::Usage { cumulative, fields })
 }
 
@@ -72,19 +74,19 @@ pub(super) fn stop(reason: &str) -> ProgramEvent {
 }
 
 /// Returns a failure with the program's message, the given status or the one in the message, and its category.
-pub(super) fn failing(message: &str, status: Option<u16>) -> ReportedFailure {
-    let words: String = message.chars().take(LONGEST).collect();
+pub(super) fn reported_failure(message: &str, status: Option<u16>) -> ReportedFailure {
+    let words: String = message.chars().take(MAX_EXAMINED_CHARS).collect();
     let small = words.to_lowercase();
     // Some programs give the status in their message only.
     let status = status.or_else(|| find(&words));
-    let status = status.or_else(|| is_rate_limit(&small).then_some(TOO_MANY_REQUESTS));
+    let status = status.or_else(|| reports_rate_limit(&small).then_some(TOO_MANY_REQUESTS));
     let category = category(&small).to_owned();
     ReportedFailure { message: words, category, status, ..ReportedFailure::default() }
 }
 
 /// Returns the category that the words give where no status does.
 fn category(words: &str) -> &'static str {
-    let has = |signs: &[&str]| signs.iter().any(|sign| words.contains(sign));
+    let has = |matchers: &[&str]| matchers.iter().any(|sign| words.contains(sign));
     if has(&["not logged in", "failed to authenticate", "authentication failed"])
         || has(&[
             "no authentication information",
@@ -93,7 +95,7 @@ fn category(words: &str) -> &'static str {
         ])
     {
         "authentication"
-    } else if is_quota(words) {
+    } else if reports_quota(words) {
         "quota"
     } else if has(&["overloaded"]) {
         "overload"

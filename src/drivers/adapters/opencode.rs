@@ -6,10 +6,10 @@ use super::EventAdapter;
 use super::draft::DraftMessage;
 use super::event_line::{FileChange, ProgramEvent, ReportedFailure, ToolStage};
 use super::json_fields::{
-    denied, failing, file, session, some_text, status, stop, text, tool, usage,
+    denied, file, non_empty_text, reported_failure, session, status, stop, text, tool, usage,
 };
 
-const NUMBERS: [(&str, &str); 6] = [
+const USAGE_POINTERS: [(&str, &str); 6] = [
     ("input_tokens", "/part/tokens/input"),
     ("output_tokens", "/part/tokens/output"),
     ("reasoning_tokens", "/part/tokens/reasoning"),
@@ -20,7 +20,7 @@ const NUMBERS: [(&str, &str); 6] = [
 
 /// State of a run.
 #[derive(Default)]
-pub(super) struct Opencode {
+pub(super) struct OpencodeAdapter {
     draft: DraftMessage,
     session: String,
     /// Id of the latest message. Each step is one message.
@@ -33,7 +33,7 @@ pub(super) struct Opencode {
     is_cut: bool,
 }
 
-impl EventAdapter for Opencode {
+impl EventAdapter for OpencodeAdapter {
     fn read(&mut self, line: &Value) -> Vec<ProgramEvent> {
         let mut events = Vec::new();
         if self.session.is_empty() {
@@ -42,13 +42,13 @@ impl EventAdapter for Opencode {
         }
         match text(line, "/type") {
             "text_delta" if text(line, "/sessionID") == self.session => {
-                events.extend(self.piece(line));
+                events.extend(self.handle_piece(line));
             }
             "text" => events.extend(self.text_events(line)),
             "reasoning" => events.push(ProgramEvent::Thinking {}),
             "tool_use" => events.extend(used(line)),
-            "step_finish" => events.extend(self.finished(line)),
-            "error" => events.push(ProgramEvent::Failed(trouble(line))),
+            "step_finish" => events.extend(self.handle_step_end(line)),
+            "error" => events.push(ProgramEvent::Failed(failure(line))),
             _ => {}
         }
         events
@@ -57,7 +57,8 @@ impl EventAdapter for Opencode {
     /// Returns a failure if the answer was cut off. The program retries after such an answer, so a run that ends with
     /// it has no answer.
     fn end(&mut self) -> Vec<ProgramEvent> {
-        let cut = || failing("the model's answer was cut off: it has no finish reason", None);
+        let cut =
+            || reported_failure("the model's answer was cut off: it has no finish reason", None);
         self.is_cut.then(|| ProgramEvent::Failed(cut())).into_iter().collect()
     }
 
@@ -67,8 +68,8 @@ impl EventAdapter for Opencode {
     }
 }
 
-impl Opencode {
-    fn piece(&mut self, line: &Value) -> Vec<ProgramEvent> {
+impl OpencodeAdapter {
+    fn handle_piece(&mut self, line: &Value) -> Vec<ProgramEvent> {
         let superseded = self.start_message(text(line, "/part/messageID"));
         let text = std::mem::take(&mut self.blanks) + text(line, "/part/delta");
         let (words, blanks) = text.split_at(text.trim_end().len());
@@ -95,9 +96,10 @@ impl Opencode {
 
     /// Handles the end of a step. Another step follows one with tool calls, and one whose stream ended within the
     /// answer is retried.
-    fn finished(&mut self, line: &Value) -> Vec<ProgramEvent> {
+    fn handle_step_end(&mut self, line: &Value) -> Vec<ProgramEvent> {
         let reason = text(line, "/part/reason");
-        let mut events: Vec<ProgramEvent> = usage(line, &NUMBERS, false).into_iter().collect();
+        let mut events: Vec<ProgramEvent> =
+            usage(line, &USAGE_POINTERS, false).into_iter().collect();
         if matches!(reason, "" | "unknown") {
             events.push(ProgramEvent::RequestsFailed { count: 1 });
         }
@@ -111,7 +113,7 @@ impl Opencode {
 }
 
 fn used(line: &Value) -> Vec<ProgramEvent> {
-    let (id, name) = (some_text(line, "/part/callID"), text(line, "/part/tool"));
+    let (id, name) = (non_empty_text(line, "/part/callID"), text(line, "/part/tool"));
     if text(line, "/part/state/status") == "error" {
         let why = text(line, "/part/state/error");
         let is_denied = why.contains("rejected permission") || why.contains("prevents you from");
@@ -119,16 +121,16 @@ fn used(line: &Value) -> Vec<ProgramEvent> {
         return [failed].into_iter().chain(is_denied.then(|| denied(name))).collect();
     }
     let writes = matches!(name, "write" | "edit" | "patch");
-    let path = some_text(line, "/part/state/input/filePath").filter(|_| writes);
+    let path = non_empty_text(line, "/part/state/input/filePath").filter(|_| writes);
     let is_new = line.pointer("/part/state/metadata/exists") == Some(&Value::Bool(false));
     let change = if is_new { FileChange::Created } else { FileChange::Modified };
     let changed = path.map(|path| file(path, change));
     [tool(id, name, ToolStage::Completed)].into_iter().chain(changed).collect()
 }
 
-fn trouble(line: &Value) -> ReportedFailure {
-    let message = some_text(line, "/error/data/message").unwrap_or(text(line, "/error/name"));
-    let mut failing = failing(message, status(line, "/error/data/statusCode"));
+fn failure(line: &Value) -> ReportedFailure {
+    let message = non_empty_text(line, "/error/data/message").unwrap_or(text(line, "/error/name"));
+    let mut failing = reported_failure(message, status(line, "/error/data/statusCode"));
     failing.retry_after = line.pointer("/error/data/responseHeaders/retry-after").cloned();
     if line.pointer("/error/data/isRetryable") == Some(&Value::Bool(true))
         && failing.category.is_empty()

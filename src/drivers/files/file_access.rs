@@ -19,11 +19,11 @@ use tokio::time::timeout;
 use super::scratch_dir::open_regular;
 
 /// Time limit for reading a file: a broken mount must not delay the end.
-const PATIENCE: Duration = Duration::from_secs(60);
+const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Folders that may contain the files of an attempt.
 #[derive(Debug, Clone)]
-pub(in crate::drivers) struct Reach {
+pub(in crate::drivers) struct AllowedFolders {
     base: PathBuf,
     folders: Vec<PathBuf>,
     /// Paths within the folders that are not handed over, since the program must not see them.
@@ -60,7 +60,7 @@ impl PathRefusal {
     }
 }
 
-impl Reach {
+impl AllowedFolders {
     /// Returns the agent's working directory, where relative paths start, and the execution's own folder, without the
     /// `hidden` paths. Must be called before the program starts.
     pub(in crate::drivers) async fn of(
@@ -70,12 +70,12 @@ impl Reach {
     ) -> Self {
         // Resolved now, before the program starts: links that it puts in their place have no effect.
         let own = std::iter::once(working_dir.clone()).chain(folder);
-        let (folders, hidden) = (found(own.collect()).await, found(hidden).await);
+        let (folders, hidden) = (existing_paths(own.collect()).await, existing_paths(hidden).await);
         Self { base: working_dir, folders, hidden, reader: None }
     }
 
     /// Returns the reach of work that has no files on this machine.
-    pub(in crate::drivers) const fn nothing() -> Self {
+    pub(in crate::drivers) const fn none() -> Self {
         Self { base: PathBuf::new(), folders: Vec::new(), hidden: Vec::new(), reader: None }
     }
 
@@ -85,7 +85,7 @@ impl Reach {
     }
 
     /// Returns a path for display: relative to its folder, or the bare name for a path elsewhere.
-    pub(in crate::drivers) fn shown(&self, path: &str) -> String {
+    pub(in crate::drivers) fn display_path(&self, path: &str) -> String {
         let path = Path::new(path);
         let own = std::iter::once(&self.base).chain(&self.folders);
         let below = own.filter_map(|folder| path.strip_prefix(folder).ok()).next();
@@ -107,10 +107,10 @@ impl Reach {
         limit: usize,
         make: impl FnOnce(Vec<u8>) -> T + Send + 'static,
     ) -> Result<T, PathRefusal> {
-        let (reach, path) = (self.clone(), self.base.join(path));
+        let (allowed_folders, path) = (self.clone(), self.base.join(path));
         // A broken mount may never answer. The thread that waits for it is then left behind.
-        let reading = spawn_blocking(move || reach.bytes(&path, limit).map(make));
-        match timeout(PATIENCE, reading).await {
+        let reading = spawn_blocking(move || allowed_folders.bytes(&path, limit).map(make));
+        match timeout(READ_TIMEOUT, reading).await {
             Ok(Ok(read)) => read,
             Ok(Err(_)) | Err(_) => Err(PathRefusal::Unreadable),
         }
@@ -134,7 +134,7 @@ impl Reach {
     /// Opens a file, and returns its length.
     fn open(&self, path: &Path) -> Result<(File, u64), PathRefusal> {
         let place = fs::canonicalize(path).map_err(|error| refusal(&error))?;
-        if !self.holds(&place) {
+        if !self.contains(&place) {
             return Err(PathRefusal::Outside);
         }
         // Opening a device may have an effect, and opening a pipe may wait for its other end, so neither is opened.
@@ -145,14 +145,14 @@ impl Reach {
         let (file, length) = opened.ok_or(PathRefusal::Irregular)?;
         // The program may have replaced a folder of the path since it was resolved; the descriptor has the file that
         // was opened.
-        let opened = place_of(&file).map_err(|error| {
+        let opened = real_path(&file).map_err(|error| {
             tracing::error!(%error, "failed to resolve path of an open file");
             PathRefusal::Unreadable
         })?;
-        if self.holds(&opened) { Ok((file, length)) } else { Err(PathRefusal::Outside) }
+        if self.contains(&opened) { Ok((file, length)) } else { Err(PathRefusal::Outside) }
     }
 
-    fn holds(&self, place: &Path) -> bool {
+    fn contains(&self, place: &Path) -> bool {
         self.folders.iter().filter(|folder| place.starts_with(folder)).any(|folder| {
             // A hidden parent of a folder hides nothing of the folder.
             let mut hidden =
@@ -163,7 +163,7 @@ impl Reach {
 }
 
 /// Resolves the paths, and omits those that do not exist.
-async fn found(paths: Vec<PathBuf>) -> Vec<PathBuf> {
+async fn existing_paths(paths: Vec<PathBuf>) -> Vec<PathBuf> {
     let mut places = Vec::new();
     for path in paths {
         places.extend(tokio::fs::canonicalize(path).await);
@@ -172,7 +172,7 @@ async fn found(paths: Vec<PathBuf>) -> Vec<PathBuf> {
 }
 
 /// Returns the real path of an open file, even if the path that opened it has changed.
-fn place_of(file: &File) -> io::Result<PathBuf> {
+fn real_path(file: &File) -> io::Result<PathBuf> {
     fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 

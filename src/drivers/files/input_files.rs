@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use algonius_actors::decide::classify::contract::files_failure;
+use algonius_actors::decide::classify::success_evaluation::files_failure;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::content::{Content, Part};
 use algonius_actors::model::failure::Failure;
@@ -10,17 +10,17 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use serde_json::{Map, Value};
 
-use super::scratch_dir::Folder;
+use super::scratch_dir::ScratchDir;
 
 /// Variable that lists the files: a JSON array of objects with `path` or `url`, and with `name` and `mediaType` if the
 /// caller gave them.
-pub(in crate::drivers) const FILES: &str = "ALGONIUS_FILES";
+pub(in crate::drivers) const FILES_VARIABLE: &str = "ALGONIUS_FILES";
 
 /// Directory of the files in the execution's own folder.
-const PLACE: &str = "files";
+const FILES_FOLDER: &str = "files";
 
 /// Greatest length of a name in bytes; of a longer name the end is used.
-const LONGEST: usize = 100;
+const MAX_NAME_BYTES: usize = 100;
 
 /// Returns true if there are files to write.
 pub(in crate::drivers) fn has_files(parts: &[Part]) -> bool {
@@ -38,15 +38,15 @@ pub(in crate::drivers) fn listing(parts: &[Part], folder: &Path) -> Option<Strin
 ///
 /// # Errors
 /// Fails if the base64 of a file cannot be decoded, or if it cannot be written.
-pub(in crate::drivers) fn write(parts: &[Part], folder: &Folder) -> Result<(), Failure> {
-    folder.make_folder(PLACE).map_err(|error| unwritten(&error))?;
+pub(in crate::drivers) fn write(parts: &[Part], folder: &ScratchDir) -> Result<(), Failure> {
+    folder.make_folder(FILES_FOLDER).map_err(|error| write_failure(&error))?;
     for (number, part) in numbered(parts) {
         let Content::Bytes(encoded) = &part.content else { continue };
         let bytes = decoded(encoded).ok_or_else(|| {
             Failure::new(Code::InputRejected, format!("file {number} is not valid base64"))
         })?;
-        let written = folder.write(&place(number, part), &bytes);
-        written.map_err(|error| unwritten(&error))?;
+        let written = folder.write(&file_path(number, part), &bytes);
+        written.map_err(|error| write_failure(&error))?;
     }
     Ok(())
 }
@@ -60,7 +60,7 @@ fn numbered(parts: &[Part]) -> impl Iterator<Item = (usize, &Part)> {
 
 fn entry(number: usize, part: &Part, folder: &Path) -> Option<Value> {
     let (key, place) = match &part.content {
-        Content::Bytes(_) => ("path", folder.join(place(number, part)).display().to_string()),
+        Content::Bytes(_) => ("path", folder.join(file_path(number, part)).display().to_string()),
         Content::Url(url) => ("url", url.clone()),
         Content::Text(_) | Content::Data(_) => return None,
     };
@@ -73,8 +73,8 @@ fn entry(number: usize, part: &Part, folder: &Path) -> Option<Value> {
     Some(Value::Object(fields.collect::<Map<_, _>>()))
 }
 
-fn place(number: usize, part: &Part) -> String {
-    format!("{PLACE}/{number}-{}", safe_name(part.filename.as_deref().unwrap_or_default()))
+fn file_path(number: usize, part: &Part) -> String {
+    format!("{FILES_FOLDER}/{number}-{}", safe_name(part.filename.as_deref().unwrap_or_default()))
 }
 
 /// Returns a name without folders, leading dots and characters that a shell would interpret.
@@ -82,7 +82,7 @@ fn safe_name(name: &str) -> String {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default().trim_start_matches('.');
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
     let safe: String = last.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
-    match safe.get(safe.len().saturating_sub(LONGEST)..) {
+    match safe.get(safe.len().saturating_sub(MAX_NAME_BYTES)..) {
         None | Some("") => "file".to_owned(),
         Some(name) => name.to_owned(),
     }
@@ -94,7 +94,7 @@ fn decoded(encoded: &str) -> Option<Vec<u8>> {
     STANDARD_NO_PAD.decode(standard).ok()
 }
 
-fn unwritten(error: &std::io::Error) -> Failure {
+fn write_failure(error: &std::io::Error) -> Failure {
     tracing::error!(%error, "failed to write file of a request");
     files_failure(error.raw_os_error())
 }

@@ -19,13 +19,13 @@ use rustix::fs::{flistxattr, fremovexattr};
 use tokio::time::Instant;
 
 /// Time limit for emptying a folder. A program's files must not delay the next execution for long.
-const LIMIT: Duration = Duration::from_secs(60);
+const REMOVAL_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Number of names that are read at once.
-const AT_ONCE: usize = 4096;
+const NAMES_PER_READ: usize = 4096;
 
 /// Greatest size in bytes of a file's list of extended attributes. The kernel has no larger list.
-const MOST_NAMES: usize = 1 << 16;
+const MAX_ATTRIBUTE_LIST_BYTES: usize = 1 << 16;
 
 /// Opens a folder at a path whose last component is not a link.
 ///
@@ -40,11 +40,11 @@ pub(in crate::drivers) fn open_folder(path: &Path) -> io::Result<OwnedFd> {
 ///
 /// # Errors
 /// Fails if no folder exists there.
-pub(in crate::drivers) fn open_left_folder(path: &Path) -> io::Result<OwnedFd> {
+pub(in crate::drivers) fn open_program_folder(path: &Path) -> io::Result<OwnedFd> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
-    accessible(&open_folder(parent)?, &CString::new(name.as_bytes())?)
+    open_accessible(&open_folder(parent)?, &CString::new(name.as_bytes())?)
 }
 
 /// Opens a folder in an open folder, unless it is a link.
@@ -84,7 +84,7 @@ fn clear_attributes(folder: &impl AsFd) -> io::Result<()> {
     let mut names = vec![0_u8; 256];
     let mut listed = flistxattr(folder, &mut *names);
     if listed == Err(rustix::io::Errno::RANGE) {
-        names.resize(MOST_NAMES, 0);
+        names.resize(MAX_ATTRIBUTE_LIST_BYTES, 0);
         listed = flistxattr(folder, &mut *names);
     }
     let length = match listed {
@@ -113,7 +113,7 @@ pub(in crate::drivers) fn is_empty(folder: &impl AsFd) -> io::Result<bool> {
 /// # Errors
 /// Fails if an entry cannot be removed, or if it takes too long.
 pub(in crate::drivers) fn empty(folder: &impl AsFd) -> io::Result<()> {
-    empty_until(folder, Instant::now() + LIMIT)
+    empty_until(folder, Instant::now() + REMOVAL_TIMEOUT)
 }
 
 /// Removes all entries of a folder as [`empty`] does, but only until the deadline.
@@ -123,7 +123,7 @@ pub(in crate::drivers) fn empty(folder: &impl AsFd) -> io::Result<()> {
 pub(in crate::drivers) fn empty_until(folder: &impl AsFd, deadline: Instant) -> io::Result<()> {
     let mut moved = 0;
     loop {
-        let names = names(folder, AT_ONCE)?;
+        let names = names(folder, NAMES_PER_READ)?;
         if names.is_empty() {
             return Ok(());
         }
@@ -141,9 +141,9 @@ fn remove(folder: &impl AsFd, name: &CStr, moved: &mut u64, deadline: Instant) -
     if is_removed(folder, name)? {
         return Ok(());
     }
-    let inner = accessible(folder, name)?;
+    let inner = open_accessible(folder, name)?;
     loop {
-        let names = names(&inner, AT_ONCE)?;
+        let names = names(&inner, NAMES_PER_READ)?;
         if names.is_empty() {
             break;
         }
@@ -177,7 +177,7 @@ fn is_removed(folder: &impl AsFd, name: &CStr) -> io::Result<bool> {
 /// Moves a folder into the top folder, under a name that is free there.
 fn move_up(from: &impl AsFd, name: &CStr, top: &impl AsFd, moved: &mut u64) -> io::Result<()> {
     // Renaming a folder into another parent needs write permission on the folder itself.
-    drop(accessible(from, name)?);
+    drop(open_accessible(from, name)?);
     loop {
         *moved += 1;
         let free = CString::new(format!(".moved-{moved}")).map_err(io::Error::other)?;
@@ -190,7 +190,7 @@ fn move_up(from: &impl AsFd, name: &CStr, top: &impl AsFd, moved: &mut u64) -> i
 }
 
 /// Opens a folder with a mode that lets its owner change it.
-fn accessible(folder: &impl AsFd, name: &CStr) -> io::Result<OwnedFd> {
+fn open_accessible(folder: &impl AsFd, name: &CStr) -> io::Result<OwnedFd> {
     let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let place = openat(folder, name, flags, Mode::empty())?;
     // `fchmod` does not accept an `O_PATH` descriptor, and other descriptors need read permission on the folder.
@@ -282,10 +282,10 @@ mod tests {
         fs::create_dir(&path).unwrap();
         fs::write(path.join("answer"), "").unwrap();
         fs::set_permissions(&path, Permissions::from_mode(0o0)).unwrap();
-        assert!(!is_empty(&open_left_folder(&path).unwrap()).unwrap());
+        assert!(!is_empty(&open_program_folder(&path).unwrap()).unwrap());
         let link = parent.path().join("link");
         symlink(&path, &link).unwrap();
-        open_left_folder(&link).unwrap_err();
+        open_program_folder(&link).unwrap_err();
     }
 
     #[test]

@@ -22,30 +22,30 @@ use tokio::task::spawn_blocking;
 
 use algonius_actors::model::program::User;
 
-use super::removal::{empty, is_empty, open_folder, open_folder_at, open_left_folder, reclaim};
-use super::scratch_slots::{ScratchSlot, Slots};
+use super::removal::{empty, is_empty, open_folder, open_folder_at, open_program_folder, reclaim};
+use super::scratch_slots::{ScratchSlot, ScratchSlots};
 
 /// Folder of mode 0700. Dropping it removes it with all its contents, which may block on file operations.
 #[derive(Debug)]
-pub(in crate::drivers) struct Folder {
+pub(in crate::drivers) struct ScratchDir {
     path: PathBuf,
     folder: Arc<OwnedFd>,
     in_memory: bool,
     /// User who owns the folder and the files that the service writes into it.
     owner: Option<User>,
     /// Slot of the folder, and the slots to which it returns.
-    slot: Option<(ScratchSlot, Arc<Slots>)>,
+    slot: Option<(ScratchSlot, Arc<ScratchSlots>)>,
     /// Parent folder, which is removed with the folder.
-    around: Option<PathBuf>,
+    slot_folder: Option<PathBuf>,
     /// True after the folder was left to another owner, or removed.
     is_over: bool,
 }
 
 /// Folder for temporary files of a confined program, in the execution's own folder.
-pub(in crate::drivers) const TEMPORARY: &str = ".tmp";
+pub(in crate::drivers) const TEMPORARY_FOLDER: &str = ".tmp";
 
 /// Bytes that are read from the end of a file that is too long: its tail, and enough context to redact it.
-const END: u64 = 2 << 20;
+const TAIL_BYTES: u64 = 2 << 20;
 
 /// Contents of a file, or its head and tail.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ pub(in crate::drivers) struct FileContents {
     pub(in crate::drivers) tail: Vec<u8>,
 }
 
-impl Folder {
+impl ScratchDir {
     /// Creates the folder, and its missing parents. The folder belongs to the service until [`Self::give_away`].
     ///
     /// # Errors
@@ -79,13 +79,21 @@ impl Folder {
     }
 
     fn of(path: PathBuf, folder: Arc<OwnedFd>, owner: Option<User>) -> Self {
-        Self { path, folder, in_memory: false, owner, slot: None, around: None, is_over: false }
+        Self {
+            path,
+            folder,
+            in_memory: false,
+            owner,
+            slot: None,
+            slot_folder: None,
+            is_over: false,
+        }
     }
 
     /// Returns the empty folder of a slot, which becomes free again when the folder is cleared.
     pub(in crate::drivers) fn of_slot(
         slot: ScratchSlot,
-        slots: Arc<Slots>,
+        slots: Arc<ScratchSlots>,
         owner: Option<User>,
     ) -> Self {
         let mut folder = Self::of(slot.own().to_owned(), slot.descriptor(), owner);
@@ -109,10 +117,12 @@ impl Folder {
 
     /// Takes over the folder that an earlier process instance of the service created, or returns `None` if there is
     /// none. The parent folder, if given, is removed with it.
-    pub(in crate::drivers) fn find((path, around): (PathBuf, Option<PathBuf>)) -> Option<Self> {
-        let folder = Arc::new(open_left_folder(&path).ok()?);
+    pub(in crate::drivers) fn find(
+        (path, slot_folder): (PathBuf, Option<PathBuf>),
+    ) -> Option<Self> {
+        let folder = Arc::new(open_program_folder(&path).ok()?);
         let mut found = Self::of(path, folder, None);
-        found.around = around;
+        found.slot_folder = slot_folder;
         Some(found)
     }
 
@@ -142,10 +152,10 @@ impl Folder {
             return false;
         }
         // The folder for temporary files is nearly always the only entry; a failure shows in the next check.
-        _ = unlinkat(&self.folder, TEMPORARY, UnlinkatFlags::RemoveDir);
+        _ = unlinkat(&self.folder, TEMPORARY_FOLDER, UnlinkatFlags::RemoveDir);
         match &self.slot {
             Some(_) => is_empty(&self.folder).unwrap_or(false),
-            None => self.around.is_none() && fs::remove_dir(&self.path).is_ok(),
+            None => self.slot_folder.is_none() && fs::remove_dir(&self.path).is_ok(),
         }
     }
 
@@ -169,7 +179,7 @@ impl Folder {
     }
 
     fn remove_folders(&self) {
-        for folder in std::iter::once(&self.path).chain(&self.around) {
+        for folder in std::iter::once(&self.path).chain(&self.slot_folder) {
             _ = fs::remove_dir(folder); // The folder has files if they could not be removed, which was logged.
         }
     }
@@ -229,7 +239,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for ScratchDir {
     fn drop(&mut self) {
         if self.is_over {
             return;
@@ -247,20 +257,20 @@ impl Drop for Folder {
 
 /// File that a program may write in its own folder.
 #[derive(Debug, Clone)]
-pub(in crate::drivers) struct OwnFile {
+pub(in crate::drivers) struct ProgramFile {
     folder: Arc<OwnedFd>,
     name: CString,
     /// User of the program, with whose permissions the file is read.
     reader: Option<User>,
 }
 
-impl OwnFile {
+impl ProgramFile {
     /// Returns the file with this name, which contains no `/`.
     ///
     /// # Errors
     /// Fails if the name has a zero byte.
     pub(in crate::drivers) fn new(
-        folder: &Folder,
+        folder: &ScratchDir,
         name: &OsStr,
         reader: Option<User>,
     ) -> io::Result<Self> {
@@ -280,18 +290,18 @@ impl OwnFile {
     /// # Errors
     /// Fails if the file cannot be read.
     pub(in crate::drivers) fn contents(&self, limit: usize) -> io::Result<Option<FileContents>> {
-        let opened = openat(&self.folder, self.name.as_c_str(), reading(), Mode::empty());
+        let opened = openat(&self.folder, self.name.as_c_str(), read_flags(), Mode::empty());
         let Ok(mut file) = opened.map(File::from) else { return Ok(None) };
         let facts = file.metadata()?;
         if !facts.is_file() || self.reader.is_some_and(|user| !may_read(user, &facts)) {
             return Ok(None);
         }
-        let head = at_most(&file, limit as u64)?;
+        let head = read_at_most(&file, limit as u64)?;
         let read = head.len() as u64;
         // The tail starts after the head, so no byte is recorded twice.
-        let from = facts.len().saturating_sub(END).max(read);
+        let from = facts.len().saturating_sub(TAIL_BYTES).max(read);
         file.seek(SeekFrom::Start(from))?;
-        let tail = at_most(&file, END)?;
+        let tail = read_at_most(&file, TAIL_BYTES)?;
         Ok(Some(FileContents { head, skipped: from - read, tail }))
     }
 }
@@ -309,7 +319,7 @@ pub(in crate::drivers) fn may_read(User { uid, gid }: User, facts: &fs::Metadata
 
 /// Returns the flags for opening a file that a program wrote: they follow no link at its path and do not wait at a
 /// pipe.
-fn reading() -> OFlag {
+fn read_flags() -> OFlag {
     OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC
 }
 
@@ -323,7 +333,7 @@ pub(in crate::drivers) fn open_regular(
     reader: Option<User>,
 ) -> io::Result<Option<(File, u64)>> {
     let file = match reader {
-        None => OpenOptions::new().read(true).custom_flags(reading().bits()).open(path)?,
+        None => OpenOptions::new().read(true).custom_flags(read_flags().bits()).open(path)?,
         Some(reader) => open_as(reader, path)?,
     };
     let facts = file.metadata()?;
@@ -337,21 +347,21 @@ fn open_as(user: User, path: &Path) -> io::Result<File> {
     let mut place = File::from(open("/", way, Mode::empty())?);
     let mut names = path.iter().skip(1).peekable(); // The first component is the root.
     while let Some(name) = names.next() {
-        let flags = if names.peek().is_some() { way } else { reading() };
-        place = permitted(user, place)?;
+        let flags = if names.peek().is_some() { way } else { read_flags() };
+        place = check_permission(user, place)?;
         place = File::from(openat(&place, name, flags, Mode::empty())?);
     }
-    permitted(user, place)
+    check_permission(user, place)
 }
 
-fn permitted(user: User, place: File) -> io::Result<File> {
+fn check_permission(user: User, place: File) -> io::Result<File> {
     let facts = place.metadata()?;
     // The caller refuses a pipe or a device as such.
     let is_permitted = may_read(user, &facts) || !(facts.is_dir() || facts.is_file());
     if is_permitted { Ok(place) } else { Err(io::ErrorKind::PermissionDenied.into()) }
 }
 
-fn at_most(file: &File, limit: u64) -> io::Result<Vec<u8>> {
+fn read_at_most(file: &File, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     // Bounded here and not by the length, because the program may still write to the file.
     file.take(limit).read_to_end(&mut bytes)?;

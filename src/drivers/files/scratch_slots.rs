@@ -22,23 +22,23 @@ use algonius_warden::confinement::bubblewrap::ViewError;
 use algonius_warden::confinement::landlock::{Domain, version};
 use tokio::time::Instant;
 
-use super::removal::{empty_until, open_folder, open_left_folder};
+use super::removal::{empty_until, open_folder, open_program_folder};
 
 /// Name of the directory of the slots, in the service's runtime folder.
-const FOLDER: &str = "scratch";
+const SLOTS_FOLDER: &str = "scratch";
 
 /// Name of the folder of an execution, in the folder of a slot.
-const OWN: &str = "own";
+const EXECUTION_FOLDER: &str = "own";
 
 /// Number of slots that are kept for later executions; further ones are removed when their execution ends.
-const MOST_IDLE: usize = 64;
+const MAX_IDLE_SLOTS: usize = 64;
 
 /// Number of names that are tried for one slot: an earlier process of the service may have left some.
-const TRIES: usize = 10_000;
+const MAX_NAME_TRIES: usize = 10_000;
 
 /// Slots of a service, which all agents share.
 #[derive(Debug)]
-pub(in crate::drivers) struct Slots {
+pub(in crate::drivers) struct ScratchSlots {
     folder: PathBuf,
     #[expect(
         clippy::disallowed_types,
@@ -65,10 +65,10 @@ pub(in crate::drivers) struct ScratchSlot {
     ruleset: Arc<OwnedFd>,
 }
 
-impl Slots {
+impl ScratchSlots {
     /// Returns the slots in a runtime folder. Slots of an earlier process of the service keep their numbers.
     pub(in crate::drivers) fn new(runtime_dir: &Path) -> Self {
-        let folder = runtime_dir.join(FOLDER);
+        let folder = runtime_dir.join(SLOTS_FOLDER);
         // Programs of an earlier process instance may still use their slots, so no number is used again.
         let first = numbers(&folder).max().map_or(0, |last| last.saturating_add(1));
         Self {
@@ -134,7 +134,7 @@ impl Slots {
             None => Ok(()),
         };
         opened(&self.folder)?;
-        for _ in 0..TRIES {
+        for _ in 0..MAX_NAME_TRIES {
             // Relaxed, because only the uniqueness of the number matters.
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             let path = self.folder.join(number.to_string());
@@ -143,7 +143,7 @@ impl Slots {
                 Err(error) => return Err(error),
                 Ok(()) => {
                     opened(&path)?;
-                    let own = path.join(OWN);
+                    let own = path.join(EXECUTION_FOLDER);
                     DirBuilder::new().mode(0o700).create(&own)?;
                     return Ok((number, own));
                 }
@@ -159,7 +159,7 @@ impl Slots {
         let is_outdated = |other: &ScratchSlot| other.is_of_older_list(&slot);
         let (outdated, current) = idle.drain(..).partition::<Vec<_>, _>(is_outdated);
         *idle = current;
-        let over = if idle.len() < MOST_IDLE {
+        let over = if idle.len() < MAX_IDLE_SLOTS {
             idle.push(slot);
             None
         } else {
@@ -247,11 +247,14 @@ pub(in crate::drivers) fn find(
     slot: Option<u64>,
     name: &str,
 ) -> (PathBuf, Option<PathBuf>) {
-    let slot = slot.map(|number| runtime_dir.join(FOLDER).join(number.to_string()));
-    slot.map_or_else(|| (runtime_dir.join(name), None), |slot| (slot.join(OWN), Some(slot)))
+    let slot = slot.map(|number| runtime_dir.join(SLOTS_FOLDER).join(number.to_string()));
+    slot.map_or_else(
+        || (runtime_dir.join(name), None),
+        |slot| (slot.join(EXECUTION_FOLDER), Some(slot)),
+    )
 }
 
-impl Slots {
+impl ScratchSlots {
     /// Removes the folders of executions that ended while the service was down; `lives` returns true if a folder name
     /// belongs to an execution that continues, and `held` are the slots of such executions. What is left at the
     /// deadline stays until the next start. Returns the number of removed folders.
@@ -266,7 +269,8 @@ impl Slots {
         let over = numbers(&self.folder).filter(is_over).map(|number| number.to_string());
         let over = over.map(|number| self.folder.join(number));
         let slots = over.filter(|slot| {
-            let had_files = has_files(&slot.join(OWN)) || !slot.join(OWN).exists();
+            let had_files =
+                has_files(&slot.join(EXECUTION_FOLDER)) || !slot.join(EXECUTION_FOLDER).exists();
             remove_all(slot, deadline) && had_files
         });
         // The runtime folder also contains sockets, keys and the slots.
@@ -288,7 +292,7 @@ fn has_files(folder: &Path) -> bool {
 }
 
 fn remove_all(path: &Path, deadline: Instant) -> bool {
-    let removed = open_left_folder(path).and_then(|folder| empty_until(&folder, deadline));
+    let removed = open_program_folder(path).and_then(|folder| empty_until(&folder, deadline));
     let removed = removed.and_then(|()| fs::remove_dir(path));
     if let Err(error) = &removed {
         tracing::warn!(%error, "failed to remove the folder of an ended execution");
@@ -319,7 +323,7 @@ mod tests {
             fs::create_dir_all(folder.path().join(made)).unwrap();
         }
         fs::write(folder.path().join("w-socket"), "").unwrap();
-        let slots = Slots::new(folder.path());
+        let slots = ScratchSlots::new(folder.path());
         let held = HashSet::from([5]);
         let sweep = |deadline| slots.sweep((folder.path(), deadline), &|name| name == lives, &held);
         fs::write(folder.path().join(NAME).join("file"), "").unwrap();
@@ -342,7 +346,7 @@ mod tests {
     fn a_slot_is_reused_for_the_same_domain_only() {
         let Some(_) = version() else { return };
         let folder = tempfile::tempdir().unwrap();
-        let slots = Slots::new(folder.path());
+        let slots = ScratchSlots::new(folder.path());
         let domain = |network| Domain { files: None, network };
         let slot = slots.make(domain(true), None).unwrap();
         let path = slot.own().to_owned();

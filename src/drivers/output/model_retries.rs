@@ -10,7 +10,7 @@ use regex::Regex;
 use tokio::sync::watch;
 
 /// Greatest length of a line that is matched, in bytes; of a longer line the start is matched.
-const LONGEST_LINE: usize = 4096;
+const MAX_MATCHED_BYTES: usize = 4096;
 
 /// Counter of matching lines of one output stream.
 pub(in crate::drivers) struct RetryCounter {
@@ -34,7 +34,7 @@ impl RetryCounter {
         let mut found = 0;
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             // A line without an end must not take unbounded memory.
-            let room = LONGEST_LINE.saturating_sub(self.line.len());
+            let room = MAX_MATCHED_BYTES.saturating_sub(self.line.len());
             self.line.extend_from_slice(piece.get(..room).unwrap_or(piece));
             if piece.ends_with(b"\n") {
                 found += u32::from(self.regex.is_match(&String::from_utf8_lossy(&self.line)));
@@ -49,7 +49,10 @@ impl RetryCounter {
 }
 
 /// Returns once the program has reported as many failed requests as the contract allows.
-pub(in crate::drivers) async fn exhausted(contract: &OwnRetries, mut failed: watch::Receiver<u32>) {
+pub(in crate::drivers) async fn wait_until_exhausted(
+    contract: &OwnRetries,
+    mut failed: watch::Receiver<u32>,
+) {
     if let Some(max) = contract.max
         && failed.wait_for(|failed| *failed >= max).await.is_ok()
     {
@@ -61,7 +64,7 @@ pub(in crate::drivers) async fn exhausted(contract: &OwnRetries, mut failed: wat
 
 /// Returns the failure of a program that was ended because its requests to the model failed, and that reported no other
 /// reason.
-pub(in crate::drivers) fn gave_up(failed: u32) -> Failure {
+pub(in crate::drivers) fn exhausted_failure(failed: u32) -> Failure {
     let message = format!("{failed} requests to its model failed, and it was ended");
     Failure::new(Code::TransientFailure, message)
 }
@@ -91,6 +94,6 @@ mod tests {
         let failed = watch::Sender::new(0);
         let mut counter = RetryCounter::of(&contract, &failed).unwrap();
         (0..100).for_each(|_| counter.take(&[b'x'; 1000]));
-        assert_eq!(counter.line.len(), LONGEST_LINE);
+        assert_eq!(counter.line.len(), MAX_MATCHED_BYTES);
     }
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use algonius_actors::decide::classify::tty_prompt_detection::{LONGEST_LINE, is_prompt};
+use algonius_actors::decide::classify::tty_prompt_detection::{
+    MAX_INSPECTED_LINE_BYTES, is_prompt,
+};
 use algonius_actors::model::program::ProgramSpec;
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -19,9 +21,9 @@ struct OutputWatch {
 }
 
 /// Detector of prompts.
-pub(in crate::drivers) struct Prompts {
+pub(in crate::drivers) struct PromptDetector {
     program: Arc<ProgramSpec>,
-    heard: watch::Sender<OutputWatch>,
+    watch_state: watch::Sender<OutputWatch>,
 }
 
 /// Observer of one output.
@@ -29,14 +31,14 @@ pub(in crate::drivers) struct Prompts {
 pub(in crate::drivers) struct PromptWatcher {
     line: Vec<u8>,
     is_busy: bool,
-    heard: watch::Sender<OutputWatch>,
+    watch_state: watch::Sender<OutputWatch>,
     retries: Option<RetryCounter>,
 }
 
-impl Prompts {
+impl PromptDetector {
     /// Returns a detector without any output so far.
     pub(in crate::drivers) fn new(program: Arc<ProgramSpec>) -> Self {
-        Self { program, heard: watch::Sender::new(OutputWatch::default()) }
+        Self { program, watch_state: watch::Sender::new(OutputWatch::default()) }
     }
 
     /// Returns an observer of an output, which also counts the reported failed requests.
@@ -45,20 +47,25 @@ impl Prompts {
         failed_requests: &watch::Sender<u32>,
     ) -> PromptWatcher {
         let retries = RetryCounter::of(&self.program.failures.own_retries, failed_requests);
-        PromptWatcher { line: Vec::new(), is_busy: false, heard: self.heard.clone(), retries }
+        PromptWatcher {
+            line: Vec::new(),
+            is_busy: false,
+            watch_state: self.watch_state.clone(),
+            retries,
+        }
     }
 
     /// Returns when silence has followed a prompt. The program's input has ended before, so no answer will ever come.
-    pub(in crate::drivers) async fn prompted(&self) {
+    pub(in crate::drivers) async fn wait_for_prompt(&self) {
         let contract = &self.program.prompts;
-        let mut heard = self.heard.subscribe();
+        let mut watch_state = self.watch_state.subscribe();
         loop {
             // While bytes wait for the ledger, the program is not silent, however long the ledger takes.
             let asks = {
-                let now = heard.borrow_and_update();
+                let now = watch_state.borrow_and_update();
                 now.busy == 0 && is_prompt(contract, &String::from_utf8_lossy(&now.line))
             };
-            let changed = heard.changed();
+            let changed = watch_state.changed();
             if !asks {
                 _ = changed.await; // The sender lives as long as this detector.
             } else if timeout(contract.silence, changed).await.is_err() {
@@ -85,19 +92,19 @@ impl PromptWatcher {
             self.line.extend_from_slice(bytes);
         }
         // A program may write a line without an end, and only its last bytes can be a prompt.
-        let excess = self.line.len().saturating_sub(LONGEST_LINE);
+        let excess = self.line.len().saturating_sub(MAX_INSPECTED_LINE_BYTES);
         self.line.drain(..excess);
         let becomes_busy = !std::mem::replace(&mut self.is_busy, true);
-        self.heard.send_modify(|heard| {
-            heard.line.clone_from(&self.line);
-            heard.busy += usize::from(becomes_busy);
+        self.watch_state.send_modify(|watch_state| {
+            watch_state.line.clone_from(&self.line);
+            watch_state.busy += usize::from(becomes_busy);
         });
     }
 
     /// Marks the output as waiting: all its bytes are recorded.
     pub(in crate::drivers) fn wait(&mut self) {
         if std::mem::take(&mut self.is_busy) {
-            self.heard.send_modify(|heard| heard.busy -= 1);
+            self.watch_state.send_modify(|watch_state| watch_state.busy -= 1);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Moves the output of a program into the ledger, at the speed of the ledger.
 
-use algonius_actors::model::execution::content::Piece;
+use algonius_actors::model::execution::content::StoredPart;
 use algonius_actors::model::execution::event::TextChannel;
 use algonius_actors::ports::ledger::LedgerError;
 use algonius_actors::report::{OutputWriter, Reporter};
@@ -8,16 +8,16 @@ use algonius_warden::OutputPipe;
 use tokio::io::AsyncReadExt;
 use tokio::sync::watch;
 
-use super::pace::Pace;
 use super::prompt_detection::PromptWatcher;
-use super::raw_text::{RawText, RawTextWriter, Storage};
+use super::raw_text::{RawText, RawTextWriter, TextStorage};
+use super::release_timer::ReleaseTimer;
 
 /// Bytes per read.
-const PIECE: usize = 64 * 1024;
+const READ_BYTES: usize = 64 * 1024;
 
 /// Bytes that are still read after the cut: more than a pipe can hold, and a bound for a program that never stops
 /// writing.
-const LEFT_IN_PIPE: usize = 2 * 1024 * 1024;
+const MAX_BYTES_AFTER_CUT: usize = 2 * 1024 * 1024;
 
 /// Text of one channel.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(in crate::drivers) struct PumpedText {
     /// Raw text, or its head and tail. Held in memory only.
     pub(in crate::drivers) raw: RawText,
     /// Redacted text, as the ledger holds it.
-    pub(in crate::drivers) piece: Piece,
+    pub(in crate::drivers) piece: StoredPart,
 }
 
 impl PumpedText {
@@ -35,7 +35,7 @@ impl PumpedText {
     }
 
     /// Returns the text without its raw content, which then is no answer.
-    pub(in crate::drivers) fn emptied(self) -> Self {
+    pub(in crate::drivers) fn without_raw(self) -> Self {
         Self { raw: RawText::default(), ..self }
     }
 }
@@ -51,9 +51,9 @@ impl RawWriter {
     pub(in crate::drivers) fn open(
         report: &Reporter,
         channel: TextChannel,
-        (limit, storage): (usize, Storage),
+        (limit, storage): (usize, TextStorage),
     ) -> Self {
-        Self { writer: report.scribe(channel), raw: RawTextWriter::new(limit, storage) }
+        Self { writer: report.open_output(channel), raw: RawTextWriter::new(limit, storage) }
     }
 
     /// Takes the next bytes.
@@ -72,7 +72,7 @@ impl RawWriter {
     pub(in crate::drivers) async fn show(
         &mut self,
         bytes: &[u8],
-    ) -> Result<Option<Piece>, LedgerError> {
+    ) -> Result<Option<StoredPart>, LedgerError> {
         self.raw.push(bytes);
         self.writer.show(bytes).await
     }
@@ -81,7 +81,7 @@ impl RawWriter {
     ///
     /// # Errors
     /// Fails if the ledger did not commit.
-    pub(in crate::drivers) async fn release(&mut self) -> Result<Option<Piece>, LedgerError> {
+    pub(in crate::drivers) async fn release(&mut self) -> Result<Option<StoredPart>, LedgerError> {
         self.writer.release().await
     }
 
@@ -95,7 +95,7 @@ impl RawWriter {
     ///
     /// # Errors
     /// Fails if the ledger did not commit.
-    pub(in crate::drivers) async fn split(&mut self) -> Result<Piece, LedgerError> {
+    pub(in crate::drivers) async fn split(&mut self) -> Result<StoredPart, LedgerError> {
         self.raw.clear();
         self.writer.split().await
     }
@@ -127,7 +127,7 @@ impl OutputSource {
         watcher: PromptWatcher,
         held: usize,
     ) -> Self {
-        Self { pipe, cut, watcher, piece: vec![0; PIECE], left: LEFT_IN_PIPE + held }
+        Self { pipe, cut, watcher, piece: vec![0; READ_BYTES], left: MAX_BYTES_AFTER_CUT + held }
     }
 
     /// Returns the pipe for the next reader.
@@ -138,7 +138,7 @@ impl OutputSource {
     /// Returns the next bytes; none at the end.
     pub(in crate::drivers) async fn next(&mut self) -> &[u8] {
         // After the cut a process outside of the attempt may still hold the pipe and write without end.
-        let room = if *self.cut.borrow() { self.left.min(PIECE) } else { PIECE };
+        let room = if *self.cut.borrow() { self.left.min(READ_BYTES) } else { READ_BYTES };
         let target = self.piece.get_mut(..room).unwrap_or_default();
         self.watcher.wait();
         // The pipe is polled first, so that its contents are read before the cut takes effect.
@@ -157,13 +157,16 @@ impl OutputSource {
     }
 
     /// Returns the next bytes; `None` if none arrived before text has to be released.
-    pub(in crate::drivers) async fn next_unless_due(&mut self, pace: &Pace) -> Option<&[u8]> {
+    pub(in crate::drivers) async fn next_unless_due(
+        &mut self,
+        release_timer: &ReleaseTimer,
+    ) -> Option<&[u8]> {
         tokio::select! {
             biased;
             // Bytes come first. So `due` never returns for a program that writes without a pause, and `must_release` is
             // checked after each read.
             bytes = self.next() => Some(bytes),
-            () = pace.due() => None,
+            () = release_timer.due() => None,
         }
     }
 }
@@ -174,22 +177,22 @@ impl OutputSource {
 /// Fails if the ledger did not commit.
 pub(in crate::drivers) async fn pump(
     mut source: OutputSource,
-    mut note: RawWriter,
-    mut pace: Pace,
+    mut raw_writer: RawWriter,
+    mut release_timer: ReleaseTimer,
 ) -> Result<PumpedText, LedgerError> {
     loop {
-        let bytes = source.next_unless_due(&pace).await;
+        let bytes = source.next_unless_due(&release_timer).await;
         match bytes {
-            Some([]) => return note.close().await,
+            Some([]) => return raw_writer.close().await,
             Some(bytes) => {
-                note.take(bytes).await?;
-                pace.read();
+                raw_writer.take(bytes).await?;
+                release_timer.read();
             }
             None => {}
         }
-        if pace.must_release(bytes) {
-            note.release().await?;
-            pace.released();
+        if release_timer.must_release(bytes) {
+            raw_writer.release().await?;
+            release_timer.released();
         }
     }
 }
@@ -202,10 +205,10 @@ mod tests {
     use tokio::sync::watch;
     use tokio::time::timeout;
 
-    use super::{LEFT_IN_PIPE, OutputPipe, OutputSource, PromptWatcher};
+    use super::{MAX_BYTES_AFTER_CUT, OutputPipe, OutputSource, PromptWatcher};
 
     /// Returns the number of bytes that are read after the cut from a pipe that stays open.
-    async fn after_the_cut(pipe: OutputPipe, held: usize) -> usize {
+    async fn bytes_after_cut(pipe: OutputPipe, held: usize) -> usize {
         let (_cut, is_cut) = watch::channel(true);
         let mut source = OutputSource::new(pipe, is_cut, PromptWatcher::default(), held);
         let mut count = 0;
@@ -222,17 +225,17 @@ mod tests {
     async fn bytes_left_in_a_pipe_at_the_cut_are_read() {
         let (mut writer, reader) = duplex(128 * 1024);
         writer.write_all(&[1; 100_000]).await.unwrap();
-        assert_eq!(after_the_cut(Box::pin(reader), 0).await, 100_000);
+        assert_eq!(bytes_after_cut(Box::pin(reader), 0).await, 100_000);
     }
 
     #[tokio::test]
     async fn an_endless_pipe_is_abandoned_after_the_cut() {
-        assert_eq!(after_the_cut(Box::pin(repeat(1)), 0).await, LEFT_IN_PIPE);
+        assert_eq!(bytes_after_cut(Box::pin(repeat(1)), 0).await, MAX_BYTES_AFTER_CUT);
     }
 
     #[tokio::test]
     async fn bytes_unread_by_an_earlier_process_are_read_after_the_cut() {
-        let held = 3 * LEFT_IN_PIPE;
-        assert_eq!(after_the_cut(Box::pin(repeat(1)), held).await, held + LEFT_IN_PIPE);
+        let held = 3 * MAX_BYTES_AFTER_CUT;
+        assert_eq!(bytes_after_cut(Box::pin(repeat(1)), held).await, held + MAX_BYTES_AFTER_CUT);
     }
 }

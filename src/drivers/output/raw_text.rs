@@ -3,15 +3,17 @@
 use std::sync::OnceLock;
 use std::{io, mem};
 
-use algonius_actors::decide::output::truncation::{HeadAndTail, KeptEnds, joined};
+use algonius_actors::decide::output::truncation::{
+    HeadAndTail, HeadAndTailBuffer, join_head_and_tail,
+};
 use algonius_warden::{MemoryAccount, OutputRecording};
 
 /// Greatest length of a text that stays in the heap. Most texts are shorter, and need no memory file.
-pub(in crate::drivers) const SHORT: usize = 64 << 10;
+pub(in crate::drivers) const MAX_HEAP_TEXT_BYTES: usize = 64 << 10;
 
 /// Storage of a long text.
 #[derive(Debug, Clone)]
-pub(in crate::drivers) struct Storage {
+pub(in crate::drivers) struct TextStorage {
     /// Account that is charged for memory files.
     pub(in crate::drivers) account: MemoryAccount,
     /// Memory file that already has the same text from its first byte, at least as much of it as may be kept.
@@ -22,20 +24,20 @@ pub(in crate::drivers) struct Storage {
 #[derive(Debug)]
 pub(in crate::drivers) struct RawTextWriter {
     limit: usize,
-    storage: Storage,
+    storage: TextStorage,
     kept: TextState,
 }
 
 #[derive(Debug)]
 enum TextState {
-    Short(KeptEnds),
+    Short(HeadAndTailBuffer),
     Long(LongText),
 }
 
 impl RawTextWriter {
     /// Returns an empty text that keeps at most `limit` bytes.
-    pub(in crate::drivers) fn new(limit: usize, storage: Storage) -> Self {
-        Self { limit, storage, kept: TextState::Short(KeptEnds::new(limit)) }
+    pub(in crate::drivers) fn new(limit: usize, storage: TextStorage) -> Self {
+        Self { limit, storage, kept: TextState::Short(HeadAndTailBuffer::new(limit)) }
     }
 
     /// Appends the next bytes.
@@ -43,8 +45,8 @@ impl RawTextWriter {
         match &mut self.kept {
             TextState::Short(kept) => {
                 kept.push(bytes);
-                if kept.length() > SHORT {
-                    self.move_out();
+                if kept.length() > MAX_HEAP_TEXT_BYTES {
+                    self.move_to_file();
                 }
             }
             TextState::Long(long) => long.push(bytes),
@@ -61,7 +63,7 @@ impl RawTextWriter {
 
     /// Clears the text, so that another one can start.
     pub(in crate::drivers) fn clear(&mut self) {
-        self.kept = TextState::Short(KeptEnds::new(self.limit));
+        self.kept = TextState::Short(HeadAndTailBuffer::new(self.limit));
     }
 
     /// Finishes the text.
@@ -74,11 +76,11 @@ impl RawTextWriter {
     }
 
     /// Moves the text into a memory file. If none can be created, the text stays in the heap.
-    fn move_out(&mut self) {
+    fn move_to_file(&mut self) {
         let ends = HeadAndTail::of(self.limit);
         let file = OutputRecording::new(&self.storage.account);
         let (TextState::Short(kept), Ok(own)) = (&mut self.kept, file) else { return };
-        let kept = mem::replace(kept, KeptEnds::new(self.limit));
+        let kept = mem::replace(kept, HeadAndTailBuffer::new(self.limit));
         let (head, lost, tail) = kept.parts();
         // The recording of the pipe has the same bytes, so a second copy would double the memory for output.
         let head_file = self.storage.recorded.clone();
@@ -160,7 +162,7 @@ impl LongText {
         let count = |bytes| usize::try_from(bytes).map_err(io::Error::other);
         let mut tail = self.own.read_at(base + begin, count(here - begin)?)?;
         tail.extend(self.own.read_at(base, count(begin)?)?);
-        Ok(joined(head, self.missing + self.ring - here, &tail))
+        Ok(join_head_and_tail(head, self.missing + self.ring - here, &tail))
     }
 }
 
@@ -191,14 +193,14 @@ impl RawText {
 
 #[cfg(test)]
 mod tests {
-    use algonius_actors::decide::output::truncation::KeptEnds;
+    use algonius_actors::decide::output::truncation::HeadAndTailBuffer;
     use algonius_warden::{OutputMemory, OutputRecording};
     use proptest::prelude::*;
 
-    use super::{RawTextWriter, SHORT, Storage};
+    use super::{MAX_HEAP_TEXT_BYTES, RawTextWriter, TextStorage};
 
-    fn storage(memory: &OutputMemory) -> Storage {
-        Storage { account: memory.account(), recorded: None }
+    fn storage(memory: &OutputMemory) -> TextStorage {
+        TextStorage { account: memory.account(), recorded: None }
     }
 
     proptest! {
@@ -217,7 +219,7 @@ mod tests {
                 recorded.write_at(&texts.collect::<Vec<_>>(), 0).unwrap();
                 storage.recorded = Some(recorded);
             }
-            let (mut heap, mut writer) = (KeptEnds::new(limit), RawTextWriter::new(limit, storage));
+            let (mut heap, mut writer) = (HeadAndTailBuffer::new(limit), RawTextWriter::new(limit, storage));
             let mut length = 0;
             for (more, first, skipped) in pieces {
                 length += more;
@@ -241,12 +243,12 @@ mod tests {
     fn a_long_text_is_in_a_memory_file_and_a_short_one_is_not() {
         let memory = OutputMemory::of(1 << 30);
         let mut writer = RawTextWriter::new(10 << 20, storage(&memory));
-        writer.push(&[b'x'; SHORT]);
+        writer.push(&[b'x'; MAX_HEAP_TEXT_BYTES]);
         assert_eq!(memory.usage().used, 0);
         writer.push(b"y");
-        assert_eq!(memory.usage().used, SHORT as u64 + 1);
+        assert_eq!(memory.usage().used, MAX_HEAP_TEXT_BYTES as u64 + 1);
         let text = writer.close();
-        assert!(text.is_long() && text.as_str().len() == SHORT + 1);
+        assert!(text.is_long() && text.as_str().len() == MAX_HEAP_TEXT_BYTES + 1);
         drop(text);
         assert_eq!(memory.usage().used, 0);
     }

@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use algonius_actors::decide::classify::contract::spawn_failure;
+use algonius_actors::decide::classify::success_evaluation::spawn_failure;
 use algonius_actors::driver::Work;
 use algonius_actors::model::agent::program_missing;
 use algonius_actors::model::code::Code;
@@ -22,16 +22,16 @@ use chrono::SecondsFormat;
 use self::preparation::Preparation;
 use self::workdir_setup::prepare;
 use super::context::{self, SharedDriverContext};
-use super::running_process::{Dialogue, Output, Process, RunningProcess};
+use super::running_process::{AnswerLocation, DialoguePlan, ProcessIo, RunningProcess};
 use super::sandbox;
 use super::session_resume::{SessionResume, fresh_id};
-use super::success_checks::SuccessProof;
-use super::workspace::workplace;
+use super::success_checks::SuccessChecks;
+use super::workspace::resolve_working_dir;
 use crate::drivers::control::Control;
-use crate::drivers::files::scratch_dir::Folder;
+use crate::drivers::files::scratch_dir::ScratchDir;
 use crate::drivers::files::scratch_slots::{self, ScratchSlot};
 use crate::drivers::stdio::protocol::StdioTurn;
-use crate::platform::template::{RequestIds, Values};
+use crate::platform::template::{ExecutionValues, RequestIds};
 
 /// Attempt that has not started yet.
 #[derive(Clone)]
@@ -51,10 +51,10 @@ pub(super) struct AttemptStart {
 /// Program that was started.
 pub(super) struct StartedProgram {
     pub(super) spawned: Spawned,
-    pub(super) folder: Option<Folder>,
-    pub(super) output: Output,
+    pub(super) folder: Option<ScratchDir>,
+    pub(super) output: AnswerLocation,
     /// Success checks of the attempt, if any.
-    pub(super) proof: Option<SuccessProof>,
+    pub(super) checks: Option<SuccessChecks>,
 }
 
 impl AttemptStart {
@@ -62,28 +62,28 @@ impl AttemptStart {
     pub(super) async fn start(
         self,
         orders: &Control,
-    ) -> Result<(RunningProcess, Process), Failure> {
+    ) -> Result<(RunningProcess, ProcessIo), Failure> {
         let dialogue = self.dialogue(orders).await?;
-        let StartedProgram { spawned, folder, output, proof } = self.launch_for(orders).await?;
-        let told = (output, dialogue, proof);
+        let StartedProgram { spawned, folder, output, checks } = self.launch_for(orders).await?;
+        let told = (output, dialogue, checks);
         Ok(RunningProcess::new(self.program, (self.work, self.session), spawned, folder, told))
     }
 
     /// Returns the dialogue with the program over its standard input, if there is one.
-    async fn dialogue(&self, orders: &Control) -> Result<Option<Dialogue>, Failure> {
+    async fn dialogue(&self, orders: &Control) -> Result<Option<DialoguePlan>, Failure> {
         let Some(spec) = &self.program.dialogue else { return Ok(None) };
         let Some(control) = self.program.control() else {
             return StdioTurn::of(spec, &self.values(), 0)
-                .map(|turn| Some(Dialogue::Stdio(Box::new(turn))));
+                .map(|turn| Some(DialoguePlan::Stdio(Box::new(turn))));
         };
-        let cwd = workplace(&self.program, &self.work).await?;
+        let cwd = resolve_working_dir(&self.program, &self.work).await?;
         let plan = turn_plan::plan(control, self, &cwd);
-        Ok(Some(Dialogue::Agent(Box::new(plan), orders.clone())))
+        Ok(Some(DialoguePlan::Agent(Box::new(plan), orders.clone())))
     }
 
     /// Starts the program; the caller drives it.
     pub(super) async fn launch_for(&self, orders: &Control) -> Result<StartedProgram, Failure> {
-        let working_dir = workplace(&self.program, &self.work).await?;
+        let working_dir = resolve_working_dir(&self.program, &self.work).await?;
         self.refuse_service_folder(&working_dir)?;
         let plan = sandbox::plan(&self.program, &self.context, &self.work, &working_dir).await?;
         let (mut sandbox, slot) = sandbox::prepare(plan, &self.context, &self.program).await?;
@@ -93,23 +93,24 @@ impl AttemptStart {
         sandbox.allow(preparation.folder());
         let mut launch = preparation.launch()?;
         launch.scratch = slot.as_ref().map(ScratchSlot::number);
-        let proof = preparation.success_proof(Some(&sandbox)).await?;
+        let checks = preparation.success_checks(Some(&sandbox)).await?;
         let workdir = preparation.workdir();
         let prepared = prepare(workdir, (sandbox, slot), launch, &self.context).await;
-        let (folder, launch) = prepared.map_err(|failure| self.or_missing(failure))?;
+        let (folder, launch) = prepared.map_err(|failure| self.explain_missing_program(failure))?;
         let output = preparation.output(folder.as_ref()).await;
         // The last moment for it: a start is not interrupted, so that no process appears after the clean-up.
         if orders.is_stopped() {
             return Err(Failure::new(Code::Cancelled, "cancelled before it was started"));
         }
         let spawned = self.warden.launch(launch).await;
-        let spawned = spawned.map_err(|error| self.or_missing(unstarted(&error)))?;
-        Ok(StartedProgram { spawned, folder, output, proof })
+        let spawned =
+            spawned.map_err(|error| self.explain_missing_program(launch_failure(&error)))?;
+        Ok(StartedProgram { spawned, folder, output, checks })
     }
 
     /// Names a program that was removed after the service last searched for it. The system reports such a program with
     /// the same error as a missing working directory.
-    fn or_missing(&self, failure: Failure) -> Failure {
+    fn explain_missing_program(&self, failure: Failure) -> Failure {
         let program = &self.program.command;
         let is_missing = failure.code == Code::NotStarted && !program.exists();
         match program.file_name().filter(|_| is_missing) {
@@ -122,13 +123,13 @@ impl AttemptStart {
     /// such a folder if a link leads there. A parent folder that the configuration names is reported as a gap if the
     /// sandbox cannot protect the contents.
     fn refuse_service_folder(&self, folder: &Path) -> Result<(), Failure> {
-        let home = self.program.outfit.own.as_ref();
+        let home = self.program.program_runtime.own.as_ref();
         let is_home = home.is_some_and(|home| folder.starts_with(&home.path));
         let roots = self.program.sandbox.roots.as_ref();
         let is_led = roots.is_some_and(|roots| {
             // The working directory of a read-only agent may contain links; the sandbox judges where they lead.
             let is_resolved = self.work.workspace.is_some();
-            is_resolved && !roots.workplaces.iter().any(|root| folder.starts_with(root))
+            is_resolved && !roots.working_dirs.iter().any(|root| folder.starts_with(root))
         });
         let service = &self.context.service;
         if is_home || !(service.hides(folder) || is_led && service.is_opened_by(folder)) {
@@ -140,8 +141,8 @@ impl AttemptStart {
     }
 
     /// Returns the working directory of the attempt.
-    pub(super) async fn workplace(&self) -> Result<PathBuf, Failure> {
-        workplace(&self.program, &self.work).await
+    pub(super) async fn resolve_working_dir(&self) -> Result<PathBuf, Failure> {
+        resolve_working_dir(&self.program, &self.work).await
     }
 
     /// Takes over the program that an earlier process instance of the service started, with its folder.
@@ -149,21 +150,21 @@ impl AttemptStart {
         self,
         report: &Reporter,
         orders: &Control,
-    ) -> Result<(RunningProcess, Process), Failure> {
-        let Work { execution, stamp, .. } = self.work;
-        let Ok(spawned) = self.warden.adopt(execution, stamp).await else {
-            self.warden.sweep(execution, stamp).await; // The previous holder is gone, and no other process holds the program.
+    ) -> Result<(RunningProcess, ProcessIo), Failure> {
+        let Work { execution, attempt_id, .. } = self.work;
+        let Ok(spawned) = self.warden.adopt(execution, attempt_id).await else {
+            self.warden.sweep(execution, attempt_id).await; // The previous holder is gone, and no other process holds the program.
             let message = "its process was lost with its process holder";
             return Err(Failure::new(Code::Interrupted, message));
         };
-        let runtime_dir = &self.context.site.runtime_dir;
+        let runtime_dir = &self.context.driver_context.runtime_dir;
         let found = scratch_slots::find(runtime_dir, spawned.scratch, &self.folder_name());
-        let working_dir = workplace(&self.program, &self.work).await;
+        let working_dir = resolve_working_dir(&self.program, &self.work).await;
         let working_dir = working_dir.unwrap_or_else(|_gone| self.program.working_dir.clone());
         let preparation = Preparation::of(&self, found.0.clone(), working_dir)?;
-        let proof = preparation.success_proof(None).await?;
-        let folder = Folder::find(found);
-        let folder = folder.map(|folder| folder.in_memory(self.context.site.in_memory));
+        let checks = preparation.success_checks(None).await?;
+        let folder = ScratchDir::find(found);
+        let folder = folder.map(|folder| folder.in_memory(self.context.driver_context.in_memory));
         let output = preparation.output(folder.as_ref()).await;
         // The program is read again from its first byte, and its output must not be recorded twice.
         report.restart_output().await.map_err(|error| {
@@ -173,25 +174,25 @@ impl AttemptStart {
         // Every other dialogue ended with the process instance that began it.
         let is_agent = self.program.control().is_some();
         let dialogue = if is_agent { self.dialogue(orders).await? } else { None };
-        let told = (output, dialogue, proof);
+        let told = (output, dialogue, checks);
         Ok(RunningProcess::new(self.program, (self.work, self.session), spawned, folder, told))
     }
 
-    pub(super) fn values(&self) -> Values {
-        let Work { stamp, request, .. } = &self.work;
+    pub(super) fn values(&self) -> ExecutionValues {
+        let Work { attempt_id, request, .. } = &self.work;
         let mut param = self.program.params.clone();
         param.extend(request.input.params.clone());
-        Values {
+        ExecutionValues {
             input: request.input.text(),
             input_file: PathBuf::new(),
             output_file: PathBuf::new(),
             param,
             ids: request_ids(&self.work),
-            attempt: stamp.attempt,
-            turn: stamp.turn,
+            attempt: attempt_id.attempt,
+            turn: attempt_id.turn,
             timestamp: self.accepted_at(),
-            model: self.program.outfit.model.clone().unwrap_or_default(),
-            home: self.program.outfit.home.clone(),
+            model: self.program.program_runtime.model.clone().unwrap_or_default(),
+            home: self.program.program_runtime.home.clone(),
             session_id: self.session.resumed(),
             uuid: fresh_id(&self.work).to_string(),
         }
@@ -205,17 +206,17 @@ impl AttemptStart {
 
     /// Returns the name of the attempt's own folder.
     fn folder_name(&self) -> String {
-        context::folder_name((self.work.execution, self.work.stamp))
+        context::folder_name((self.work.execution, self.work.attempt_id))
     }
 
     /// Returns the path of the attempt's own folder if it has no slot.
     fn folder_beside_slots(&self) -> PathBuf {
-        self.context.site.runtime_dir.join(self.folder_name())
+        self.context.driver_context.runtime_dir.join(self.folder_name())
     }
 }
 
 /// Converts a launch error into a failure. If the warden was lost, the program may or may not have started.
-fn unstarted(error: &io::Error) -> Failure {
+fn launch_failure(error: &io::Error) -> Failure {
     if error.kind() == io::ErrorKind::ConnectionAborted {
         return Failure::new(Code::Interrupted, "its process holder was lost");
     }

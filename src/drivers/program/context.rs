@@ -13,15 +13,15 @@ use algonius_actors::model::id::ExecutionId;
 use algonius_actors::ports::sessions::Sessions;
 use tokio::time::Instant;
 
-use super::environment::{self, Inherited};
+use super::environment::{self, InheritedVariables};
 use super::service_paths::ServicePaths;
-use crate::drivers::files::scratch_slots::Slots;
+use crate::drivers::files::scratch_slots::ScratchSlots;
 
 /// Name of the empty file.
-const EMPTY: &str = "empty";
+const EMPTY_FILE: &str = "empty";
 
 /// Time limit for the removal of left folders, during which the service does not listen yet.
-const SWEEP: Duration = Duration::from_secs(30);
+const SWEEP_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Paths and capabilities that all drivers of a service share.
 #[derive(Debug, Clone)]
@@ -38,20 +38,20 @@ pub struct DriverContext {
 
 /// Returns the name of the folder of an attempt.
 #[must_use]
-pub fn folder_name((execution, stamp): (ExecutionId, AttemptId)) -> String {
-    format!("{execution}-{}-{}", stamp.turn, stamp.attempt)
+pub fn folder_name((execution, attempt_id): (ExecutionId, AttemptId)) -> String {
+    format!("{execution}-{}-{}", attempt_id.turn, attempt_id.attempt)
 }
 
 /// Context that all attempts of a service share.
 pub struct SharedDriverContext {
     /// Paths and capabilities.
-    pub(super) site: DriverContext,
+    pub(super) driver_context: DriverContext,
     /// Files of the service, which no program may read or change.
     pub service: Arc<ServicePaths>,
     /// Scratch folders of confined programs.
-    pub(super) slots: Arc<Slots>,
+    pub(super) slots: Arc<ScratchSlots>,
     /// Environment of the service as far as programs may see it.
-    pub(super) inherited: Inherited,
+    pub(super) inherited: InheritedVariables,
     /// Store of the sessions in which programs remember conversations.
     pub(super) sessions: Arc<dyn Sessions>,
 }
@@ -60,18 +60,18 @@ impl SharedDriverContext {
     /// Returns a context with the allowed part of this process's present environment.
     #[must_use]
     pub fn new(
-        site: DriverContext,
+        driver_context: DriverContext,
         service: Arc<ServicePaths>,
         sessions: Arc<dyn Sessions>,
     ) -> Self {
-        let slots = Arc::new(Slots::new(&site.runtime_dir));
+        let slots = Arc::new(ScratchSlots::new(&driver_context.runtime_dir));
         // Shared by all agents: a copy for each would take about 1 KB.
-        Self { site, service, slots, inherited: environment::inherited(), sessions }
+        Self { driver_context, service, slots, inherited: environment::inherited(), sessions }
     }
 
     /// Returns the empty file in the runtime folder, which replaces files that a program may not read.
     pub(super) fn empty_file(&self) -> PathBuf {
-        self.site.runtime_dir.join(EMPTY)
+        self.driver_context.runtime_dir.join(EMPTY_FILE)
     }
 
     /// Creates the folders and files that sandboxes need.
@@ -91,6 +91,10 @@ impl SharedDriverContext {
     /// Removes the folders of executions that ended while the service was down; `lives` returns true if an execution
     /// continues, and `slots` are the slots of those that do. May block for some seconds.
     pub fn sweep(&self, lives: &dyn Fn(&str) -> bool, slots: &HashSet<u64>) -> usize {
-        self.slots.sweep((&self.site.runtime_dir, Instant::now() + SWEEP), lives, slots)
+        self.slots.sweep(
+            (&self.driver_context.runtime_dir, Instant::now() + SWEEP_TIMEOUT),
+            lives,
+            slots,
+        )
     }
 }

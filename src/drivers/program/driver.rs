@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use algonius_actors::driver::{Claimed, Driver, Hold, Lease, UsageFuture, Work};
+use algonius_actors::driver::{AttemptLease, ClaimedWork, Driver, Lease, UsageFuture, Work};
 use algonius_actors::model::agent::AgentSpec;
 use algonius_actors::model::agent::workspace::Workspace;
 use algonius_actors::model::code::Code;
@@ -14,7 +14,7 @@ use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::model::interaction::{AnswerValue, WireId};
 use algonius_actors::model::observation::status::PooledProcess;
-use algonius_actors::model::program::{OnLoss, OutputPattern, ProgramSpec};
+use algonius_actors::model::program::{OnServiceLoss, OutputPattern, ProgramSpec};
 use algonius_actors::report::Reporter;
 use algonius_warden::{UsageGauge, Warden};
 use async_trait::async_trait;
@@ -27,13 +27,13 @@ use super::attempt::AttemptStart;
 use super::context::SharedDriverContext;
 use super::persistent;
 use super::persistent::pool::ProcessPool;
-use super::running_process::{EndedRun, Process, RunningProcess};
+use super::running_process::{EndedRun, ProcessIo, RunningProcess};
 use super::session_resume::{self, SessionResume};
 use super::workspace;
 use crate::drivers::control::{Control, LeaseOrders};
 
 /// Time for which the program of a lost holder waits for another one.
-const UNCLAIMED: Duration = Duration::from_secs(10);
+const HOLDER_LOSS_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Driver that runs an agent's program. It needs a tokio runtime.
 pub struct ProcessDriver {
@@ -64,7 +64,7 @@ impl Driver for ProcessDriver {
     }
 
     fn takes_turns(&self) -> bool {
-        self.program.remembers()
+        self.program.keeps_conversation()
     }
 
     fn growing_answer(&self) -> Option<TextChannel> {
@@ -81,33 +81,33 @@ impl Driver for ProcessDriver {
         }
     }
 
-    fn kept(&self) -> Vec<PooledProcess> {
+    fn pooled_processes(&self) -> Vec<PooledProcess> {
         self.pool.as_ref().map(|pool| pool.all()).unwrap_or_default()
     }
 
     fn start(&self, work: Work, report: Reporter) -> Lease {
-        self.drive(Begin::Anew, work, report)
+        self.drive(ProgramSource::New, work, report)
     }
 
-    fn claim(&self, execution: ExecutionId, stamp: AttemptId) -> Option<Claimed> {
-        let is_wanted = self.program.on_loss == OnLoss::Reattach;
-        let held = if is_wanted { self.warden.claim(execution, stamp) } else { None };
-        held.map(|held| Claimed { ran: held.age })
+    fn claim(&self, execution: ExecutionId, attempt_id: AttemptId) -> Option<ClaimedWork> {
+        let is_wanted = self.program.on_loss == OnServiceLoss::Reattach;
+        let held = if is_wanted { self.warden.claim(execution, attempt_id) } else { None };
+        held.map(|held| ClaimedWork { ran: held.age })
     }
 
     fn resume(&self, work: Work, report: Reporter) -> Lease {
-        self.drive(Begin::Held, work, report)
+        self.drive(ProgramSource::Held, work, report)
     }
 
-    async fn end(&self, execution: ExecutionId, stamp: AttemptId) {
-        self.warden.sweep(execution, stamp).await;
+    async fn terminate(&self, execution: ExecutionId, attempt_id: AttemptId) {
+        self.warden.sweep(execution, attempt_id).await;
     }
 }
 
 impl ProcessDriver {
-    fn drive(&self, begin: Begin, work: Work, report: Reporter) -> Lease {
+    fn drive(&self, source: ProgramSource, work: Work, report: Reporter) -> Lease {
         let (orders, received) = LeaseOrders::to_run();
-        let (execution, stamp) = (work.execution, work.stamp);
+        let (execution, attempt_id) = (work.execution, work.attempt_id);
         let attempt = AttemptStart {
             program: Arc::clone(&self.program),
             context: Arc::clone(&self.context),
@@ -120,22 +120,22 @@ impl ProcessDriver {
         let span = tracing::Span::current();
         let task = match &self.pool {
             // Session processes end with the service, so a held program never belongs to a pool.
-            Some(pool) if begin == Begin::Anew => {
+            Some(pool) if source == ProgramSource::New => {
                 let pool = Arc::clone(pool);
                 tokio::spawn(persistent::serve(attempt, pool, told, orders_for).instrument(span))
             }
-            _ => tokio::spawn(serve(attempt, begin, told, orders_for).instrument(span)),
+            _ => tokio::spawn(serve(attempt, source, told, orders_for).instrument(span)),
         };
         let warden = Arc::clone(&self.warden);
-        Box::new(ProcessLease { orders, gauge, task, warden, execution, stamp })
+        Box::new(ProcessLease { orders, gauge, task, warden, execution, attempt_id })
     }
 }
 
 /// Way in which an attempt gets its program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Begin {
+enum ProgramSource {
     /// The attempt starts the program.
-    Anew,
+    New,
     /// An earlier process instance of the service has started the program.
     Held,
 }
@@ -149,11 +149,11 @@ struct ProcessLease {
     task: JoinHandle<()>,
     warden: Arc<dyn Warden>,
     execution: ExecutionId,
-    stamp: AttemptId,
+    attempt_id: AttemptId,
 }
 
 #[async_trait]
-impl Hold for ProcessLease {
+impl AttemptLease for ProcessLease {
     fn stop(&self) {
         self.orders.stop();
     }
@@ -168,12 +168,12 @@ impl Hold for ProcessLease {
     }
 
     async fn clean(self: Box<Self>) {
-        let Self { orders, task, warden, execution, stamp, .. } = *self;
+        let Self { orders, task, warden, execution, attempt_id, .. } = *self;
         orders.release();
         if let Err(error) = task.await {
             tracing::error!(%execution, %error, "task of an attempt failed");
             // After a panic of the task nobody else ends the processes of the attempt.
-            warden.sweep(execution, stamp).await;
+            warden.sweep(execution, attempt_id).await;
         }
     }
 }
@@ -181,24 +181,24 @@ impl Hold for ProcessLease {
 /// Runs an attempt from the start order until nothing of it remains.
 async fn serve(
     mut attempt: AttemptStart,
-    mut begin: Begin,
+    mut source: ProgramSource,
     (report, gauge): (Reporter, watch::Sender<Option<UsageGauge>>),
     orders: Control,
 ) {
     loop {
-        let (live, process) = match attempt.start_or_claim(begin, &report, &orders).await {
+        let (live, process) = match attempt.start_or_claim(source, &report, &orders).await {
             Ok(begun) => begun,
             Err(failure) => return report.ended(Err(failure), None),
         };
         gauge.send_replace(Some(live.gauge()));
         // If the holder was lost before the program started, recovery may have settled the attempt without it, so no
         // claim will come.
-        let patience = if orders.is_lost() { Duration::ZERO } else { UNCLAIMED };
+        let claim_timeout = if orders.is_lost() { Duration::ZERO } else { HOLDER_LOSS_TIMEOUT };
         let mut wishes = orders.clone();
         let ended = tokio::select! {
             ended = live.run(process, &report, orders.clone()) => Some(ended),
             _ = wishes.released() => None,
-            () = live.taken() => None,
+            () = live.wait_until_claimed() => None,
         };
         match ended {
             Some(ended) if ended.is_lost() && !orders.is_stopped() => {
@@ -210,17 +210,17 @@ async fn serve(
                 {
                     return report.ended(Err(failure), None);
                 }
-                begin = Begin::Anew;
+                source = ProgramSource::New;
             }
             Some(mut ended) => {
                 // Before the report: after it the next message of the conversation may start and look for its session.
-                attempt.remember(&mut ended, &report).await;
+                attempt.store_session(&mut ended, &report).await;
                 // Before `detach`, which waits for the holder: it orders the clean-up only after the report.
                 ended.report(report);
-                detach(live, orders, patience).await;
+                detach(live, orders, claim_timeout).await;
                 return;
             }
-            None if detach(live, orders, patience).await => {
+            None if detach(live, orders, claim_timeout).await => {
                 let failure = Failure::new(Code::Interrupted, "it was released before its end");
                 return report.ended(Err(failure), None);
             }
@@ -233,25 +233,25 @@ impl AttemptStart {
     /// Starts the program, or takes over the one of an earlier process instance.
     async fn start_or_claim(
         &mut self,
-        begin: Begin,
+        source: ProgramSource,
         report: &Reporter,
         orders: &Control,
-    ) -> Result<(RunningProcess, Process), Failure> {
+    ) -> Result<(RunningProcess, ProcessIo), Failure> {
         let SharedDriverContext { sessions, .. } = &*self.context;
         self.session = SessionResume::find(&self.program, &self.work, &**sessions, report).await?;
         // A start is never interrupted, so that no process can appear after the clean-up.
-        match begin {
-            Begin::Anew => self.clone().start(orders).await,
-            Begin::Held => self.clone().resume(report, orders).await,
+        match source {
+            ProgramSource::New => self.clone().start(orders).await,
+            ProgramSource::Held => self.clone().resume(report, orders).await,
         }
     }
 
     /// Stores the session of a successful run. The answer does not depend on it.
-    async fn remember(&self, ended: &mut EndedRun, report: &Reporter) {
+    async fn store_session(&self, ended: &mut EndedRun, report: &Reporter) {
         let Some(named) = ended.remembered() else { return };
         let SharedDriverContext { sessions, .. } = &*self.context;
-        let keeper = (&**sessions, report);
-        if let Err(error) = self.session.store(&self.program, &self.work, keeper, named).await {
+        let holder = (&**sessions, report);
+        if let Err(error) = self.session.store(&self.program, &self.work, holder, named).await {
             tracing::error!(execution = %self.work.execution, %error, "failed to store session");
         }
     }
@@ -259,11 +259,11 @@ impl AttemptStart {
 
 /// Waits until the holder releases the program, and removes its remains; returns true if it did. After a crash another
 /// process may claim the program within `patience`: then it is left as it is.
-async fn detach(live: RunningProcess, mut orders: Control, patience: Duration) -> bool {
+async fn detach(live: RunningProcess, mut orders: Control, claim_timeout: Duration) -> bool {
     let is_taken = tokio::select! {
-        () = live.taken() => true,
+        () = live.wait_until_claimed() => true,
         is_cleaned = orders.released() => {
-            !is_cleaned && timeout(patience, live.taken()).await.is_ok()
+            !is_cleaned && timeout(claim_timeout, live.wait_until_claimed()).await.is_ok()
         }
     };
     if is_taken {

@@ -5,20 +5,21 @@ use std::env;
 use std::ffi::OsString;
 
 use algonius_actors::driver::Work;
-use algonius_actors::model::execution::trace::Trace;
+use algonius_actors::model::execution::trace::TraceContext;
 use algonius_actors::model::program::ProgramSpec;
 
 /// Variables of the service that every program may see. All other variables of the service, tokens above all, stay with
 /// the service.
-const ALLOWED: &[&str] =
+const INHERITED_NAMES: &[&str] =
     &["PATH", "HOME", "LANG", "LC_ALL", "TERM", "TZ", "USER", "LOGNAME", "SHELL", "TMPDIR"];
 
 /// Allowed part of the service's environment.
-pub(super) type Inherited = BTreeMap<OsString, OsString>;
+pub(super) type InheritedVariables = BTreeMap<OsString, OsString>;
 
 /// Reads the allowed part of this process's environment.
-pub(super) fn inherited() -> Inherited {
-    let allowed = ALLOWED.iter().filter_map(|name| Some(((*name).into(), env::var_os(name)?)));
+pub(super) fn inherited() -> InheritedVariables {
+    let allowed =
+        INHERITED_NAMES.iter().filter_map(|name| Some(((*name).into(), env::var_os(name)?)));
     allowed.collect()
 }
 
@@ -26,7 +27,7 @@ pub(super) fn inherited() -> Inherited {
 /// inherited ones, the caller's choice overrides both, and the ids of the work override all.
 pub(super) fn environment(
     program: &ProgramSpec,
-    inherited: &Inherited,
+    inherited: &InheritedVariables,
     work: &Work,
 ) -> BTreeMap<OsString, OsString> {
     let configured = program.env.iter().map(|(name, variable)| (name, variable.value.clone()));
@@ -36,7 +37,11 @@ pub(super) fn environment(
         ("A2A_CONTEXT_ID", work.request.context.0.clone()),
         ("ALGONIUS_AGENT_ID", work.spec.id.to_string()),
     ];
-    let trace = Trace::of_attempt(work.request.origin.trace.as_ref(), work.execution, work.stamp);
+    let trace = TraceContext::of_attempt(
+        work.request.origin.trace.as_ref(),
+        work.execution,
+        work.attempt_id,
+    );
     let traced = [("TRACEPARENT", trace.traceparent()), ("TRACESTATE", trace.state)];
     let chosen = work.request.overrides().env;
     let mut environment = inherited.clone();

@@ -2,28 +2,33 @@
 
 use std::time::Duration;
 
-use algonius_actors::decide::host::resources::excess;
+use algonius_actors::decide::host::resources::exceeded_limit;
 use algonius_actors::model::failure::Failure;
-use algonius_actors::model::host::resources::Resources;
+use algonius_actors::model::host::resources::ResourceLimits;
 use algonius_warden::ProcessTree;
 use tokio::time::{MissedTickBehavior, interval};
 
 /// Interval between two measurements.
-const PAUSE: Duration = Duration::from_secs(1);
+const MEASUREMENT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Returns when an attempt exceeds a resource limit, with the failure for it.
-pub(super) async fn exceeded(resources: &Resources, tree: &dyn ProcessTree) -> Failure {
+pub(super) async fn wait_until_exceeded(
+    resources: &ResourceLimits,
+    tree: &dyn ProcessTree,
+) -> Failure {
     if !resources.is_limited() {
         // A measurement looks at all processes of the machine, so an attempt without limits is not measured.
         return std::future::pending().await;
     }
     // A control group that limits memory counts shared memory once, and the watch leaves memory to it.
-    let (gauge, held, mut looks) = (tree.gauge(), tree.held(), interval(PAUSE));
+    let (gauge, held, mut looks) =
+        (tree.gauge(), tree.enforced_controllers(), interval(MEASUREMENT_INTERVAL));
     // By default tokio makes up for missed ticks in a burst of measurements.
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         looks.tick().await;
-        if let Some(failure) = excess(resources, held, gauge.clone().weigh().await) {
+        if let Some(failure) = exceeded_limit(resources, held, gauge.clone().measure_usage().await)
+        {
             return failure;
         }
     }

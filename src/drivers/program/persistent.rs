@@ -6,7 +6,7 @@ mod receive;
 
 use std::sync::Arc;
 
-use algonius_actors::decide::classify::contract::{AttemptOutcome, judge};
+use algonius_actors::decide::classify::success_evaluation::{AttemptOutcome, evaluate_attempt};
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::AttemptId;
 use algonius_actors::model::failure::Failure;
@@ -23,7 +23,7 @@ use self::process::{ConversationProgress, PersistentProcess, ProcessKey};
 use self::receive::{AnswerEnd, ReceivedAnswer};
 use super::attempt::{AttemptStart, StartedProgram};
 use super::context::SharedDriverContext;
-use super::running_process::{EndedRun, Output};
+use super::running_process::{AnswerLocation, EndedRun};
 use super::session_resume::{self, SessionResume};
 use crate::drivers::adapters::event_reader::EventSummary;
 use crate::drivers::control::Control;
@@ -46,7 +46,7 @@ pub(super) async fn serve(
 }
 
 /// Returns a successful exit, which also stands for a program that continues to run.
-const fn well() -> Exit {
+const fn success_exit() -> Exit {
     Exit::Code(0)
 }
 
@@ -69,7 +69,7 @@ impl SessionTurn {
         }
         loop {
             // Boxed: the redactors of its output would make this future, and all futures around it, too large.
-            let ended = Box::pin(self.once(report, gauge)).await?;
+            let ended = Box::pin(self.run_once(report, gauge)).await?;
             if !ended.is_lost() || self.orders.is_stopped() {
                 return Ok(ended);
             }
@@ -79,7 +79,7 @@ impl SessionTurn {
         }
     }
 
-    async fn once(
+    async fn run_once(
         &mut self,
         report: &Reporter,
         gauge: &watch::Sender<Option<UsageGauge>>,
@@ -125,12 +125,12 @@ impl SessionTurn {
     /// Returns the program of the conversation: the pooled one if it fits, or a new one.
     async fn program(&mut self, report: &Reporter) -> Result<ReservedProcess, Failure> {
         let conversation = Conversation::of(&self.attempt.work.request);
-        let fit = ProcessKey {
-            place: self.attempt.workplace().await?,
+        let process_key = ProcessKey {
+            place: self.attempt.resolve_working_dir().await?,
             overrides: self.attempt.work.request.overrides(),
         };
         match self.pool.take(&conversation).await {
-            Some(kept) if kept.process.key == fit => return Ok(kept),
+            Some(kept) if kept.process.key == process_key => return Ok(kept),
             Some(kept) => kept.end(self.terms().grace).await,
             None => {}
         }
@@ -138,23 +138,24 @@ impl SessionTurn {
         let (program, work) = (&self.attempt.program, &self.attempt.work);
         self.attempt.session = SessionResume::find(program, work, &**sessions, report).await?;
         if program.session.is_none() {
-            session_resume::mention_loss(work, &**sessions, report).await?;
+            session_resume::report_lost_session(work, &**sessions, report).await?;
         }
-        let reservation = self.pool.enter(&conversation, report.now()).await;
-        self.start(reservation, fit).await
+        let reservation = self.pool.reserve(&conversation, report.now()).await;
+        self.start(reservation, process_key).await
     }
 
     async fn start(
         &self,
         reservation: PoolReservation,
-        fit: ProcessKey,
+        process_key: ProcessKey,
     ) -> Result<ReservedProcess, Failure> {
         // A session process belongs to no execution: its holder knows it by an id of its own.
         let mut attempt = self.attempt.clone();
-        (attempt.work.execution, attempt.work.stamp) = (ExecutionId::fresh(), AttemptId::FIRST);
+        (attempt.work.execution, attempt.work.attempt_id) =
+            (ExecutionId::fresh(), AttemptId::FIRST);
         let StartedProgram { spawned, folder, output, .. } =
             Box::pin(attempt.launch_for(&self.orders)).await?;
-        let Output::Events(reach, dialect) = output else {
+        let AnswerLocation::Events(allowed_folders, dialect) = output else {
             return Err(Failure::new(Code::Internal, "a session process has no events"));
         };
         self.pool.started(&reservation, spawned.pid);
@@ -169,9 +170,9 @@ impl SessionTurn {
             tree: spawned.tree,
             account: spawned.account,
             folder,
-            reach,
+            allowed_folders,
             dialect,
-            key: fit,
+            key: process_key,
             progress,
         };
         Ok(ReservedProcess { process, reservation })
@@ -185,33 +186,34 @@ impl SessionTurn {
         report: &Reporter,
     ) -> Result<Result<EndedRun, Failure>, LedgerError> {
         if kept.process.progress.calls > 0 {
-            report.count_from(kept.process.progress.counted.clone());
+            report.set_counters(kept.process.progress.counted.clone());
         }
         let ReceivedAnswer { end, told, stdout, stderr } =
-            Box::pin(self.listen(&mut kept.process, dialogue, report)).await?;
+            Box::pin(self.read_output(&mut kept.process, dialogue, report)).await?;
         let is_long = [&stdout, &stderr, &told.text].iter().any(|text| text.raw.is_long());
-        let turn = if is_long { kept.process.account.reading_turn().await } else { None };
+        let turn = if is_long { kept.process.account.acquire_reader_permit().await } else { None };
         let exit = match &end {
-            AnswerEnd::Over => well(),
+            AnswerEnd::Over => success_exit(),
             AnswerEnd::Exit(exit) => *exit,
             AnswerEnd::Fault(failure) => {
                 kept.end(self.terms().grace).await;
                 return Ok(Err(failure.clone()));
             }
         };
-        let EventSummary { text, testimony, interruption, has_more } = told;
+        let EventSummary { text, reported_result, interruption, has_more } = told;
         let (stdout, stderr) = (stdout.raw(), stderr.raw());
         let (answer, now) = (Some(text.raw()), report.now());
-        let evidence =
-            AttemptOutcome { exit, answer, has_more, stdout, stderr, told: testimony, now };
-        let verdict = judge(&self.attempt.program, &evidence);
+        let attempt_outcome =
+            AttemptOutcome { exit, answer, has_more, stdout, stderr, told: reported_result, now };
+        let verdict = evaluate_attempt(&self.attempt.program, &attempt_outcome);
         if verdict.is_ok() {
-            report.answered(text.raw());
+            report.publish_answer(text.raw());
         }
-        let aftermath = self.attempt.session.after(&self.attempt.program, exit, [stdout, stderr]);
+        let session_update =
+            self.attempt.session.after(&self.attempt.program, exit, [stdout, stderr]);
         drop(turn);
         let exit_code = if matches!(end, AnswerEnd::Exit(_)) { exit.code() } else { None };
-        let mut ended = EndedRun { verdict, exit_code, interruption, session_update: aftermath };
+        let mut ended = EndedRun { verdict, exit_code, interruption, session_update };
         self.conclude(&end, kept, &mut ended, report).await;
         Ok(Ok(ended))
     }
@@ -227,8 +229,8 @@ impl SessionTurn {
         let named = ended.remembered();
         kept.process.progress.session =
             report.session().or(kept.process.progress.session).or_else(|| named.clone().flatten());
-        kept.process.progress.counted = report.counts();
-        self.remember(named.is_some(), kept.process.progress.session.clone(), report).await;
+        kept.process.progress.counted = report.counters();
+        self.store_session(named.is_some(), kept.process.progress.session.clone(), report).await;
         kept.process.progress.calls += 1;
         match end {
             AnswerEnd::Over if !self.orders.is_lost() && kept.process.stdin.is_some() => {
@@ -240,7 +242,7 @@ impl SessionTurn {
     }
 
     /// Records in the ledger that the conversation has a session to resume.
-    async fn remember(&self, is_well: bool, session: Option<SessionId>, report: &Reporter) {
+    async fn store_session(&self, is_well: bool, session: Option<SessionId>, report: &Reporter) {
         let AttemptStart { program, work, session: thread, context, .. } = &self.attempt;
         let SharedDriverContext { sessions, .. } = &**context;
         let kept = match &program.session {

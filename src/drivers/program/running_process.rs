@@ -1,12 +1,12 @@
 //! Attempt whose program runs: reads its output, ends it on request, and has its end judged.
 
 mod answer;
+mod answer_location;
 mod conversation;
 mod end_report;
 mod final_output;
 mod judge;
 mod network_check;
-mod output;
 mod read_output;
 
 use std::convert::Infallible;
@@ -25,31 +25,31 @@ use algonius_warden::{
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
-pub(super) use self::conversation::Dialogue;
+pub(super) use self::answer_location::AnswerLocation;
+pub(super) use self::conversation::DialoguePlan;
 use self::conversation::RunningDialogue;
 pub(super) use self::end_report::EndedRun;
 use self::end_report::RunEnd;
 use self::judge::RunJudge;
 use self::network_check::note_missing_network;
-pub(super) use self::output::Output;
-use self::read_output::turned;
+use self::read_output::wait_until_answered;
 use super::limits;
 use super::session_resume::SessionResume;
-use super::success_checks::SuccessProof;
+use super::success_checks::SuccessChecks;
 use crate::drivers::control::Control;
-use crate::drivers::files::scratch_dir::Folder;
-use crate::drivers::output::model_retries::exhausted;
-use crate::drivers::output::prompt_detection::Prompts;
+use crate::drivers::files::scratch_dir::ScratchDir;
+use crate::drivers::output::model_retries::wait_until_exhausted;
+use crate::drivers::output::prompt_detection::PromptDetector;
 use crate::drivers::output::pump::OutputSource;
 
 /// Interval between two reports that a program waits for its reader: below the shortest default idle limit of 1 s.
-const BETWEEN_WAITS: Duration = Duration::from_millis(200);
+const WAIT_REPORT_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Running attempt. Dropping it kills its process tree and removes the folder, unless the attempt was left.
 pub(super) struct RunningProcess {
     pid: u32,
     tree: Box<dyn ProcessTree>,
-    folder: Option<Folder>,
+    folder: Option<ScratchDir>,
     /// Program's account of the memory for output.
     account: MemoryAccount,
     /// Judge of the run, which knows its program and its work.
@@ -57,14 +57,14 @@ pub(super) struct RunningProcess {
 }
 
 /// Pipes and handles of a program that the run consumes.
-pub(super) struct Process {
+pub(super) struct ProcessIo {
     stdout: OutputPipe,
     stderr: OutputPipe,
     ending: ProgramExit,
     /// Memory files of both streams.
     recordings: [OutputRecording; 2],
     /// Protocol over standard input while the program runs.
-    talk: Option<RunningDialogue>,
+    dialogue: Option<RunningDialogue>,
 }
 
 impl RunningProcess {
@@ -73,37 +73,37 @@ impl RunningProcess {
         program: Arc<ProgramSpec>,
         (work, session): (Work, SessionResume),
         spawned: Spawned,
-        folder: Option<Folder>,
-        (output, dialogue, proof): (Output, Option<Dialogue>, Option<SuccessProof>),
-    ) -> (Self, Process) {
+        folder: Option<ScratchDir>,
+        (output, dialogue, checks): (AnswerLocation, Option<DialoguePlan>, Option<SuccessChecks>),
+    ) -> (Self, ProcessIo) {
         let Spawned { pid, stdin, stdout, stderr, ending, tree, recordings, account, .. } = spawned;
         let is_text = program.output == OutputPattern::Stdout;
-        let talk = dialogue.and_then(|dialogue| {
+        let dialogue = dialogue.and_then(|dialogue| {
             RunningDialogue::begin(dialogue, (stdin, spawned.stdin_journal), is_text)
         });
-        let judge = RunJudge::new(program, (work, session), (output, proof), account.clone());
+        let judge = RunJudge::new(program, (work, session), (output, checks), account.clone());
         let live = Self { pid, tree, folder, account, judge };
-        (live, Process { stdout, stderr, ending, recordings, talk })
+        (live, ProcessIo { stdout, stderr, ending, recordings, dialogue })
     }
 
     /// Runs to the end. At its return, all output is recorded and no process is alive.
     pub(super) async fn run(
         &self,
-        process: Process,
+        process: ProcessIo,
         report: &Reporter,
         mut orders: Control,
     ) -> EndedRun {
-        let Process { stdout, stderr, ending, recordings, talk } = process;
+        let ProcessIo { stdout, stderr, ending, recordings, dialogue } = process;
         report.started(Some(self.pid));
         let (cut, is_cut) = watch::channel(false);
-        let prompts = Prompts::new(Arc::clone(&self.judge.program));
+        let prompts = PromptDetector::new(Arc::clone(&self.judge.program));
         let held = self.judge.work.spec.limits.sizes.output;
         let watcher = || prompts.watcher(report.failed_requests());
         let source = |pipe| OutputSource::new(pipe, is_cut.clone(), watcher(), held);
         let sources = (source(stdout), source(stderr));
         let over = watch::Sender::new(false);
         let mut listening =
-            std::pin::pin!(self.listen(report, (sources, recordings), (talk, &over)));
+            std::pin::pin!(self.read_output(report, (sources, recordings), (dialogue, &over)));
         let failed_requests = report.failed_requests().subscribe();
         let ends = (orders.clone(), over.subscribe(), failed_requests);
         let mut exiting = std::pin::pin!(self.run_to_end(ending, ends, &prompts));
@@ -121,7 +121,7 @@ impl RunningProcess {
                 if heard.is_err() { self.tree.kill(); }
                 (self.exit_after_output(exiting, report).await, heard)
             }
-            never = self.note_waits(report) => match never {},
+            never = self.report_waits(report) => match never {},
             never = note_missing_network(&self.judge.program, report) => match never {},
         };
         // Before the judgement: only afterwards are the usage and the refusals of the control group final.
@@ -131,11 +131,11 @@ impl RunningProcess {
     }
 
     /// Notifies the execution, whose program is not idle, while the service does not read for lack of memory.
-    async fn note_waits(&self, report: &Reporter) -> Infallible {
+    async fn report_waits(&self, report: &Reporter) -> Infallible {
         loop {
-            self.account.held_up().await;
-            report.is_held_up();
-            sleep(BETWEEN_WAITS).await;
+            self.account.reader_waiting().await;
+            report.mark_active();
+            sleep(WAIT_REPORT_INTERVAL).await;
         }
     }
 
@@ -145,8 +145,8 @@ impl RunningProcess {
     }
 
     /// Returns when another process instance of the service drives the program.
-    pub(super) async fn taken(&self) {
-        self.tree.taken().await;
+    pub(super) async fn wait_until_claimed(&self) {
+        self.tree.wait_until_claimed().await;
     }
 
     /// Leaves the folder to the process instance that has taken the program.
@@ -169,7 +169,7 @@ impl RunningProcess {
         &self,
         mut ending: ProgramExit,
         (mut orders, mut over, failed): (Control, watch::Receiver<bool>, watch::Receiver<u32>),
-        prompts: &Prompts,
+        prompts: &PromptDetector,
     ) -> io::Result<RunEnd> {
         let mut is_exhausted = false;
         let fault = tokio::select! {
@@ -177,13 +177,13 @@ impl RunningProcess {
             biased;
             exit = &mut ending => return Ok(RunEnd::of(exit?)),
             () = self.stopped(&mut orders, over.clone()) => None,
-            () = turned(&mut over) => return self.wait_for_exit(ending).await,
-            () = prompts.prompted() => Some(tty_prompt_detection::failure()),
-            () = exhausted(&self.judge.program.failures.own_retries, failed) => {
+            () = wait_until_answered(&mut over) => return self.wait_for_exit(ending).await,
+            () = prompts.wait_for_prompt() => Some(tty_prompt_detection::prompt_failure()),
+            () = wait_until_exhausted(&self.judge.program.failures.own_retries, failed) => {
                 is_exhausted = true;
                 None
             }
-            excess = limits::exceeded(&self.judge.program.resources, &*self.tree) => {
+            excess = limits::wait_until_exceeded(&self.judge.program.resources, &*self.tree) => {
                 // The program gets no grace period, in which it would use even more.
                 self.tree.kill();
                 return Ok(RunEnd { fault: Some(excess), ..RunEnd::of(ending.await?) });
@@ -203,7 +203,7 @@ impl RunningProcess {
         orders.stopped().await;
         if self.judge.program.control().is_some() {
             let grace = self.judge.work.spec.limits.deadlines.grace;
-            _ = timeout(grace, turned(&mut over)).await;
+            _ = timeout(grace, wait_until_answered(&mut over)).await;
         }
     }
 
@@ -213,25 +213,25 @@ impl RunningProcess {
         if let Ok(exit) = timeout(grace, &mut ending).await {
             // The exit of an interactive agent after its turn says nothing about the turn.
             let is_agent = self.judge.program.control().is_some();
-            return Ok(RunEnd::of(if is_agent { self.well() } else { exit? }));
+            return Ok(RunEnd::of(if is_agent { self.success_exit() } else { exit? }));
         }
         self.tree.terminate();
         if timeout(grace, &mut ending).await.is_err() {
             self.tree.kill();
             ending.await?;
         }
-        Ok(RunEnd::of(self.well()))
+        Ok(RunEnd::of(self.success_exit()))
     }
 
     /// Returns a successful exit, which also stands for a program that was ended after its answer.
-    fn well(&self) -> Exit {
+    fn success_exit(&self) -> Exit {
         let codes = &self.judge.program.success.exit_codes;
         Exit::Code(codes.first().copied().unwrap_or_default())
     }
 
     /// Records the resource usage of the program.
     fn record_usage(&self, report: &Reporter) {
-        if let Some(spent) = self.tree.spent() {
+        if let Some(spent) = self.tree.final_usage() {
             report.add(EventKind::ResourceUsage(spent));
         }
     }

@@ -9,32 +9,32 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{fs, io};
 
-use algonius_actors::decide::classify::contract::spawn_failure;
+use algonius_actors::decide::classify::success_evaluation::spawn_failure;
 use algonius_actors::driver::Work;
 use algonius_actors::model::agent::Access;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::host::sandbox::{Isolation, Sandbox};
 use algonius_actors::model::program::ProgramSpec;
-use algonius_warden::confinement::bubblewrap::{Guarded, View, ViewError};
-use algonius_warden::confinement::landlock::{Domain, FileAccess, Readable, version};
+use algonius_warden::confinement::bubblewrap::{FilesystemView, ProtectedServiceFiles, ViewError};
+use algonius_warden::confinement::landlock::{Domain, FileAccess, ReadablePaths, version};
 use algonius_warden::{Launch, RootCapabilities};
 use nix::unistd::{AccessFlags, access, geteuid};
 use tokio::task::spawn_blocking;
 
 use super::context::SharedDriverContext;
-use super::environment::Inherited;
-use crate::drivers::files::scratch_dir::TEMPORARY;
+use super::environment::InheritedVariables;
+use crate::drivers::files::scratch_dir::TEMPORARY_FOLDER;
 use crate::drivers::files::scratch_slots::ScratchSlot;
 
 /// Variable that names that folder.
-const TMPDIR: &str = "TMPDIR";
+const TMPDIR_VARIABLE: &str = "TMPDIR";
 
 /// Mode bit of a program that runs as its owner.
-const SET_USER_ID: u32 = 0o4000;
+const SETUID_BIT: u32 = 0o4000;
 
 /// Note on an attempt that failed and complains of a refusal.
-pub(super) const ABOUT: &str = "its error output complains of a refusal: its sandbox lets it change only its own folder, its \
+pub(super) const SANDBOX_NOTE: &str = "its error output complains of a refusal: its sandbox lets it change only its own folder, its \
      temporary folder and what `sandbox.writable` names, and nothing that `sandbox.protected` names; \
      it does not let it read the service's own files";
 
@@ -42,7 +42,7 @@ pub(super) const ABOUT: &str = "its error output complains of a refusal: its san
 #[derive(Debug, Clone)]
 pub(super) enum SandboxPlan {
     /// The program has no confinement.
-    Free,
+    Unconfined,
     /// A Landlock domain that restricts files needs a slot.
     Slot(Domain),
     /// A Landlock domain that restricts no file.
@@ -51,16 +51,16 @@ pub(super) enum SandboxPlan {
         network: bool,
     },
     /// A mount namespace of its own, created by the bubblewrap at this path.
-    View(Box<View>, PathBuf),
+    View(Box<FilesystemView>, PathBuf),
 }
 
 impl SandboxPlan {
     /// Returns the plan with one more folder that the program may change.
-    pub(super) fn allowing(mut self, folder: &Path) -> Self {
+    pub(super) fn with_writable(mut self, folder: &Path) -> Self {
         match &mut self {
             Self::Slot(Domain { files: Some(files), .. }) => files.own.push(folder.to_owned()),
             Self::View(view, _) => view.own.push(folder.to_owned()),
-            Self::Slot(_) | Self::Domain { .. } | Self::Free => {}
+            Self::Slot(_) | Self::Domain { .. } | Self::Unconfined => {}
         }
         self
     }
@@ -71,13 +71,13 @@ impl SandboxPlan {
 pub(super) struct StartSandbox {
     ruleset: Option<Arc<OwnedFd>>,
     /// View, and the path of the bubblewrap that creates it.
-    view: Option<(Box<View>, PathBuf)>,
+    view: Option<(Box<FilesystemView>, PathBuf)>,
     /// Capabilities that a program of root keeps.
     rights: RootCapabilities,
 }
 
 /// Sandbox and the folder of its slot, if it has one.
-pub(super) type Prepared = (StartSandbox, Option<ScratchSlot>);
+pub(super) type PreparedSandbox = (StartSandbox, Option<ScratchSlot>);
 
 /// Returns the mechanism that confines the program of an attempt.
 pub(super) fn isolation(work: &Work) -> Option<Isolation> {
@@ -86,7 +86,7 @@ pub(super) fn isolation(work: &Work) -> Option<Isolation> {
 
 /// Returns true if the program may change only some files, or reach only a part of the network.
 pub(super) fn is_confined(work: &Work, program: &ProgramSpec) -> bool {
-    isolation(work).is_some() && program.sandbox.refuses(work.spec.access)
+    isolation(work).is_some() && program.sandbox.restricts(work.spec.access)
 }
 
 /// Plans the sandbox of a program that works in `workspace`. Lists folders again if one has changed since the
@@ -96,58 +96,61 @@ pub(super) fn is_confined(work: &Work, program: &ProgramSpec) -> bool {
 /// `agent-not-started` if the mechanism that existed at the start of the service no longer exists.
 pub(super) async fn plan(
     program: &Arc<ProgramSpec>,
-    place: &Arc<SharedDriverContext>,
+    context: &Arc<SharedDriverContext>,
     work: &Work,
     workspace: &Path,
 ) -> Result<SandboxPlan, Failure> {
-    let Some(isolation) = isolation(work) else { return Ok(SandboxPlan::Free) };
+    let Some(isolation) = isolation(work) else { return Ok(SandboxPlan::Unconfined) };
     let (access, sandbox) = (work.spec.access, &program.sandbox);
     let writable = writable(access, program, workspace);
-    let own = program.outfit.own.iter().map(|home| home.path.clone()).collect();
+    let own = program.program_runtime.own.iter().map(|home| home.path.clone()).collect();
     if isolation == Isolation::Landlock {
         if !sandbox.guards_files(access) {
             return Ok(SandboxPlan::Domain { network: sandbox.network });
         }
-        let readable = readable(place).await?;
+        let readable = readable(context).await?;
         let files = Some(FileAccess { readable, writable, own });
         return Ok(SandboxPlan::Slot(Domain { files, network: sandbox.network }));
     }
-    let guarded = place.service.guarded();
-    let mut unreadable = guarded.unreadable.clone();
+    let service_files = context.service.service_files();
+    let mut unreadable = service_files.unreadable.clone();
     // Behind such a socket a program could start another one outside of its sandbox.
-    unreadable.extend(place.site.sockets.iter().cloned());
+    unreadable.extend(context.driver_context.sockets.iter().cloned());
     unreadable.retain(|path| !sandbox.sockets.contains(path));
-    let view = View {
+    let view = FilesystemView {
         writable,
         own,
         network: sandbox.network,
-        home: program.outfit.home.clone(),
+        home: program.program_runtime.home.clone(),
         workspace: workspace.to_owned(),
-        workplaces: sandbox
+        working_dirs: sandbox
             .roots
             .as_ref()
-            .map(|roots| roots.workplaces.clone())
+            .map(|roots| roots.working_dirs.clone())
             .unwrap_or_default(),
         // A program with a sandbox of its own restricts its workspace itself.
         changes_workspace: access == Access::ReadWrite || sandbox.nested,
-        nests: sandbox.nested,
+        creates_sandboxes: sandbox.nested,
         hidden: sandbox.hidden.clone(),
-        empty: place.empty_file(),
+        empty: context.empty_file(),
         protected: sandbox.protected.clone(),
-        service: Guarded { unreadable, ..Guarded::clone(&guarded) },
+        service: ProtectedServiceFiles {
+            unreadable,
+            ..ProtectedServiceFiles::clone(&service_files)
+        },
     };
-    let bubblewrap = place.site.bubblewrap.clone().ok_or_else(unmade)?;
+    let bubblewrap = context.driver_context.bubblewrap.clone().ok_or_else(setup_failure)?;
     Ok(SandboxPlan::View(Box::new(view), bubblewrap))
 }
 
 /// Returns everything that a program may read.
-async fn readable(place: &Arc<SharedDriverContext>) -> Result<Arc<Readable>, Failure> {
-    if let Some(readable) = place.service.readable_at_hand() {
+async fn readable(context: &Arc<SharedDriverContext>) -> Result<Arc<ReadablePaths>, Failure> {
+    if let Some(readable) = context.service.cached_readable() {
         return Ok(readable);
     }
-    let place = Arc::clone(place);
-    let listed = spawn_blocking(move || place.service.readable()).await;
-    listed.map_err(|error| refused(&io::Error::other(error).into()))
+    let context = Arc::clone(context);
+    let listed = spawn_blocking(move || context.service.readable()).await;
+    listed.map_err(|error| view_failure(&io::Error::other(error).into()))
 }
 
 /// Returns the paths that the program may change, in addition to those that the service creates for it.
@@ -169,17 +172,17 @@ fn writable(access: Access, program: &ProgramSpec, workspace: &Path) -> Vec<Path
 /// `agent-not-started` if the system does not provide them: no program runs with less confinement than promised.
 pub(super) async fn prepare(
     plan: SandboxPlan,
-    place: &Arc<SharedDriverContext>,
+    context: &Arc<SharedDriverContext>,
     program: &ProgramSpec,
-) -> Result<Prepared, Failure> {
+) -> Result<PreparedSandbox, Failure> {
     let user = program.user;
     let free = StartSandbox { ruleset: None, view: None, rights: RootCapabilities::All };
     let unrestricted = |network| {
-        let made = place.slots.unrestricted(network);
-        made.map_err(|error| refused(&error))
+        let made = context.slots.unrestricted(network);
+        made.map_err(|error| view_failure(&error))
     };
     match plan {
-        SandboxPlan::Free => Ok((free, None)),
+        SandboxPlan::Unconfined => Ok((free, None)),
         // A domain that restricts no file still separates the processes of agents from others.
         SandboxPlan::Domain { network } => {
             Ok((StartSandbox { ruleset: unrestricted(network)?, ..free }, None))
@@ -190,9 +193,9 @@ pub(super) async fn prepare(
         }
         SandboxPlan::Slot(domain) => {
             // A ruleset with hundreds of paths costs more than a short run, so a used slot is preferred.
-            let slot = match place.slots.take(&domain, user) {
+            let slot = match context.slots.take(&domain, user) {
                 Some(slot) => slot,
-                None => made(place, domain, user).await?,
+                None => create_slot(context, domain, user).await?,
             };
             let ruleset = Some(slot.ruleset());
             // Without writable folders only a read-only agent has a slot.
@@ -205,28 +208,28 @@ pub(super) async fn prepare(
     }
 }
 
-async fn made(
-    place: &Arc<SharedDriverContext>,
+async fn create_slot(
+    context: &Arc<SharedDriverContext>,
     domain: Domain,
     user: Option<algonius_actors::model::program::User>,
 ) -> Result<ScratchSlot, Failure> {
-    let place = Arc::clone(place);
-    let made = spawn_blocking(move || place.slots.make(domain, user)).await;
+    let context = Arc::clone(context);
+    let made = spawn_blocking(move || context.slots.make(domain, user)).await;
     let made = made.unwrap_or_else(|error| Err(io::Error::other(error).into()));
-    made.map_err(|error| refused(&error))
+    made.map_err(|error| view_failure(&error))
 }
 
 /// Returns true if bubblewrap works inside of a domain. A bubblewrap that runs as root by its mode bit does not,
 /// because a domain disables that bit. Before version 6 every domain refuses mounts.
 fn takes_domain(bubblewrap: &Path) -> bool {
-    let has_bit = |facts: fs::Metadata| facts.permissions().mode() & SET_USER_ID != 0;
+    let has_bit = |facts: fs::Metadata| facts.permissions().mode() & SETUID_BIT != 0;
     let needs_bit = !geteuid().is_root() && fs::metadata(bubblewrap).is_ok_and(has_bit);
     version().is_some_and(|version| version >= 6) && !needs_bit
 }
 
 impl StartSandbox {
     /// Returns true if a launch can use the plan without reading files.
-    pub(super) fn is_at_hand(&self) -> bool {
+    pub(super) fn is_ready(&self) -> bool {
         self.view.is_none()
     }
 
@@ -247,7 +250,7 @@ impl StartSandbox {
             // The wrapper could report a missing program only as text.
             executable(&launch.program)?;
             let wrapper = view.wrapper(&bubblewrap, &launch.program);
-            launch.wrapper = Some(wrapper.map_err(|error| refused(&error))?);
+            launch.wrapper = Some(wrapper.map_err(|error| view_failure(&error))?);
         }
         (launch.ruleset, launch.rights) = (ruleset, rights);
         Ok(launch)
@@ -259,13 +262,13 @@ impl StartSandbox {
     /// Same as [`Self::give`].
     pub(super) async fn apply_in_background(self, launch: Launch) -> Result<Launch, Failure> {
         let given = spawn_blocking(move || self.apply(launch)).await;
-        given.unwrap_or_else(|error| Err(refused(&io::Error::other(error).into())))
+        given.unwrap_or_else(|error| Err(view_failure(&io::Error::other(error).into())))
     }
 }
 
 /// Returns the paths that a program cannot see, and from which no answer may hand over a file.
-pub(super) fn hidden(program: &ProgramSpec, place: &SharedDriverContext) -> Vec<PathBuf> {
-    let service = place.service.unreadable();
+pub(super) fn hidden(program: &ProgramSpec, context: &SharedDriverContext) -> Vec<PathBuf> {
+    let service = context.service.unreadable();
     service.into_iter().chain(program.sandbox.hidden.iter().cloned()).collect()
 }
 
@@ -273,17 +276,17 @@ fn executable(program: &Path) -> Result<(), Failure> {
     access(program, AccessFlags::X_OK).map_err(|errno| spawn_failure(errno as i32))
 }
 
-fn refused(error: &ViewError) -> Failure {
+fn view_failure(error: &ViewError) -> Failure {
     let (ViewError::Missing { path }
-    | ViewError::Replaceable { path }
-    | ViewError::Replaced { path }) = error
+    | ViewError::MutableLink { path }
+    | ViewError::ReplacedByLink { path }) = error
     else {
         tracing::error!(%error, "failed to create sandbox of an execution");
         return match error {
-            ViewError::Blind | ViewError::OfService => {
+            ViewError::HiddenWorkspace | ViewError::ServiceFolder => {
                 Failure::new(Code::NotStarted, error.to_string())
             }
-            _ => unmade(),
+            _ => setup_failure(),
         };
     };
     tracing::error!(%error, path = %path.display(), "failed to create sandbox of an execution");
@@ -291,7 +294,7 @@ fn refused(error: &ViewError) -> Failure {
 }
 
 /// Returns the failure of a program whose sandbox could not be made.
-pub(super) fn unmade() -> Failure {
+pub(super) fn setup_failure() -> Failure {
     Failure::new(Code::NotStarted, "its sandbox could not be created")
 }
 
@@ -299,11 +302,12 @@ pub(super) fn unmade() -> Failure {
 pub(super) fn set_temporary(
     env: &mut BTreeMap<OsString, OsString>,
     program: &ProgramSpec,
-    inherited: &Inherited,
+    inherited: &InheritedVariables,
     own: &Path,
 ) {
-    let is_inherited = env.get(&OsString::from(TMPDIR)) == inherited.get(&OsString::from(TMPDIR));
-    if is_inherited && !program.env.contains_key(TMPDIR) {
-        env.insert(TMPDIR.into(), own.join(TEMPORARY).into());
+    let is_inherited = env.get(&OsString::from(TMPDIR_VARIABLE))
+        == inherited.get(&OsString::from(TMPDIR_VARIABLE));
+    if is_inherited && !program.env.contains_key(TMPDIR_VARIABLE) {
+        env.insert(TMPDIR_VARIABLE.into(), own.join(TEMPORARY_FOLDER).into());
     }
 }

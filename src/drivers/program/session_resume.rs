@@ -2,7 +2,7 @@
 //! attempt.
 
 use algonius_actors::decide::budget::cumulative_usage::CounterValues;
-use algonius_actors::decide::session::{self, Opening, opening};
+use algonius_actors::decide::session::{self, SessionDecision, decide_session};
 use algonius_actors::driver::Work;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::event::EventKind;
@@ -15,20 +15,20 @@ use algonius_actors::report::Reporter;
 use sha2::{Digest, Sha256};
 use uuid::{Builder, Uuid};
 
-use crate::drivers::output::label::label;
+use crate::drivers::output::display_label::label;
 
-const EXPIRED: &str = "the session of the conversation is lost: it was idle for too long";
-const GONE: &str = "the session of the conversation is lost: the agent's process has ended";
+const SESSION_EXPIRED: &str = "the session of the conversation is lost: it was idle for too long";
+const PROCESS_GONE: &str = "the session of the conversation is lost: the agent's process has ended";
 /// Marker for the session of a program that remembers only while it runs.
-const MARK: &str = "kept while it lives";
-const LOST: &str = "the session of the conversation is lost: the agent does not know it";
+const LIVE_SESSION_MARK: &str = "kept while it lives";
+const SESSION_UNKNOWN: &str = "the session of the conversation is lost: the agent does not know it";
 
 /// Session of an attempt with respect to the conversation before it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) enum SessionResume {
     /// The program has no memory between messages.
     #[default]
-    Alone,
+    Stateless,
     /// The attempt starts a session.
     New,
     /// The attempt resumes this session.
@@ -53,24 +53,24 @@ impl SessionResume {
         sessions: &dyn Sessions,
         report: &Reporter,
     ) -> Result<Self, Failure> {
-        let Some(continuity) = &program.session else { return Ok(Self::Alone) };
+        let Some(continuity) = &program.session else { return Ok(Self::Stateless) };
         let known = sessions.session(&Conversation::of(&work.request)).await;
         let known = known.map_err(|error| unknown(&error))?;
         let counted = known.as_ref().map(|session| session.counted.clone()).unwrap_or_default();
-        match opening(continuity, known, report.now()) {
-            Opening::New => Ok(Self::New),
-            Opening::Resume(id) if id.expose() == MARK => {
+        match decide_session(continuity, known, report.now()) {
+            SessionDecision::New => Ok(Self::New),
+            SessionDecision::Resume(id) if id.expose() == LIVE_SESSION_MARK => {
                 // Only a running program had this memory, and session processes end with the service.
-                let told = report.note(discontinued(GONE)).await;
+                let told = report.note(discontinued(PROCESS_GONE)).await;
                 told.map(|()| Self::New).map_err(|error| unknown(&error))
             }
-            Opening::Resume(id) => {
+            SessionDecision::Resume(id) => {
                 // A resumed program reports totals that include the earlier messages.
-                report.count_from(counted);
+                report.set_counters(counted);
                 Ok(Self::Resumed(id))
             }
-            Opening::Expired => {
-                let told = report.note(discontinued(EXPIRED)).await;
+            SessionDecision::Expired => {
+                let told = report.note(discontinued(SESSION_EXPIRED)).await;
                 told.map(|()| Self::New).map_err(|error| unknown(&error))
             }
         }
@@ -89,7 +89,7 @@ impl SessionResume {
     pub(super) fn resumed(&self) -> String {
         match self {
             Self::Resumed(id) => id.expose().to_owned(),
-            Self::Alone | Self::New => String::new(),
+            Self::Stateless | Self::New => String::new(),
         }
     }
 
@@ -100,7 +100,7 @@ impl SessionResume {
             Self::New if program.session.as_ref().is_some_and(|session| session.gives_id) => {
                 SessionId::new(&fresh_id(work).to_string())
             }
-            Self::Alone | Self::New => None,
+            Self::Stateless | Self::New => None,
         }
     }
 
@@ -115,7 +115,7 @@ impl SessionResume {
         let is_resumed = matches!(self, Self::Resumed(_));
         SessionUpdate {
             is_lost: is_resumed && session::is_lost(continuity, exit, texts),
-            named: session::named(continuity, texts),
+            named: session::find_session_id(continuity, texts),
         }
     }
 
@@ -138,14 +138,14 @@ impl SessionResume {
         if !is_noted {
             report.note(EventKind::Session { id: label(report, id.expose()) }).await?;
         }
-        let (execution, used, counted) = (work.execution, report.now(), report.counts());
+        let (execution, used, counted) = (work.execution, report.now(), report.counters());
         let session = Session { id, execution, used, counted };
         sessions.store(Conversation::of(&work.request), session).await
     }
 }
 
 /// Records that a program which remembered only while it ran has ended.
-pub(super) async fn mention_loss(
+pub(super) async fn report_lost_session(
     work: &Work,
     sessions: &dyn Sessions,
     report: &Reporter,
@@ -157,7 +157,7 @@ pub(super) async fn mention_loss(
     }
     let forgotten = async {
         sessions.forget(of).await?;
-        report.note(discontinued(GONE)).await
+        report.note(discontinued(PROCESS_GONE)).await
     };
     forgotten.await.map_err(|error| unknown(&error))
 }
@@ -168,7 +168,7 @@ pub(super) async fn mark(
     sessions: &dyn Sessions,
     report: &Reporter,
 ) -> Result<(), LedgerError> {
-    let Some(id) = SessionId::new(MARK) else { return Ok(()) };
+    let Some(id) = SessionId::new(LIVE_SESSION_MARK) else { return Ok(()) };
     let (execution, used, counted) = (work.execution, report.now(), CounterValues::default());
     let session = Session { id, execution, used, counted };
     sessions.store(Conversation::of(&work.request), session).await
@@ -184,16 +184,16 @@ pub(super) async fn abandon(
         sessions.forget(Conversation::of(&work.request)).await?;
         // The output of the program about its unknown session is not the answer.
         report.restart_output().await?;
-        report.count_from(CounterValues::default());
-        report.note(discontinued(LOST)).await
+        report.set_counters(CounterValues::default());
+        report.note(discontinued(SESSION_UNKNOWN)).await
     };
     forgotten.await.map_err(|error| unknown(&error))
 }
 
 /// Returns the id for a new session of this attempt: the same at each call.
-pub(super) fn fresh_id(Work { execution, stamp, .. }: &Work) -> Uuid {
+pub(super) fn fresh_id(Work { execution, attempt_id, .. }: &Work) -> Uuid {
     // Made of the attempt and not of randomness: arguments and the stored session need the same id.
-    let numbers = [stamp.turn.to_le_bytes(), stamp.attempt.to_le_bytes()].concat();
+    let numbers = [attempt_id.turn.to_le_bytes(), attempt_id.attempt.to_le_bytes()].concat();
     let hash = Sha256::new_with_prefix(b"session").chain_update(execution.0.as_bytes());
     let drawn: [u8; 32] = hash.chain_update(numbers).finalize().into();
     let first = drawn.first_chunk().copied().unwrap_or_default();

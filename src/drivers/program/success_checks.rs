@@ -5,12 +5,12 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use algonius_actors::model::agent::success_criteria::SuccessContract;
+use algonius_actors::model::agent::success_criteria::SuccessCriteria;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::event::EventKind;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::program::Exit;
-use algonius_actors::report::{LastWords, Reporter};
+use algonius_actors::report::{RedactedTail, Reporter};
 use algonius_warden::{Launch, OutputPipe, Spawned, Warden};
 use serde_json::Value;
 use tokio::io::AsyncReadExt as _;
@@ -19,29 +19,29 @@ use tokio::time::timeout;
 
 use super::sandbox::StartSandbox;
 use crate::drivers::control::Control;
-use crate::drivers::files::file_access::{PathRefusal, Reach};
+use crate::drivers::files::file_access::{AllowedFolders, PathRefusal};
 use crate::platform::json_schema::ParsedSchema;
 
 /// Bytes that are kept of each output of a failed check.
-const SAID: usize = 4096;
+const MAX_CHECK_OUTPUT_BYTES: usize = 4096;
 /// Time for which the pipes may stay open after the check has ended.
-const DRAIN: Duration = Duration::from_secs(1);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Success checks of an attempt, determined before the program starts.
 #[derive(Default)]
-pub(super) struct SuccessProof {
+pub(super) struct SuccessChecks {
     /// JSON schema of the answer.
     pub(super) schema: Option<Value>,
     /// Required file, and the folders in which it may be.
-    pub(super) artifact: Option<(String, Reach)>,
+    pub(super) artifact: Option<(String, AllowedFolders)>,
     /// Command to run.
-    pub(super) check: Option<RunningCheck>,
+    pub(super) check: Option<CheckLaunch>,
 }
 
 /// Command that runs once.
-pub(super) struct RunningCheck {
+pub(super) struct CheckLaunch {
     /// Sandbox of the command.
-    pub(super) hold: StartSandbox,
+    pub(super) sandbox: StartSandbox,
     /// Launch of the command.
     pub(super) launch: Launch,
     /// Warden that starts the command.
@@ -50,9 +50,9 @@ pub(super) struct RunningCheck {
     pub(super) limit: Duration,
 }
 
-impl SuccessProof {
+impl SuccessChecks {
     /// Returns true if the contract has any check.
-    pub(super) const fn is_asked(contract: &SuccessContract) -> bool {
+    pub(super) const fn is_required(contract: &SuccessCriteria) -> bool {
         contract.schema.is_some() || contract.artifact.is_some() || contract.check.is_some()
     }
 
@@ -60,18 +60,18 @@ impl SuccessProof {
     ///
     /// # Errors
     /// The first check that fails.
-    pub(super) async fn show(
+    pub(super) async fn run_all(
         self,
         answer: &str,
         (report, orders): (&Reporter, &mut Control),
     ) -> Result<(), Failure> {
         let Self { schema, artifact, check } = self;
         if let Some(schema) = schema {
-            let fits = ParsedSchema::read(&schema).and_then(|form| form.fits(answer));
+            let fits = ParsedSchema::read(&schema).and_then(|form| form.validate(answer));
             fits.map_err(|why| Failure::new(Code::SchemaMismatch, format!("the answer {why}")))?;
         }
-        if let Some((path, reach)) = artifact {
-            made(&path, &reach).await?;
+        if let Some((path, allowed_folders)) = artifact {
+            check_artifact(&path, &allowed_folders).await?;
         }
         match check {
             Some(check) => check.run((report, orders)).await,
@@ -81,9 +81,9 @@ impl SuccessProof {
 }
 
 /// Checks that the file exists and is not empty.
-async fn made(path: &str, reach: &Reach) -> Result<(), Failure> {
+async fn check_artifact(path: &str, allowed_folders: &AllowedFolders) -> Result<(), Failure> {
     // One byte shows that the file is not empty, and so does a file that is longer.
-    let why = match reach.read(path, 1, |bytes| bytes.is_empty()).await {
+    let why = match allowed_folders.read(path, 1, |bytes| bytes.is_empty()).await {
         Ok(false) | Err(PathRefusal::TooLarge(_)) => return Ok(()),
         Ok(true) => "it is empty",
         Err(refusal) => refusal.clause(),
@@ -92,14 +92,15 @@ async fn made(path: &str, reach: &Reach) -> Result<(), Failure> {
     Err(Failure::new(Code::ArtifactMissing, message))
 }
 
-impl RunningCheck {
+impl CheckLaunch {
     async fn run(self, (report, orders): (&Reporter, &mut Control)) -> Result<(), Failure> {
-        let Self { hold, launch, warden, limit } = self;
-        let launch = hold.apply_in_background(launch).await?;
-        let spawned = warden.launch(launch).await.map_err(|error| unstarted(&error))?;
+        let Self { sandbox, launch, warden, limit } = self;
+        let launch = sandbox.apply_in_background(launch).await?;
+        let spawned = warden.launch(launch).await.map_err(|error| launch_failure(&error))?;
         let Spawned { stdout, stderr, mut ending, tree, .. } = spawned;
-        let said =
-            [stdout, stderr].map(|pipe| tokio::spawn(read_output(pipe, report.last_words(SAID))));
+        let said = [stdout, stderr].map(|pipe| {
+            tokio::spawn(read_output(pipe, report.tail_capture(MAX_CHECK_OUTPUT_BYTES)))
+        });
         let ended = async {
             tokio::select! {
                 exit = &mut ending => Some(exit),
@@ -124,7 +125,7 @@ impl RunningCheck {
 }
 
 /// Reads to the end, so that the check never blocks on a full pipe, and keeps the last bytes.
-async fn read_output(mut pipe: OutputPipe, mut words: LastWords) -> String {
+async fn read_output(mut pipe: OutputPipe, mut words: RedactedTail) -> String {
     let mut piece = vec![0; 16 << 10];
     while let Ok(read @ 1..) = pipe.read(&mut piece).await {
         words.take(piece.get(..read).unwrap_or_default());
@@ -135,7 +136,7 @@ async fn read_output(mut pipe: OutputPipe, mut words: LastWords) -> String {
 /// Records the output of a failed check. The verdict does not depend on it.
 async fn record(said: [JoinHandle<String>; 2], report: &Reporter) {
     let [stdout, stderr] = said.map(|words| async {
-        let words = timeout(DRAIN, words).await;
+        let words = timeout(DRAIN_TIMEOUT, words).await;
         words.map_or_else(|_held_open| String::new(), Result::unwrap_or_default)
     });
     let (stdout, stderr) = tokio::join!(stdout, stderr);
@@ -151,7 +152,7 @@ fn failed(how: &str) -> Failure {
     Failure::new(Code::CheckFailed, format!("the success check {how}"))
 }
 
-fn unstarted(error: &io::Error) -> Failure {
+fn launch_failure(error: &io::Error) -> Failure {
     tracing::error!(%error, "failed to start success check");
     failed("could not be started")
 }

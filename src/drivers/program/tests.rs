@@ -4,17 +4,17 @@ mod answers;
 mod dialects;
 mod endings;
 mod events;
-mod floods;
-mod guards;
-mod handed;
+mod fixture;
+mod input_files;
 mod ledger;
 mod limits;
-mod named;
+mod long_output;
+mod named_files;
 mod prompts;
-mod proofs;
-mod thread;
-mod workplace;
-mod world;
+mod refused_starts;
+mod session_resume;
+mod success_checks;
+mod workspace;
 
 /// Entry point of a process holder, not a test.
 #[test]

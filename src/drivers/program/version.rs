@@ -7,14 +7,16 @@ use std::{env, io};
 
 use algonius_actors::driver::Work;
 use algonius_actors::model::agent::AgentSpec;
-use algonius_actors::model::agent::success_criteria::{SuccessContract, UsageContract};
+use algonius_actors::model::agent::success_criteria::{SuccessCriteria, UsageRules};
 use algonius_actors::model::execution::AttemptId;
 use algonius_actors::model::execution::request::{
     Input, Overrides, Request, RequestOrigin, Trigger,
 };
 use algonius_actors::model::id::{ContextId, ExecutionId, MessageId, PrincipalId};
 use algonius_actors::model::program::program_runtime::{OwnHome, VersionSpec};
-use algonius_actors::model::program::{InputPattern, OnLoss, OutputPattern, ProgramSpec, Secrecy};
+use algonius_actors::model::program::{
+    InputPattern, OnServiceLoss, OutputPattern, ProgramSpec, VariableSource,
+};
 use algonius_warden::{Spawned, Warden};
 use regex::Regex;
 use tokio::io::AsyncReadExt;
@@ -27,25 +29,25 @@ use super::context::SharedDriverContext;
 use super::session_resume::SessionResume;
 use super::workspace::workspace;
 use crate::drivers::control::LeaseOrders;
-use crate::drivers::files::scratch_dir::Folder;
+use crate::drivers::files::scratch_dir::ScratchDir;
 
 /// Bytes of an answer that are read.
-const LONGEST: u64 = 64 << 10;
+const MAX_OUTPUT_BYTES: u64 = 64 << 10;
 /// Longest version that is shown, in characters.
-const SHOWN: usize = 64;
+const MAX_VERSION_CHARS: usize = 64;
 
 /// Reason why a version is unknown. It contains no text of the program.
 #[derive(Debug, thiserror::Error)]
 pub enum VersionError {
     /// The program could not be run.
     #[error("the version of the program could not be queried")]
-    Run,
+    Launch,
     /// The program took too long.
     #[error("the program did not report its version within {} s", .0.as_secs())]
-    Late(Duration),
+    Timeout(Duration),
     /// The program printed no version.
     #[error("the program printed no version")]
-    Strange,
+    Unrecognized,
 }
 
 /// Program whose version is requested, and the process holder that runs it.
@@ -68,25 +70,26 @@ pub struct VersionSubject {
 pub async fn query(
     subject: VersionSubject,
     version: &VersionSpec,
-    patience: Duration,
+    time_limit: Duration,
 ) -> Result<String, VersionError> {
-    let home = scratch(&subject.program).await.map_err(|error| unrun(&error))?;
-    let text = timeout(patience, answer(subject, version, home.as_ref())).await;
+    let home =
+        create_temporary_home(&subject.program).await.map_err(|error| launch_failure(&error))?;
+    let text = timeout(time_limit, answer(subject, version, home.as_ref())).await;
     if let Some(home) = home {
         home.clear().await;
     }
-    let text = text.map_err(|_elapsed| VersionError::Late(patience))??;
-    found(&version.regex, &text).ok_or(VersionError::Strange)
+    let text = text.map_err(|_elapsed| VersionError::Timeout(time_limit))??;
+    find_version(&version.regex, &text).ok_or(VersionError::Unrecognized)
 }
 
 /// Returns the output of the program up to its end. If the future is dropped earlier, no process remains.
 async fn answer(
     subject: VersionSubject,
     version: &VersionSpec,
-    home: Option<&Folder>,
+    home: Option<&ScratchDir>,
 ) -> Result<String, VersionError> {
     let VersionSubject { spec, program, place, warden } = subject;
-    let program = Arc::new(questioned(&program, version, home));
+    let program = Arc::new(version_program(&program, version, home));
     let mut work = work(spec);
     work.workspace = workspace(&program, &work.spec, &work.request).await;
     let attempt =
@@ -95,18 +98,18 @@ async fn answer(
     let StartedProgram { spawned, folder, .. } =
         attempt.launch_for(&orders).await.map_err(|failure| {
             tracing::debug!(%failure, "failed to query version of program");
-            VersionError::Run
+            VersionError::Launch
         })?;
     let Spawned { stdout, stderr, ending, tree, .. } = spawned;
     let mut bytes = Vec::new();
     // Both pipes are read, so that the program never blocks at a full one.
-    let (read, drained) = (stdout.take(LONGEST), stderr.take(LONGEST));
+    let (read, drained) = (stdout.take(MAX_OUTPUT_BYTES), stderr.take(MAX_OUTPUT_BYTES));
     let mut read = std::pin::pin!(read);
     let mut rest = Vec::new();
     let mut drained = std::pin::pin!(drained);
     let said = tokio::join!(read.read_to_end(&mut bytes), drained.read_to_end(&mut rest)).0;
-    said.map_err(|error| unrun(&error))?;
-    ending.await.map_err(|error| unrun(&error))?;
+    said.map_err(|error| launch_failure(&error))?;
+    ending.await.map_err(|error| launch_failure(&error))?;
     tree.sweep().await; // No process that the program started may use the folder any more.
     if let Some(folder) = folder {
         folder.clear().await;
@@ -115,25 +118,29 @@ async fn answer(
 }
 
 /// Returns the program for the version request: without its secrets, its sessions and its conditions of success.
-fn questioned(program: &ProgramSpec, version: &VersionSpec, home: Option<&Folder>) -> ProgramSpec {
+fn version_program(
+    program: &ProgramSpec,
+    version: &VersionSpec,
+    home: Option<&ScratchDir>,
+) -> ProgramSpec {
     let mut asked = ProgramSpec {
         args: version.args.clone(),
         params: BTreeMap::new(),
         input: InputPattern::Stdin,
         output: OutputPattern::Stdout,
-        success: SuccessContract::default(),
-        on_loss: OnLoss::Kill,
+        success: SuccessCriteria::default(),
+        on_loss: OnServiceLoss::Kill,
         session: None,
         dialogue: None,
-        usage: UsageContract::default(),
+        usage: UsageRules::default(),
         keeping: None,
         ..program.clone()
     };
-    asked.env.retain(|_, variable| variable.secrecy == Secrecy::Plain);
+    asked.env.retain(|_, variable| variable.secrecy == VariableSource::Plain);
     if let Some(home) = home {
-        asked.outfit.home = home.path().to_owned();
+        asked.program_runtime.home = home.path().to_owned();
         let own = OwnHome { path: home.path().to_owned(), files: BTreeMap::new() };
-        asked.outfit.own = Some(Box::new(own));
+        asked.program_runtime.own = Some(Box::new(own));
     }
     asked
 }
@@ -145,42 +152,43 @@ fn work(spec: Arc<AgentSpec>) -> Work {
         message: MessageId(String::new()),
         idempotency: None,
         context: ContextId::fresh(),
-        opens: true,
+        starts_context: true,
         continues: None,
-        standing: Overrides::default(),
+        inherited_overrides: Overrides::default(),
         input: Input::default(),
     };
-    let (execution, stamp) = (ExecutionId::fresh(), AttemptId::FIRST);
-    Work { execution, stamp, spec, request: Arc::new(request), workspace: None }
+    let (execution, attempt_id) = (ExecutionId::fresh(), AttemptId::FIRST);
+    Work { execution, attempt_id, spec, request: Arc::new(request), workspace: None }
 }
 
 /// Creates a home for a program whose own home does not exist yet.
-async fn scratch(program: &ProgramSpec) -> io::Result<Option<Folder>> {
-    let is_missing = program.outfit.own.as_ref().is_some_and(|own| !own.path.is_dir());
+async fn create_temporary_home(program: &ProgramSpec) -> io::Result<Option<ScratchDir>> {
+    let is_missing = program.program_runtime.own.as_ref().is_some_and(|own| !own.path.is_dir());
     let (name, user) = (format!("algonius-look-{}", Uuid::new_v4()), program.user);
     let make = move || {
-        let folder = Folder::make(env::temp_dir().join(name), user)?;
+        let folder = ScratchDir::make(env::temp_dir().join(name), user)?;
         folder.transfer_ownership().map(|()| folder)
     };
     if is_missing { spawn_blocking(make).await?.map(Some) } else { Ok(None) }
 }
 
-fn unrun(error: &io::Error) -> VersionError {
+fn launch_failure(error: &io::Error) -> VersionError {
     tracing::debug!(%error, "failed to query version of program");
-    VersionError::Run
+    VersionError::Launch
 }
 
-fn found(regex: &Regex, text: &str) -> Option<String> {
+fn find_version(regex: &Regex, text: &str) -> Option<String> {
     let found = regex.captures(text)?;
     let version = found.get(1).or_else(|| found.get(0))?.as_str();
     // The text goes to terminals, where control characters have an effect.
-    let is_plain = version.chars().count() <= SHOWN && !version.contains(char::is_control);
+    let is_plain =
+        version.chars().count() <= MAX_VERSION_CHARS && !version.contains(char::is_control);
     is_plain.then(|| version.to_owned())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Regex, found};
+    use super::{Regex, find_version};
 
     #[test]
     fn a_version_is_the_first_group_or_the_whole_match() {
@@ -192,9 +200,9 @@ mod tests {
             ("unknown option", None),
             ("", None),
         ] {
-            assert_eq!(found(&usual, text).as_deref(), expected, "{text}");
+            assert_eq!(find_version(&usual, text).as_deref(), expected, "{text}");
         }
         let grouped = Regex::new(r"release (\w+)").unwrap();
-        assert_eq!(found(&grouped, "release 7b of 2.0").as_deref(), Some("7b"));
+        assert_eq!(find_version(&grouped, "release 7b of 2.0").as_deref(), Some("7b"));
     }
 }

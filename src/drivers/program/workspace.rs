@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use algonius_actors::driver::Work;
 use algonius_actors::model::agent::workspace::Workspace;
-use algonius_actors::model::agent::{Access, AgentSpec, Allowance};
+use algonius_actors::model::agent::{Access, AgentSpec, OverridePolicy};
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::request::Request;
 use algonius_actors::model::failure::Failure;
@@ -15,7 +15,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 /// Time limit for resolving a folder; a slower one is on a broken mount. The start has a deadline of its own.
-const PATIENCE: Duration = Duration::from_secs(10);
+const RESOLVE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Returns the folder in which a writing agent would work now: the one that its caller chose or its own, without links.
 /// A folder that cannot be found stays as written; the start is refused then.
@@ -30,7 +30,7 @@ pub(super) async fn workspace(
     let chosen = request.overrides().working_dir.map(PathBuf::from);
     let written = chosen.unwrap_or_else(|| program.working_dir.clone());
     let place = written.clone();
-    let found = timeout(PATIENCE, spawn_blocking(move || place.canonicalize())).await;
+    let found = timeout(RESOLVE_TIMEOUT, spawn_blocking(move || place.canonicalize())).await;
     let found = found.ok().and_then(Result::ok).and_then(Result::ok);
     Some(Workspace::new(found.unwrap_or(written)))
 }
@@ -41,18 +41,21 @@ pub(super) async fn workspace(
 ///
 /// # Errors
 /// `override-refused`, and `agent-not-started` if the agent's own folder was replaced since it was claimed.
-pub(super) async fn workplace(program: &ProgramSpec, work: &Work) -> Result<PathBuf, Failure> {
+pub(super) async fn resolve_working_dir(
+    program: &ProgramSpec,
+    work: &Work,
+) -> Result<PathBuf, Failure> {
     let claimed = work.workspace.as_ref().map(|workspace| workspace.path().to_owned());
     let Some(chosen) = work.request.overrides().working_dir else {
         return own(program, claimed).await;
     };
-    let allowance = work.spec.allowance.clone();
+    let override_policy = work.spec.override_policy.clone();
     let written = claimed.clone().unwrap_or_else(|| chosen.into());
-    let found = spawn_blocking(move || found(&allowance, &written)).await;
+    let found = spawn_blocking(move || find_chosen(&override_policy, &written)).await;
     match found.map_err(io::Error::other).flatten() {
         Ok(Some(folder)) if claimed.is_none_or(|claimed| claimed == folder) => Ok(folder),
-        Ok(_) => Err(refused("the working directory is outside of the allowed folders")),
-        Err(_) => Err(refused("the working directory does not exist")),
+        Ok(_) => Err(workspace_failure("the working directory is outside of the allowed folders")),
+        Err(_) => Err(workspace_failure("the working directory does not exist")),
     }
 }
 
@@ -72,15 +75,16 @@ async fn own(program: &ProgramSpec, claimed: Option<PathBuf>) -> Result<PathBuf,
     }
 }
 
-fn found(allowance: &Allowance, chosen: &Path) -> io::Result<Option<PathBuf>> {
+fn find_chosen(override_policy: &OverridePolicy, chosen: &Path) -> io::Result<Option<PathBuf>> {
     let folder = chosen.canonicalize()?;
     if !folder.is_dir() {
         return Err(io::ErrorKind::NotADirectory.into());
     }
-    let mut allowed = allowance.folders.iter().filter_map(|allowed| allowed.canonicalize().ok());
+    let mut allowed =
+        override_policy.folders.iter().filter_map(|allowed| allowed.canonicalize().ok());
     Ok(allowed.any(|allowed| folder.starts_with(allowed)).then_some(folder))
 }
 
-fn refused(message: &str) -> Failure {
+fn workspace_failure(message: &str) -> Failure {
     Failure::new(Code::OverrideRefused, message)
 }

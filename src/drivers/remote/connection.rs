@@ -25,11 +25,11 @@ use super::failures::RemoteFault;
 use crate::platform::tls;
 
 /// Time limit for a connection.
-const CONNECT: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time limit for the answer to a call that waits for no work.
-const ANSWER: Duration = Duration::from_secs(30);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Greatest length of an answer in bytes.
-const LONGEST: usize = 64 << 20;
+const MAX_RESPONSE_BYTES: usize = 64 << 20;
 
 /// Connections and memory that the drivers of all remote agents share. Cheap to clone.
 #[derive(Clone)]
@@ -40,7 +40,7 @@ pub struct RemoteConnections {
 }
 
 /// Start of the answer to a streaming call.
-pub(super) enum Opened {
+pub(super) enum StreamStart {
     /// The events follow.
     Events(RemoteEvents),
     /// The agent answered with a single document.
@@ -57,7 +57,7 @@ impl RemoteConnections {
         let mut connector = HttpConnector::new();
         // By default the connector refuses `https`, to which the next layer adds TLS.
         connector.enforce_http(false);
-        connector.set_connect_timeout(Some(CONNECT));
+        connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
         let connector = HttpsConnectorBuilder::new()
             .with_tls_config(config)
             .https_or_http()
@@ -85,7 +85,7 @@ impl RemoteConnections {
             let response = self.send(remote, call, "application/json").await?;
             document(remote, response).await
         };
-        timeout(ANSWER, answered).await.unwrap_or(Err(RemoteFault::Late))
+        timeout(RESPONSE_TIMEOUT, answered).await.unwrap_or(Err(RemoteFault::Timeout))
     }
 
     /// Calls an agent whose answer is a stream.
@@ -96,13 +96,13 @@ impl RemoteConnections {
         &self,
         remote: &RemoteSpec,
         call: ClientCall,
-    ) -> Result<Opened, RemoteFault> {
+    ) -> Result<StreamStart, RemoteFault> {
         let response = self.send(remote, call, "text/event-stream").await?;
         let kind = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
         if kind.is_some_and(|kind| kind.starts_with(b"text/event-stream")) {
-            return Ok(Opened::Events(RemoteEvents::of(response.into_body())));
+            return Ok(StreamStart::Events(RemoteEvents::of(response.into_body())));
         }
-        document(remote, response).await.map(Opened::Document)
+        document(remote, response).await.map(StreamStart::Document)
     }
 
     /// Sends a request, and returns an answer that is no refusal. No redirect is followed, so that the token reaches
@@ -113,7 +113,7 @@ impl RemoteConnections {
         call: ClientCall,
         accepted: &'static str,
     ) -> Result<Response<Incoming>, RemoteFault> {
-        let request = request(remote, call, accepted).ok_or(RemoteFault::Strange)?;
+        let request = request(remote, call, accepted).ok_or(RemoteFault::InvalidResponse)?;
         let answer = self.client.request(request).await;
         let response = answer.map_err(|error| RemoteFault::of_connection(&error))?;
         let status = response.status();
@@ -123,7 +123,9 @@ impl RemoteConnections {
         let retry_after = response.headers().get(RETRY_AFTER);
         let retry_after = retry_after.and_then(|after| after.to_str().ok()).map(str::to_owned);
         // A streaming call has no time limit, because the work may take long. Its refusal has one.
-        let body = timeout(ANSWER, collected(response)).await.unwrap_or(Err(RemoteFault::Late));
+        let body = timeout(RESPONSE_TIMEOUT, collected(response))
+            .await
+            .unwrap_or(Err(RemoteFault::Timeout));
         let answer: Option<Value> = body.ok().and_then(|body| serde_json::from_slice(&body).ok());
         let error = answer.as_ref().and_then(error).unwrap_or_default();
         Err(RemoteFault::Refused { status, retry_after, error })
@@ -164,17 +166,17 @@ fn request(
 async fn document(remote: &RemoteSpec, response: Response<Incoming>) -> Result<Value, RemoteFault> {
     let status = response.status();
     let body = collected(response).await?;
-    let answer = serde_json::from_slice(&body).map_err(|_syntax| RemoteFault::Strange)?;
+    let answer = serde_json::from_slice(&body).map_err(|_syntax| RemoteFault::InvalidResponse)?;
     let refused = |error| RemoteFault::Refused { status, retry_after: None, error };
     dialect(remote).result(answer).map_err(refused)
 }
 
 async fn collected(response: Response<Incoming>) -> Result<Bytes, RemoteFault> {
     // The other service decides on the length of its answer.
-    let body = Limited::new(response.into_body(), LONGEST).collect().await;
+    let body = Limited::new(response.into_body(), MAX_RESPONSE_BYTES).collect().await;
     let broken = |error: Box<dyn std::error::Error + Send + Sync>| {
         if error.is::<http_body_util::LengthLimitError>() {
-            RemoteFault::Strange
+            RemoteFault::InvalidResponse
         } else {
             RemoteFault::Unreachable { cause: error.to_string() }
         }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::failures::RemoteFault;
 
 /// Greatest length of one event in bytes: an artifact of the greatest size, escaped.
-const LONGEST: usize = 64 << 20;
+const MAX_EVENT_BYTES: usize = 64 << 20;
 
 /// Stream of events. A future of [`next`](Self::next) may be dropped at any time without a loss.
 pub(super) struct RemoteEvents {
@@ -30,7 +30,7 @@ impl RemoteEvents {
         loop {
             if let Some(event) = self.parser.ready.pop_front() {
                 let document = serde_json::from_slice(&event);
-                return document.map(Some).map_err(|_syntax| RemoteFault::Strange);
+                return document.map(Some).map_err(|_syntax| RemoteFault::InvalidResponse);
             }
             // The parser holds everything between two frames, so a dropped future loses no bytes.
             match self.body.frame().await {
@@ -61,7 +61,11 @@ impl EventParser {
             rest = more.get(1..).unwrap_or_default();
         }
         self.line.extend_from_slice(rest);
-        if self.line.len() + self.data.len() > LONGEST { Err(RemoteFault::Strange) } else { Ok(()) }
+        if self.line.len() + self.data.len() > MAX_EVENT_BYTES {
+            Err(RemoteFault::InvalidResponse)
+        } else {
+            Ok(())
+        }
     }
 
     fn finish_line(&mut self) {

@@ -16,11 +16,11 @@ pub(super) enum RemoteFault {
     /// There is no connection, or it broke before the answer.
     Unreachable { cause: String },
     /// The certificate of the remote service is not accepted.
-    Insecure { cause: String },
+    InvalidCertificate { cause: String },
     /// The remote service took too long to answer.
-    Late,
+    Timeout,
     /// The answer is not one of A2A.
-    Strange,
+    InvalidResponse,
     /// The remote service refused the call.
     Refused { status: StatusCode, retry_after: Option<String>, error: RemoteError },
 }
@@ -31,7 +31,7 @@ impl RemoteFault {
         match root::<rustls::Error>(error) {
             // Unlike other faults of a connection, a wrong certificate does not pass by itself.
             Some(fault @ rustls::Error::InvalidCertificate(_)) => {
-                Self::Insecure { cause: fault.to_string() }
+                Self::InvalidCertificate { cause: fault.to_string() }
             }
             _ => Self::Unreachable { cause: innermost(error) },
         }
@@ -52,22 +52,22 @@ impl RemoteFault {
     }
 
     /// Returns true if the same call may succeed at once or soon.
-    pub(super) fn may_pass(&self) -> bool {
-        matches!(self.failing().category.as_str(), "transient" | "overload" | "rate_limit")
+    pub(super) fn is_transient(&self) -> bool {
+        matches!(self.to_failure().category.as_str(), "transient" | "overload" | "rate_limit")
     }
 
     /// Returns the failure of the attempt. The message is raw.
-    pub(super) fn failing(&self) -> ReportedFailure {
+    pub(super) fn to_failure(&self) -> ReportedFailure {
         let (category, message) = match self {
             Self::Unreachable { cause } => {
                 ("transient", format!("the remote agent cannot be reached: {cause}"))
             }
-            Self::Insecure { cause } => (
+            Self::InvalidCertificate { cause } => (
                 "permanent",
                 format!("the certificate of the remote service is not accepted: {cause}"),
             ),
-            Self::Late => ("transient", "the remote agent did not answer in time".to_owned()),
-            Self::Strange => {
+            Self::Timeout => ("transient", "the remote agent did not answer in time".to_owned()),
+            Self::InvalidResponse => {
                 ("permanent", "the remote agent answered with something that is not A2A".to_owned())
             }
             Self::Refused { status, error, .. } => {

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use algonius_a2a::HOPS;
+use algonius_a2a::HOPS_EXTENSION;
 use algonius_a2a::client::ClientCall;
-use algonius_a2a::v1::{A2aPart, Message, Metadata, PartContent, Reply, Role, StreamEvent};
+use algonius_a2a::v1::{A2aPart, Message, Metadata, PartContent, Role, SendResponse, StreamEvent};
 use algonius_actors::driver::Work;
 use algonius_actors::model::agent::remote::RemoteSpec;
 use algonius_actors::model::code::Code;
@@ -17,20 +17,20 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::RemoteStop;
-use super::connection::{Opened, RemoteConnections, dialect};
+use super::connection::{RemoteConnections, StreamStart, dialect};
+use super::conversation::RemoteConversation;
 use super::event_stream::RemoteEvents;
 use super::failures::RemoteFault;
 use super::task_reader::{RemoteEnd, TaskReader};
-use super::thread::RemoteThread;
 use crate::drivers::adapters::event_reader::EventReader;
-use crate::drivers::files::file_access::Reach;
+use crate::drivers::files::file_access::AllowedFolders;
 
 /// Pause before the first request for the state of a task; each further pause is longer by half.
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const FIRST_POLL_PAUSE: Duration = Duration::from_millis(500);
 /// Longest pause between two requests for the state of a task.
-const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+const MAX_POLL_PAUSE: Duration = Duration::from_secs(10);
 /// Number of failed requests for the state of a task, one after the other, that end the attempt.
-const MOST_FAULTS: u32 = 5;
+const MAX_POLL_FAULTS: u32 = 5;
 
 /// Attempt at a remote agent.
 pub(super) struct RemoteAttempt {
@@ -40,20 +40,20 @@ pub(super) struct RemoteAttempt {
 }
 
 /// Reason why the reading of a task stops without an end of the task.
-enum Broken {
+enum ReadError {
     /// A call failed.
     Call(RemoteFault),
     /// The ledger did not commit.
     Ledger(LedgerError),
 }
 
-impl From<LedgerError> for Broken {
+impl From<LedgerError> for ReadError {
     fn from(error: LedgerError) -> Self {
         Self::Ledger(error)
     }
 }
 
-impl From<RemoteFault> for Broken {
+impl From<RemoteFault> for ReadError {
     fn from(fault: RemoteFault) -> Self {
         Self::Call(fault)
     }
@@ -63,34 +63,34 @@ impl RemoteAttempt {
     /// Runs the attempt, and reports its end.
     pub(super) async fn run(self, report: Reporter, stop: RemoteStop) {
         let sessions = Arc::clone(&self.connections.sessions);
-        let thread = match RemoteThread::find(&self.work, &*sessions).await {
+        let thread = match RemoteConversation::find(&self.work, &*sessions).await {
             Ok(thread) => thread,
             Err(failure) => return report.ended(Err(failure), None),
         };
         report.started(None);
-        let (reach, account) = (Reach::nothing(), self.connections.account());
-        let events = EventReader::of_messages(&report, &self.work, &reach, &account);
+        let (allowed_folders, account) = (AllowedFolders::none(), self.connections.account());
+        let events = EventReader::of_messages(&report, &self.work, &allowed_folders, &account);
         let message = self.message(&thread);
         let mut reader = TaskReader::new(events, thread);
         let followed = self.follow_until_stopped(message, &mut reader, stop).await;
         let thread = reader.thread().clone();
         // The task waits for credentials that nobody will give to it, so it would wait for ever.
-        let is_stuck = matches!(followed, Ok(Some(RemoteEnd::Stuck)));
+        let is_stuck = matches!(followed, Ok(Some(RemoteEnd::AuthRequired)));
         if let (true, Some(task)) = (is_stuck, &thread.task) {
             self.cancel(task).await;
         }
         let is_stopped = matches!(followed, Ok(None));
         let closed = match followed {
             Ok(_) => reader.close().await,
-            Err(Broken::Ledger(error)) => Err(error),
-            Err(Broken::Call(fault)) => match reader.fail(&fault).await {
+            Err(ReadError::Ledger(error)) => Err(error),
+            Err(ReadError::Call(fault)) => match reader.fail(&fault).await {
                 Ok(()) => reader.close().await,
                 Err(error) => Err(error),
             },
         };
         let told = match closed {
             Ok(told) => told,
-            Err(error) => return report.ended(Err(unrecorded(&error)), None),
+            Err(error) => return report.ended(Err(ledger_failure(&error)), None),
         };
         // Before the report: after it the next message of the conversation may start and look for the task.
         if let Err(error) = thread.store(&self.work, (&*sessions, &report)).await {
@@ -100,10 +100,10 @@ impl RemoteAttempt {
             let message = "the task of the remote agent was canceled";
             return report.ended(Err(Failure::new(Code::Cancelled, message)), None);
         }
-        report.answered(told.text.raw());
-        match (told.testimony.failure, told.interruption) {
+        report.publish_answer(told.text.raw());
+        match (told.reported_result.failure, told.interruption) {
             (Some(failure), _) => report.ended(Err(failure), None),
-            (None, Some(interruption)) => report.with_interruption(interruption, None),
+            (None, Some(interruption)) => report.end_with_interruption(interruption, None),
             (None, None) => report.ended(Ok(()), None),
         }
     }
@@ -114,7 +114,7 @@ impl RemoteAttempt {
         message: Message,
         reader: &mut TaskReader<'_>,
         mut stop: RemoteStop,
-    ) -> Result<Option<RemoteEnd>, Broken> {
+    ) -> Result<Option<RemoteEnd>, ReadError> {
         let mut task = reader.task();
         let mut following = std::pin::pin!(self.follow(message, reader));
         tokio::select! {
@@ -138,11 +138,11 @@ impl RemoteAttempt {
         &self,
         message: Message,
         reader: &mut TaskReader<'_>,
-    ) -> Result<RemoteEnd, Broken> {
+    ) -> Result<RemoteEnd, ReadError> {
         let opened = self.connections.open(&self.remote, ClientCall::Stream(message.clone())).await;
         let end = match opened {
-            Ok(Opened::Events(events)) => self.read(events, reader).await?,
-            Ok(Opened::Document(document)) => self.take(document, reader).await?,
+            Ok(StreamStart::Events(events)) => self.read(events, reader).await?,
+            Ok(StreamStart::Document(document)) => self.take(document, reader).await?,
             // The agent does not stream. It refused the message, so the message starts no second task.
             Err(fault) if fault.is_unsupported() => self.send(message, reader).await?,
             Err(fault) => return Err(fault.into()),
@@ -151,7 +151,7 @@ impl RemoteAttempt {
             (Some(end), _) => Ok(end),
             // The stream broke, which does not end the task.
             (None, Some(task)) => self.poll(task, reader).await,
-            (None, None) => Err(RemoteFault::Strange.into()),
+            (None, None) => Err(RemoteFault::InvalidResponse.into()),
         }
     }
 
@@ -160,13 +160,13 @@ impl RemoteAttempt {
         &self,
         mut events: RemoteEvents,
         reader: &mut TaskReader<'_>,
-    ) -> Result<Option<RemoteEnd>, Broken> {
-        let mut pace = reader.pace();
+    ) -> Result<Option<RemoteEnd>, ReadError> {
+        let mut release_timer = reader.release_timer();
         loop {
             let event = tokio::select! {
                 biased;
                 event = events.next() => Some(event?),
-                () = pace.due() => None,
+                () = release_timer.due() => None,
             };
             let read: Option<&[u8]> = event.is_some().then_some(&[]);
             match event {
@@ -180,14 +180,14 @@ impl RemoteAttempt {
                     if let Some(end) = self.take(result, reader).await? {
                         return Ok(Some(end));
                     }
-                    pace.read();
+                    release_timer.read();
                 }
                 Some(None) => return Ok(None),
                 None => {}
             }
-            if pace.must_release(read) {
+            if release_timer.must_release(read) {
                 reader.release().await?;
-                pace.released();
+                release_timer.released();
             }
         }
     }
@@ -197,9 +197,9 @@ impl RemoteAttempt {
         &self,
         result: Value,
         reader: &mut TaskReader<'_>,
-    ) -> Result<Option<RemoteEnd>, Broken> {
+    ) -> Result<Option<RemoteEnd>, ReadError> {
         let event = dialect(&self.remote).event(result);
-        Ok(reader.take(event.map_err(|_foreign| RemoteFault::Strange)?).await?)
+        Ok(reader.take(event.map_err(|_foreign| RemoteFault::InvalidResponse)?).await?)
     }
 
     /// Sends the message to an agent that does not stream.
@@ -207,26 +207,31 @@ impl RemoteAttempt {
         &self,
         message: Message,
         reader: &mut TaskReader<'_>,
-    ) -> Result<Option<RemoteEnd>, Broken> {
+    ) -> Result<Option<RemoteEnd>, ReadError> {
         let result = self.connections.call(&self.remote, ClientCall::Send(message)).await?;
-        let reply = dialect(&self.remote).reply(result).map_err(|_foreign| RemoteFault::Strange)?;
+        let reply =
+            dialect(&self.remote).reply(result).map_err(|_foreign| RemoteFault::InvalidResponse)?;
         let event = match reply {
-            Reply::Task(task) => StreamEvent::Task(task),
-            Reply::Message(message) => StreamEvent::Message(message),
+            SendResponse::Task(task) => StreamEvent::Task(task),
+            SendResponse::Message(message) => StreamEvent::Message(message),
         };
         Ok(reader.take(event).await?)
     }
 
     /// Requests the state of a task until the task has ended.
-    async fn poll(&self, task: String, reader: &mut TaskReader<'_>) -> Result<RemoteEnd, Broken> {
-        let (mut pause, mut faults) = (FIRST_PAUSE, 0);
+    async fn poll(
+        &self,
+        task: String,
+        reader: &mut TaskReader<'_>,
+    ) -> Result<RemoteEnd, ReadError> {
+        let (mut pause, mut faults) = (FIRST_POLL_PAUSE, 0);
         loop {
             sleep(pause).await;
-            pause = (pause * 3 / 2).min(LONGEST_PAUSE);
+            pause = (pause * 3 / 2).min(MAX_POLL_PAUSE);
             let got = self.connections.call(&self.remote, ClientCall::Get(task.clone())).await;
             let result = match got {
                 Ok(result) => result,
-                Err(fault) if fault.may_pass() && faults < MOST_FAULTS => {
+                Err(fault) if fault.is_transient() && faults < MAX_POLL_FAULTS => {
                     faults += 1;
                     continue;
                 }
@@ -234,7 +239,7 @@ impl RemoteAttempt {
             };
             faults = 0;
             let task = dialect(&self.remote).task(result);
-            let task = task.map_err(|_foreign| RemoteFault::Strange)?;
+            let task = task.map_err(|_foreign| RemoteFault::InvalidResponse)?;
             if let Some(end) = reader.take(StreamEvent::Task(task)).await? {
                 return Ok(end);
             }
@@ -262,24 +267,24 @@ impl RemoteAttempt {
 
     /// Returns the message for the remote agent. Every attempt of a turn has the same message id, by which a service
     /// recognises a repeated message.
-    fn message(&self, thread: &RemoteThread) -> Message {
-        let Work { execution, stamp, request, .. } = &self.work;
+    fn message(&self, thread: &RemoteConversation) -> Message {
+        let Work { execution, attempt_id, request, .. } = &self.work;
         // Counted before the message is passed on, so that a loop of services ends.
         let hops = json!({"count": request.origin.hops.saturating_add(1)});
         Message {
-            message_id: format!("{execution}-{}", stamp.turn),
+            message_id: format!("{execution}-{}", attempt_id.turn),
             context_id: thread.context.clone(),
             task_id: thread.task.clone(),
             role: Role::User,
             parts: request.input.parts.iter().cloned().map(part).collect(),
-            metadata: Metadata::from_iter([(HOPS.to_owned(), hops)]),
+            metadata: Metadata::from_iter([(HOPS_EXTENSION.to_owned(), hops)]),
             extensions: Vec::new(),
             reference_task_ids: Vec::new(),
         }
     }
 }
 
-fn unrecorded(error: &LedgerError) -> Failure {
+fn ledger_failure(error: &LedgerError) -> Failure {
     tracing::error!(%error, "failed to persist output of remote agent");
     Failure::new(Code::LedgerUnavailable, "the answer could not be recorded")
 }

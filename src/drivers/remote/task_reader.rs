@@ -8,54 +8,62 @@ use algonius_a2a::v1::{
 };
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::content::{Content, Part};
-use algonius_actors::model::execution::event::ANSWER;
+use algonius_actors::model::execution::event::ANSWER_ARTIFACT_ID;
 use algonius_actors::ports::ledger::LedgerError;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 
+use super::conversation::RemoteConversation;
 use super::failures::RemoteFault;
-use super::thread::RemoteThread;
 use crate::drivers::adapters::event_line::{EventContent, ProgramEvent, ReportedArtifact};
 use crate::drivers::adapters::event_reader::{EventReader, EventSummary};
 use crate::drivers::adapters::failure::ReportedFailure;
-use crate::drivers::output::pace::Pace;
+use crate::drivers::output::release_timer::ReleaseTimer;
 
 /// Greatest number of artifacts that are remembered, so that a snapshot does not repeat them.
-const MOST_ARTIFACTS: usize = 10_000;
+const MAX_ARTIFACTS: usize = 10_000;
 
 /// End of a remote task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RemoteEnd {
     /// The task reported its outcome, or a question.
-    Told,
+    Reported,
     /// The task was cancelled.
     Canceled,
     /// The task goes on without use: it waits for credentials that nobody gives to it.
-    Stuck,
+    AuthRequired,
 }
 
 /// State of reading one task.
 pub(super) struct TaskReader<'r> {
     events: EventReader<'r>,
-    thread: RemoteThread,
+    thread: RemoteConversation,
     /// Id of the remote task, once it is known.
     task: watch::Sender<Option<String>>,
     /// Length and hash of the answer's text so far.
     answer: (usize, Sha256),
     artifacts: BTreeSet<String>,
     /// Id of the latest message of a status.
-    said: Option<String>,
+    last_message: Option<String>,
     /// True until the first event of a task that is continued: it repeats what was reported before.
     is_known: bool,
 }
 
 impl<'r> TaskReader<'r> {
     /// Returns a reader of the task that the thread names, or of a new one.
-    pub(super) fn new(events: EventReader<'r>, thread: RemoteThread) -> Self {
+    pub(super) fn new(events: EventReader<'r>, thread: RemoteConversation) -> Self {
         let is_known = thread.task.is_some();
         let (answer, task) = ((0, Sha256::new()), watch::Sender::new(thread.task.clone()));
-        Self { events, thread, task, answer, artifacts: BTreeSet::new(), said: None, is_known }
+        Self {
+            events,
+            thread,
+            task,
+            answer,
+            artifacts: BTreeSet::new(),
+            last_message: None,
+            is_known,
+        }
     }
 
     /// Returns the id of the remote task, once it is known.
@@ -64,13 +72,13 @@ impl<'r> TaskReader<'r> {
     }
 
     /// Returns the remote task and context, as far as they are known.
-    pub(super) const fn thread(&self) -> &RemoteThread {
+    pub(super) const fn thread(&self) -> &RemoteConversation {
         &self.thread
     }
 
     /// Returns the pace at which text is released.
-    pub(super) fn pace(&self) -> Pace {
-        self.events.pace()
+    pub(super) fn release_timer(&self) -> ReleaseTimer {
+        self.events.release_timer()
     }
 
     /// Releases the text that can be shown, although more will follow.
@@ -86,7 +94,7 @@ impl<'r> TaskReader<'r> {
     /// # Errors
     /// Fails if the ledger did not commit.
     pub(super) async fn fail(&mut self, fault: &RemoteFault) -> Result<(), LedgerError> {
-        self.events.handle_event(ProgramEvent::Failed(fault.failing())).await
+        self.events.handle_event(ProgramEvent::Failed(fault.to_failure())).await
     }
 
     /// Ends the reading.
@@ -111,16 +119,16 @@ impl<'r> TaskReader<'r> {
                 self.thread.context = message.context_id.clone().or(self.thread.context.take());
                 let content = content(message);
                 self.events.handle_event(ProgramEvent::Message { content }).await?;
-                Ok(Some(RemoteEnd::Told))
+                Ok(Some(RemoteEnd::Reported))
             }
             StreamEvent::Status(update) => {
                 self.is_known = false;
-                self.name(update.task_id, update.context_id);
+                self.set_ids(update.task_id, update.context_id);
                 self.status(update.status).await
             }
             StreamEvent::Artifact(update) => {
                 self.is_known = false;
-                self.name(update.task_id.clone(), update.context_id.clone());
+                self.set_ids(update.task_id.clone(), update.context_id.clone());
                 self.artifact(update).await?;
                 Ok(None)
             }
@@ -130,14 +138,14 @@ impl<'r> TaskReader<'r> {
     /// Takes the whole task, of which a part may be reported already.
     async fn snapshot(&mut self, task: Task) -> Result<Option<RemoteEnd>, LedgerError> {
         let Task { id, context_id, status, artifacts, .. } = task;
-        self.name(id.clone(), context_id.clone());
+        self.set_ids(id.clone(), context_id.clone());
         if std::mem::take(&mut self.is_known) && !status.state.is_terminal() {
             // The question that the message answers, and the artifacts before it.
             self.artifacts.extend(artifacts.into_iter().map(|made| made.artifact_id));
             return Ok(None);
         }
         for artifact in artifacts {
-            let is_answer = artifact.artifact_id == ANSWER && is_text(&artifact);
+            let is_answer = artifact.artifact_id == ANSWER_ARTIFACT_ID && is_text(&artifact);
             if is_answer || !self.artifacts.contains(&artifact.artifact_id) {
                 let (task_id, context_id) = (id.clone(), context_id.clone());
                 let (append, last_chunk, metadata) = (false, true, Default::default());
@@ -149,7 +157,7 @@ impl<'r> TaskReader<'r> {
         self.status(status).await
     }
 
-    fn name(&mut self, task: String, context: String) {
+    fn set_ids(&mut self, task: String, context: String) {
         self.thread.task = Some(task).filter(|task| !task.is_empty());
         self.thread.context = Some(context).filter(|context| !context.is_empty());
         self.task.send_if_modified(|known| {
@@ -161,14 +169,14 @@ impl<'r> TaskReader<'r> {
 
     async fn artifact(&mut self, update: ArtifactUpdate) -> Result<(), LedgerError> {
         let ArtifactUpdate { artifact, append, last_chunk, .. } = update;
-        if artifact.artifact_id == ANSWER && is_text(&artifact) {
+        if artifact.artifact_id == ANSWER_ARTIFACT_ID && is_text(&artifact) {
             return self.answer(artifact, append).await;
         }
         let Artifact { artifact_id, name, description, parts, .. } = artifact;
         if parts.is_empty() && !last_chunk {
             return Ok(());
         }
-        if self.artifacts.len() < MOST_ARTIFACTS {
+        if self.artifacts.len() < MAX_ARTIFACTS {
             self.artifacts.insert(artifact_id.clone());
         }
         let content = EventContent::Parts(parts.into_iter().map(part).collect());
@@ -209,8 +217,8 @@ impl<'r> TaskReader<'r> {
         let TaskStatus { state, message, .. } = status;
         let id = message.as_ref().map(|message| message.message_id.clone());
         // Each snapshot of the task repeats the message of its status.
-        let is_new = id.is_some() && self.said != id;
-        self.said = id.or(self.said.take());
+        let is_new = id.is_some() && self.last_message != id;
+        self.last_message = id.or(self.last_message.take());
         let text = message.as_ref().map(plain).unwrap_or_default();
         let is_loop = message.as_ref().is_some_and(reports_loop);
         let content = message.map(content);
@@ -220,22 +228,22 @@ impl<'r> TaskReader<'r> {
                 (content.map(|content| progress("working", content)), None)
             }
             TaskState::Completed => {
-                (content.map(|content| progress("completed", content)), Some(RemoteEnd::Told))
+                (content.map(|content| progress("completed", content)), Some(RemoteEnd::Reported))
             }
             TaskState::InputRequired => {
                 let asked =
                     || EventContent::text("the remote agent needs further input".to_owned());
                 let content = Some(content.unwrap_or_else(asked));
-                (Some(ProgramEvent::InputRequired { content }), Some(RemoteEnd::Told))
+                (Some(ProgramEvent::InputRequired { content }), Some(RemoteEnd::Reported))
             }
             TaskState::Rejected => {
-                (Some(ProgramEvent::Rejected { message: text }), Some(RemoteEnd::Told))
+                (Some(ProgramEvent::Rejected { message: text }), Some(RemoteEnd::Reported))
             }
             TaskState::Failed => {
                 let chosen = is_loop.then_some(Code::TooManyHops);
                 let failed =
                     ReportedFailure { message: text, chosen, ..ReportedFailure::default() };
-                (Some(ProgramEvent::Failed(failed)), Some(RemoteEnd::Told))
+                (Some(ProgramEvent::Failed(failed)), Some(RemoteEnd::Reported))
             }
             TaskState::Canceled => {
                 let text = "the task was canceled at the remote service".to_owned();
@@ -244,7 +252,7 @@ impl<'r> TaskReader<'r> {
             TaskState::AuthRequired => {
                 let text = format!("the remote agent requires authentication: {text}");
                 let text = text.trim_end_matches([':', ' ']).to_owned();
-                (Some(failed("authentication", text)), Some(RemoteEnd::Stuck))
+                (Some(failed("authentication", text)), Some(RemoteEnd::AuthRequired))
             }
         };
         if matches!(state, TaskState::Completed | TaskState::InputRequired) {

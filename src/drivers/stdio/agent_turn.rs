@@ -12,7 +12,7 @@ mod tool_watch;
 use algonius_actors::ports::ledger::LedgerError;
 use algonius_actors::report::Reporter;
 use algonius_protocols::{
-    ClientInfo, Command, Connection, Open, PromptPart, ProtocolKind, SessionKey, Step,
+    ClientInfo, Command, Connection, PromptPart, ProtocolKind, SessionKey, SessionStart, Step,
 };
 use algonius_warden::StdinJournal;
 use tokio::sync::watch;
@@ -26,7 +26,7 @@ use crate::drivers::control::{AnswerReceiver, Control};
 use crate::drivers::output::pump::{OutputSource, PumpedText, RawWriter, pump};
 
 /// Key of the only session of a process.
-const SESSION: SessionKey = SessionKey(0);
+const SESSION_KEY: SessionKey = SessionKey(0);
 
 /// Session and message of a turn.
 #[derive(Debug, Clone)]
@@ -102,25 +102,25 @@ impl AgentTurn {
     pub(in crate::drivers) async fn run(
         mut self,
         mut source: OutputSource,
-        mut note: RawWriter,
+        mut raw_writer: RawWriter,
         (events, report): (&mut EventReader<'_>, &Reporter),
         over: &watch::Sender<bool>,
     ) -> Result<PumpedText, LedgerError> {
-        let is_over = self.converse(&mut source, &mut note, (events, report)).await?;
+        let is_over = self.exchange_request(&mut source, &mut raw_writer, (events, report)).await?;
         self.close().await;
         self.orders.return_answers(self.answers);
         over.send_replace(is_over);
-        pump(source, note, events.pace()).await
+        pump(source, raw_writer, events.release_timer()).await
     }
 
     /// Returns true after the end of the turn, and false if the agent has closed its output before.
-    async fn converse(
+    async fn exchange_request(
         &mut self,
         source: &mut OutputSource,
-        note: &mut RawWriter,
+        raw_writer: &mut RawWriter,
         (events, report): (&mut EventReader<'_>, &Reporter),
     ) -> Result<bool, LedgerError> {
-        let mut pace = events.pace();
+        let mut release_timer = events.release_timer();
         let steps = self.begin();
         let mut is_over = self.perform(steps, (events, report)).await?;
         let mut is_cancelled = false;
@@ -130,14 +130,14 @@ impl AgentTurn {
                 Some((wire, answer)) = self.answers.recv() => self.answer(&wire, answer),
                 () = self.orders.stopped(), if !is_cancelled => {
                     is_cancelled = true;
-                    self.state.cancelled();
-                    self.connection.command(Command::Cancel { session: SESSION })
+                    self.state.record_cancel();
+                    self.connection.command(Command::Cancel { session: SESSION_KEY })
                 }
-                () = self.plan.watch.overdue() => {
+                () = self.plan.watch.wait_until_overdue() => {
                     self.state.fail_unless_over(events);
                     return Ok(true);
                 }
-                bytes = source.next_unless_due(&pace) => {
+                bytes = source.next_unless_due(&release_timer) => {
                     let steps = match bytes {
                         None => Vec::new(),
                         Some([]) => {
@@ -147,15 +147,15 @@ impl AgentTurn {
                             return Ok(false);
                         }
                         Some(bytes) => {
-                            note.take(bytes).await?;
+                            raw_writer.take(bytes).await?;
                             self.connection.handle(bytes)
                         }
                     };
-                    pace.read();
-                    if pace.must_release(bytes) {
-                        note.release().await?;
+                    release_timer.read();
+                    if release_timer.must_release(bytes) {
+                        raw_writer.release().await?;
                         events.release().await?;
-                        pace.released();
+                        release_timer.released();
                     }
                     steps
                 }
@@ -174,16 +174,16 @@ impl AgentTurn {
             false => self.connection.command(Command::Initialize),
         };
         let how = match &self.plan.resume {
-            Some(id) => Open::Resume { id: id.clone() },
-            None => Open::New,
+            Some(id) => SessionStart::Resume { id: id.clone() },
+            None => SessionStart::New,
         };
         steps.extend(self.open(how));
         steps
     }
 
-    fn open(&mut self, how: Open) -> Vec<Step> {
+    fn open(&mut self, how: SessionStart) -> Vec<Step> {
         let TurnPlan { cwd, mode, model, options, .. } = self.plan.clone();
-        let session = SESSION;
+        let session = SESSION_KEY;
         self.connection.command(Command::Open { session, how, cwd, mode, model, options })
     }
 
@@ -192,7 +192,7 @@ impl AgentTurn {
             return Vec::new();
         }
         let parts = self.plan.prompt.clone();
-        self.connection.command(Command::Prompt { session: SESSION, parts })
+        self.connection.command(Command::Prompt { session: SESSION_KEY, parts })
     }
 
     /// Writes a line to the agent. A failure ends the turn.
@@ -206,7 +206,7 @@ impl AgentTurn {
 
     /// Asks the agent to end, and closes its input.
     async fn close(&mut self) {
-        for step in self.connection.command(Command::Close { session: SESSION }) {
+        for step in self.connection.command(Command::Close { session: SESSION_KEY }) {
             if let Step::Send(line) = step {
                 self.send(&line);
             }

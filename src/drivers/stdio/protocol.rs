@@ -10,19 +10,19 @@ use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::program::stdio_protocol;
 
-use self::rpc::Rpc;
+use self::rpc::RpcExchange;
 use self::turns::ProgramTurn;
 use crate::drivers::adapters::event_line::ProgramEvent;
-use crate::platform::template::Values;
+use crate::platform::template::ExecutionValues;
 
 /// Consequence of bytes that a program wrote.
 pub(in crate::drivers) enum StdioStep {
     /// Bytes to write to the program.
     Write(Vec<u8>),
     /// Event that the program reports.
-    Tell(ProgramEvent),
+    Event(ProgramEvent),
     /// Bytes to read with the program's output pattern.
-    Hear(Vec<u8>),
+    Output(Vec<u8>),
     /// Warning about an unexpected message, which has no other effect.
     Warn(String),
     /// End of the turn, with the failure of the protocol itself if there was one.
@@ -32,9 +32,9 @@ pub(in crate::drivers) enum StdioStep {
 /// One turn of the protocol with a program.
 pub(in crate::drivers) enum StdioTurn {
     /// JSON-RPC call.
-    Rpc(Rpc),
+    Rpc(RpcExchange),
     /// Message and its answer.
-    Turns(ProgramTurn),
+    Message(ProgramTurn),
 }
 
 impl StdioTurn {
@@ -45,15 +45,15 @@ impl StdioTurn {
     /// `input-rejected` if this program cannot receive such a message.
     pub(in crate::drivers) fn of(
         spec: &stdio_protocol::StdioProtocol,
-        values: &Values,
+        values: &ExecutionValues,
         number: u64,
     ) -> Result<Self, Failure> {
         match spec {
             stdio_protocol::StdioProtocol::Rpc(spec) => {
-                Rpc::of(spec, values, number).map(Self::Rpc)
+                RpcExchange::of(spec, values, number).map(Self::Rpc)
             }
             stdio_protocol::StdioProtocol::Turns(spec) => {
-                ProgramTurn::of(spec, values, number).map(Self::Turns)
+                ProgramTurn::of(spec, values, number).map(Self::Message)
             }
             stdio_protocol::StdioProtocol::Control(_) => {
                 Err(Failure::new(Code::Internal, "a control protocol has no such turn"))
@@ -65,7 +65,7 @@ impl StdioTurn {
     pub(in crate::drivers) fn open(&mut self) -> Vec<u8> {
         match self {
             Self::Rpc(rpc) => rpc.open(),
-            Self::Turns(turns) => turns.open(),
+            Self::Message(turns) => turns.open(),
         }
     }
 
@@ -73,7 +73,7 @@ impl StdioTurn {
     pub(in crate::drivers) fn receive(&mut self, bytes: &[u8]) -> Vec<StdioStep> {
         match self {
             Self::Rpc(rpc) => rpc.receive(bytes),
-            Self::Turns(turns) => turns.receive(bytes),
+            Self::Message(turns) => turns.receive(bytes),
         }
     }
 
@@ -81,29 +81,31 @@ impl StdioTurn {
     pub(in crate::drivers) fn interrupt(&self) -> Option<Vec<u8>> {
         match self {
             Self::Rpc(rpc) => rpc.interrupt(),
-            Self::Turns(turns) => turns.interrupt(),
+            Self::Message(turns) => turns.interrupt(),
         }
     }
 
     /// Returns true if the turn is over in case the program writes nothing more for a moment.
     pub(in crate::drivers) fn may_be_over(&self) -> bool {
-        matches!(self, Self::Turns(turns) if turns.may_be_over())
+        matches!(self, Self::Message(turns) if turns.may_be_over())
     }
 
     /// Ends the turn because the program is silent.
     pub(in crate::drivers) fn conclude(&mut self) -> Vec<StdioStep> {
         match self {
-            Self::Turns(turns) => turns.conclude(),
+            Self::Message(turns) => turns.conclude(),
             Self::Rpc(_) => Vec::new(),
         }
     }
 
     /// Handles a turn that ended without an answer: returns true if the program has continued writing, and the failure
     /// for that case.
-    pub(in crate::drivers) fn empty_end(&self) -> Option<(bool, Failure)> {
+    pub(in crate::drivers) fn empty_turn_failure(&self) -> Option<(bool, Failure)> {
         match self {
-            Self::Turns(turns) if turns.is_empty() => Some((turns.has_more(), turns.early_end())),
-            Self::Turns(_) | Self::Rpc(_) => None,
+            Self::Message(turns) if turns.is_empty() => {
+                Some((turns.has_more(), turns.early_end_failure()))
+            }
+            Self::Message(_) | Self::Rpc(_) => None,
         }
     }
 }

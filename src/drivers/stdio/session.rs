@@ -17,16 +17,16 @@ use crate::drivers::adapters::event_reader::EventReader;
 use crate::drivers::control::Control;
 use crate::drivers::output::pump::{OutputSource, PumpedText, RawWriter, pump};
 
-const UNANSWERED: &str = "the program ended before its answer was complete";
+const INCOMPLETE_ANSWER: &str = "the program ended before its answer was complete";
 
 /// Silence after which text that ends like the prompt is taken for the prompt.
-const SILENCE: Duration = Duration::from_millis(100);
+const PROMPT_SILENCE: Duration = Duration::from_millis(100);
 /// Time within which a program continues whose empty answer was no answer.
-const AFTER_EMPTY: Duration = Duration::from_millis(250);
+const EMPTY_ANSWER_GRACE: Duration = Duration::from_millis(250);
 
 /// Outcome of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::drivers) enum Spoken {
+pub(in crate::drivers) enum ExchangeEnd {
     /// The program marked the end of its answer.
     Over,
     /// The program has closed its output.
@@ -36,115 +36,115 @@ pub(in crate::drivers) enum Spoken {
 }
 
 /// One turn of the protocol.
-pub(in crate::drivers) struct Talk {
+pub(in crate::drivers) struct StdioExchange {
     /// Standard input; `None` after the program stopped reading.
     stdin: Option<StdinPipe>,
     dialogue: StdioTurn,
     /// True if the bytes of an answer are events, false if they are text.
-    hears_events: bool,
+    reads_events: bool,
     /// Orders that may cancel the turn.
     orders: Option<Control>,
     unwritten: Vec<u8>,
 }
 
-impl Talk {
+impl StdioExchange {
     /// Returns a turn over a standard input.
-    pub(in crate::drivers) fn new(feed: Option<StdinPipe>, dialogue: StdioTurn) -> Self {
+    pub(in crate::drivers) fn new(stdin_pipe: Option<StdinPipe>, dialogue: StdioTurn) -> Self {
         let (orders, unwritten) = (None, Vec::new());
-        Self { stdin: feed, dialogue, hears_events: true, orders, unwritten }
+        Self { stdin: stdin_pipe, dialogue, reads_events: true, orders, unwritten }
     }
 
     /// Returns the same turn, for a program that answers in plain text.
-    pub(in crate::drivers) const fn in_text(mut self) -> Self {
-        self.hears_events = false;
+    pub(in crate::drivers) const fn with_text_answer(mut self) -> Self {
+        self.reads_events = false;
         self
     }
 
     /// Returns the same turn, which stops when that is ordered.
-    pub(in crate::drivers) fn heeding(mut self, orders: Control) -> Self {
+    pub(in crate::drivers) fn with_orders(mut self, orders: Control) -> Self {
         self.orders = Some(orders);
         self
     }
 
     /// Returns the standard input for the next turn.
-    pub(in crate::drivers) fn into_feed(self) -> Option<StdinPipe> {
+    pub(in crate::drivers) fn into_stdin(self) -> Option<StdinPipe> {
         self.stdin
     }
 
     /// Runs one call of a program that ends after it: closes its input after the answer, and continues reading until
     /// the program has closed its output.
-    pub(in crate::drivers) async fn once(
+    pub(in crate::drivers) async fn run_once(
         mut self,
         mut source: OutputSource,
-        mut note: RawWriter,
+        mut raw_writer: RawWriter,
         events: &mut EventReader<'_>,
         over: &watch::Sender<bool>,
     ) -> Result<PumpedText, LedgerError> {
-        let spoken = self.turn(&mut source, &mut note, events).await?;
+        let end = self.run_turn(&mut source, &mut raw_writer, events).await?;
         // The end of its input tells the program to end.
         drop(self);
-        over.send_replace(spoken == Spoken::Over);
-        pump(source, note, events.pace()).await
+        over.send_replace(end == ExchangeEnd::Over);
+        pump(source, raw_writer, events.release_timer()).await
     }
 
     /// Sends the message, and shows the answer, until the turn is over.
-    pub(in crate::drivers) async fn turn(
+    pub(in crate::drivers) async fn run_turn(
         &mut self,
         source: &mut OutputSource,
-        note: &mut RawWriter,
+        raw_writer: &mut RawWriter,
         events: &mut EventReader<'_>,
-    ) -> Result<Spoken, LedgerError> {
+    ) -> Result<ExchangeEnd, LedgerError> {
         self.unwritten = self.dialogue.open();
-        let mut pace = events.pace();
+        let mut release_timer = events.release_timer();
         let mut quiet_at: Option<Instant> = None;
         loop {
-            let Self { stdin: feed, unwritten, orders, .. } = self;
+            let Self { stdin: stdin_pipe, unwritten, orders, .. } = self;
             tokio::select! {
-                () = silence(quiet_at) => {
+                () = sleep_until_quiet(quiet_at) => {
                     quiet_at = None;
                     let steps = self.dialogue.conclude();
                     if self.perform(steps, events).await? {
-                        return over(self.dialogue.empty_end(), source, events).await;
+                        return finish_turn(self.dialogue.empty_turn_failure(), source, events).await;
                     }
                 }
                 // Input is written while output is read. Otherwise a program that answers before it has read everything
                 // would block at a full pipe, and the service with it.
-                written = write(feed, unwritten) => {
+                written = write(stdin_pipe, unwritten) => {
                     match written {
                         Ok(count) if count > 0 => drop(unwritten.drain(..count)),
-                        _ => *feed = None, // The program reads no more; its output still counts.
+                        _ => *stdin_pipe = None, // The program reads no more; its output still counts.
                     }
                 }
                 () = stopped(orders) => {
                     // The order stays in the channel, and would be found again at once.
                     *orders = None;
                     let Some(interrupt) = self.dialogue.interrupt() else {
-                        return Ok(Spoken::Stopped);
+                        return Ok(ExchangeEnd::Stopped);
                     };
                     self.unwritten.extend(interrupt);
                 }
-                bytes = source.next_unless_due(&pace) => {
-                    let spoken = match bytes {
+                bytes = source.next_unless_due(&release_timer) => {
+                    let end = match bytes {
                         Some(bytes) => {
-                            let spoken = self.receive(bytes, note, events).await?;
-                            let may_be_over = spoken.is_none() && self.dialogue.may_be_over();
-                            quiet_at = may_be_over.then(|| Instant::now() + SILENCE);
-                            spoken
+                            let end = self.receive(bytes, raw_writer, events).await?;
+                            let may_be_over = end.is_none() && self.dialogue.may_be_over();
+                            quiet_at = may_be_over.then(|| Instant::now() + PROMPT_SILENCE);
+                            end
                         }
                         None => None,
                     };
-                    match spoken {
-                        Some(Spoken::Over) => {
-                            return over(self.dialogue.empty_end(), source, events).await;
+                    match end {
+                        Some(ExchangeEnd::Over) => {
+                            return finish_turn(self.dialogue.empty_turn_failure(), source, events).await;
                         }
-                        Some(spoken) => return Ok(spoken),
+                        Some(end) => return Ok(end),
                         None => {}
                     }
-                    pace.read();
-                    if pace.must_release(bytes) {
-                        note.release().await?;
+                    release_timer.read();
+                    if release_timer.must_release(bytes) {
+                        raw_writer.release().await?;
                         events.release().await?;
-                        pace.released();
+                        release_timer.released();
                     }
                 }
             }
@@ -155,18 +155,18 @@ impl Talk {
     async fn receive(
         &mut self,
         bytes: &[u8],
-        note: &mut RawWriter,
+        raw_writer: &mut RawWriter,
         events: &mut EventReader<'_>,
-    ) -> Result<Option<Spoken>, LedgerError> {
+    ) -> Result<Option<ExchangeEnd>, LedgerError> {
         if bytes.is_empty() {
             events.end().await?;
-            events.fail_for(unanswered());
-            return Ok(Some(Spoken::Closed));
+            events.fail_for(incomplete_failure());
+            return Ok(Some(ExchangeEnd::Closed));
         }
-        note.take(bytes).await?;
+        raw_writer.take(bytes).await?;
         let steps = self.dialogue.receive(bytes);
         let is_over = self.perform(steps, events).await?;
-        Ok(is_over.then_some(Spoken::Over))
+        Ok(is_over.then_some(ExchangeEnd::Over))
     }
 
     /// Performs the steps, and returns true if the turn is over.
@@ -178,9 +178,9 @@ impl Talk {
         for step in steps {
             match step {
                 StdioStep::Write(bytes) => self.unwritten.extend(bytes),
-                StdioStep::Tell(event) => events.handle_event(event).await?,
-                StdioStep::Hear(bytes) if self.hears_events => events.receive(&bytes).await?,
-                StdioStep::Hear(bytes) => {
+                StdioStep::Event(event) => events.handle_event(event).await?,
+                StdioStep::Output(bytes) if self.reads_events => events.receive(&bytes).await?,
+                StdioStep::Output(bytes) => {
                     let text = String::from_utf8_lossy(&bytes).into_owned();
                     events.handle_event(ProgramEvent::Text { text }).await?;
                 }
@@ -196,32 +196,33 @@ impl Talk {
 }
 
 /// Writes some of the bytes; never returns while there is nothing to write.
-async fn write(feed: &mut Option<StdinPipe>, unwritten: &[u8]) -> io::Result<usize> {
-    match feed {
-        Some(feed) if !unwritten.is_empty() => feed.write(unwritten).await,
+async fn write(stdin_pipe: &mut Option<StdinPipe>, unwritten: &[u8]) -> io::Result<usize> {
+    match stdin_pipe {
+        Some(stdin_pipe) if !unwritten.is_empty() => stdin_pipe.write(unwritten).await,
         _ => std::future::pending().await,
     }
 }
 
 /// Ends a turn. An empty answer after which the program continues is a failure: the end mark matched too early.
-async fn over(
+async fn finish_turn(
     empty: Option<(bool, Failure)>,
     source: &mut OutputSource,
     events: &mut EventReader<'_>,
-) -> Result<Spoken, LedgerError> {
+) -> Result<ExchangeEnd, LedgerError> {
     if let Some((has_more, failure)) = empty {
-        let goes_on = async { !source.next().await.trim_ascii().is_empty() };
-        let goes_on = has_more || timeout(AFTER_EMPTY, goes_on).await.unwrap_or_default();
-        if goes_on {
+        let has_continued = async { !source.next().await.trim_ascii().is_empty() };
+        let has_continued =
+            has_more || timeout(EMPTY_ANSWER_GRACE, has_continued).await.unwrap_or_default();
+        if has_continued {
             events.fail_for(failure);
         }
     }
     events.end().await?;
-    Ok(Spoken::Over)
+    Ok(ExchangeEnd::Over)
 }
 
 /// Returns at this time; never if there is none.
-async fn silence(until: Option<Instant>) {
+async fn sleep_until_quiet(until: Option<Instant>) {
     match until {
         Some(until) => sleep_until(until).await,
         None => std::future::pending().await,
@@ -236,6 +237,6 @@ async fn stopped(orders: &mut Option<Control>) {
 }
 
 /// Returns the failure of a program that ended within its turn. An unsuccessful exit of its own is more specific.
-pub(in crate::drivers) fn unanswered() -> Failure {
-    Failure::new(Code::AnswerMissing, UNANSWERED)
+pub(in crate::drivers) fn incomplete_failure() -> Failure {
+    Failure::new(Code::AnswerMissing, INCOMPLETE_ANSWER)
 }

@@ -23,7 +23,7 @@ pub(super) struct LogLine {
 }
 
 /// Name of the field with the text of a line.
-const MESSAGE: &str = "message";
+const MESSAGE_FIELD: &str = "message";
 
 impl LogFields {
     /// Adds all fields of another list.
@@ -39,7 +39,7 @@ impl LogFields {
     }
 
     fn message(&self) -> &str {
-        let found = self.0.iter().find(|(name, _)| *name == MESSAGE);
+        let found = self.0.iter().find(|(name, _)| *name == MESSAGE_FIELD);
         found.and_then(|(_, value)| value.as_str()).unwrap_or_default()
     }
 }
@@ -96,9 +96,9 @@ impl LogLine {
         };
         let (level, message) = (self.level, terminal_text::line(self.fields.message()));
         let mut text = format!("{dim}{}{off} {on}{level:>5}{off} {message}", self.at());
-        for (name, value) in self.fields.0.iter().filter(|(name, _)| *name != MESSAGE) {
+        for (name, value) in self.fields.0.iter().filter(|(name, _)| *name != MESSAGE_FIELD) {
             let value = match value {
-                Value::String(word) if is_word(word) => word.clone(),
+                Value::String(word) if needs_no_quotes(word) => word.clone(),
                 value => terminal_text::json(&value.to_string()),
             };
             _ = write!(text, " {dim}{name}={off}{value}"); // To memory.
@@ -118,7 +118,7 @@ impl LogLine {
 }
 
 /// True if a text needs no quotes.
-fn is_word(text: &str) -> bool {
+fn needs_no_quotes(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_graphic() && !b"\"=".contains(&byte);
     !text.is_empty() && text.bytes().all(plain)
 }

@@ -3,15 +3,15 @@
 use super::*;
 
 /// Returns the values of one execution.
-fn values() -> Values {
-    Values {
+fn values() -> ExecutionValues {
+    ExecutionValues {
         input: "say {{ hi }}".into(),
         input_file: "/run/1/input.txt".into(),
         output_file: "/run/1/output.txt".into(),
         param: [("model".to_owned(), "small".to_owned())].into(),
         ids: RequestIds { execution_id: "e-1".into(), ..RequestIds::default() },
         attempt: 2,
-        ..Values::default()
+        ..ExecutionValues::default()
     }
 }
 

@@ -10,10 +10,10 @@ use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tokio_rustls::rustls::ServerConfig;
 
-use super::{Pair, TlsError};
+use super::{TlsError, TlsKeyPair};
 
 /// Interval between two checks of the files.
-const LOOK: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Server configuration for new connections. Cheap to clone.
 #[derive(Clone)]
@@ -25,12 +25,12 @@ impl Certificates {
     ///
     /// # Errors
     /// Fails if the files cannot be used for TLS.
-    pub fn open(pair: Pair) -> Result<Self, TlsError> {
-        let eye = Eye::new(stamp(&pair));
+    pub fn open(pair: TlsKeyPair) -> Result<Self, TlsError> {
+        let detector = ChangeDetector::new(file_stamps(&pair));
         let (sender, receiver) = watch::channel(pair.read()?);
         tokio::spawn(async move {
             tokio::select! {
-                () = renew(pair, eye, &sender) => {}
+                () = renew(pair, detector, &sender) => {}
                 () = sender.closed() => {} // Nobody serves any more.
             }
         });
@@ -44,13 +44,17 @@ impl Certificates {
     }
 }
 
-async fn renew(pair: Pair, mut eye: Eye, current: &watch::Sender<Arc<ServerConfig>>) {
+async fn renew(
+    pair: TlsKeyPair,
+    mut detector: ChangeDetector,
+    current: &watch::Sender<Arc<ServerConfig>>,
+) {
     loop {
         // Polling instead of notifications: links into a mounted secret cause no notification.
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
         let files = pair.clone();
-        let Ok(now) = spawn_blocking(move || stamp(&files)).await else { continue };
-        if !eye.sees_another(now) {
+        let Ok(now) = spawn_blocking(move || file_stamps(&files)).await else { continue };
+        if !detector.detect_change(now) {
             continue;
         }
         let files = pair.clone();
@@ -67,9 +71,9 @@ async fn renew(pair: Pair, mut eye: Eye, current: &watch::Sender<Arc<ServerConfi
 
 /// Properties by which a change of a file is detected: inode, length, and the times of modification and status
 /// change.
-type Stamp = [Option<[i128; 4]>; 2];
+type FileStamps = [Option<[i128; 4]>; 2];
 
-fn stamp(pair: &Pair) -> Stamp {
+fn file_stamps(pair: &TlsKeyPair) -> FileStamps {
     let one = |file: &Path| {
         let data = fs::metadata(file).ok()?;
         let at = |seconds: i64, nanos: i64| i128::from(seconds) * 1_000_000_000 + i128::from(nanos);
@@ -81,18 +85,18 @@ fn stamp(pair: &Pair) -> Stamp {
 }
 
 /// Change detector that waits until the files are stable: key and certificate are seldom written at the same moment.
-struct Eye {
-    read: Stamp,
-    last: Stamp,
+struct ChangeDetector {
+    read: FileStamps,
+    last: FileStamps,
 }
 
-impl Eye {
-    const fn new(read: Stamp) -> Self {
+impl ChangeDetector {
+    const fn new(read: FileStamps) -> Self {
         Self { read, last: read }
     }
 
     /// Returns true if there is a stable new version, which then counts as read.
-    fn sees_another(&mut self, now: Stamp) -> bool {
+    fn detect_change(&mut self, now: FileStamps) -> bool {
         let rests = now == self.last;
         self.last = now;
         let is_another = rests && now != self.read;
@@ -105,14 +109,15 @@ impl Eye {
 
 #[cfg(test)]
 mod tests {
-    use super::{Eye, Stamp};
+    use super::{ChangeDetector, FileStamps};
 
     #[test]
     fn changed_certificate_files_are_read_once_they_are_stable() {
-        let stamp = |cert, key| -> Stamp { [cert, key].map(|it: Option<i128>| it.map(|n| [n; 4])) };
-        let mut eye = Eye::new(stamp(Some(1), Some(1)));
+        let stamp =
+            |cert, key| -> FileStamps { [cert, key].map(|it: Option<i128>| it.map(|n| [n; 4])) };
+        let mut detector = ChangeDetector::new(stamp(Some(1), Some(1)));
         let mut looks = |steps: &[(Option<i128>, Option<i128>)]| -> Vec<bool> {
-            steps.iter().map(|(cert, key)| eye.sees_another(stamp(*cert, *key))).collect()
+            steps.iter().map(|(cert, key)| detector.detect_change(stamp(*cert, *key))).collect()
         };
         assert_eq!(looks(&[(Some(1), Some(1)), (Some(1), Some(1))]), [false, false]);
         let both = [(Some(2), Some(1)), (Some(2), Some(2)), (Some(2), Some(2)), (Some(2), Some(2))];

@@ -8,10 +8,10 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs
 use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 
 use super::*;
-use crate::push::webhook_client::{CourierError, WebhookClient, WebhookRequest};
+use crate::push::webhook_client::{WebhookClient, WebhookError, WebhookRequest};
 
 /// Accepts one notification over TLS. Its certificate is valid for 127.0.0.1 and localhost.
-async fn secure() -> (u16, JoinHandle<Option<Got>>) {
+async fn serve_tls() -> (u16, JoinHandle<Option<ReceivedRequest>>) {
     let certificate = CertificateDer::from(&include_bytes!("tls/receiver.der")[..]);
     let key = PrivatePkcs8KeyDer::from(&include_bytes!("tls/receiver.key.der")[..]);
     let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -39,25 +39,30 @@ fn roots() -> RootCertStore {
 }
 
 /// Sends a notification to `host`; returns the result, and true if the receiver got it.
-async fn brought(host: &str, roots: Option<RootCertStore>) -> (Result<(), CourierError>, bool) {
-    let (port, serving) = secure().await;
+async fn send_notification(
+    host: &str,
+    roots: Option<RootCertStore>,
+) -> (Result<(), WebhookError>, bool) {
+    let (port, serving) = serve_tls().await;
     let policy = AddressPolicy { timeout: Duration::from_secs(10), ..policy() };
-    let courier = match roots {
-        Some(roots) => WebhookClient::trusting(policy, roots),
+    let webhook_client = match roots {
+        Some(roots) => WebhookClient::with_roots(policy, roots),
         None => WebhookClient::new(policy),
     };
     let url = format!("https://{host}:{port}/hook");
     let target = target(ExecutionId::fresh(), ProtocolVersion::V1_0, &url);
-    let brought =
-        courier.unwrap().send(&WebhookRequest::notice(&target, b"{}".to_vec(), None)).await;
+    let brought = webhook_client
+        .unwrap()
+        .send(&WebhookRequest::notification(&target, b"{}".to_vec(), None))
+        .await;
     (brought, serving.await.unwrap().is_some())
 }
 
 #[tokio::test]
 async fn a_trusted_certificate_is_accepted_by_address_and_name() {
     for host in ["127.0.0.1", "localhost", "LOCALHOST.", "[::ffff:127.0.0.1]"] {
-        let (brought, got) = brought(host, Some(roots())).await;
-        brought.unwrap_or_else(|error| panic!("{host}: {}", chain(&error)));
+        let (brought, got) = send_notification(host, Some(roots())).await;
+        brought.unwrap_or_else(|error| panic!("{host}: {}", error_chain(&error)));
         assert!(got, "{host}");
     }
 }
@@ -65,7 +70,7 @@ async fn a_trusted_certificate_is_accepted_by_address_and_name() {
 #[tokio::test]
 async fn an_untrusted_receiver_gets_no_push() {
     for (host, roots) in [("127.0.0.1", None), ("127.0.0.2", Some(roots()))] {
-        let (refused, got) = brought(host, roots).await;
-        assert!(matches!(refused, Err(CourierError::Connect(_))) && !got, "{host}: {refused:?}");
+        let (refused, got) = send_notification(host, roots).await;
+        assert!(matches!(refused, Err(WebhookError::Connect(_))) && !got, "{host}: {refused:?}");
     }
 }

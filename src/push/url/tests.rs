@@ -159,7 +159,7 @@ fn public_urls_are_accepted_and_normalized() {
     ];
     for (url, authority, port, path) in rows {
         check_url(url, &policy(&[], false)).unwrap_or_else(|refused| panic!("{url}: {refused}"));
-        let read = Receiver::parse(url).unwrap();
+        let read = ReceiverUrl::parse(url).unwrap();
         assert_eq!((&*read.authority(), read.port, &*read.path), (authority, port, path), "{url}");
     }
 }

@@ -4,7 +4,7 @@ pub mod public_address;
 
 use algonius_a2a::v1::{Binding, Card, CardCapabilities, CardSecurity, Interface, ProtocolVersion};
 use algonius_a2a::{self, CardForm};
-use algonius_actors::model::access::endpoint_config::{Credential, ProtocolOperation};
+use algonius_actors::model::access::endpoint_config::{CallerAuth, ProtocolOperation};
 use algonius_actors::model::agent::{Access, AgentSpec};
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
@@ -21,21 +21,21 @@ use sha2::{Digest, Sha256};
 use super::extension;
 use crate::serve::App;
 use crate::serve::auth::caller;
-use crate::serve::http::path_param::Segment;
-use crate::serve::http::response::{ProblemBody, Refused, json};
-use public_address::Site;
+use crate::serve::http::path_param::PathParam;
+use crate::serve::http::response::{EarlyRefusal, ProblemBody, json};
+use public_address::PublicAddress;
 
 /// Features of this service. An agent's card lists the features that both the agent and the service offer.
-pub struct Served {
+pub struct ServiceFeatures {
     /// Interfaces of the service.
-    pub ways: &'static [(Binding, ProtocolVersion)],
+    pub interfaces: &'static [(Binding, ProtocolVersion)],
     /// Operations that cards mention.
     pub operations: &'static [ProtocolOperation],
 }
 
 /// Features of this service.
-pub const SERVED: Served = Served {
-    ways: &[
+pub const SERVICE_FEATURES: ServiceFeatures = ServiceFeatures {
+    interfaces: &[
         (Binding::JsonRpc, ProtocolVersion::V1_0),
         (Binding::HttpJson, ProtocolVersion::V1_0),
         (Binding::Grpc, ProtocolVersion::V1_0),
@@ -55,12 +55,12 @@ pub const SERVED: Served = Served {
 pub struct CardViewer;
 
 impl FromRequestParts<App> for CardViewer {
-    type Rejection = Refused;
+    type Rejection = EarlyRefusal;
 
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Refused> {
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, EarlyRefusal> {
         // Everybody may read public cards, so wrong credentials do not count against an address here.
         if !app.access.public_card {
-            caller::enter_by(parts, app).await?;
+            caller::authenticate_request(parts, app).await?;
         }
         Ok(Self)
     }
@@ -70,61 +70,61 @@ impl FromRequestParts<App> for CardViewer {
 ///
 /// # Errors
 /// `agent-unknown`.
-pub async fn of_agent(
+pub async fn agent_card(
     State(app): State<App>,
     _: CardViewer,
-    Segment(agent): Segment,
+    PathParam(agent): PathParam,
     headers: HeaderMap,
 ) -> Result<Response, ProblemBody> {
-    show(&app, &app.agents.id(&agent)?, &headers)
+    card_response(&app, &app.agents.id(&agent)?, &headers)
 }
 
 /// Returns the card of one agent at a path that names it as a file: `ID.json`.
 ///
 /// # Errors
 /// `agent-unknown`, also for a name without the ending.
-pub async fn of_file(
+pub async fn agent_card_file(
     State(app): State<App>,
     _: CardViewer,
-    Segment(file): Segment,
+    PathParam(file): PathParam,
     headers: HeaderMap,
 ) -> Result<Response, ProblemBody> {
     let agent = file.strip_suffix(".json").unwrap_or_default();
-    show(&app, &app.agents.id(agent)?, &headers)
+    card_response(&app, &app.agents.id(agent)?, &headers)
 }
 
 /// Returns the card of the default agent.
 ///
 /// # Errors
 /// `agent-unknown` if the service has no default agent.
-pub async fn of_host(
+pub async fn default_agent_card(
     State(app): State<App>,
     _: CardViewer,
     headers: HeaderMap,
 ) -> Result<Response, ProblemBody> {
     let none = || Failure::new(Code::AgentUnknown, "this service has no default agent");
-    show(&app, app.agents.default_agent.as_ref().ok_or_else(none)?, &headers)
+    card_response(&app, app.agents.default_agent.as_ref().ok_or_else(none)?, &headers)
 }
 
-fn show(app: &App, id: &AgentId, headers: &HeaderMap) -> Result<Response, ProblemBody> {
-    let body = written(&of(app, id, headers.get(header::HOST))?, headers);
-    Ok(kept(&body, app.access.public_card, app.begun, headers))
+fn card_response(app: &App, id: &AgentId, headers: &HeaderMap) -> Result<Response, ProblemBody> {
+    let body = negotiated_json(&for_host(app, id, headers.get(header::HOST))?, headers);
+    Ok(cacheable_response(&body, app.access.public_card, app.started_at, headers))
 }
 
 /// Returns the card of an agent for a caller that used this host.
 ///
 /// # Errors
 /// `agent-unknown`.
-pub fn of(app: &App, id: &AgentId, host: Option<&HeaderValue>) -> Result<Card, Failure> {
+pub fn for_host(app: &App, id: &AgentId, host: Option<&HeaderValue>) -> Result<Card, Failure> {
     let none = || Failure::new(Code::AgentUnknown, "there is no such agent");
-    app.agents.get(id).map(|spec| card(app, spec, &app.sites.of(host))).ok_or_else(none)
+    app.agents.get(id).map(|spec| card(app, spec, &app.public_addresses.of(host))).ok_or_else(none)
 }
 
 /// Returns the card for an authenticated caller, in the form of its version.
 ///
 /// # Errors
 /// `agent-unknown`.
-pub fn shown(
+pub fn card_json(
     app: &App,
     id: &AgentId,
     version: ProtocolVersion,
@@ -134,11 +134,11 @@ pub fn shown(
         ProtocolVersion::V0_3 => CardForm::Only0_3,
         ProtocolVersion::V1_0 => CardForm::Pure1_0,
     };
-    of(app, id, host).map(|card| algonius_a2a::card(&card, form))
+    for_host(app, id, host).map(|card| algonius_a2a::card(&card, form))
 }
 
 /// Writes a card in the form that the request selects with `A2A-Version`: readers of 1.0 may reject unknown fields.
-fn written(card: &Card, headers: &HeaderMap) -> Value {
+fn negotiated_json(card: &Card, headers: &HeaderMap) -> Value {
     let speaks = |version| card.interfaces.iter().any(|way| way.version == version);
     let asked = headers.get("a2a-version").and_then(|value| value.to_str().ok());
     let is_new = asked.is_some_and(|version| version.trim().starts_with("1."));
@@ -152,12 +152,17 @@ fn written(card: &Card, headers: &HeaderMap) -> Value {
 }
 
 /// Creates a response that the caller may cache; a caller with the current version receives only the status 304.
-fn kept(body: &Value, is_public: bool, since: DateTime<Utc>, headers: &HeaderMap) -> Response {
+fn cacheable_response(
+    body: &Value,
+    is_public: bool,
+    since: DateTime<Utc>,
+    headers: &HeaderMap,
+) -> Response {
     // The content, not the time of the configuration: the same card may differ by the host of the caller.
     let hash = Sha256::digest(body.to_string());
     let hex: String = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
     let tag = format!("\"{hex}\"");
-    let mut response = if has(headers, &tag) {
+    let mut response = if has_etag(headers, &tag) {
         StatusCode::NOT_MODIFIED.into_response()
     } else {
         json("application/json", StatusCode::OK, body)
@@ -183,7 +188,7 @@ fn kept(body: &Value, is_public: bool, since: DateTime<Utc>, headers: &HeaderMap
 }
 
 /// True if the caller already has the version with this entity tag.
-fn has(headers: &HeaderMap, tag: &str) -> bool {
+fn has_etag(headers: &HeaderMap, tag: &str) -> bool {
     let lines = headers.get_all(header::IF_NONE_MATCH).iter();
     let texts = lines.filter_map(|line| line.to_str().ok());
     let mut tags = texts.flat_map(|text| text.split(',')).map(str::trim);
@@ -192,53 +197,53 @@ fn has(headers: &HeaderMap, tag: &str) -> bool {
 
 /// Builds the card of an agent.
 #[must_use]
-pub fn card(app: &App, spec: &AgentSpec, site: &Site) -> Card {
-    let exposure = &spec.exposure;
-    let is_listed = |way: &Interface| exposure.card_bindings.contains(&way.binding);
+pub fn card(app: &App, spec: &AgentSpec, address: &PublicAddress) -> Card {
+    let a2a_exposure = &spec.a2a_exposure;
+    let is_listed = |way: &Interface| a2a_exposure.card_bindings.contains(&way.binding);
     let offers = |operation: ProtocolOperation| {
-        SERVED.operations.contains(&operation) && exposure.offers(operation)
+        SERVICE_FEATURES.operations.contains(&operation) && a2a_exposure.offers(operation)
     };
     Card {
         name: spec.profile.name.clone(),
-        description: described(spec),
+        description: description(spec),
         version: spec.profile.version.clone(),
-        interfaces: ways(app, spec, site).into_iter().filter(is_listed).collect(),
+        interfaces: interfaces(app, spec, address).into_iter().filter(is_listed).collect(),
         capabilities: CardCapabilities {
             streaming: offers(ProtocolOperation::Stream),
             push: offers(ProtocolOperation::Push),
             extended: offers(ProtocolOperation::ExtendedCard),
-            extensions: extension::offered(spec),
+            extensions: extension::agent_extensions(spec),
         },
-        input_modes: exposure.input_modes.clone(),
-        output_modes: exposure.output_modes.clone(),
+        input_modes: a2a_exposure.input_modes.clone(),
+        output_modes: a2a_exposure.output_modes.clone(),
         skills: spec.profile.skills.clone(),
-        details: exposure.details.clone(),
-        security: match &exposure.credential {
-            Credential::Bearer => CardSecurity::Bearer,
-            Credential::ApiKey(header) => CardSecurity::ApiKey(header.clone()),
-            Credential::Nothing => CardSecurity::Nothing,
+        details: a2a_exposure.details.clone(),
+        security: match &a2a_exposure.credential {
+            CallerAuth::Bearer => CardSecurity::Bearer,
+            CallerAuth::ApiKey(header) => CardSecurity::ApiKey(header.clone()),
+            CallerAuth::Nothing => CardSecurity::Nothing,
         },
     }
 }
 
 /// Sentence on the card of a read-only agent whose access nothing enforces.
-const UNHELD: &str = "It is read-only, but nothing enforces this here.";
+const NOT_ENFORCED: &str = "It is read-only, but nothing enforces this here.";
 /// Sentence on the card of a read-only agent whose access is enforced in part.
-const HALF_HELD: &str = "It is read-only, which is enforced only in part here.";
+const PARTLY_ENFORCED: &str = "It is read-only, which is enforced only in part here.";
 
 /// Description of an agent that refuses all work now.
 const UNAVAILABLE: &str = "It is unavailable: its program is not installed.";
 
 /// Returns the description of the agent, whether it is unavailable, and the part of its
 /// access that is not enforced.
-fn described(spec: &AgentSpec) -> String {
+fn description(spec: &AgentSpec) -> String {
     if spec.unavailable().is_some() {
         return format!("{} {UNAVAILABLE}", spec.profile.description.trim_end());
     }
     let enforcement = spec.confinement().map(|confinement| confinement.enforcement);
     let about = match (spec.access, enforcement) {
-        (Access::ReadOnly, Some(Enforcement::Off | Enforcement::Unavailable)) => UNHELD,
-        (Access::ReadOnly, Some(Enforcement::Partial)) => HALF_HELD,
+        (Access::ReadOnly, Some(Enforcement::Off | Enforcement::Unavailable)) => NOT_ENFORCED,
+        (Access::ReadOnly, Some(Enforcement::Partial)) => PARTLY_ENFORCED,
         _ => return spec.profile.description.clone(),
     };
     format!("{} {about}", spec.profile.description.trim_end())
@@ -246,54 +251,54 @@ fn described(spec: &AgentSpec) -> String {
 
 /// Returns the interfaces of the agent that the service also offers, by binding, then by version.
 #[must_use]
-pub fn ways(app: &App, spec: &AgentSpec, site: &Site) -> Vec<Interface> {
-    let exposure = &spec.exposure;
-    let ways = exposure
+pub fn interfaces(app: &App, spec: &AgentSpec, address: &PublicAddress) -> Vec<Interface> {
+    let a2a_exposure = &spec.a2a_exposure;
+    let interfaces = a2a_exposure
         .bindings
         .iter()
-        .flat_map(|binding| exposure.versions.iter().map(|version| (*binding, *version)));
-    let served = ways.filter(|way| SERVED.ways.contains(way));
-    served.filter_map(|way| interface(app, (spec, site), way)).collect()
+        .flat_map(|binding| a2a_exposure.versions.iter().map(|version| (*binding, *version)));
+    let served = interfaces.filter(|way| SERVICE_FEATURES.interfaces.contains(way));
+    served.filter_map(|way| interface(app, (spec, address), way)).collect()
 }
 
 /// Returns one interface. A client of 0.3 cannot name an agent over gRPC: it reaches the default agent, or the agent
 /// that the host name names.
 fn interface(
     app: &App,
-    (spec, site): (&AgentSpec, &Site),
+    (spec, address): (&AgentSpec, &PublicAddress),
     (binding, version): (Binding, ProtocolVersion),
 ) -> Option<Interface> {
     let id = spec.id.as_str();
     let (url, tenant) = match (binding, version) {
         (Binding::JsonRpc, _) | (Binding::HttpJson, ProtocolVersion::V1_0) => {
-            (format!("{}/v1", base(site, spec)), None)
+            (format!("{}/v1", base_url(address, spec)), None)
         }
-        (Binding::HttpJson, ProtocolVersion::V0_3) => (base(site, spec), None),
+        (Binding::HttpJson, ProtocolVersion::V0_3) => (base_url(address, spec), None),
         (Binding::Grpc, ProtocolVersion::V0_3) => {
             // A client of 0.3 cannot name the agent in its call, so an address that leads to another agent is left out.
-            let url = &site.grpc.v0_3;
+            let url = &address.grpc.v0_3;
             let leads =
                 url.contains("{agent}") || app.agents.default_agent.as_ref() == Some(&spec.id);
             (leads.then(|| url.replace("{agent}", id))?, None)
         }
         (Binding::Grpc, ProtocolVersion::V1_0) => {
-            (site.grpc.v1_0.replace("{agent}", id), Some(id.to_owned()))
+            (address.grpc.v1_0.replace("{agent}", id), Some(id.to_owned()))
         }
     };
     Some(Interface { url, binding, version, tenant })
 }
 
 /// Returns the base URL of the paths of an agent.
-fn base(site: &Site, spec: &AgentSpec) -> String {
+fn base_url(address: &PublicAddress, spec: &AgentSpec) -> String {
     let usual = || format!("/agents/{}", spec.id);
-    let path = spec.exposure.base_path.clone().unwrap_or_else(usual);
-    format!("{}{path}", site.url)
+    let path = spec.a2a_exposure.base_path.clone().unwrap_or_else(usual);
+    format!("{}{path}", address.url)
 }
 
 /// Returns the URL of the JSON-RPC endpoint of an agent.
 #[must_use]
-pub fn url(site: &Site, spec: &AgentSpec) -> String {
-    format!("{}/v1", base(site, spec))
+pub fn jsonrpc_url(address: &PublicAddress, spec: &AgentSpec) -> String {
+    format!("{}/v1", base_url(address, spec))
 }
 
 #[cfg(test)]
@@ -303,7 +308,7 @@ mod tests {
     #[test]
     fn a_cached_card_is_not_sent_again() {
         let body = serde_json::json!({"name": "a"});
-        let first = kept(&body, true, DateTime::default(), &HeaderMap::new());
+        let first = cacheable_response(&body, true, DateTime::default(), &HeaderMap::new());
         let tag = first.headers()[header::ETAG].clone();
         assert_eq!(first.status(), StatusCode::OK);
         for (line, status) in [
@@ -314,7 +319,7 @@ mod tests {
         ] {
             let line = HeaderValue::from_str(&line).expect("a header");
             let headers = HeaderMap::from_iter([(header::IF_NONE_MATCH, line)]);
-            let answer = kept(&body, true, DateTime::default(), &headers);
+            let answer = cacheable_response(&body, true, DateTime::default(), &headers);
             assert_eq!((answer.status(), &answer.headers()[header::ETAG]), (status, &tag));
         }
     }

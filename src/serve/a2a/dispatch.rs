@@ -3,7 +3,8 @@
 use algonius_a2a::Method;
 use algonius_a2a::v0_3::{self, rest};
 use algonius_a2a::v1::{
-    ListPage, ListRequest, PushConfig, PushQuery, Reply, SendRequest, StreamEvent, Task, TaskQuery,
+    ListPage, ListRequest, PushConfig, PushQuery, SendRequest, SendResponse, StreamEvent, Task,
+    TaskQuery,
 };
 use algonius_a2a::v1_json as json;
 use algonius_actors::model::access::endpoint_config::{self as offer, Binding, ProtocolVersion};
@@ -49,7 +50,7 @@ pub struct OperationRequest {
 /// Response of an operation.
 pub enum OperationResponse {
     /// Single answer.
-    Whole(Value),
+    Complete(Value),
     /// Stream of events, each to be written in the dialect.
     Stream(ResumableEvents),
 }
@@ -82,7 +83,11 @@ impl RequestDialect {
         }
     }
 
-    fn sending(self, params: Value, metadata: RequestMetadata) -> Result<SentMessage, Failure> {
+    fn sent_message(
+        self,
+        params: Value,
+        metadata: RequestMetadata,
+    ) -> Result<SentMessage, Failure> {
         Ok(SentMessage { version: self.version(), metadata, send: self.send(params)? })
     }
 
@@ -112,7 +117,7 @@ impl RequestDialect {
 
     /// Writes the answer to a message.
     #[must_use]
-    pub fn reply(self, reply: Reply) -> Value {
+    pub fn reply(self, reply: SendResponse) -> Value {
         match self {
             Self::Rpc0_3 => v0_3::write::reply(reply),
             Self::Rest0_3 => rest::write::reply(reply),
@@ -152,7 +157,7 @@ impl RequestDialect {
         }
     }
 
-    fn pushed(self, config: PushConfig) -> Value {
+    fn push_config(self, config: PushConfig) -> Value {
         match self {
             Self::Rpc0_3 => v0_3::write::push(config),
             Self::Rest0_3 => rest::write::push(config),
@@ -160,19 +165,19 @@ impl RequestDialect {
         }
     }
 
-    fn pushes(self, configs: Vec<PushConfig>) -> Value {
+    fn push_configs(self, configs: Vec<PushConfig>) -> Value {
         match self {
-            Self::Rpc0_3 => v0_3::write::pushes(configs),
-            Self::Rest0_3 => rest::write::pushes(configs),
-            Self::V1_0 => json::write::pushes(configs),
+            Self::Rpc0_3 => v0_3::write::push_configs(configs),
+            Self::Rest0_3 => rest::write::push_configs(configs),
+            Self::V1_0 => json::write::push_configs(configs),
         }
     }
 
-    fn nothing(self) -> Value {
+    fn empty_response(self) -> Value {
         match self {
-            Self::Rpc0_3 => v0_3::write::nothing(),
-            Self::Rest0_3 => rest::write::nothing(),
-            Self::V1_0 => json::write::nothing(),
+            Self::Rpc0_3 => v0_3::write::empty_response(),
+            Self::Rest0_3 => rest::write::empty_response(),
+            Self::V1_0 => json::write::empty_response(),
         }
     }
 
@@ -197,13 +202,13 @@ pub async fn perform(
     let OperationRequest { operation, dialect, binding, params, metadata } = asked;
     if let Some(spec) = app.agents.get(agent) {
         // Before the right is checked: what an agent offers is on its card for everybody who may read it.
-        exposure::check(spec, dialect.version(), binding, offered(operation))?;
+        exposure::check(spec, dialect.version(), binding, protocol_operation(operation))?;
     }
-    let caller = caller.may(right(operation), Some(agent))?;
+    let caller = caller.require_right(required_right(operation), Some(agent))?;
     // A request that waits for the end keeps this future alive, so all other operations have boxes of their own.
     match operation {
         Method::Stream => {
-            let sending = dialect.sending(params, metadata)?;
+            let sending = dialect.sent_message(params, metadata)?;
             Box::pin(operations::stream(app, &caller, agent, sending))
                 .await
                 .map(OperationResponse::Stream)
@@ -215,19 +220,19 @@ pub async fn perform(
             told.map(OperationResponse::Stream)
         }
         Method::Send => {
-            let sending = dialect.sending(params, metadata)?;
+            let sending = dialect.sent_message(params, metadata)?;
             let reply = operations::send(app, &caller, agent, sending).await?;
-            Ok(OperationResponse::Whole(dialect.reply(reply)))
+            Ok(OperationResponse::Complete(dialect.reply(reply)))
         }
         _ => {
             let asked = (dialect, params, metadata.host);
-            let told = Box::pin(whole(app, &caller, agent, operation, asked)).await;
-            told.map(OperationResponse::Whole)
+            let told = Box::pin(perform_unary(app, &caller, agent, operation, asked)).await;
+            told.map(OperationResponse::Complete)
         }
     }
 }
 
-async fn whole(
+async fn perform_unary(
     app: &App,
     caller: &Caller,
     agent: &AgentId,
@@ -252,28 +257,28 @@ async fn whole(
             Ok(dialect.task(task))
         }
         Method::ExtendedCard | Method::Card => {
-            card::shown(app, agent, dialect.version(), host.as_ref())
+            card::card_json(app, agent, dialect.version(), host.as_ref())
         }
         Method::PushSet => {
             let (version, config) = (dialect.version(), dialect.push(params)?);
             let config = push::push_set(app, caller, agent, version, config).await?;
-            Ok(dialect.pushed(config))
+            Ok(dialect.push_config(config))
         }
         Method::PushGet => {
             let PushQuery { task_id, id } = dialect.push_query(params)?;
             let config = push::push_get(app, caller, agent, &task_id, id.as_deref()).await?;
-            Ok(dialect.pushed(config))
+            Ok(dialect.push_config(config))
         }
         Method::PushList => {
             let id = dialect.push_list(params)?;
             let configs = push::push_list(app, caller, agent, &id).await?;
-            Ok(dialect.pushes(configs))
+            Ok(dialect.push_configs(configs))
         }
         Method::PushDelete => {
             let PushQuery { task_id, id } = dialect.push_query(params)?;
             let id = id.as_deref().unwrap_or(&task_id);
             push::push_delete(app, caller, agent, &task_id, id).await?;
-            Ok(dialect.nothing())
+            Ok(dialect.empty_response())
         }
         Method::Send | Method::Stream | Method::Subscribe => {
             Err(Failure::new(Code::Internal, "messages and streams are dispatched separately"))
@@ -282,7 +287,7 @@ async fn whole(
 }
 
 /// Returns the operation under which an agent's exposure lists the method.
-pub(super) const fn offered(operation: Method) -> offer::ProtocolOperation {
+pub(super) const fn protocol_operation(operation: Method) -> offer::ProtocolOperation {
     match operation {
         Method::Send => offer::ProtocolOperation::Send,
         Method::Stream => offer::ProtocolOperation::Stream,
@@ -298,7 +303,7 @@ pub(super) const fn offered(operation: Method) -> offer::ProtocolOperation {
 }
 
 /// Returns the right that a token needs for the method.
-pub(super) const fn right(operation: Method) -> Right {
+pub(super) const fn required_right(operation: Method) -> Right {
     match operation {
         Method::Send | Method::Stream | Method::Cancel => Right::Run,
         Method::Get

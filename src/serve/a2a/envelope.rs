@@ -21,10 +21,10 @@ use super::{card, exposure, version};
 use crate::serve::App;
 use crate::serve::auth::caller::AuthenticatedCaller;
 use crate::serve::http::response::{self, to_json};
-use crate::wire::envelope::{Envelope, EnvelopeCall, refusal};
+use crate::wire::envelope::{Envelope, EnvelopeCall, unreadable_response};
 
 /// Answers a request whose body is an envelope.
-pub(super) async fn answer(
+pub(super) async fn respond(
     app: &App,
     caller: AuthenticatedCaller,
     agent: &AgentId,
@@ -33,22 +33,24 @@ pub(super) async fn answer(
     let (id, now) = (Uuid::new_v4().to_string(), || app.api.reader.now());
     let envelope = match Envelope::read(body) {
         Ok(envelope) => envelope,
-        Err(failure) => return refused(&failure, &refusal(&id, now(), &failure)),
+        Err(failure) => {
+            return error_response(&failure, &unreadable_response(&id, now(), &failure));
+        }
     };
-    match done(app, caller, agent, &envelope, metadata).await {
+    match execute(app, caller, agent, &envelope, metadata).await {
         Ok(result) => response::ok(&envelope.response(&id, now(), result)),
-        Err(failure) => refused(&failure, &envelope.error(&id, now(), &failure)),
+        Err(failure) => error_response(&failure, &envelope.error(&id, now(), &failure)),
     }
 }
 
-async fn done(
+async fn execute(
     app: &App,
     caller: AuthenticatedCaller,
     agent: &AgentId,
     envelope: &Envelope,
     metadata: RequestMetadata,
 ) -> Result<Value, Failure> {
-    let version = version::named(envelope.version())?;
+    let version = version::parse_version(envelope.version())?;
     // The address decides which agent is called and which rights count, so a body must not name another one.
     if envelope.to.as_deref().is_some_and(|to| to != agent.as_str()) {
         let message = "`context.to` names another agent than the address";
@@ -66,19 +68,19 @@ async fn done(
     if let Some(spec) = app.agents.get(agent) {
         exposure::check(spec, version, Binding::HttpJson, operation)?;
     }
-    let caller = caller.may(right, Some(agent))?;
+    let caller = caller.require_right(right, Some(agent))?;
     match call {
         EnvelopeCall::Execute(send) => {
             let sending = SentMessage { version, metadata, send: *send };
             operations::send(app, &caller, agent, sending).await.map(|reply| dialect.reply(reply))
         }
-        EnvelopeCall::Capabilities => card::shown(app, agent, version, metadata.host.as_ref()),
+        EnvelopeCall::Capabilities => card::card_json(app, agent, version, metadata.host.as_ref()),
         EnvelopeCall::Status => to_json(&app.agent_status(agent).await?),
     }
 }
 
-fn refused(failure: &Failure, body: &Value) -> Response {
-    let status = StatusCode::from_u16(problem::numbers(failure.code).http);
+fn error_response(failure: &Failure, body: &Value) -> Response {
+    let status = StatusCode::from_u16(problem::wire_codes(failure.code).http);
     let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     response::with_failure(response::json("application/json", status, body), failure)
 }

@@ -18,17 +18,17 @@ pub fn check(
     binding: Binding,
     operation: ProtocolOperation,
 ) -> Result<(), Failure> {
-    let exposure = &spec.exposure;
-    if !exposure.versions.contains(&version) {
+    let a2a_exposure = &spec.a2a_exposure;
+    if !a2a_exposure.versions.contains(&version) {
         let message = format!("this agent does not support A2A {}", version.as_str());
         return Err(Failure::new(Code::VersionUnsupported, message));
     }
-    if !exposure.bindings.contains(&binding) {
+    if !a2a_exposure.bindings.contains(&binding) {
         let message = format!("this agent cannot be called over {}", binding.as_str());
         return Err(Failure::new(Code::Unsupported, message));
     }
     match operation {
-        _ if exposure.offers(operation) => Ok(()),
+        _ if a2a_exposure.offers(operation) => Ok(()),
         ProtocolOperation::Push => Err(no_push()),
         ProtocolOperation::Send
         | ProtocolOperation::Stream
@@ -47,8 +47,8 @@ pub fn check(
 ///
 /// # Errors
 /// `push-unsupported`.
-pub fn pushes(spec: &AgentSpec) -> Result<(), Failure> {
-    if spec.exposure.offers(ProtocolOperation::Push) { Ok(()) } else { Err(no_push()) }
+pub fn check_push(spec: &AgentSpec) -> Result<(), Failure> {
+    if spec.a2a_exposure.offers(ProtocolOperation::Push) { Ok(()) } else { Err(no_push()) }
 }
 
 fn no_push() -> Failure {
@@ -59,9 +59,9 @@ fn no_push() -> Failure {
 ///
 /// # Errors
 /// `content-type-unsupported`.
-pub fn reads(spec: &AgentSpec, parts: &[A2aPart]) -> Result<(), Failure> {
-    let modes = &spec.exposure.input_modes;
-    if parts.iter().all(|part| modes.iter().any(|mode| fits(mode, media_type(part)))) {
+pub fn check_media_types(spec: &AgentSpec, parts: &[A2aPart]) -> Result<(), Failure> {
+    let modes = &spec.a2a_exposure.input_modes;
+    if parts.iter().all(|part| modes.iter().any(|mode| mode_matches(mode, media_type(part)))) {
         return Ok(());
     }
     let message = "a part is of a media type that this agent does not read; see its card";
@@ -80,7 +80,7 @@ fn media_type(part: &A2aPart) -> &str {
     own.map(str::trim).filter(|text| !text.is_empty()).unwrap_or(usual)
 }
 
-fn fits(mode: &str, media_type: &str) -> bool {
+fn mode_matches(mode: &str, media_type: &str) -> bool {
     let Some((kind, _)) = media_type.split_once('/') else { return mode == "*/*" };
     match mode.split_once('/') {
         Some(("*", "*")) => true,
@@ -91,7 +91,7 @@ fn fits(mode: &str, media_type: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use algonius_actors::model::access::endpoint_config::Exposure;
+    use algonius_actors::model::access::endpoint_config::EndpointConfig;
     use serde_json::json;
 
     use super::*;
@@ -113,19 +113,19 @@ mod tests {
             (of(PartContent::Raw(String::new()), None), "text/plain", false),
             (of(PartContent::Raw(String::new()), Some("image/png")), "*/*", true),
         ] {
-            assert_eq!(fits(wanted, media_type(&part)), fit, "{part:?} {wanted}");
+            assert_eq!(mode_matches(wanted, media_type(&part)), fit, "{part:?} {wanted}");
         }
     }
 
     #[test]
     fn disabled_operations_are_refused_by_their_own_code() {
-        let exposure = Exposure {
+        let a2a_exposure = EndpointConfig {
             versions: vec![ProtocolVersion::V1_0],
             bindings: vec![Binding::JsonRpc],
             operations: vec![ProtocolOperation::Send],
-            ..Exposure::default()
+            ..EndpointConfig::default()
         };
-        let spec = crate::serve::tests::spec("a", exposure);
+        let spec = crate::serve::tests::spec("a", a2a_exposure);
         let code = |version, binding, operation| {
             check(&spec, version, binding, operation).err().map(|failure| failure.code)
         };

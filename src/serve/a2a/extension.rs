@@ -1,43 +1,59 @@
 //! Protocol extensions that agents offer: on their cards and in responses to callers that use them.
 
-use algonius_a2a::interaction::{HUMAN_IN_THE_LOOP, INTERACTIONS};
-use algonius_a2a::{CURSOR, ISOLATION, KIND, OVERRIDES, PARAMETERS, STDERR};
+use algonius_a2a::interaction::{HUMAN_IN_THE_LOOP_EXTENSION, INTERACTIONS_EXTENSION};
+use algonius_a2a::{
+    CURSOR_EXTENSION, ISOLATION_EXTENSION, KIND_EXTENSION, OVERRIDES_EXTENSION,
+    PARAMETERS_EXTENSION, STDERR_EXTENSION,
+};
 use algonius_actors::model::agent::{AgentKind, AgentSpec};
 use algonius_actors::model::host::sandbox::Confinement;
 use axum::http::HeaderValue;
 use axum::response::Response;
 
 /// Extensions of every agent that runs processes.
-const ALWAYS: [(&str, &str); 2] = [
-    (CURSOR, "Each event of a stream carries the cursor from which the stream can be resumed."),
-    (STDERR, "Streams contain the standard error of the agent's program while it is written."),
+const COMMON_ENTRIES: [(&str, &str); 2] = [
+    (
+        CURSOR_EXTENSION,
+        "Each event of a stream carries the cursor from which the stream can be resumed.",
+    ),
+    (
+        STDERR_EXTENSION,
+        "Streams contain the standard error of the agent's program while it is written.",
+    ),
 ];
 
 /// Extension of agents that allow overrides.
-const CHOICE: (&str, &str) = (
-    OVERRIDES,
+const OVERRIDES_ENTRY: (&str, &str) = (
+    OVERRIDES_EXTENSION,
     "A folder to start in and variables of the environment, as far as the agent allows, in the \
      metadata of a message.",
 );
 
 /// Extensions of interactive agents, which ask before they act.
-const QUESTIONS: [(&str, &str); 2] = [
+const INTERACTIVE_ENTRIES: [(&str, &str); 2] = [
     (
-        INTERACTIONS,
+        INTERACTIONS_EXTENSION,
         "The open questions of the agent in the status of a task, and answers in the metadata of a message.",
     ),
-    (HUMAN_IN_THE_LOOP, "The same questions and answers in the form of kagent."),
+    (HUMAN_IN_THE_LOOP_EXTENSION, "The same questions and answers in the form of kagent."),
 ];
 
 /// URI of an extension, its description, and true if callers must use the extension.
 type Extension = (String, String, bool);
 
 /// Returns the extensions of an agent.
-pub(in crate::serve) fn offered(spec: &AgentSpec) -> Vec<Extension> {
-    let further = (!spec.allowance.has_no_overrides()).then(|| extension(&CHOICE));
-    let streams = always().into_iter().filter(|(uri, ..)| uri != STDERR || has_processes(spec));
-    let questions = QUESTIONS.iter().filter(|_| is_interactive(spec)).map(extension);
-    streams.chain(parameters(spec)).chain(further).chain(questions).chain([nature(spec)]).collect()
+pub(in crate::serve) fn agent_extensions(spec: &AgentSpec) -> Vec<Extension> {
+    let further = (!spec.override_policy.has_no_overrides()).then(|| extension(&OVERRIDES_ENTRY));
+    let streams = common_extensions()
+        .into_iter()
+        .filter(|(uri, ..)| uri != STDERR_EXTENSION || has_processes(spec));
+    let questions = INTERACTIVE_ENTRIES.iter().filter(|_| is_interactive(spec)).map(extension);
+    streams
+        .chain(parameters(spec))
+        .chain(further)
+        .chain(questions)
+        .chain([isolation_or_kind(spec)])
+        .collect()
 }
 
 /// Returns true if the agent is controlled by a protocol in which it can ask.
@@ -46,15 +62,15 @@ fn is_interactive(spec: &AgentSpec) -> bool {
 }
 
 /// Returns the extensions of every agent.
-pub(in crate::serve) fn always() -> Vec<Extension> {
-    ALWAYS.iter().map(extension).collect()
+pub(in crate::serve) fn common_extensions() -> Vec<Extension> {
+    COMMON_ENTRIES.iter().map(extension).collect()
 }
 
 /// Returns the extension with the parameters that a caller may set; `None` if there are none.
 fn parameters(spec: &AgentSpec) -> Option<Extension> {
-    let names = spec.allowance.params.join(", ");
+    let names = spec.override_policy.params.join(", ");
     let text = format!("Values for templates of the agent, in the metadata of a message: {names}.");
-    (!names.is_empty()).then(|| (PARAMETERS.to_owned(), text, false))
+    (!names.is_empty()).then(|| (PARAMETERS_EXTENSION.to_owned(), text, false))
 }
 
 /// Returns true if the agent runs processes on this machine, which have a standard error.
@@ -63,19 +79,23 @@ fn has_processes(spec: &AgentSpec) -> bool {
 }
 
 /// Returns the extension about what performs the work: its isolation, or the kind of an agent that runs nothing here.
-fn nature(spec: &AgentSpec) -> Extension {
+fn isolation_or_kind(spec: &AgentSpec) -> Extension {
     spec.confinement().map_or_else(|| kind(spec.kind()), isolation)
 }
 
 /// Returns the extension with the isolation level of the agent; the gaps of the isolation are for the operator only.
 fn isolation(confinement: &Confinement) -> Extension {
     let level = confinement.boundary.level.as_str();
-    (ISOLATION.to_owned(), format!("Isolation of the agent from its service: {level}."), false)
+    (
+        ISOLATION_EXTENSION.to_owned(),
+        format!("Isolation of the agent from its service: {level}."),
+        false,
+    )
 }
 
 /// Returns the extension with the kind of an agent that runs nothing on this machine.
 fn kind(kind: AgentKind) -> Extension {
-    (KIND.to_owned(), format!("Kind of the agent: {}.", kind.as_str()), false)
+    (KIND_EXTENSION.to_owned(), format!("Kind of the agent: {}.", kind.as_str()), false)
 }
 
 fn extension((uri, text): &(&str, &str)) -> Extension {
@@ -83,7 +103,11 @@ fn extension((uri, text): &(&str, &str)) -> Extension {
 }
 
 /// Adds the extensions that are both requested and offered to a response.
-pub(in crate::serve) fn name(response: &mut Response, wanted: &[String], offered: &[Extension]) {
+pub(in crate::serve) fn add_extension_headers(
+    response: &mut Response,
+    wanted: &[String],
+    offered: &[Extension],
+) {
     let is_wanted = |uri: &&str| wanted.iter().any(|wanted| wanted == uri);
     let used = offered.iter().map(|(uri, ..)| uri.as_str()).filter(is_wanted);
     let line = used.collect::<Vec<_>>().join(", ");

@@ -30,7 +30,7 @@ use crate::serve::App;
 type GrpcResponse<T> = Result<Response<T>, Status>;
 
 /// Response of a streaming method.
-type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+type GrpcStream<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 /// Returns the routes of both services. They have no fallback, so that other paths are not affected.
 pub(in crate::serve) fn routes(app: &App) -> Router {
@@ -40,15 +40,18 @@ pub(in crate::serve) fn routes(app: &App) -> Router {
         lf_a2a_v1::a2a_service_server::A2aServiceServer::new(v1::GrpcServiceV1::new(app.clone()));
     // The default of `tonic` has a fallback of its own, which would answer all paths of HTTP.
     Routes::from(Router::new())
-        .add_service(old.max_decoding_message_size(app.bodies.max_bytes))
-        .add_service(new.max_decoding_message_size(app.bodies.max_bytes))
+        .add_service(old.max_decoding_message_size(app.body_limits.max_bytes))
+        .add_service(new.max_decoding_message_size(app.body_limits.max_bytes))
         .into_axum_router()
         // Only for matching paths: a layer around the fallback would answer all other requests as gRPC.
         .route_layer(from_fn_with_state(app.clone(), interceptor::admit))
 }
 
 /// Returns a refusal before dispatch for a gRPC client; `None` for other clients.
-pub(in crate::serve) fn refused(headers: &HeaderMap, failure: &Failure) -> Option<HttpResponse> {
+pub(in crate::serve) fn refusal_response(
+    headers: &HeaderMap,
+    failure: &Failure,
+) -> Option<HttpResponse> {
     is_call(headers).then(|| status::of(failure).into_http::<Body>())
 }
 
@@ -73,22 +76,25 @@ pub(in crate::serve) fn status(failure: &Failure, version: ProtocolVersion) -> H
 }
 
 /// Function that converts a failure into a status of one version.
-type Tell = fn(&Failure) -> Status;
+type StatusMapper = fn(&Failure) -> Status;
 
 /// Ends a call: a failure becomes a status.
-async fn settle<T>(tell: Tell, work: impl Future<Output = Result<T, Failure>>) -> GrpcResponse<T> {
-    work.await.map(Response::new).map_err(|failure| tell(&failure))
+async fn respond<T>(
+    to_status: StatusMapper,
+    work: impl Future<Output = Result<T, Failure>>,
+) -> GrpcResponse<T> {
+    work.await.map(Response::new).map_err(|failure| to_status(&failure))
 }
 
 /// Writes events in the form of a version.
 fn stream<T: 'static>(
-    tell: Tell,
+    to_status: StatusMapper,
     events: ResumableEvents,
     write: fn(StreamEvent) -> Result<T, Failure>,
-) -> Answers<T> {
+) -> GrpcStream<T> {
     let written = events.map(move |event| {
         let event = event.and_then(|(_, event)| write(event));
-        event.map_err(|failure| tell(&failure))
+        event.map_err(|failure| to_status(&failure))
     });
     Box::pin(written)
 }

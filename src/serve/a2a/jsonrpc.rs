@@ -15,34 +15,34 @@ use super::request_headers::RequestMetadata;
 use super::{sse, version};
 use crate::serve::App;
 use crate::serve::auth::caller::AuthenticatedCaller;
-use crate::serve::http::path_param::Segment;
+use crate::serve::http::path_param::PathParam;
 use crate::serve::http::{body, response};
 
 /// Answers one call. Authentication precedes every other inspection of the request.
 pub async fn call(
     State(app): State<App>,
     caller: AuthenticatedCaller,
-    Segment(agent): Segment,
+    PathParam(agent): PathParam,
     request: Request,
 ) -> Response {
     // All that the headers tell is read before the body consumes the request.
-    let wanted = version::wanted(&request);
+    let wanted = version::requested_version(&request);
     let metadata = RequestMetadata::of(request.headers());
-    let reads_events = sse::is_read(request.headers());
-    let spoken = version::requested(&request);
+    let reads_events = sse::accepts_event_stream(request.headers());
+    let version = version::response_version(&request);
     // The bytes are dropped as soon as they are parsed: a waiting request would otherwise keep them in memory,
     // together with the connection buffer that contains them.
     let call = match body::json(&app, request).await {
         Ok(bytes) => parse(&bytes),
-        Err(refusal) => return refused(Id::NULL, &refusal, true),
+        Err(refusal) => return error_response(Id::NULL, &refusal, true),
     };
     let JsonRpcCall { id, method, params } = match call {
         Ok(call) => call,
-        Err(RejectedCall { id, failure }) => return refused(id, &failure, false),
+        Err(RejectedCall { id, failure }) => return error_response(id, &failure, false),
     };
-    let (dialect, operation) = match meant(&method, spoken) {
+    let (dialect, operation) = match resolve_method(&method, version) {
         Ok(meant) => meant,
-        Err(refusal) => return refused(id, &refusal, false),
+        Err(refusal) => return error_response(id, &refusal, false),
     };
     let asked = metadata.map(|metadata| OperationRequest {
         operation,
@@ -52,8 +52,8 @@ pub async fn call(
         metadata,
     });
     match respond(&app, caller, &agent, wanted, asked).await {
-        Ok(OperationResponse::Whole(result)) => {
-            response::long("application/json", StatusCode::OK, success(id, result))
+        Ok(OperationResponse::Complete(result)) => {
+            response::large_json("application/json", StatusCode::OK, success(id, result))
         }
         Ok(OperationResponse::Stream(events)) => {
             // Each event repeats the id of the call, and so does the failure that may end the stream.
@@ -68,7 +68,7 @@ pub async fn call(
         {
             sse::refusal(&failure(id, &refusal))
         }
-        Err(refusal) => refused(id, &refusal, false),
+        Err(refusal) => error_response(id, &refusal, false),
     }
 }
 
@@ -86,20 +86,23 @@ async fn respond(
 
 /// Returns the dialect and operation of a method. The method name determines the version; an unknown name is refused
 /// in the version of the caller.
-fn meant(method: &str, spoken: ProtocolVersion) -> Result<(RequestDialect, Method), Failure> {
+fn resolve_method(
+    method: &str,
+    version: ProtocolVersion,
+) -> Result<(RequestDialect, Method), Failure> {
     if let Some(operation) = Method::of_1_0(method) {
         return Ok((RequestDialect::V1_0, operation));
     }
     if let Some(operation) = Method::of_0_3(method) {
         return Ok((RequestDialect::Rpc0_3, operation));
     }
-    let message = format!("there is no such method in A2A {}", spoken.as_str());
+    let message = format!("there is no such method in A2A {}", version.as_str());
     Err(Failure::new(Code::MethodUnknown, message))
 }
 
 /// Creates a JSON-RPC error. Its HTTP status is 200, except if the body was not received, or if the state of the
 /// service is the cause, so that a reverse proxy can react to it.
-fn refused(id: Id, refusal: &Failure, is_http: bool) -> Response {
+fn error_response(id: Id, refusal: &Failure, is_http: bool) -> Response {
     let told_by_status = is_http || problem::is_unavailable(refusal.code);
     let status = if told_by_status { response::status(refusal.code) } else { StatusCode::OK };
     let body = failure(id, refusal);

@@ -8,29 +8,30 @@ mod page_cursor;
 pub mod push;
 
 use algonius_a2a::v1::{
-    HistoryLength, ListPage, ListRequest, Reply, SendRequest, StreamEvent, Task, TaskQuery, Wait,
+    HistoryLength, ListPage, ListRequest, SendMode, SendRequest, SendResponse, StreamEvent, Task,
+    TaskQuery,
 };
-use algonius_a2a::{CURSOR, STDERR};
+use algonius_a2a::{CURSOR_EXTENSION, STDERR_EXTENSION};
 use algonius_actors::api::SubmitReply;
 use algonius_actors::decide::access::override_policy;
 use algonius_actors::model::access::endpoint_config::ProtocolVersion;
 use algonius_actors::model::access::principal::{Caller, Right};
 use algonius_actors::model::code::Code;
-use algonius_actors::model::execution::record::{Page, PageQuery};
+use algonius_actors::model::execution::record::{ExecutionPage, ExecutionPageQuery};
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::{AgentId, ContextId};
 use futures_util::TryStreamExt;
 
 use super::exposure;
 use super::request_headers::RequestMetadata;
-use super::streaming::{self, Range, ResumableEvents};
+use super::streaming::{self, ResumableEvents, StreamRange};
 use super::task::{self, TaskView};
 use crate::serve::App;
 
 /// Number of tasks on a page if the caller requests none.
-const PAGE: u32 = 50;
+const DEFAULT_PAGE_SIZE: u32 = 50;
 /// Maximum number of tasks on a page.
-const LARGEST_PAGE: u32 = 100;
+const MAX_PAGE_SIZE: u32 = 100;
 
 /// Message that a caller sends to an agent.
 pub struct SentMessage {
@@ -53,23 +54,23 @@ pub async fn send(
     caller: &Caller,
     agent: &AgentId,
     sending: SentMessage,
-) -> Result<Reply, Failure> {
+) -> Result<SendResponse, Failure> {
     let (wait, history) = (sending.send.wait, sending.send.history);
     // A separate box, so that a waiting request does not retain the memory of the submission.
     let submitted = Box::pin(submit(app, caller, agent, sending)).await?;
     let SubmitReply { execution, progress, ended, .. } = submitted;
     let (record, raw) = match ended {
         // The api read the record after the submission: it is as new as the request.
-        Some(record) => (lookup::shown(caller, agent, *record)?, None),
+        Some(record) => (lookup::visible_record(caller, agent, *record)?, None),
         None => {
             if !caller.scope.allows(Right::Read, Some(agent)) {
-                lookup::find_by(app, caller, agent, execution).await?; // Who may not look does not wait.
+                lookup::find_by_id(app, caller, agent, execution).await?; // Who may not look does not wait.
             }
             let raw = match wait {
-                Wait::ForTheEnd => app.api.requests.settled(agent, execution, progress).await?,
-                Wait::ForAcceptance => None,
+                SendMode::Blocking => app.api.requests.settled(agent, execution, progress).await?,
+                SendMode::NonBlocking => None,
             };
-            (lookup::find_by(app, caller, agent, execution).await?, raw)
+            (lookup::find_by_id(app, caller, agent, execution).await?, raw)
         }
     };
     // Raw output is not redacted. An administrator may see the task of another caller, but not its raw text.
@@ -77,15 +78,15 @@ pub async fn send(
     match &record.failure {
         // A caller that waits learns that the service is too busy from the status, so that it tries again; the task
         // alone says `rejected`, which is final.
-        Some(late) if late.code == Code::QueueTimeout && wait == Wait::ForTheEnd => {
+        Some(late) if late.code == Code::QueueTimeout && wait == SendMode::Blocking => {
             return Err(late.clone());
         }
         _ => {}
     }
     let view = TaskView::read(&app.api, &record).await?;
     match view.reply().await? {
-        Some(message) => Ok(Reply::Message(message)),
-        None => view.task(history).await.map(|task| Reply::Task(view.with(raw, task))),
+        Some(message) => Ok(SendResponse::Message(message)),
+        None => view.task(history).await.map(|task| SendResponse::Task(view.with(raw, task))),
     }
 }
 
@@ -99,14 +100,17 @@ pub async fn stream(
     agent: &AgentId,
     sending: SentMessage,
 ) -> Result<ResumableEvents, Failure> {
-    let (history, is_numbered) = (sending.send.history, sending.metadata.wants(CURSOR));
+    let (history, is_numbered) = (sending.send.history, sending.metadata.wants(CURSOR_EXTENSION));
     // A stream of a new message has no earlier position, whatever header the client repeats.
-    let range =
-        Range { past_questions: false, after: None, ..range(app, agent, &sending.metadata) };
+    let range = StreamRange {
+        past_questions: false,
+        after: None,
+        ..stream_range(app, agent, &sending.metadata)
+    };
     let ticket = submit(app, caller, agent, sending).await?;
-    let record = lookup::find_by(app, caller, agent, ticket.execution).await?;
+    let record = lookup::find_by_id(app, caller, agent, ticket.execution).await?;
     let events = streaming::stream(&app.api, record, range, history).await?;
-    Ok(if is_numbered { numbered(events) } else { events })
+    Ok(if is_numbered { with_cursors(events) } else { events })
 }
 
 /// Streams the events of a task: first a snapshot or, after a known event, all later events. In 0.3 a stream also
@@ -128,20 +132,25 @@ pub async fn subscribe(
         return Err(Failure::new(Code::Unsupported, "the task has ended; look it up instead"));
     }
     let past_questions = version == ProtocolVersion::V1_0;
-    let range = Range { past_questions, ..range(app, agent, metadata) };
+    let range = StreamRange { past_questions, ..stream_range(app, agent, metadata) };
     let events = streaming::stream(&app.api, record, range, HistoryLength::All).await?;
-    Ok(if metadata.wants(CURSOR) { numbered(events) } else { events })
+    Ok(if metadata.wants(CURSOR_EXTENSION) { with_cursors(events) } else { events })
 }
 
 /// Returns the part of an execution that a caller streams, as far as it does not depend on the operation.
-fn range(app: &App, agent: &AgentId, metadata: &RequestMetadata) -> Range {
-    let streams = app.agents.get(agent).is_none_or(|spec| spec.exposure.stream_output);
-    let with_stderr = metadata.wants(STDERR);
-    Range { after: metadata.after.clone(), past_questions: false, is_whole: !streams, with_stderr }
+fn stream_range(app: &App, agent: &AgentId, metadata: &RequestMetadata) -> StreamRange {
+    let streams = app.agents.get(agent).is_none_or(|spec| spec.a2a_exposure.stream_output);
+    let with_stderr = metadata.wants(STDERR_EXTENSION);
+    StreamRange {
+        after: metadata.after.clone(),
+        past_questions: false,
+        is_whole: !streams,
+        with_stderr,
+    }
 }
 
 /// Adds the cursor of each event to its metadata, for clients that do not read it beside the event.
-fn numbered(events: ResumableEvents) -> ResumableEvents {
+fn with_cursors(events: ResumableEvents) -> ResumableEvents {
     Box::pin(events.map_ok(|(place, mut event)| {
         let metadata = match &mut event {
             StreamEvent::Task(task) => &mut task.metadata,
@@ -149,7 +158,7 @@ fn numbered(events: ResumableEvents) -> ResumableEvents {
             StreamEvent::Status(update) => &mut update.metadata,
             StreamEvent::Artifact(update) => &mut update.metadata,
         };
-        metadata.insert(CURSOR.to_owned(), place.to_string().into());
+        metadata.insert(CURSOR_EXTENSION.to_owned(), place.to_string().into());
         (place, event)
     }))
 }
@@ -164,9 +173,9 @@ async fn submit(
     let SentMessage { version, metadata, send: SendRequest { message, push: pushed, .. } } =
         sending;
     if let Some(spec) = app.agents.get(agent) {
-        exposure::reads(spec, &message.parts)?;
+        exposure::check_media_types(spec, &message.parts)?;
         // Checked before the message is accepted, because an accepted message is never answered with an error.
-        pushed.as_ref().map_or(Ok(()), |_| exposure::pushes(spec))?;
+        pushed.as_ref().map_or(Ok(()), |_| exposure::check_push(spec))?;
     }
     let continues = match &message.task_id {
         None => None,
@@ -179,9 +188,9 @@ async fn submit(
     }
     if let Some(task) = &continues {
         message::check(&message)?;
-        if let Some(answered) = answer::answer(app, caller, task, &message).await? {
+        if let Some(answered) = answer::answer_interactions(app, caller, task, &message).await? {
             if let Some(config) = pushed {
-                let target = push::metadata(app, caller, task.id, version, config)?;
+                let target = push::push_target(app, caller, task.id, version, config)?;
                 push::register(app, target, task.last_event).await?;
             }
             return Ok(answered);
@@ -190,11 +199,11 @@ async fn submit(
     let request = message::request(caller, agent, (message, metadata), continues.as_ref())?;
     // An agent that was removed meanwhile is refused by the tree, so no check is needed for it here.
     if let Some(spec) = app.agents.get(agent) {
-        override_policy::check_params(&spec.allowance, request.input.params.keys())?;
+        override_policy::check_params(&spec.override_policy, request.input.params.keys())?;
     }
     let ticket = app.api.requests.submit(caller, request).await?;
     if let Some(config) = pushed {
-        let target = push::metadata(app, caller, ticket.execution, version, config)?;
+        let target = push::push_target(app, caller, ticket.execution, version, config)?;
         // Push notifications start after this event: earlier events precede the message.
         push::register(app, target, continues.map_or(0, |record| record.last_event)).await?;
     }
@@ -226,7 +235,7 @@ pub async fn list(
     list: ListRequest,
 ) -> Result<ListPage, Failure> {
     let (query, page_size) = page_query(agent, &list)?;
-    let Page { mut records, total } = app.api.reader.page(caller, query).await?;
+    let ExecutionPage { mut records, total } = app.api.reader.page(caller, query).await?;
     // The query asks for one entry more than the page has.
     let has_more = records.len() > page_size as usize;
     records.truncate(page_size as usize);
@@ -247,10 +256,10 @@ pub async fn list(
 }
 
 /// Returns the query for a page, with one more entry than the page holds to detect its end, and the page size.
-fn page_query(agent: &AgentId, list: &ListRequest) -> Result<(PageQuery, u32), Failure> {
+fn page_query(agent: &AgentId, list: &ListRequest) -> Result<(ExecutionPageQuery, u32), Failure> {
     let wrong = |text: &str| Failure::new(Code::InvalidParams, text);
-    let size = list.page_size.unwrap_or(PAGE);
-    if !(1..=LARGEST_PAGE).contains(&size) {
+    let size = list.page_size.unwrap_or(DEFAULT_PAGE_SIZE);
+    if !(1..=MAX_PAGE_SIZE).contains(&size) {
         return Err(wrong("`pageSize` must be from 1 to 100"));
     }
     // Some clients send an empty token for the first page.
@@ -259,11 +268,11 @@ fn page_query(agent: &AgentId, list: &ListRequest) -> Result<(PageQuery, u32), F
         page_cursor::read(token)
             .ok_or_else(|| wrong("`pageToken` must be the `nextPageToken` of an earlier page"))
     };
-    let query = PageQuery {
+    let query = ExecutionPageQuery {
         owner: None,
         agent: agent.clone(),
         context: list.context_id.clone().map(ContextId),
-        shown: list.state.map(task::shown),
+        shown: list.state.map(task::public_state),
         changed_since: list.changed_since,
         after: token.map(place).transpose()?,
         limit: size + 1,
@@ -298,7 +307,7 @@ mod tests {
 
     use super::*;
 
-    fn query(list: &ListRequest) -> Result<(PageQuery, u32), Code> {
+    fn query(list: &ListRequest) -> Result<(ExecutionPageQuery, u32), Code> {
         page_query(&AgentId::new("reviewer").unwrap(), list).map_err(|failure| failure.code)
     }
 

@@ -1,7 +1,7 @@
 //! Metadata of a request: headers over HTTP, metadata over gRPC.
 
 use algonius_actors::model::code::Code;
-use algonius_actors::model::execution::trace::Trace;
+use algonius_actors::model::execution::trace::TraceContext;
 use algonius_actors::model::failure::Failure;
 use axum::http::header::HOST;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
@@ -9,20 +9,20 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use super::streaming::event_id::EventId;
 
 /// Maximum length of an id that a caller chooses, in bytes.
-pub(super) const LONGEST_ID: usize = 256;
+pub(super) const MAX_ID_BYTES: usize = 256;
 
 /// Headers that name extensions, in 1.0 and in 0.3.
-const EXTENSIONS: [HeaderName; 2] =
+const EXTENSION_HEADERS: [HeaderName; 2] =
     [HeaderName::from_static("a2a-extensions"), HeaderName::from_static("x-a2a-extensions")];
 
 /// Header with the idempotency key.
-const IDEMPOTENCY: HeaderName = HeaderName::from_static("idempotency-key");
+const IDEMPOTENCY_KEY_HEADER: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// Header with the cursor of the last known event.
-const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+const LAST_EVENT_ID_HEADER: HeaderName = HeaderName::from_static("last-event-id");
 
 /// Headers of the trace context.
-pub(in crate::serve) const TRACE: [HeaderName; 2] =
+pub(in crate::serve) const TRACE_HEADERS: [HeaderName; 2] =
     [HeaderName::from_static("traceparent"), HeaderName::from_static("tracestate")];
 
 /// Metadata of a request.
@@ -33,7 +33,7 @@ pub struct RequestMetadata {
     /// Idempotency key of the request.
     pub idempotency: Option<String>,
     /// Trace context of the request.
-    pub trace: Option<Trace>,
+    pub trace: Option<TraceContext>,
     /// URIs of the extensions that the caller requests.
     pub extensions: Vec<String>,
     /// Host name that the caller used.
@@ -47,13 +47,13 @@ impl RequestMetadata {
     /// # Errors
     /// `invalid-params` for a request with two idempotency keys, or with an empty one.
     pub fn of(headers: &HeaderMap) -> Result<Self, Failure> {
-        let after = headers.get(LAST_EVENT).and_then(|value| value.to_str().ok());
+        let after = headers.get(LAST_EVENT_ID_HEADER).and_then(|value| value.to_str().ok());
         Ok(Self {
             // Browsers send back whatever another service may have given them; an error would end their reconnection
             // for good.
             after: after.and_then(|text| EventId::parse(text.trim())),
-            idempotency: idempotency(headers)?,
-            trace: traced(headers),
+            idempotency: idempotency_key(headers)?,
+            trace: trace_context(headers),
             extensions: extensions(headers),
             host: headers.get(HOST).cloned(),
         })
@@ -69,7 +69,7 @@ impl RequestMetadata {
 /// Returns the extensions that a caller names, in several headers and several in each header.
 #[must_use]
 pub fn extensions(headers: &HeaderMap) -> Vec<String> {
-    let lines = EXTENSIONS.into_iter().flat_map(|name| headers.get_all(name));
+    let lines = EXTENSION_HEADERS.into_iter().flat_map(|name| headers.get_all(name));
     let texts = lines.filter_map(|line| line.to_str().ok());
     let each = texts.flat_map(|text| text.split(',')).map(str::trim);
     each.filter(|text| !text.is_empty()).map(str::to_owned).collect()
@@ -77,26 +77,27 @@ pub fn extensions(headers: &HeaderMap) -> Vec<String> {
 
 /// Returns the trace context from the headers of a request.
 #[must_use]
-pub fn traced(headers: &HeaderMap) -> Option<Trace> {
-    let [parent, state] = TRACE;
+pub fn trace_context(headers: &HeaderMap) -> Option<TraceContext> {
+    let [parent, state] = TRACE_HEADERS;
     let mut parents = headers.get_all(parent).iter();
     // More than one `traceparent` is invalid (W3C Trace Context).
     let (parent, None) = (parents.next()?.to_str().ok()?, parents.next()) else { return None };
     let states = headers.get_all(state).iter().filter_map(|line| line.to_str().ok());
-    Trace::read(parent.trim(), &states.collect::<Vec<_>>().join(","))
+    TraceContext::parse(parent.trim(), &states.collect::<Vec<_>>().join(","))
 }
 
-fn idempotency(headers: &HeaderMap) -> Result<Option<String>, Failure> {
-    let lines: Vec<_> = headers.get_all(IDEMPOTENCY).iter().map(HeaderValue::to_str).collect();
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Failure> {
+    let lines: Vec<_> =
+        headers.get_all(IDEMPOTENCY_KEY_HEADER).iter().map(HeaderValue::to_str).collect();
     match lines.as_slice() {
         [] => Ok(None),
-        [Ok(text)] if (1..=LONGEST_ID).contains(&text.trim().len()) => {
+        [Ok(text)] if (1..=MAX_ID_BYTES).contains(&text.trim().len()) => {
             Ok(Some(text.trim().to_owned()))
         }
         _ => {
             let text = format!(
                 "there must be one `Idempotency-Key`, of plain text, not empty and at most \
-                 {LONGEST_ID} bytes"
+                 {MAX_ID_BYTES} bytes"
             );
             Err(Failure::new(Code::InvalidParams, text))
         }

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use algonius_a2a::Method as Asking;
 use algonius_a2a::v0_3::rest::read::body as parse;
-use algonius_a2a::{placed, problem};
+use algonius_a2a::{problem, with_path_params};
 use algonius_actors::model::access::endpoint_config::{Binding, ProtocolVersion};
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
@@ -21,60 +21,65 @@ use super::request_headers::RequestMetadata;
 use super::{envelope, sse, version};
 use crate::serve::App;
 use crate::serve::auth::caller::AuthenticatedCaller;
-use crate::serve::http::path_param::Below;
+use crate::serve::http::path_param::AgentSubpath;
 use crate::serve::http::{body, response};
 use crate::wire::envelope::is_envelope;
 
 /// Match of a path and a method, with the parameters from the path.
 struct RouteMatch {
     operation: Asking,
-    placed: Vec<(&'static str, String)>,
+    path_params: Vec<(&'static str, String)>,
 }
 
 /// Result of a call.
-enum Answered {
+enum RestResponse {
     /// Answer of the protocol.
-    Told(OperationResponse),
+    Operation(OperationResponse),
     /// Answer to an envelope.
-    InKind(Response),
+    Envelope(Response),
 }
 
 /// Answers a call to a path below `/agents/<id>/v1/`. Authentication precedes every other inspection of the request.
 pub async fn call(
     State(app): State<App>,
     caller: AuthenticatedCaller,
-    Below { agent, rest }: Below,
+    AgentSubpath { agent, rest }: AgentSubpath,
     request: Request,
 ) -> Response {
-    let (wanted, version) = (version::wanted(&request), version::requested(&request));
+    let (wanted, version) =
+        (version::requested_version(&request), version::response_version(&request));
     let dialect = match version {
         ProtocolVersion::V0_3 => RequestDialect::Rest0_3,
         ProtocolVersion::V1_0 => RequestDialect::V1_0,
     };
-    let good = media::of_results(request.headers(), version);
-    let bad = media::of_errors(request.headers());
+    let good = media::for_results(request.headers(), version);
+    let bad = media::for_errors(request.headers());
     let is_foreign =
         request.headers().contains_key(header::CONTENT_TYPE) && !body::is_json(&request);
     match respond(&app, caller, (&agent, &rest), (wanted, dialect), request).await {
-        Ok(Answered::InKind(response)) => response,
-        Ok(Answered::Told(OperationResponse::Whole(Value::Null))) => {
+        Ok(RestResponse::Envelope(response)) => response,
+        Ok(RestResponse::Operation(OperationResponse::Complete(Value::Null))) => {
             // HTTP+JSON transports protobuf messages: an empty message is an empty object, not `null`.
-            response::json(good, StatusCode::OK, &empty())
+            response::json(good, StatusCode::OK, &empty_object())
         }
-        Ok(Answered::Told(OperationResponse::Whole(result))) => {
-            response::long(good, StatusCode::OK, result)
+        Ok(RestResponse::Operation(OperationResponse::Complete(result))) => {
+            response::large_json(good, StatusCode::OK, result)
         }
-        Ok(Answered::Told(OperationResponse::Stream(events))) => {
+        Ok(RestResponse::Operation(OperationResponse::Stream(events))) => {
             let fail = move |refusal: &Failure| {
                 problem::rest_body(refusal, version, problem::http(refusal.code, version))
             };
             sse::response(events, move |event| dialect.event(event), fail)
         }
         // A fault for which HTTP itself has a status is reported with that status.
-        Err(refusal) if is_foreign && refusal.code == Code::ContentType => {
-            refused(&refusal, version, (problem::http_before_dispatch(refusal.code), bad))
+        Err(refusal) if is_foreign && refusal.code == Code::ContentType => error_response(
+            &refusal,
+            version,
+            (problem::http_status_before_dispatch(refusal.code), bad),
+        ),
+        Err(refusal) => {
+            error_response(&refusal, version, (problem::http(refusal.code, version), bad))
         }
-        Err(refusal) => refused(&refusal, version, (problem::http(refusal.code, version), bad)),
     }
 }
 
@@ -84,10 +89,10 @@ async fn respond(
     (agent, rest): (&str, &str),
     (wanted, dialect): (Result<ProtocolVersion, Failure>, RequestDialect),
     request: Request,
-) -> Result<Answered, Failure> {
+) -> Result<RestResponse, Failure> {
     wanted?;
     let agent = app.agents.id(agent)?;
-    let RouteMatch { operation, placed: said } = meant(request.method(), rest)?;
+    let RouteMatch { operation, path_params: path_values } = match_route(request.method(), rest)?;
     let metadata = RequestMetadata::of(request.headers())?;
     let query = query(request.uri().query().unwrap_or_default());
     let params = match *request.method() {
@@ -95,22 +100,24 @@ async fn respond(
         _ => query,
     };
     if operation == Asking::Send && is_envelope(&params) {
-        return Ok(Answered::InKind(
-            envelope::answer(app, caller, &agent, (params, metadata)).await,
+        return Ok(RestResponse::Envelope(
+            envelope::respond(app, caller, &agent, (params, metadata)).await,
         ));
     }
-    let said: Vec<_> = said.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    let params = placed(params, &said)?;
+    let path_values: Vec<_> =
+        path_values.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let params = with_path_params(params, &path_values)?;
     let asked =
         OperationRequest { operation, dialect, binding: Binding::HttpJson, params, metadata };
-    perform(app, caller, &agent, asked).await.map(Answered::Told)
+    perform(app, caller, &agent, asked).await.map(RestResponse::Operation)
 }
 
-fn meant(method: &Method, rest: &str) -> Result<RouteMatch, Failure> {
+fn match_route(method: &Method, rest: &str) -> Result<RouteMatch, Failure> {
     let parts: Vec<_> = rest.trim_end_matches('/').split('/').collect();
-    let of = |operation, placed: &[(&'static str, &str)]| {
-        let placed = placed.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
-        Ok(RouteMatch { operation, placed })
+    let of = |operation, path_params: &[(&'static str, &str)]| {
+        let path_params =
+            path_params.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
+        Ok(RouteMatch { operation, path_params })
     };
     match (method.as_str(), parts.as_slice()) {
         ("POST", ["message:send"]) => of(Asking::Send, &[]),
@@ -122,7 +129,7 @@ fn meant(method: &Method, rest: &str) -> Result<RouteMatch, Failure> {
             ("GET", None) => of(Asking::Get, &[("id", task)]),
             ("POST", Some((id, "cancel"))) => of(Asking::Cancel, &[("id", id)]),
             (_, Some((id, "subscribe"))) => of(Asking::Subscribe, &[("id", id)]),
-            _ => Err(nothing()),
+            _ => Err(unknown_path()),
         },
         ("POST", ["tasks", id, "pushNotificationConfigs"]) => {
             of(Asking::PushSet, &[("taskId", id)])
@@ -136,11 +143,11 @@ fn meant(method: &Method, rest: &str) -> Result<RouteMatch, Failure> {
         ("DELETE", ["tasks", id, "pushNotificationConfigs", config]) => {
             of(Asking::PushDelete, &[("taskId", id), ("id", config)])
         }
-        _ => Err(nothing()),
+        _ => Err(unknown_path()),
     }
 }
 
-fn nothing() -> Failure {
+fn unknown_path() -> Failure {
     Failure::new(Code::PathUnknown, "there is nothing at this path")
 }
 
@@ -155,11 +162,11 @@ fn query(query: &str) -> Value {
     Value::Object(kept.map(|(name, text)| (name, Value::String(text))).collect::<Map<_, _>>())
 }
 
-fn empty() -> Value {
+fn empty_object() -> Value {
     Value::Object(Map::new())
 }
 
-fn refused(
+fn error_response(
     refusal: &Failure,
     version: ProtocolVersion,
     (status, media_type): (u16, &'static str),

@@ -12,10 +12,10 @@ use futures_util::{Stream, StreamExt};
 use serde_json::Value;
 
 use super::streaming::ResumableEvents;
-use crate::serve::http::response::text;
+use crate::serve::http::response::to_json_text;
 
 /// Interval of silence after which a comment is sent, so that proxies keep the connection open.
-const QUIET: Duration = Duration::from_secs(15);
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
 /// Sends a stream as server-sent events. `write` and `fail` return the JSON of an event and of a failure.
 pub fn response(
@@ -25,8 +25,10 @@ pub fn response(
 ) -> Response {
     let lines = events.map(move |next| {
         let event = match next {
-            Ok((place, event)) => Event::default().id(place.to_string()).data(text(&write(event))),
-            Err(failure) => Event::default().data(text(&fail(&failure))),
+            Ok((place, event)) => {
+                Event::default().id(place.to_string()).data(to_json_text(&write(event)))
+            }
+            Err(failure) => Event::default().data(to_json_text(&fail(&failure))),
         };
         Ok::<_, Infallible>(event)
     });
@@ -35,7 +37,8 @@ pub fn response(
 
 /// Sends lines as server-sent events, with headers that disable buffering in proxies.
 pub fn stream(lines: impl Stream<Item = Result<Event, Infallible>> + Send + 'static) -> Response {
-    let mut response = Sse::new(lines).keep_alive(KeepAlive::new().interval(QUIET)).into_response();
+    let mut response =
+        Sse::new(lines).keep_alive(KeepAlive::new().interval(KEEP_ALIVE_INTERVAL)).into_response();
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     // nginx collects a response by default, which would hold back every event until its buffer is full.
@@ -45,13 +48,13 @@ pub fn stream(lines: impl Stream<Item = Result<Event, Infallible>> + Send + 'sta
 
 /// Sends a refusal as the only event, for clients that read nothing but events.
 pub fn refusal(body: &Value) -> Response {
-    let event = Event::default().data(text(body));
+    let event = Event::default().data(to_json_text(body));
     Sse::new(futures_util::stream::iter([Ok::<_, Infallible>(event)])).into_response()
 }
 
 /// True if the client accepts event streams.
 #[must_use]
-pub fn is_read(headers: &HeaderMap) -> bool {
+pub fn accepts_event_stream(headers: &HeaderMap) -> bool {
     let accepts = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
     accepts.is_some_and(|accepts| accepts.contains("text/event-stream"))
 }

@@ -11,19 +11,19 @@ use std::collections::VecDeque;
 use std::pin::Pin;
 
 use algonius_a2a::v1::{HistoryLength, StreamEvent, TaskState};
-use algonius_actors::api::{Api, Follow, Next};
+use algonius_actors::api::{Api, Subscription, SubscriptionItem};
 use algonius_actors::model::execution::event::{Event, EventKind, TextChannel};
-use algonius_actors::model::execution::progress::Growing;
+use algonius_actors::model::execution::progress::PartialAnswer;
 use algonius_actors::model::execution::record::Record;
 use algonius_actors::model::failure::Failure;
 
 use futures_util::Stream;
 
 use super::task::TaskView;
-use super::task::updates::Updates;
-use artifact_chunks::Pieces;
+use super::task::updates::TaskUpdates;
+use artifact_chunks::ArtifactChunks;
 use event_id::EventId;
-use text_stream::{Texts, is_end_of_work};
+use text_stream::{TextStream, is_end_of_work};
 
 /// Stream of events with the cursor after each; a client can resume the stream after any of them.
 pub type ResumableEvents =
@@ -31,7 +31,7 @@ pub type ResumableEvents =
 
 /// Part of an execution that is streamed, and the form of the stream.
 #[derive(Debug, Clone, Default)]
-pub struct Range {
+pub struct StreamRange {
     /// Last position that the client knows; without it the stream starts with a snapshot.
     pub after: Option<EventId>,
     /// True if the stream continues after questions, up to the end.
@@ -50,7 +50,7 @@ pub struct Range {
 pub async fn stream(
     api: &Api,
     record: Record,
-    range: Range,
+    range: StreamRange,
     history: HistoryLength,
 ) -> Result<ResumableEvents, Failure> {
     let mut ready = VecDeque::new();
@@ -61,24 +61,27 @@ pub async fn stream(
         let task = view.task(history).await?;
         shown = task.status.state;
         let place = EventId::from(record.last_event);
-        ready.push_back(Ready::Update(place, Box::new(StreamEvent::Task(task))));
+        ready.push_back(StreamItem::Update(place, Box::new(StreamEvent::Task(task))));
     }
     let after = range.after.clone().unwrap_or_else(|| record.last_event.into());
     // Following starts at the snapshot's last event, so that nothing between both is lost or sent twice.
-    let follow = Follow::new(api.reader.clone(), record.clone(), after.event, None).knowing(queued);
+    let follow = Subscription::new(api.reader.clone(), record.clone(), after.event, None)
+        .with_position(queued);
     let follow = if range.past_questions { follow.past_questions() } else { follow };
     let follow = if range.is_whole && !range.with_stderr { follow } else { follow.with_text() };
-    let texts =
-        Texts::new(record.stamp, &[TextChannel::Stdout, TextChannel::Stderr, TextChannel::Answer]);
+    let texts = TextStream::new(
+        record.attempt_id,
+        &[TextChannel::Stdout, TextChannel::Stderr, TextChannel::Answer],
+    );
     let texts = after.texts.as_ref().map_or(texts.clone(), |known| texts.after(known));
     let (api, is_queued) = (api.clone(), queued.is_some());
     let is_over = shown.is_terminal();
     let task_stream = TaskStream {
-        updates: Updates { api, record, shown, is_queued },
+        updates: TaskUpdates { api, record, shown, is_queued },
         follow,
         ready,
         event: after.event,
-        within: after.within,
+        byte_offset: after.byte_offset,
         texts,
         range,
         has_grown: false,
@@ -91,29 +94,29 @@ pub async fn stream(
 }
 
 /// Item that can be sent next.
-enum Ready {
+enum StreamItem {
     /// Update with the position after it.
     Update(EventId, Box<StreamEvent>),
     /// Pieces of an artifact.
-    Pieces(Pieces),
+    Chunks(ArtifactChunks),
     /// An event that is sent after all text that exists now.
     Event(Box<Event>),
     /// End of the execution or request for input; sent after all text.
-    Rest(Box<Record>),
+    End(Box<Record>),
 }
 
 /// Remaining part of a stream.
 struct TaskStream {
-    updates: Updates,
-    follow: Follow,
-    ready: VecDeque<Ready>,
+    updates: TaskUpdates,
+    follow: Subscription,
+    ready: VecDeque<StreamItem>,
     /// Number of the last event that was sent completely.
     event: u64,
     /// Number of bytes of the next event that the client already has.
-    within: u64,
+    byte_offset: u64,
     /// Number of bytes that were sent of each text of the program; a text may be the answer.
-    texts: Texts,
-    range: Range,
+    texts: TextStream,
+    range: StreamRange,
     /// True if there may be text that was not sent.
     has_grown: bool,
     is_over: bool,
@@ -123,17 +126,17 @@ impl TaskStream {
     async fn next(&mut self) -> Result<Option<(EventId, StreamEvent)>, Failure> {
         loop {
             if self.has_grown {
-                match self.text().await? {
+                match self.next_text().await? {
                     Some(update) => return Ok(Some(update)),
                     None => self.has_grown = false,
                 }
             }
             match self.ready.pop_front() {
-                Some(Ready::Update(place, update)) => return Ok(Some((place, *update))),
-                Some(Ready::Pieces(pieces)) => return self.piece(pieces).await.map(Some),
+                Some(StreamItem::Update(place, update)) => return Ok(Some((place, *update))),
+                Some(StreamItem::Chunks(pieces)) => return self.next_chunk(pieces).await.map(Some),
                 // The loop goes on, because an event may cause no update of the task.
-                Some(Ready::Event(event)) => self.take(*event).await?,
-                Some(Ready::Rest(record)) => self.end(&record).await?,
+                Some(StreamItem::Event(event)) => self.take(*event).await?,
+                Some(StreamItem::End(record)) => self.end(&record).await?,
                 None if self.is_over => return Ok(None),
                 None => self.wait().await?,
             }
@@ -144,23 +147,23 @@ impl TaskStream {
     async fn wait(&mut self) -> Result<(), Failure> {
         let next = self.follow.next().await.inspect_err(|_| self.is_over = true)?;
         match next {
-            Some(Next::Event(event)) => {
+            Some(SubscriptionItem::Event(event)) => {
                 // Text of the program is sent before its end. The rest of an answer is sent with the event
                 // that makes the text the answer.
                 self.has_grown = self.range.with_stderr && is_end_of_work(&event.data);
-                self.ready.push_back(Ready::Event(Box::new(event)));
+                self.ready.push_back(StreamItem::Event(Box::new(event)));
             }
-            Some(Next::Grown(record)) => {
+            Some(SubscriptionItem::TextAvailable(record)) => {
                 self.updates.record = *record;
                 self.has_grown = true;
             }
-            Some(Next::Queued(queued)) => {
+            Some(SubscriptionItem::Queued(queued)) => {
                 let update = Box::new(self.updates.wait(queued));
-                self.ready.push_back(Ready::Update(self.place(), update));
+                self.ready.push_back(StreamItem::Update(self.cursor(), update));
             }
-            Some(Next::Rest(record)) => {
+            Some(SubscriptionItem::EndOrQuestion(record)) => {
                 self.has_grown = self.range.with_stderr;
-                self.ready.push_back(Ready::Rest(record));
+                self.ready.push_back(StreamItem::End(record));
             }
             None => self.is_over = true,
         }
@@ -173,33 +176,33 @@ impl TaskStream {
         // Before anything is sent: a new attempt has new texts, and the places in them start again.
         self.texts.take(&event.data);
         self.texts.supersede(&event.data);
-        if let Some(mut pieces) = Pieces::of(&event) {
+        if let Some(mut pieces) = ArtifactChunks::of(&event) {
             if self.range.is_whole {
                 self.event = number;
                 return Ok(());
             }
-            pieces.skip(self.known_of(&pieces));
+            pieces.skip(self.already_sent_bytes(&pieces));
             // The program may continue for a while after its answer; the answer is not sent again in that case.
             if let Some(text) = pieces.only_text().filter(|text| self.texts.is_of(text.attempt_id))
             {
                 self.texts.skip_to(text.channel, text.to);
             }
-            self.ready.push_back(Ready::Pieces(pieces));
+            self.ready.push_back(StreamItem::Chunks(pieces));
             return Ok(());
         }
         // A stream that ends with a question gets its status as the last update.
         let is_last =
             matches!(event.data, EventKind::InteractionOpened { .. }) && !self.range.past_questions;
         let update = if is_last { None } else { self.updates.update_for(event).await? };
-        (self.event, self.within) = (number, 0);
-        let place = self.place();
-        self.ready.extend(update.map(|update| Ready::Update(place, Box::new(update))));
+        (self.event, self.byte_offset) = (number, 0);
+        let place = self.cursor();
+        self.ready.extend(update.map(|update| StreamItem::Update(place, Box::new(update))));
         Ok(())
     }
 
     /// Returns the number of bytes of an artifact's event that were sent before: by another stream that this stream
     /// continues, or while the answer grew.
-    fn known_of(&self, pieces: &Pieces) -> u64 {
+    fn already_sent_bytes(&self, pieces: &ArtifactChunks) -> u64 {
         let sent = pieces.only_text().map_or(0, |text| {
             let sent = self.texts.sent_bytes(text.attempt_id, text.channel);
             // If the text was shorter before, it is another text, which is sent from its start.
@@ -208,37 +211,40 @@ impl TaskStream {
                 && sent <= text.to;
             if is_it { sent.saturating_sub(text.from) } else { 0 }
         });
-        sent.max(self.within)
+        sent.max(self.byte_offset)
     }
 
     /// Sends the next piece of an artifact.
-    async fn piece(&mut self, mut pieces: Pieces) -> Result<(EventId, StreamEvent), Failure> {
-        let Updates { api, record, .. } = &self.updates;
+    async fn next_chunk(
+        &mut self,
+        mut pieces: ArtifactChunks,
+    ) -> Result<(EventId, StreamEvent), Failure> {
+        let TaskUpdates { api, record, .. } = &self.updates;
         let (update, is_last) = pieces.next(api, record).await?;
         match is_last {
-            true => (self.event, self.within) = (pieces.event.max(self.event), 0),
+            true => (self.event, self.byte_offset) = (pieces.event.max(self.event), 0),
             false => {
                 // An artifact that is sent at the end is sent again from its start to a client that
                 // reconnects in its middle.
-                self.within = if self.range.is_whole { 0 } else { pieces.sent() };
-                self.ready.push_front(Ready::Pieces(pieces));
+                self.byte_offset = if self.range.is_whole { 0 } else { pieces.sent_bytes() };
+                self.ready.push_front(StreamItem::Chunks(pieces));
             }
         }
-        Ok((self.place(), StreamEvent::Artifact(update)))
+        Ok((self.cursor(), StreamEvent::Artifact(update)))
     }
 
     /// Returns the next piece of a text that grows; `None` when all of it was sent.
-    async fn text(&mut self) -> Result<Option<(EventId, StreamEvent)>, Failure> {
-        let Updates { api, record, .. } = &self.updates;
-        if let Some(Growing { stamp, channel, from }) =
+    async fn next_text(&mut self) -> Result<Option<(EventId, StreamEvent)>, Failure> {
+        let TaskUpdates { api, record, .. } = &self.updates;
+        if let Some(PartialAnswer { attempt_id, channel, from }) =
             self.follow.growing().filter(|_| !self.range.is_whole)
         {
-            self.texts.advance_to(stamp);
+            self.texts.advance_to(attempt_id);
             self.texts.skip_to(channel, from);
             let next = self.texts.next_of(channel, api, record).await?;
             if let Some((span, text)) = next {
                 return Ok(Some((
-                    self.place(),
+                    self.cursor(),
                     self.updates.artifact_update(text, span.from > from),
                 )));
             }
@@ -247,7 +253,7 @@ impl TaskStream {
             return Ok(None);
         }
         let next = self.texts.next_of(TextChannel::Stderr, api, record).await?;
-        Ok(next.map(|(span, text)| (self.place(), self.updates.errors(span, &text))))
+        Ok(next.map(|(span, text)| (self.cursor(), self.updates.stderr_event(span, &text))))
     }
 
     /// Sends the end of the execution or its question; before that all artifacts, if none was sent so far.
@@ -255,17 +261,19 @@ impl TaskStream {
         let api = self.updates.api.clone();
         let view = TaskView::read(&api, record).await?;
         if self.range.is_whole {
-            self.ready.extend(view.made().filter_map(Pieces::of).map(Ready::Pieces));
+            self.ready.extend(
+                view.artifact_events().filter_map(ArtifactChunks::of).map(StreamItem::Chunks),
+            );
         }
         if let Some(update) = self.updates.end(&view).await? {
             let place = EventId::from(record.last_event);
-            self.ready.push_back(Ready::Update(place, Box::new(update)));
+            self.ready.push_back(StreamItem::Update(place, Box::new(update)));
         }
         Ok(())
     }
 
     /// Returns the place after the last sent item.
-    fn place(&self) -> EventId {
-        EventId { event: self.event, within: self.within, texts: self.texts.place() }
+    fn cursor(&self) -> EventId {
+        EventId { event: self.event, byte_offset: self.byte_offset, texts: self.texts.cursor() }
     }
 }

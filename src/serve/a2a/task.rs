@@ -12,30 +12,33 @@ use algonius_a2a::v1::{
 };
 use algonius_actors::api::Api;
 use algonius_actors::model::agent::queue::Queued;
-use algonius_actors::model::execution::content::{PartKind, Piece};
+use algonius_actors::model::execution::content::{PartKind, StoredPart};
 use algonius_actors::model::execution::event::{
-    ANSWER, Event, EventKind, MessageRole, TextChannel,
+    ANSWER_ARTIFACT_ID, Event, EventKind, MessageRole, TextChannel,
 };
-use algonius_actors::model::execution::progress::Raw;
+use algonius_actors::model::execution::progress::RawAnswer;
 use algonius_actors::model::execution::record::{PublicState, Record};
 use algonius_actors::model::execution::{AttemptId, Outcome, State};
 use algonius_actors::model::failure::Failure;
-use notice::{CONTINUITY, LOST, auth_required, failed, message, paused};
+use notice::{
+    CONTINUITY_KEY, CONTINUITY_LOST, auth_required_message, failure_message, interaction_message,
+    message,
+};
 use serde_json::Value;
 
-use artifact::{Losses, REDACTED, artifact, extend};
-pub use notice::{discontinued, expiring, waiting, warned};
+use artifact::{ArtifactLosses, REDACTED_KEY, artifact, extend};
+pub use notice::{deadline_message, queue_message, session_lost_message, warning_message};
 
 /// Key in the metadata of an ended task for the warnings of its last attempt.
-const WARNINGS: &str = "warnings";
+const WARNINGS_KEY: &str = "warnings";
 
 /// Maximum number of warnings of one attempt.
-const MOST_WARNINGS: usize = 20;
+const MAX_WARNINGS: usize = 20;
 
 /// Returns the state of the task for the state and the outcome of an execution.
 #[must_use]
 pub fn state(record: &Record) -> TaskState {
-    match record.shown_state() {
+    match record.public_state() {
         PublicState::Submitted => TaskState::Submitted,
         PublicState::Working => TaskState::Working,
         PublicState::InputRequired => TaskState::InputRequired,
@@ -49,7 +52,7 @@ pub fn state(record: &Record) -> TaskState {
 
 /// Returns the public state of executions for the state of a task.
 #[must_use]
-pub const fn shown(state: TaskState) -> PublicState {
+pub const fn public_state(state: TaskState) -> PublicState {
     match state {
         TaskState::Submitted => PublicState::Submitted,
         TaskState::Working => PublicState::Working,
@@ -85,36 +88,41 @@ impl<'r> TaskView<'r> {
 
     /// Returns the task with the raw text of its answer, if that answer is the one shown.
     #[must_use]
-    pub fn with(&self, raw: Option<Raw>, mut task: Task) -> Task {
-        let answer = task.artifacts.iter_mut().find(|made| made.artifact_id == ANSWER);
+    pub fn with(&self, raw: Option<RawAnswer>, mut task: Task) -> Task {
+        let answer = task.artifacts.iter_mut().find(|made| made.artifact_id == ANSWER_ARTIFACT_ID);
         // The raw text belongs to one attempt. A later attempt, or an artifact of the agent itself, has another text.
-        let raw = raw.filter(|raw| raw.stamp == self.record.stamp && !self.has_own_answer());
+        let raw =
+            raw.filter(|raw| raw.attempt_id == self.record.attempt_id && !self.has_own_answer());
         if let (Some(answer), Some(raw)) = (answer, raw)
             && let [A2aPart { content: PartContent::Text(text), .. }] = answer.parts.as_mut_slice()
         {
             raw.text.as_ref().clone_into(text);
-            answer.metadata.remove(REDACTED);
+            answer.metadata.remove(REDACTED_KEY);
         }
         task
     }
 
     /// True if the agent itself created an artifact with the id of the answer.
     fn has_own_answer(&self) -> bool {
-        let own = |piece: &Piece| piece.text.channel == TextChannel::Parts;
+        let own = |piece: &StoredPart| piece.text.channel == TextChannel::Parts;
         self.events.iter().any(|event| match &event.data {
-            EventKind::Artifact { id, pieces, .. } => id == ANSWER && pieces.iter().any(own),
+            EventKind::Artifact { id, pieces, .. } => {
+                id == ANSWER_ARTIFACT_ID && pieces.iter().any(own)
+            }
             _ => false,
         })
     }
 
     /// Returns the events about the valid artifacts, in order. Artifacts of failed attempts are only in the list of
     /// events.
-    pub fn made(&self) -> impl Iterator<Item = &Event> {
+    pub fn artifact_events(&self) -> impl Iterator<Item = &Event> {
         let attempts = last_attempts(&self.events);
         self.events.iter().filter(move |event| {
             let EventKind::Artifact { pieces, .. } = &event.data else { return false };
-            let stamp = pieces.first().map(|piece| piece.text.attempt_id);
-            stamp.is_some_and(|stamp| attempts.get(&stamp.turn) == Some(&stamp.attempt))
+            let attempt_id = pieces.first().map(|piece| piece.text.attempt_id);
+            attempt_id.is_some_and(|attempt_id| {
+                attempts.get(&attempt_id.turn) == Some(&attempt_id.attempt)
+            })
         })
     }
 
@@ -149,9 +157,9 @@ impl<'r> TaskView<'r> {
     pub async fn status(&self) -> Result<TaskStatus, Failure> {
         let state = state(self.record);
         let message = match &self.record.failure {
-            Some(failure) if state.is_terminal() => Some(failed(self.record, failure)),
+            Some(failure) if state.is_terminal() => Some(failure_message(self.record, failure)),
             _ => match self.queued {
-                Some(queued) => Some(waiting(self.record, queued)),
+                Some(queued) => Some(queue_message(self.record, queued)),
                 None => self.status_message(state).await?,
             },
         };
@@ -172,7 +180,7 @@ impl<'r> TaskView<'r> {
             match &event.data {
                 // Warnings of an attempt that was retried no longer apply.
                 EventKind::StateChanged(moved) if moved.to == State::Starting => warnings.clear(),
-                EventKind::Warning { message } if warnings.len() < MOST_WARNINGS => {
+                EventKind::Warning { message } if warnings.len() < MAX_WARNINGS => {
                     warnings.push(message.as_str().into());
                 }
                 EventKind::OutputTruncated { channel: TextChannel::Parts, dropped } => {
@@ -183,8 +191,8 @@ impl<'r> TaskView<'r> {
                 _ => {}
             }
         }
-        let warnings = (!warnings.is_empty()).then(|| (WARNINGS.to_owned(), warnings.into()));
-        let lost = is_lost.then(|| (CONTINUITY.to_owned(), LOST.into()));
+        let warnings = (!warnings.is_empty()).then(|| (WARNINGS_KEY.to_owned(), warnings.into()));
+        let lost = is_lost.then(|| (CONTINUITY_KEY.to_owned(), CONTINUITY_LOST.into()));
         warnings.into_iter().chain(lost).collect()
     }
 
@@ -204,7 +212,7 @@ impl<'r> TaskView<'r> {
         if made || self.record.outcome != Some(Outcome::Completed) {
             return Ok(None);
         }
-        let message = self.last_said(MessageRole::AgentAnswer).await?;
+        let message = self.last_message_by(MessageRole::AgentAnswer).await?;
         Ok(message.map(|message| Message { task_id: None, ..message }))
     }
 
@@ -213,19 +221,19 @@ impl<'r> TaskView<'r> {
         match state {
             TaskState::InputRequired if self.record.has_open_interactions() => {
                 let open = self.api.approvals.open_of(self.record).await?;
-                Ok(paused(self.record, &open))
+                Ok(interaction_message(self.record, &open))
             }
             TaskState::InputRequired => self.request().await,
             // The protocol requires a message with this state. The agent's own message may be missing if it exceeded
             // a limit.
             TaskState::AuthRequired => {
                 let own = self.request().await?;
-                Ok(Some(own.unwrap_or_else(|| auth_required(self.record))))
+                Ok(Some(own.unwrap_or_else(|| auth_required_message(self.record))))
             }
-            TaskState::Working => self.last_said(MessageRole::AgentProgress).await,
-            TaskState::Completed => match self.last_said(MessageRole::AgentOutcome).await? {
+            TaskState::Working => self.last_message_by(MessageRole::AgentProgress).await,
+            TaskState::Completed => match self.last_message_by(MessageRole::AgentOutcome).await? {
                 Some(message) => Ok(Some(message)),
-                None => self.last_said(MessageRole::AgentAnswer).await,
+                None => self.last_message_by(MessageRole::AgentAnswer).await,
             },
             TaskState::Submitted
             | TaskState::Canceled
@@ -250,7 +258,7 @@ impl<'r> TaskView<'r> {
         Ok(None)
     }
 
-    async fn last_said(&self, by: MessageRole) -> Result<Option<Message>, Failure> {
+    async fn last_message_by(&self, by: MessageRole) -> Result<Option<Message>, Failure> {
         for event in self.events.iter().rev() {
             if let EventKind::Message { speaker, message, pieces } = &event.data
                 && *speaker == by
@@ -292,12 +300,12 @@ impl<'r> TaskView<'r> {
     /// Returns the artifacts, each with all its pieces.
     async fn artifacts(&self) -> Result<Vec<Artifact>, Failure> {
         let mut artifacts: Vec<Artifact> = Vec::new();
-        for event in self.made() {
+        for event in self.artifact_events() {
             let EventKind::Artifact { id, name, description, pieces, append, .. } = &event.data
             else {
                 continue;
             };
-            let losses = Losses::of(pieces);
+            let losses = ArtifactLosses::of(pieces);
             let parts = parts(self.api, self.record, pieces).await?;
             let known = artifacts.iter_mut().find(|known| known.artifact_id == *id);
             match known {
@@ -330,7 +338,11 @@ fn last_attempts(events: &[Event]) -> BTreeMap<u32, u32> {
 ///
 /// # Errors
 /// Fails if the ledger cannot be read.
-pub async fn parts(api: &Api, record: &Record, pieces: &[Piece]) -> Result<Vec<A2aPart>, Failure> {
+pub async fn parts(
+    api: &Api,
+    record: &Record,
+    pieces: &[StoredPart],
+) -> Result<Vec<A2aPart>, Failure> {
     let mut parts = Vec::new();
     for piece in pieces {
         let text = api.reader.text(record, piece.text).await?;
@@ -357,7 +369,7 @@ pub async fn recorded_message(
     record: &Record,
     speaker: MessageRole,
     message_id: &str,
-    pieces: &[Piece],
+    pieces: &[StoredPart],
 ) -> Result<Message, Failure> {
     let role = match speaker {
         MessageRole::User => Role::User,

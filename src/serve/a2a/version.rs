@@ -9,17 +9,17 @@ use axum::extract::Request;
 ///
 /// # Errors
 /// `version-unsupported`.
-pub fn wanted(request: &Request) -> Result<ProtocolVersion, Failure> {
+pub fn requested_version(request: &Request) -> Result<ProtocolVersion, Failure> {
     match text(request) {
         None | Some("") => Ok(ProtocolVersion::V0_3),
-        Some(text) => named(text),
+        Some(text) => parse_version(text),
     }
 }
 
 /// Returns the version in which a request is answered: the one that it selects. A caller that selects an unsupported
 /// version still receives a response in the form of its major version.
 #[must_use]
-pub fn requested(request: &Request) -> ProtocolVersion {
+pub fn response_version(request: &Request) -> ProtocolVersion {
     match text(request) {
         None | Some("") => ProtocolVersion::V0_3,
         // A refusal must be readable for its client, so an unsupported version gets the form of its generation.
@@ -31,10 +31,10 @@ pub fn requested(request: &Request) -> ProtocolVersion {
 /// Returns the text of the version in a request, from the header or the query.
 fn text(request: &Request) -> Option<&str> {
     let header = request.headers().get("a2a-version").map(|value| value.to_str().unwrap_or("?"));
-    header.or_else(|| request.uri().query().and_then(in_query)).map(str::trim)
+    header.or_else(|| request.uri().query().and_then(query_version)).map(str::trim)
 }
 
-fn in_query(query: &str) -> Option<&str> {
+fn query_version(query: &str) -> Option<&str> {
     let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
     pairs.filter(|(name, _)| name.eq_ignore_ascii_case("a2a-version")).map(|(_, text)| text).next()
 }
@@ -43,7 +43,7 @@ fn in_query(query: &str) -> Option<&str> {
 ///
 /// # Errors
 /// `version-unsupported`.
-pub fn named(text: &str) -> Result<ProtocolVersion, Failure> {
+pub fn parse_version(text: &str) -> Result<ProtocolVersion, Failure> {
     let mut numbers = text.split('.');
     match (numbers.next(), numbers.next()) {
         (Some("0"), Some("3")) => Ok(ProtocolVersion::V0_3),
@@ -71,7 +71,7 @@ mod tests {
             ("2.0", None),
             ("x", None),
         ] {
-            assert_eq!(named(text).ok(), version, "{text}");
+            assert_eq!(parse_version(text).ok(), version, "{text}");
         }
     }
 
@@ -92,10 +92,10 @@ mod tests {
                 let line = line.parse().expect("a header");
                 request.headers_mut().insert("a2a-version", line);
             }
-            assert_eq!(requested(&request), version, "{line:?}");
+            assert_eq!(response_version(&request), version, "{line:?}");
         }
         let query = Request::builder().uri("/x?a=b&A2A-Version=1.1");
         let query = query.body(axum::body::Body::empty()).expect("a request");
-        assert_eq!(requested(&query), ProtocolVersion::V1_0);
+        assert_eq!(response_version(&query), ProtocolVersion::V1_0);
     }
 }

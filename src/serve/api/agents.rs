@@ -19,15 +19,15 @@ use serde::Deserialize;
 use super::invalid_params;
 use crate::serve::App;
 use crate::serve::a2a::card;
-use crate::serve::a2a::card::public_address::Site;
+use crate::serve::a2a::card::public_address::PublicAddress;
 use crate::serve::auth::caller::AuthenticatedCaller;
-use crate::serve::http::path_param::Segment;
+use crate::serve::http::path_param::PathParam;
 use crate::serve::http::response::{ProblemBody, ok, to_json};
 use crate::wire::api::agent::{AgentActivity, AgentDetail, AgentLimits, PoolEntry};
 use crate::wire::api::{AgentEntry, AgentList};
 
 /// Maximum time for which a request waits for an agent, in seconds.
-const LONGEST_WAIT: u64 = 3600;
+const MAX_WAIT_SECONDS: u64 = 3600;
 
 /// Lists the agents that the caller may use.
 ///
@@ -38,14 +38,14 @@ pub async fn list(
     caller: AuthenticatedCaller,
     headers: HeaderMap,
 ) -> Result<Response, ProblemBody> {
-    let caller = caller.may(Right::Read, None)?;
-    let site = app.sites.of(headers.get(HOST));
+    let caller = caller.require_right(Right::Read, None)?;
+    let address = app.public_addresses.of(headers.get(HOST));
     let seen = app.agents.all().filter(|spec| caller.scope.allows(Right::Read, Some(&spec.id)));
-    let agents = seen.map(|spec| entry(&app, spec, &site));
+    let agents = seen.map(|spec| entry(&app, spec, &address));
     Ok(ok(&to_json(&AgentList { agents: agents.collect() })?))
 }
 
-fn entry(app: &App, spec: &AgentSpec, site: &Site) -> AgentEntry {
+fn entry(app: &App, spec: &AgentSpec, address: &PublicAddress) -> AgentEntry {
     let access = match spec.access {
         Access::ReadOnly => "read-only",
         Access::ReadWrite => "read-write",
@@ -61,8 +61,8 @@ fn entry(app: &App, spec: &AgentSpec, site: &Site) -> AgentEntry {
         unavailable: spec.unavailable().map(|failure| failure.message),
         access: access.to_owned(),
         confinement: spec.confinement().cloned(),
-        url: card::url(site, spec),
-        card: format!("{}/agents/{}/.well-known/agent-card.json", site.url, spec.id),
+        url: card::jsonrpc_url(address, spec),
+        card: format!("{}/agents/{}/.well-known/agent-card.json", address.url, spec.id),
     }
 }
 
@@ -73,12 +73,12 @@ fn entry(app: &App, spec: &AgentSpec, site: &Site) -> AgentEntry {
 pub async fn show(
     State(app): State<App>,
     caller: AuthenticatedCaller,
-    Segment(id): Segment,
+    PathParam(id): PathParam,
     headers: HeaderMap,
 ) -> Result<Response, ProblemBody> {
-    let (spec, status) = of(&app, caller, &id, Duration::ZERO).await?;
+    let (spec, status) = wait_for_agent(&app, caller, &id, Duration::ZERO).await?;
     let detail = AgentDetail {
-        entry: entry(&app, &spec, &app.sites.of(headers.get(HOST))),
+        entry: entry(&app, &spec, &app.public_addresses.of(headers.get(HOST))),
         skills: spec.profile.skills.clone(),
         limits: AgentLimits::from(&*spec),
         pool: PoolEntry::from(&status),
@@ -93,7 +93,7 @@ pub async fn show(
 #[serde(deny_unknown_fields)]
 pub struct WaitQuery {
     /// Maximum waiting time in seconds; by default 60.
-    #[schemars(range(max = LONGEST_WAIT))]
+    #[schemars(range(max = MAX_WAIT_SECONDS))]
     seconds: Option<u64>,
 }
 
@@ -104,27 +104,27 @@ pub struct WaitQuery {
 pub async fn wait(
     State(app): State<App>,
     caller: AuthenticatedCaller,
-    Segment(id): Segment,
+    PathParam(id): PathParam,
     query: Result<Query<WaitQuery>, QueryRejection>,
 ) -> Result<Response, ProblemBody> {
     let seconds = query.map(|Query(query)| query.seconds.unwrap_or(60)).ok();
-    let seconds = seconds.filter(|seconds| *seconds <= LONGEST_WAIT);
+    let seconds = seconds.filter(|seconds| *seconds <= MAX_WAIT_SECONDS);
     let seconds = seconds.ok_or_else(|| invalid_params("the query takes `seconds`, 0 to 3600"))?;
-    let (_, status) = of(&app, caller, &id, Duration::from_secs(seconds)).await?;
+    let (_, status) = wait_for_agent(&app, caller, &id, Duration::from_secs(seconds)).await?;
     Ok(ok(&to_json(&AgentActivity::from(&status))?))
 }
 
 /// Returns an agent and its state once it is idle or the time has elapsed.
-async fn of(
+async fn wait_for_agent(
     app: &App,
     caller: AuthenticatedCaller,
     id: &str,
     most: Duration,
 ) -> Result<(Arc<AgentSpec>, AgentStatus), Failure> {
     let id = app.agents.id(id)?;
-    caller.may(Right::Read, Some(&id))?;
+    caller.require_right(Right::Read, Some(&id))?;
     let none = || Failure::new(Code::AgentUnknown, "there is no such agent");
     let spec = app.agents.get(&id).cloned().ok_or_else(none)?;
-    let status = app.api.tree.idle(&id, most).await.ok_or_else(none)?;
+    let status = app.api.tree.wait_until_idle(&id, most).await.ok_or_else(none)?;
     Ok((spec, status))
 }

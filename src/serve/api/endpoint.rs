@@ -15,12 +15,12 @@ use crate::serve::App;
 pub(super) type SchemaFn = fn(&mut SchemaGenerator) -> Schema;
 
 /// Returns the schema of a type: a reference for a type with several members.
-pub(super) fn shape<T: JsonSchema>() -> SchemaFn {
+pub(super) fn schema_of<T: JsonSchema>() -> SchemaFn {
     SchemaGenerator::subschema_for::<T>
 }
 
 /// Error codes of all operations that need a token.
-const OF_TOKENS: &[Code] = &[
+const TOKEN_ERRORS: &[Code] = &[
     Code::HostUnknown,
     Code::OriginForeign,
     Code::LockedOut,
@@ -30,7 +30,7 @@ const OF_TOKENS: &[Code] = &[
 ];
 
 /// Error codes of operations with a request body.
-const OF_BODIES: &[Code] = &[
+const BODY_ERRORS: &[Code] = &[
     Code::ContentType,
     Code::MalformedJson,
     Code::InvalidParams,
@@ -51,11 +51,11 @@ pub(super) struct EndpointResponse {
 /// Content of a response in one media type.
 pub(super) struct BodyContent {
     pub(super) media: &'static str,
-    pub(super) of: Of,
+    pub(super) of: ContentSchema,
 }
 
 /// Structure of a content.
-pub(super) enum Of {
+pub(super) enum ContentSchema {
     /// One document.
     Document(SchemaFn),
     /// Lines or events, each of them a document; with the name of each kind.
@@ -161,7 +161,7 @@ impl ApiEndpoint {
 
     /// Requires a token with this right.
     pub(super) fn requires(self, right: Right) -> Self {
-        Self { right: Some(right), ..self }.with_errors(OF_TOKENS)
+        Self { right: Some(right), ..self }.with_errors(TOKEN_ERRORS)
     }
 
     /// Adds a path parameter.
@@ -170,7 +170,7 @@ impl ApiEndpoint {
         name: &'static str,
         description: &'static str,
     ) -> Self {
-        self.input.path.push(PathParameter { name, description, shape: shape::<T>() });
+        self.input.path.push(PathParameter { name, description, shape: schema_of::<T>() });
         self.with_errors(&[Code::PathUnknown]) // A name that is not text.
     }
 
@@ -186,14 +186,14 @@ impl ApiEndpoint {
         name: &'static str,
         description: &'static str,
     ) -> Self {
-        self.input.headers.push(HeaderParameter { name, description, shape: shape::<T>() });
+        self.input.headers.push(HeaderParameter { name, description, shape: schema_of::<T>() });
         self
     }
 
     /// Reads a document of this type from the body.
     pub(super) fn with_body<T: JsonSchema>(mut self) -> Self {
-        self.input.body = Some(shape::<T>());
-        self.with_errors(OF_BODIES)
+        self.input.body = Some(schema_of::<T>());
+        self.with_errors(BODY_ERRORS)
     }
 
     /// Adds a response with a document of this type.
@@ -202,7 +202,7 @@ impl ApiEndpoint {
         status: u16,
         description: &'static str,
     ) -> Self {
-        let of = Of::Document(shape::<T>());
+        let of = ContentSchema::Document(schema_of::<T>());
         self.with_contents(status, description, vec![BodyContent { media: "application/json", of }])
     }
 
@@ -230,7 +230,7 @@ impl ApiEndpoint {
 
     /// Adds an error code whose document has additional members.
     pub(super) fn with_error_body<T: JsonSchema>(mut self, code: Code) -> Self {
-        self.errors.with_body.push((code, shape::<T>()));
+        self.errors.with_body.push((code, schema_of::<T>()));
         self.with_errors(&[code])
     }
 }

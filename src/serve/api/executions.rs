@@ -3,9 +3,9 @@
 mod attempts;
 pub mod create;
 pub mod detail;
+pub mod events_and_texts;
 pub mod export;
 mod ndjson;
-pub mod parts;
 pub mod query;
 mod stream;
 
@@ -13,7 +13,7 @@ use algonius_actors::api::Api;
 use algonius_actors::model::access::principal::Right;
 use algonius_actors::model::execution::AttemptId;
 use algonius_actors::model::execution::event::{TextChannel, TextRange};
-use algonius_actors::model::execution::record::{Filter, Record};
+use algonius_actors::model::execution::record::{ExecutionFilter, Record};
 use algonius_actors::model::failure::Failure;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -25,13 +25,13 @@ use algonius_actors::model::id::ExecutionId;
 use super::invalid_params;
 use crate::serve::App;
 use crate::serve::auth::caller::AuthenticatedCaller;
-use crate::serve::http::path_param::Segment;
+use crate::serve::http::path_param::PathParam;
 use crate::serve::http::response::{ProblemBody, ok, to_json};
 use crate::wire::api::{ExecutionEntry, ExecutionList, RequestSummary};
-use query::{LONGEST_PAGE, QueryParameters};
+use query::{MAX_PAGE_SIZE, QueryParameters};
 
 /// Number of entries on a page if the caller requests none.
-const PAGE: u32 = 50;
+const DEFAULT_PAGE_SIZE: u32 = 50;
 
 /// Lists the executions that the caller may see, newest first.
 ///
@@ -42,14 +42,15 @@ pub async fn list(
     caller: AuthenticatedCaller,
     asked: QueryParameters,
 ) -> Result<Response, ProblemBody> {
-    let caller = caller.may(Right::Read, None)?;
+    let caller = caller.require_right(Right::Read, None)?;
     let query = query::read(asked)?;
-    let limit = query.limit.unwrap_or(PAGE);
-    if !(1..=LONGEST_PAGE).contains(&limit) {
+    let limit = query.limit.unwrap_or(DEFAULT_PAGE_SIZE);
+    if !(1..=MAX_PAGE_SIZE).contains(&limit) {
         return Err(invalid_params("`limit` must be 1 to 1000").into());
     }
     // One more entry than requested shows whether there is a next page.
-    let filter = Filter { limit: limit + 1, ..query.filter(&caller, app.api.reader.now())? };
+    let filter =
+        ExecutionFilter { limit: limit + 1, ..query.filter(&caller, app.api.reader.now())? };
     let mut records = app.api.reader.executions(&caller, filter).await?;
     let more = records.len() > limit as usize;
     records.truncate(limit as usize);
@@ -70,19 +71,23 @@ pub async fn list(
 }
 
 /// Maximum number of bytes read from a request, followed by the maximum number of characters shown.
-const READ: u64 = 512;
-const SHOWN: usize = 120;
+const MAX_SUMMARY_BYTES: u64 = 512;
+const MAX_SUMMARY_CHARS: usize = 120;
 
 /// Returns the first nonblank line of a request, shortened.
 async fn input_start(api: &Api, record: &Record) -> Result<String, Failure> {
-    let span =
-        TextRange { attempt_id: AttemptId::FIRST, channel: TextChannel::Input, from: 0, to: READ };
-    let text = api.reader.passage(record, span).await?.text;
+    let span = TextRange {
+        attempt_id: AttemptId::FIRST,
+        channel: TextChannel::Input,
+        from: 0,
+        to: MAX_SUMMARY_BYTES,
+    };
+    let text = api.reader.text_range(record, span).await?.text;
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    if line.chars().count() <= SHOWN {
+    if line.chars().count() <= MAX_SUMMARY_CHARS {
         return Ok(line.to_owned());
     }
-    Ok(line.chars().take(SHOWN - 1).chain(['…']).collect())
+    Ok(line.chars().take(MAX_SUMMARY_CHARS - 1).chain(['…']).collect())
 }
 
 /// Removes an ended execution with all its data.
@@ -92,9 +97,9 @@ async fn input_start(api: &Api, record: &Record) -> Result<String, Failure> {
 pub async fn remove(
     State(app): State<App>,
     caller: AuthenticatedCaller,
-    Segment(id): Segment,
+    PathParam(id): PathParam,
 ) -> Result<Response, ProblemBody> {
-    let caller = caller.may(Right::Run, None)?;
+    let caller = caller.require_right(Right::Run, None)?;
     app.api.requests.remove(&caller, execution_id(&id)?).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
@@ -106,9 +111,9 @@ pub async fn remove(
 pub async fn cancel(
     State(app): State<App>,
     caller: AuthenticatedCaller,
-    Segment(id): Segment,
+    PathParam(id): PathParam,
 ) -> Result<Response, ProblemBody> {
-    let caller = caller.may(Right::Run, None)?;
+    let caller = caller.require_right(Right::Run, None)?;
     let (record, progress) = app.api.requests.cancel(&caller, execution_id(&id)?).await?;
     app.api.requests.ended(&record, progress).await?;
     let record = app.api.reader.execution(&caller, record.id).await?;

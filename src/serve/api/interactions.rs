@@ -16,17 +16,17 @@ use serde::Deserialize;
 use super::{invalid_params, json_body};
 use crate::serve::App;
 use crate::serve::auth::caller::AuthenticatedCaller;
-use crate::serve::http::path_param::Segment;
+use crate::serve::http::path_param::PathParam;
 use crate::serve::http::response::{ProblemBody, ok, to_json};
 use crate::wire::api::interactions::{
     AnswerRequest, DecisionEntry, DecisionList, InteractionEntry, InteractionList,
 };
 
 /// Number of entries on a page if the caller requests none.
-const PAGE: u32 = 50;
+const DEFAULT_PAGE_SIZE: u32 = 50;
 
 /// Maximum number of entries on a page.
-const LONGEST_PAGE: u32 = 1000;
+const MAX_PAGE_SIZE: u32 = 1000;
 
 /// Filter of interactions.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -39,7 +39,7 @@ pub struct InteractionQuery {
     #[schemars(with = "Option<ExecutionId>")]
     execution: Option<String>,
     /// Maximum number of interactions; by default 50.
-    #[schemars(range(min = 1, max = LONGEST_PAGE))]
+    #[schemars(range(min = 1, max = MAX_PAGE_SIZE))]
     limit: Option<u32>,
     /// Cursor of the page: the value of `next` of the previous page.
     #[schemars(with = "Option<InteractionId>")]
@@ -60,7 +60,7 @@ pub struct DecisionQuery {
     #[schemars(range(max = u64::MAX))]
     after: Option<u64>,
     /// Maximum number of decisions; by default 50.
-    #[schemars(range(min = 1, max = LONGEST_PAGE))]
+    #[schemars(range(min = 1, max = MAX_PAGE_SIZE))]
     limit: Option<u32>,
 }
 
@@ -73,13 +73,13 @@ pub async fn list(
     caller: AuthenticatedCaller,
     query: Result<Query<InteractionQuery>, QueryRejection>,
 ) -> Result<Response, ProblemBody> {
-    let caller = caller.may(Right::Read, None)?;
+    let caller = caller.require_right(Right::Read, None)?;
     let known = "the query takes `state`, `execution`, `limit` (1 to 1000) and `cursor`";
     let query = query.map(|Query(query)| query).map_err(|_rejected| invalid_params(known))?;
     let limit = page_size(query.limit).ok_or_else(|| invalid_params(known))?;
-    let state = parsed(query.state.as_deref(), InteractionState::parse);
-    let execution = parsed(query.execution.as_deref(), ExecutionId::parse);
-    let before = parsed(query.cursor.as_deref(), InteractionId::parse);
+    let state = parse_optional(query.state.as_deref(), InteractionState::parse);
+    let execution = parse_optional(query.execution.as_deref(), ExecutionId::parse);
+    let before = parse_optional(query.cursor.as_deref(), InteractionId::parse);
     let (Some(state), Some(execution), Some(before)) = (state, execution, before) else {
         return Err(invalid_params(known).into());
     };
@@ -106,9 +106,9 @@ pub async fn list(
 pub async fn show(
     State(app): State<App>,
     caller: AuthenticatedCaller,
-    Segment(id): Segment,
+    PathParam(id): PathParam,
 ) -> Result<Response, ProblemBody> {
-    let caller = caller.may(Right::Read, None)?;
+    let caller = caller.require_right(Right::Read, None)?;
     let one = app.api.approvals.interaction(&caller, interaction_id(&id)?).await?;
     Ok(ok(&to_json(&InteractionEntry::from(one))?))
 }
@@ -120,11 +120,11 @@ pub async fn show(
 pub async fn answer(
     State(app): State<App>,
     caller: AuthenticatedCaller,
-    Segment(id): Segment,
+    PathParam(id): PathParam,
     request: Request,
 ) -> Result<Response, ProblemBody> {
     // A caller that may see the interaction learns why the answer is refused. For others it does not exist.
-    let caller = caller.may(Right::Read, None)?;
+    let caller = caller.require_right(Right::Read, None)?;
     let id = interaction_id(&id)?;
     let body: AnswerRequest = json_body(&app, request).await?;
     let Some(value) = body.value() else {
@@ -146,12 +146,12 @@ pub async fn decisions(
     caller: AuthenticatedCaller,
     query: Result<Query<DecisionQuery>, QueryRejection>,
 ) -> Result<Response, ProblemBody> {
-    let caller = caller.may(Right::Admin, None)?;
+    let caller = caller.require_right(Right::Admin, None)?;
     let known = "the query takes `agent`, `execution`, `after` and `limit` (1 to 1000)";
     let query = query.map(|Query(query)| query).map_err(|_rejected| invalid_params(known))?;
     let limit = page_size(query.limit).ok_or_else(|| invalid_params(known))?;
-    let agent = parsed(query.agent.as_deref(), |id| AgentId::new(id).ok());
-    let execution = parsed(query.execution.as_deref(), ExecutionId::parse);
+    let agent = parse_optional(query.agent.as_deref(), |id| AgentId::new(id).ok());
+    let execution = parse_optional(query.execution.as_deref(), ExecutionId::parse);
     let (Some(agent), Some(execution)) = (agent, execution) else {
         return Err(invalid_params(known).into());
     };
@@ -166,12 +166,12 @@ pub async fn decisions(
 }
 
 fn page_size(wanted: Option<u32>) -> Option<u32> {
-    let limit = wanted.unwrap_or(PAGE);
-    (1..=LONGEST_PAGE).contains(&limit).then_some(limit)
+    let limit = wanted.unwrap_or(DEFAULT_PAGE_SIZE);
+    (1..=MAX_PAGE_SIZE).contains(&limit).then_some(limit)
 }
 
 /// Parses an optional parameter; `None` if it is present and invalid.
-fn parsed<T>(given: Option<&str>, parse: impl Fn(&str) -> Option<T>) -> Option<Option<T>> {
+fn parse_optional<T>(given: Option<&str>, parse: impl Fn(&str) -> Option<T>) -> Option<Option<T>> {
     match given {
         None => Some(None),
         Some(text) => parse(text).map(Some),

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::endpoint::ApiEndpoint;
 
 /// Description of the API in the document.
-const ABOUT: &str = "The API for programs of algonius-supervisor: agents, executions, schedules, \
+const API_DESCRIPTION: &str = "The API for programs of algonius-supervisor: agents, executions, schedules, \
     tokens and the service itself. Agents are also available over A2A, below \
     `/agents/{agent}/v1` and over gRPC: https://a2a-protocol.org. Errors are documents of RFC 9457; \
     clients distinguish them by `code`. Responses may get further members in later releases.";
@@ -21,7 +21,7 @@ pub(super) fn document(operations: &[ApiEndpoint], tags: &[(&str, &str)]) -> Val
     let mut shapes = Components::new();
     let mut paths = Map::new();
     for operation in operations {
-        let mut described = described(operation, &mut shapes);
+        let mut described = operation_object(operation, &mut shapes);
         links::add(&mut described, operation, operations);
         let methods = paths.entry(operation.path).or_insert_with(|| json!({}));
         if let Some(methods) = methods.as_object_mut() {
@@ -34,14 +34,14 @@ pub(super) fn document(operations: &[ApiEndpoint], tags: &[(&str, &str)]) -> Val
         "info": {
             "title": "algonius-supervisor",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": ABOUT,
+            "description": API_DESCRIPTION,
             "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
         },
         "servers": [{"url": "/", "description": "The service that returned this document."}],
         "tags": tags.collect::<Vec<_>>(),
         "externalDocs": {"url": "https://a2a-protocol.org", "description": "A2A"},
         "paths": paths,
-        "components": shapes.components(),
+        "components": shapes.into_value(),
     })
 }
 
@@ -51,7 +51,7 @@ struct Components {
     requests: SchemaGenerator,
     /// Schemas of responses.
     responses: SchemaGenerator,
-    refusals: Map<String, Value>,
+    error_responses: Map<String, Value>,
 }
 
 impl Components {
@@ -66,19 +66,20 @@ impl Components {
         Self {
             requests: settings().for_deserialize().into_generator(),
             responses: settings().for_serialize().into_generator(),
-            refusals: Map::new(),
+            error_responses: Map::new(),
         }
     }
 
-    fn components(mut self) -> Value {
+    fn into_value(mut self) -> Value {
         let mut schemas = self.requests.take_definitions(true);
         let description = self.responses.take_definitions(true);
         // A test checks that a name denotes one schema in both directions, so neither hides another.
-        schemas
-            .extend(description.into_iter().map(|(name, schema)| (name, absent_or_there(schema))));
+        schemas.extend(
+            description.into_iter().map(|(name, schema)| (name, without_optional_nulls(schema))),
+        );
         json!({
             "schemas": schemas,
-            "responses": self.refusals,
+            "responses": self.error_responses,
             "headers": responses::headers(),
             "securitySchemes": {"token": {
                 "type": "http",
@@ -90,7 +91,7 @@ impl Components {
 }
 
 /// Removes null from the schemas of optional members: a response omits such a member and never sends null.
-fn absent_or_there(mut schema: Value) -> Value {
+fn without_optional_nulls(mut schema: Value) -> Value {
     let needed = schema.get("required").cloned().unwrap_or_default();
     let is_needed = |name: &str| {
         needed.as_array().is_some_and(|names| names.iter().any(|needed| needed == name))
@@ -102,21 +103,21 @@ fn absent_or_there(mut schema: Value) -> Value {
     }
     if let Some(kinds) = schema.get_mut("oneOf").and_then(Value::as_array_mut) {
         for kind in kinds {
-            *kind = absent_or_there(kind.take());
+            *kind = without_optional_nulls(kind.take());
         }
     }
     schema
 }
 
 /// Adds a member to an object.
-fn put(object: &mut Value, name: &str, value: Value) {
+fn insert_member(object: &mut Value, name: &str, value: Value) {
     if let Some(members) = object.as_object_mut() {
         members.insert(name.to_owned(), value);
     }
 }
 
 /// Generates the description of one operation.
-fn described(operation: &ApiEndpoint, shapes: &mut Components) -> Value {
+fn operation_object(operation: &ApiEndpoint, shapes: &mut Components) -> Value {
     let mut description = json!({
         "operationId": operation.id,
         "summary": operation.summary,
@@ -128,12 +129,12 @@ fn described(operation: &ApiEndpoint, shapes: &mut Components) -> Value {
     });
     let parameters = requests::parameters(operation, shapes);
     if !parameters.is_empty() {
-        put(&mut description, "parameters", parameters.into());
+        insert_member(&mut description, "parameters", parameters.into());
     }
     if let Some(body) = operation.input.body {
         let schema = body(&mut shapes.requests);
         let media = json!({"application/json": {"schema": schema}});
-        put(&mut description, "requestBody", json!({"required": true, "content": media}));
+        insert_member(&mut description, "requestBody", json!({"required": true, "content": media}));
     }
     description
 }

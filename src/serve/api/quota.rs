@@ -9,7 +9,7 @@ use axum::response::Response;
 
 use crate::serve::App;
 use crate::serve::auth::caller::AuthenticatedCaller;
-use crate::serve::http::path_param::Segment;
+use crate::serve::http::path_param::PathParam;
 use crate::serve::http::response::{ProblemBody, ok, to_json};
 use crate::wire::api::quota::AccountList;
 
@@ -21,7 +21,7 @@ pub async fn list(
     State(app): State<App>,
     caller: AuthenticatedCaller,
 ) -> Result<Response, ProblemBody> {
-    let caller = caller.may(Right::Read, None)?;
+    let caller = caller.require_right(Right::Read, None)?;
     Ok(ok(&to_json(&AccountList { accounts: accounts(&app, &caller, Right::Read) })?))
 }
 
@@ -33,9 +33,9 @@ pub async fn list(
 pub async fn reopen(
     State(app): State<App>,
     caller: AuthenticatedCaller,
-    Segment(name): Segment,
+    PathParam(name): PathParam,
 ) -> Result<Response, ProblemBody> {
-    let caller = caller.may(Right::Admin, None)?;
+    let caller = caller.require_right(Right::Admin, None)?;
     let of = |all: Vec<AccountStatus>| all.into_iter().find(|one| one.account.0 == name);
     let unknown = || Failure::new(Code::AccountUnknown, "no agent works under this account");
     let seen = of(accounts(&app, &caller, Right::Admin)).ok_or_else(unknown)?;
@@ -45,7 +45,7 @@ pub async fn reopen(
         let sentence = "other agents, which the token does not allow, share this account";
         return Err(Failure::new(Code::Forbidden, sentence).into());
     }
-    if app.api.tree.circuits().reopen(&seen.account) {
+    if app.api.tree.breakers().unblock(&seen.account) {
         tracing::info!(account = %seen.account, "account reopened by an operator");
     }
     let now = of(accounts(&app, &caller, Right::Admin)).ok_or_else(unknown)?;

@@ -7,7 +7,7 @@ use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::ScheduleId;
 use algonius_actors::model::schedule::ScheduleView;
-use algonius_actors::model::schedule::recurrence::Timetable;
+use algonius_actors::model::schedule::recurrence::RecurrenceRule;
 
 use super::invalid_params;
 use crate::serve::App;
@@ -21,19 +21,20 @@ pub struct ScheduleDefaults {
     pub seconds: bool,
 }
 
-fn timetable(app: &App, cron: &str, zone: Option<&str>) -> Result<Timetable, Failure> {
-    let table = Timetable::new(cron, zone.unwrap_or(&app.schedules.zone), app.schedules.seconds);
+fn timetable(app: &App, cron: &str, zone: Option<&str>) -> Result<RecurrenceRule, Failure> {
+    let table =
+        RecurrenceRule::new(cron, zone.unwrap_or(&app.schedules.zone), app.schedules.seconds);
     table.map_err(|error| invalid_params(&error.to_string()))
 }
 
 fn entry(view: &ScheduleView) -> ScheduleEntry {
-    let ScheduleView { schedule, standing, next, working, waiting, streak, redacted } = view;
+    let ScheduleView { schedule, state, next, working, waiting, streak, redacted } = view;
     let after = schedule.spec.alert_after;
     ScheduleEntry {
         body: ScheduleRequest::of(&schedule.spec),
         owner: schedule.owner.to_string(),
         origin: schedule.origin,
-        state: *standing,
+        state: *state,
         next: *next,
         working: working.iter().map(ToString::to_string).collect(),
         waiting: *waiting,
@@ -46,7 +47,7 @@ fn entry(view: &ScheduleView) -> ScheduleEntry {
     }
 }
 
-fn known(id: &str) -> Result<ScheduleId, Failure> {
+fn schedule_id(id: &str) -> Result<ScheduleId, Failure> {
     ScheduleId::new(id)
         .map_err(|_no_id| Failure::new(Code::ScheduleUnknown, "there is no such schedule"))
 }

@@ -13,11 +13,11 @@ use super::invalid_params;
 use crate::serve::App;
 use crate::serve::auth::caller::AuthenticatedCaller;
 use crate::serve::http::response::{ProblemBody, ok, to_json};
-use crate::wire::api::usage::{Amounts, UsageEntry, UsageReport};
+use crate::wire::api::usage::{UsageAmounts, UsageEntry, UsageReport};
 
 /// Default number of days of a report, followed by the maximum.
-const USUAL: u64 = 7;
-const MOST: u64 = 366;
+const DEFAULT_DAYS: u64 = 7;
+const MAX_DAYS: u64 = 366;
 
 /// Period and agent of a usage report.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -27,7 +27,7 @@ pub struct UsageQuery {
     #[schemars(with = "Option<AgentId>")]
     agent: Option<String>,
     /// Number of days up to and including today; by default 7.
-    #[schemars(range(min = 1, max = MOST))]
+    #[schemars(range(min = 1, max = MAX_DAYS))]
     days: Option<u64>,
 }
 
@@ -40,11 +40,11 @@ pub async fn report(
     caller: AuthenticatedCaller,
     query: Result<Query<UsageQuery>, QueryRejection>,
 ) -> Result<Response, ProblemBody> {
-    let caller = caller.may(Right::Read, None)?;
+    let caller = caller.require_right(Right::Read, None)?;
     let known = "the query takes `agent` and `days`, 1 to 366";
     let query = query.map(|Query(query)| query).map_err(|_rejected| invalid_params(known))?;
-    let days = query.days.unwrap_or(USUAL);
-    if !(1..=MOST).contains(&days) {
+    let days = query.days.unwrap_or(DEFAULT_DAYS);
+    if !(1..=MAX_DAYS).contains(&days) {
         return Err(invalid_params(known).into());
     }
     let agent = query.agent.map(AgentId::new).transpose();
@@ -63,12 +63,12 @@ pub async fn report(
         .map(|((id, day), charge)| UsageEntry {
             day,
             agent: id.to_string(),
-            amounts: Amounts::from(charge),
+            amounts: UsageAmounts::from(charge),
         })
-        .filter(|entry| !entry.amounts.is_nothing())
+        .filter(|entry| !entry.amounts.is_zero())
         .collect();
     entries.sort_by(|one, other| (other.day, &one.agent).cmp(&(one.day, &other.agent)));
-    let total = entries.iter().fold(Amounts::default(), |sum, entry| sum.plus(entry.amounts));
+    let total = entries.iter().fold(UsageAmounts::default(), |sum, entry| sum.plus(entry.amounts));
     let until = entries.first().map_or(today, |entry| entry.day.max(today));
     Ok(ok(&to_json(&UsageReport { since, until, entries, total })?))
 }

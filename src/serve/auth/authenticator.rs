@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use algonius_actors::decide::access::lockout;
-use algonius_actors::model::access::endpoint_config::Credential;
+use algonius_actors::model::access::endpoint_config::CallerAuth;
 use algonius_actors::model::access::principal::{Caller, Right, Scope, Token, TokenSeed};
 use algonius_actors::model::agent::AgentSpec;
 use algonius_actors::model::code::Code;
@@ -16,31 +16,31 @@ use subtle::ConstantTimeEq;
 use uuid::Uuid;
 
 use super::peer::is_forwarded;
-use crate::serve::http::response::Refused;
+use crate::serve::http::response::EarlyRefusal;
 
 /// Minimum length of a token, in characters.
-pub const SHORTEST: usize = 32;
+pub const MIN_TOKEN_LENGTH: usize = 32;
 
 /// Name of the principal of callers without credentials.
 pub const ANONYMOUS: &str = "anonymous";
 
 /// Reason for a failed authentication. Callers receive the same response for both reasons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rejected {
+pub enum AuthenticationError {
     /// The request has no credentials.
     Missing,
     /// The request has invalid credentials: unknown, expired, malformed, or more than one.
-    Wrong,
+    Invalid,
 }
 
-impl From<Rejected> for Refused {
-    fn from(rejected: Rejected) -> Self {
+impl From<AuthenticationError> for EarlyRefusal {
+    fn from(rejected: AuthenticationError) -> Self {
         Failure::from(rejected).into()
     }
 }
 
-impl From<Rejected> for Failure {
-    fn from(_: Rejected) -> Self {
+impl From<AuthenticationError> for Failure {
+    fn from(_: AuthenticationError) -> Self {
         Self::new(Code::Unauthenticated, "valid credentials are required")
     }
 }
@@ -66,7 +66,7 @@ pub struct Authenticator {
 /// principal, because the token consists of random bytes and has no text.
 #[must_use]
 pub fn anonymous_principals<'s>(specs: impl IntoIterator<Item = &'s AgentSpec>) -> Vec<TokenSeed> {
-    let open = specs.into_iter().filter(|spec| spec.exposure.open);
+    let open = specs.into_iter().filter(|spec| spec.a2a_exposure.open);
     open.map(|spec| TokenSeed {
         name: ANONYMOUS.to_owned(),
         // Random bytes instead of a fixed value: whoever knows the source code must not know the token.
@@ -94,9 +94,9 @@ impl Authenticator {
             tokens.iter().find(|token| token.hash == hash).map(caller)
         };
         let auth = |spec: &AgentSpec| {
-            let header = match &spec.exposure.credential {
-                Credential::ApiKey(name) => name.parse().ok(),
-                Credential::Bearer | Credential::Nothing => None,
+            let header = match &spec.a2a_exposure.credential {
+                CallerAuth::ApiKey(name) => name.parse().ok(),
+                CallerAuth::Bearer | CallerAuth::Nothing => None,
             };
             (spec.id.clone(), AgentAuth { header, anonymous: anonymous(&spec.id) })
         };
@@ -114,25 +114,27 @@ impl Authenticator {
     ///
     /// # Errors
     /// Fails if the request has no valid credentials and anonymous access is not allowed.
-    pub fn admit(
+    pub fn authenticate(
         &self,
         headers: &HeaderMap,
         agent: Option<&AgentId>,
         now: DateTime<Utc>,
-    ) -> Result<Caller, Rejected> {
+    ) -> Result<Caller, AuthenticationError> {
         let auth = agent.and_then(|agent| self.agents.get(agent));
         let bearer = bearer(headers)?;
         let key = auth.and_then(|auth| auth.header.as_ref());
-        let key = key.map_or(Ok(None), |name| only(headers, name))?;
+        let key = key.map_or(Ok(None), |name| single_header(headers, name))?;
         match (bearer, key) {
             // Two different credentials are two identities. Choosing one of them would make the order of checks a
             // rule of access.
-            (Some(bearer), Some(key)) if bearer != key => Err(Rejected::Wrong),
-            (Some(text), _) | (None, Some(text)) => self.find(text, now).ok_or(Rejected::Wrong),
+            (Some(bearer), Some(key)) if bearer != key => Err(AuthenticationError::Invalid),
+            (Some(text), _) | (None, Some(text)) => {
+                self.find(text, now).ok_or(AuthenticationError::Invalid)
+            }
             (None, None) => {
                 // A request through a proxy may come from another machine, so anonymous access does not apply.
                 let anonymous = auth.and_then(|auth| auth.anonymous.clone());
-                anonymous.filter(|_| !is_forwarded(headers)).ok_or(Rejected::Missing)
+                anonymous.filter(|_| !is_forwarded(headers)).ok_or(AuthenticationError::Missing)
             }
         }
     }
@@ -141,25 +143,25 @@ impl Authenticator {
     ///
     /// # Errors
     /// Fails when no agent would admit the request.
-    pub(super) fn admit_somewhere(
+    pub(super) fn authenticate_for_any(
         &self,
         headers: &HeaderMap,
         now: DateTime<Utc>,
-    ) -> Result<(), Rejected> {
+    ) -> Result<(), AuthenticationError> {
         if self.current_caller(headers, now).is_some() {
             return Ok(());
         }
         if self.headers.iter().any(|name| headers.contains_key(name)) {
-            return Err(Rejected::Wrong);
+            return Err(AuthenticationError::Invalid);
         }
         // A key or an open agent is checked again with the message, which alone names the agent over gRPC.
         let is_open = self.agents.values().any(|auth| auth.anonymous.is_some());
-        if is_open && !is_forwarded(headers) { Ok(()) } else { Err(Rejected::Missing) }
+        if is_open && !is_forwarded(headers) { Ok(()) } else { Err(AuthenticationError::Missing) }
     }
 
     /// Returns the headers of a request that may contain credentials for any agent. The values are copies: a value
     /// of the request would keep the whole buffer of the connection in memory.
-    pub fn credentials(&self, headers: &HeaderMap) -> HeaderMap {
+    pub fn credential_headers(&self, headers: &HeaderMap) -> HeaderMap {
         let mut credentials = HeaderMap::new();
         for name in &self.headers {
             for value in headers.get_all(name) {
@@ -173,7 +175,7 @@ impl Authenticator {
 
     /// Digest of every credential that a request presents, in any header. The length before each value
     /// distinguishes two values from their concatenation.
-    pub fn presented(&self, headers: &HeaderMap) -> lockout::CredentialDigest {
+    pub fn credential_digest(&self, headers: &HeaderMap) -> lockout::CredentialDigest {
         let mut digest = Sha256::new();
         for (number, name) in self.headers.iter().enumerate() {
             for value in headers.get_all(name) {
@@ -191,7 +193,7 @@ impl Authenticator {
         let bearer = bearer(headers).ok().flatten();
         // `Authorization` is read as a bearer token above, not as a key.
         let keys = self.headers.iter().filter(|name| *name != header::AUTHORIZATION);
-        let keys = keys.filter_map(|name| only(headers, name).ok().flatten());
+        let keys = keys.filter_map(|name| single_header(headers, name).ok().flatten());
         bearer.into_iter().chain(keys).find_map(|text| self.find(text, now))
     }
 
@@ -206,7 +208,7 @@ impl Authenticator {
             }
         }
         // Checked after the search, so that a short text takes as long as any other.
-        found.filter(|_| text.len() >= SHORTEST).map(caller)
+        found.filter(|_| text.len() >= MIN_TOKEN_LENGTH).map(caller)
     }
 }
 
@@ -215,21 +217,24 @@ fn caller(token: &Token) -> Caller {
 }
 
 /// Returns the token of the only `Authorization` header, if there is one.
-fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Rejected> {
-    let Some(value) = only(headers, &header::AUTHORIZATION)? else { return Ok(None) };
+fn bearer(headers: &HeaderMap) -> Result<Option<&str>, AuthenticationError> {
+    let Some(value) = single_header(headers, &header::AUTHORIZATION)? else { return Ok(None) };
     match value.split_once(' ') {
         Some((scheme, text)) if scheme.eq_ignore_ascii_case("bearer") => Ok(Some(text.trim())),
-        _ => Err(Rejected::Wrong),
+        _ => Err(AuthenticationError::Invalid),
     }
 }
 
 /// Returns the only header with this name, if there is one.
-fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h str>, Rejected> {
+fn single_header<'h>(
+    headers: &'h HeaderMap,
+    name: &HeaderName,
+) -> Result<Option<&'h str>, AuthenticationError> {
     let mut all = headers.get_all(name).iter();
     let Some(first) = all.next() else { return Ok(None) };
     match (first.to_str(), all.next()) {
         (Ok(text), None) => Ok(Some(text)),
-        (_, _) => Err(Rejected::Wrong),
+        (_, _) => Err(AuthenticationError::Invalid),
     }
 }
 

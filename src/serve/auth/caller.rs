@@ -8,27 +8,27 @@ use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
 
-use super::authenticator::Rejected;
+use super::authenticator::AuthenticationError;
 use super::peer::ClientAddress;
 use crate::serve::App;
-use crate::serve::http::response::Refused;
+use crate::serve::http::response::EarlyRefusal;
 
 /// Authenticates a request; every transport calls this function. A valid credential is accepted whatever
 /// other clients presented before; a wrong one counts against `client`.
 ///
 /// # Errors
 /// `unauthenticated`, with one answer for every cause, or `locked-out`.
-pub async fn enter(
+pub async fn authenticate(
     app: &App,
     client: Option<&ClientAddress>,
     headers: &HeaderMap,
     agent: Option<&AgentId>,
-) -> Result<Caller, Refused> {
-    match app.access.authenticator.admit(headers, agent, app.api.reader.now()) {
+) -> Result<Caller, EarlyRefusal> {
+    match app.access.authenticator.authenticate(headers, agent, app.api.reader.now()) {
         Ok(caller) => {
             if let Some(client) = client {
                 // From now on the connection counts for its principal and no longer for its address (ADR 38).
-                client.connection.authenticated(caller.principal);
+                client.connection.assign_principal(caller.principal);
             }
             Ok(caller)
         }
@@ -40,12 +40,12 @@ async fn refuse(
     app: &App,
     client: Option<&ClientAddress>,
     headers: &HeaderMap,
-    rejected: Rejected,
-) -> Refused {
+    rejected: AuthenticationError,
+) -> EarlyRefusal {
     let address = client.map(|client| client.address);
     app.access
         .lockouts
-        .refuse(address, rejected, || app.access.authenticator.presented(headers))
+        .refuse(address, rejected, || app.access.authenticator.credential_digest(headers))
         .await
 }
 
@@ -53,13 +53,13 @@ async fn refuse(
 /// the body of a caller who may use no agent is not read.
 ///
 /// # Errors
-/// As [`enter`].
-pub async fn enter_somewhere(
+/// As [`authenticate`].
+pub async fn authenticate_for_any(
     app: &App,
     client: Option<&ClientAddress>,
     headers: &HeaderMap,
-) -> Result<(), Refused> {
-    match app.access.authenticator.admit_somewhere(headers, app.api.reader.now()) {
+) -> Result<(), EarlyRefusal> {
+    match app.access.authenticator.authenticate_for_any(headers, app.api.reader.now()) {
         Ok(()) => Ok(()),
         Err(rejected) => Err(refuse(app, client, headers, rejected).await),
     }
@@ -68,15 +68,18 @@ pub async fn enter_somewhere(
 /// Authenticates the request with this head, for the agent that its path names.
 ///
 /// # Errors
-/// As [`enter`].
-pub async fn enter_by(parts: &mut Parts, app: &App) -> Result<(Caller, Option<AgentId>), Refused> {
+/// As [`authenticate`].
+pub async fn authenticate_request(
+    parts: &mut Parts,
+    app: &App,
+) -> Result<(Caller, Option<AgentId>), EarlyRefusal> {
     let params = RawPathParams::from_request_parts(parts, app).await.ok();
     let named = params.as_ref().and_then(|params| {
         let named = params.iter().find(|(name, _)| *name == "agent")?;
         // An unknown agent is authenticated like the service itself: the response must not show which agents exist.
         AgentId::new(named.1).ok().filter(|id| app.agents.contains(id))
     });
-    let caller = enter(app, parts.extensions.get(), &parts.headers, named.as_ref()).await?;
+    let caller = authenticate(app, parts.extensions.get(), &parts.headers, named.as_ref()).await?;
     Ok((caller, named))
 }
 
@@ -88,7 +91,7 @@ impl AuthenticatedCaller {
     ///
     /// # Errors
     /// `forbidden`.
-    pub fn may(self, right: Right, agent: Option<&AgentId>) -> Result<Caller, Failure> {
+    pub fn require_right(self, right: Right, agent: Option<&AgentId>) -> Result<Caller, Failure> {
         if self.0.scope.allows(right, agent) {
             Ok(self.0)
         } else {
@@ -98,16 +101,16 @@ impl AuthenticatedCaller {
 }
 
 impl FromRequestParts<App> for AuthenticatedCaller {
-    type Rejection = Refused;
+    type Rejection = EarlyRefusal;
 
     /// Authenticates the caller. A request to an agent also counts against the rate limit of the agent, but only
     /// after authentication.
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Refused> {
-        let (caller, agent) = enter_by(parts, app).await?;
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, EarlyRefusal> {
+        let (caller, agent) = authenticate_request(parts, app).await?;
         let spec = agent.and_then(|agent| app.agents.get(&agent));
         // Paths of the API name agents too, and reading about an agent is no call to it.
         if let Some(spec) = spec.filter(|_| parts.uri.path().starts_with("/agents/")) {
-            app.access.rates.count(spec).await?;
+            app.access.rate_limiter.count(spec).await?;
         }
         Ok(Self(caller))
     }

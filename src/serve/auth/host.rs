@@ -10,17 +10,17 @@ use axum::http::{HeaderName, header};
 
 /// Accepted host names and origins.
 #[derive(Debug, Clone, Default)]
-pub struct Hosts {
+pub struct HostPolicy {
     /// Host names, with or without a port; `*` accepts any.
     names: Vec<String>,
     /// Accepted origins in addition to the service itself.
     origins: Vec<String>,
     /// True if every IP address is accepted as a host name: the service listens on all addresses of the machine, and
     /// DNS rebinding cannot use an IP address.
-    takes_numbers: bool,
+    accepts_ip_addresses: bool,
 }
 
-impl Hosts {
+impl HostPolicy {
     /// Returns the default host names of a service at an address with a public URL, and further ones.
     #[must_use]
     pub fn new(listen: SocketAddr, public_url: &str, further: Vec<String>) -> Self {
@@ -33,7 +33,7 @@ impl Hosts {
         let public = public.split('/').next().and_then(|text| text.parse::<Authority>().ok());
         let public = public.map(|authority| authority.host().to_ascii_lowercase());
         let names = further.into_iter().chain(usual).chain([own]).chain(public).collect();
-        Self { names, origins: Vec::new(), takes_numbers: listen.ip().is_unspecified() }
+        Self { names, origins: Vec::new(), accepts_ip_addresses: listen.ip().is_unspecified() }
     }
 
     /// Sets the origins whose pages may send requests.
@@ -55,29 +55,29 @@ impl Hosts {
             || Failure::new(Code::OriginForeign, "pages of other origins may not send requests");
         // HTTP/2 names the host in the address; an additional `Host` header must also be known.
         let named = request.uri().authority().map(Authority::as_str);
-        let header = only(request, &header::HOST).map_err(|_several| unknown())?;
+        let header = single_header(request, &header::HOST).map_err(|_several| unknown())?;
         let host = named.or(header).ok_or_else(unknown)?;
-        if ![Some(host), header].into_iter().flatten().all(|host| self.knows(host)) {
+        if ![Some(host), header].into_iter().flatten().all(|host| self.is_known(host)) {
             return Err(unknown());
         }
-        match only(request, &header::ORIGIN) {
+        match single_header(request, &header::ORIGIN) {
             Ok(None) => Ok(()),
-            Ok(Some(origin)) if self.is_ours(origin, host) => Ok(()),
-            Ok(Some(_)) | Err(Several) => Err(foreign()),
+            Ok(Some(origin)) if self.is_allowed_origin(origin, host) => Ok(()),
+            Ok(Some(_)) | Err(RepeatedHeader) => Err(foreign()),
         }
     }
 
-    fn knows(&self, host: &str) -> bool {
+    fn is_known(&self, host: &str) -> bool {
         let Ok(host) = host.to_ascii_lowercase().parse::<Authority>() else { return false };
         let bare = host.host();
         let is_number = bare.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
         let is_name = |name: &String| name == "*" || name == bare || name == host.as_str();
         // User information is no part of a host, and parsers disagree about what follows it.
         !host.as_str().contains('@')
-            && (self.takes_numbers && is_number || self.names.iter().any(is_name))
+            && (self.accepts_ip_addresses && is_number || self.names.iter().any(is_name))
     }
 
-    fn is_ours(&self, origin: &str, host: &str) -> bool {
+    fn is_allowed_origin(&self, origin: &str, host: &str) -> bool {
         let origin = origin.to_ascii_lowercase();
         let site = origin.split_once("://").map(|(_, site)| site);
         site.is_some_and(|site| site.eq_ignore_ascii_case(host)) || self.origins.contains(&origin)
@@ -85,15 +85,18 @@ impl Hosts {
 }
 
 /// Error: the header occurs more than once, or is not text.
-struct Several;
+struct RepeatedHeader;
 
 /// Returns the only header with this name.
-fn only<'r>(request: &'r Request, name: &HeaderName) -> Result<Option<&'r str>, Several> {
+fn single_header<'r>(
+    request: &'r Request,
+    name: &HeaderName,
+) -> Result<Option<&'r str>, RepeatedHeader> {
     let mut all = request.headers().get_all(name).iter();
     let Some(first) = all.next() else { return Ok(None) };
     match (first.to_str(), all.next()) {
         (Ok(text), None) => Ok(Some(text)),
-        (_, _) => Err(Several),
+        (_, _) => Err(RepeatedHeader),
     }
 }
 
@@ -105,7 +108,7 @@ mod tests {
     fn code(listen: &str, uri: &str, headers: &[(&str, &str)]) -> Option<Code> {
         let listen = listen.parse().expect("an address");
         let further = vec!["agents.lan".to_owned(), "other.lan:81".to_owned()];
-        let hosts = Hosts::new(listen, "https://Agents.example.org/base", further)
+        let hosts = HostPolicy::new(listen, "https://Agents.example.org/base", further)
             .with_origins(vec!["https://console.example.org".to_owned()]);
         let mut request = Request::builder().uri(uri);
         for (name, value) in headers {

@@ -11,16 +11,16 @@ use ipnet::IpNet;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::authenticator::Rejected;
+use super::authenticator::AuthenticationError;
 use crate::serve::http::connections::origin;
-use crate::serve::http::response::Refused;
+use crate::serve::http::response::EarlyRefusal;
 
 /// Table of wrong credentials by address, and the addresses whose wrong credentials do not count.
 pub struct Lockouts {
     table: Option<Mutex<Lockout>>,
     block: Duration,
     exempt: Vec<IpNet>,
-    begun: Instant,
+    started_at: Instant,
 }
 
 impl Lockouts {
@@ -29,7 +29,7 @@ impl Lockouts {
     pub fn new(spec: Option<LockoutSpec>, exempt: Vec<IpNet>) -> Self {
         let block = spec.map(|spec| spec.block).unwrap_or_default();
         let table = spec.map(|spec| Mutex::new(Lockout::new(spec)));
-        Self { table, block, exempt, begun: Instant::now() }
+        Self { table, block, exempt, started_at: Instant::now() }
     }
 
     /// Counts a failed authentication and returns its refusal: `unauthenticated`, or `locked-out` if this wrong
@@ -38,22 +38,26 @@ impl Lockouts {
     pub async fn refuse(
         &self,
         client: Option<IpAddr>,
-        rejected: Rejected,
+        rejected: AuthenticationError,
         presented: impl FnOnce() -> CredentialDigest + Send,
-    ) -> Refused {
-        let place = if rejected == Rejected::Wrong { self.of(client) } else { None };
+    ) -> EarlyRefusal {
+        let place = if rejected == AuthenticationError::Invalid {
+            self.table_and_origin(client)
+        } else {
+            None
+        };
         let Some((table, origin)) = place else { return rejected.into() };
         // The digest is computed only for an address that counts: a missing credential has none.
         let credential = presented();
         let mut table = table.lock().await;
-        let now = self.begun.elapsed();
+        let now = self.started_at.elapsed();
         // The check and the count happen under one lock, so that many attempts at once are not more than are allowed.
-        if let Some(left) = table.blocked(origin, credential, now) {
-            return Refused::locked_out(left);
+        if let Some(left) = table.remaining_block(origin, credential, now) {
+            return EarlyRefusal::locked_out(left);
         }
         // The address is logged and never the credential, which may be a mistyped valid one.
         let (seconds, client) = (self.block.as_secs_f64(), client.map(tracing::field::display));
-        match table.failed(origin, credential, now) {
+        match table.record_failure(origin, credential, now) {
             LockoutDecision::Counted => {}
             LockoutDecision::CredentialBlocked => {
                 tracing::warn!(client, seconds, "wrong credential blocked for this address");
@@ -66,7 +70,7 @@ impl Lockouts {
     }
 
     /// Returns the table and the key of the address in it, if the address counts.
-    fn of(&self, client: Option<IpAddr>) -> Option<(&Mutex<Lockout>, ClientOrigin)> {
+    fn table_and_origin(&self, client: Option<IpAddr>) -> Option<(&Mutex<Lockout>, ClientOrigin)> {
         let client = client.filter(|client| !self.exempt.iter().any(|net| net.contains(client)))?;
         Some((self.table.as_ref()?, origin(client)))
     }
@@ -77,12 +81,22 @@ mod tests {
     use super::*;
     use algonius_actors::model::code::Code;
 
-    async fn fail(lockouts: &Lockouts, client: &str, rejected: Rejected, token: u8) -> Refused {
+    async fn fail(
+        lockouts: &Lockouts,
+        client: &str,
+        rejected: AuthenticationError,
+        token: u8,
+    ) -> EarlyRefusal {
         let client = Some(client.parse().expect("an address"));
         lockouts.refuse(client, rejected, || CredentialDigest([token; 32])).await
     }
 
-    async fn code(lockouts: &Lockouts, client: &str, rejected: Rejected, token: u8) -> Code {
+    async fn code(
+        lockouts: &Lockouts,
+        client: &str,
+        rejected: AuthenticationError,
+        token: u8,
+    ) -> Code {
         fail(lockouts, client, rejected, token).await.failure.code
     }
 
@@ -91,24 +105,24 @@ mod tests {
         let exempt = vec!["10.0.0.0/8".parse().expect("a network")];
         let lockouts = Lockouts::new(Some(LockoutSpec::default()), exempt);
         for _ in 0..9 {
-            let missing = code(&lockouts, "192.0.2.1", Rejected::Missing, 0).await;
+            let missing = code(&lockouts, "192.0.2.1", AuthenticationError::Missing, 0).await;
             assert_eq!(missing, Code::Unauthenticated);
-            let exempt = code(&lockouts, "10.1.2.3", Rejected::Wrong, 0).await;
+            let exempt = code(&lockouts, "10.1.2.3", AuthenticationError::Invalid, 0).await;
             assert_eq!(exempt, Code::Unauthenticated);
         }
         for _ in 0..5 {
-            let counted = code(&lockouts, "192.0.2.1", Rejected::Wrong, 1).await;
+            let counted = code(&lockouts, "192.0.2.1", AuthenticationError::Invalid, 1).await;
             assert_eq!(counted, Code::Unauthenticated);
         }
-        let refused = fail(&lockouts, "192.0.2.1", Rejected::Wrong, 1).await;
+        let refused = fail(&lockouts, "192.0.2.1", AuthenticationError::Invalid, 1).await;
         let wait = refused.wait.unwrap_or_default().as_secs();
         assert_eq!(refused.failure.code, Code::LockedOut);
         assert!((890..900).contains(&wait), "{wait}");
         for (client, token) in [("192.0.2.1", 2), ("192.0.2.2", 1)] {
-            let other = code(&lockouts, client, Rejected::Wrong, token).await;
+            let other = code(&lockouts, client, AuthenticationError::Invalid, token).await;
             assert_eq!(other, Code::Unauthenticated);
         }
-        let missing = code(&lockouts, "192.0.2.1", Rejected::Missing, 0).await;
+        let missing = code(&lockouts, "192.0.2.1", AuthenticationError::Missing, 0).await;
         assert_eq!(missing, Code::Unauthenticated);
     }
 
@@ -116,7 +130,7 @@ mod tests {
     async fn a_disabled_lockout_blocks_no_address() {
         let lockouts = Lockouts::new(None, Vec::new());
         for _ in 0..9 {
-            let counted = code(&lockouts, "192.0.2.1", Rejected::Wrong, 1).await;
+            let counted = code(&lockouts, "192.0.2.1", AuthenticationError::Invalid, 1).await;
             assert_eq!(counted, Code::Unauthenticated);
         }
     }

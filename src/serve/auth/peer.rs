@@ -10,7 +10,7 @@ use crate::serve::http::connections::ClientConnection;
 /// Header in which proxies name the client.
 const FORWARDED_FOR: &str = "x-forwarded-for";
 /// Headers that only a proxy adds.
-const OF_PROXIES: [&str; 4] = [FORWARDED_FOR, "forwarded", "x-real-ip", "via"];
+const PROXY_HEADERS: [&str; 4] = [FORWARDED_FOR, "forwarded", "x-real-ip", "via"];
 
 /// Client of a request.
 #[derive(Clone)]
@@ -24,7 +24,7 @@ pub struct ClientAddress {
 /// Returns the address of the client behind `peer`: from the nearest hop to the farthest, the first that is not a
 /// trusted proxy. The headers of an untrusted hop are not read.
 #[must_use]
-pub fn client(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAddr {
+pub fn client_ip(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAddr {
     let is_trusted = |hop: &IpAddr| trusted.iter().any(|net| net.contains(hop));
     let lines: Vec<_> = headers.get_all(FORWARDED_FOR).iter().collect();
     // Each proxy appends the address of its peer, so only the end of the list is written by proxies that are trusted.
@@ -48,7 +48,7 @@ pub fn client(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAddr {
 /// True if a proxy forwarded the request.
 #[must_use]
 pub fn is_forwarded(headers: &HeaderMap) -> bool {
-    OF_PROXIES.iter().any(|name| headers.contains_key(*name))
+    PROXY_HEADERS.iter().any(|name| headers.contains_key(*name))
 }
 
 /// Parses an address of the header; some proxies add the port.
@@ -70,7 +70,7 @@ mod tests {
             headers.append(FORWARDED_FOR, HeaderValue::from_static(line));
         }
         let trusted: Vec<_> = trusted.iter().map(|net| net.parse().expect("a network")).collect();
-        client(peer.parse().expect("an address"), &headers, &trusted).to_string()
+        client_ip(peer.parse().expect("an address"), &headers, &trusted).to_string()
     }
 
     const NET: &[&str] = &["10.0.0.0/8", "fd00::/8"];

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use algonius_actors::decide::access::rate::{Bucket, step};
+use algonius_actors::decide::access::rate::{TokenBucket, step};
 use algonius_actors::model::agent::AgentSpec;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
@@ -10,36 +10,37 @@ use algonius_actors::model::id::AgentId;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use crate::serve::http::response::Refused;
+use crate::serve::http::response::EarlyRefusal;
 
 /// Rate limits: the number of requests that each agent with a limit may still accept.
-pub struct Rates {
-    buckets: Mutex<BTreeMap<AgentId, Bucket>>,
-    begun: Instant,
+pub struct RateLimiter {
+    buckets: Mutex<BTreeMap<AgentId, TokenBucket>>,
+    started_at: Instant,
 }
 
-impl Default for Rates {
+impl Default for RateLimiter {
     fn default() -> Self {
-        Self { buckets: Mutex::default(), begun: Instant::now() }
+        Self { buckets: Mutex::default(), started_at: Instant::now() }
     }
 }
 
-impl Rates {
+impl RateLimiter {
     /// Counts a request to an agent.
     ///
     /// # Errors
     /// `rate-limited`.
-    pub async fn count(&self, spec: &AgentSpec) -> Result<(), Refused> {
-        let Some(limit) = spec.exposure.rate_limit else { return Ok(()) };
-        let now = self.begun.elapsed();
+    pub async fn count(&self, spec: &AgentSpec) -> Result<(), EarlyRefusal> {
+        let Some(limit) = spec.a2a_exposure.rate_limit else { return Ok(()) };
+        let now = self.started_at.elapsed();
         // The lock is held for one decision and never across a wait.
         let mut buckets = self.buckets.lock().await;
         // An agent that was never called has its full burst.
-        let bucket = buckets.get(&spec.id).copied().unwrap_or_else(|| Bucket::full(limit, now));
+        let bucket =
+            buckets.get(&spec.id).copied().unwrap_or_else(|| TokenBucket::full(limit, now));
         let (bucket, verdict) = step(bucket, now, limit);
         buckets.insert(spec.id.clone(), bucket);
         let message = "the agent accepts no more calls at present";
-        verdict.map_err(|wait| Refused {
+        verdict.map_err(|wait| EarlyRefusal {
             failure: Failure::new(Code::RateLimited, message),
             wait: Some(wait),
         })

@@ -12,24 +12,24 @@ use hyper::body::{Frame, SizeHint};
 use crate::serve::App;
 
 /// Media types of streams.
-const LONG: [&str; 2] = ["text/event-stream", "application/grpc"];
+const STREAM_MEDIA_TYPES: [&str; 2] = ["text/event-stream", "application/grpc"];
 
 /// Ends a stream as soon as its caller is no longer authorized as before. Each piece is checked, so that nothing is
 /// sent after a token was revoked or has expired. `current` returns the state of the configuration in force.
 pub(in crate::serve) fn end_when_revoked<F>(
     response: Response,
     headers: HeaderMap,
-    asked: &App,
+    app: &App,
     current: F,
 ) -> Response
 where
     F: Fn() -> Option<App> + Unpin + Send + 'static,
 {
     let media = response.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    if !media.is_some_and(|media| LONG.iter().any(|long| media.starts_with(long))) {
+    if !media.is_some_and(|media| STREAM_MEDIA_TYPES.iter().any(|long| media.starts_with(long))) {
         return response;
     }
-    let caller = asked.access.authenticator.current_caller(&headers, asked.api.reader.now());
+    let caller = app.access.authenticator.current_caller(&headers, app.api.reader.now());
     response.map(|body| Body::new(RevocableBody { body, headers, caller, current }))
 }
 
@@ -44,7 +44,7 @@ struct RevocableBody<F> {
 
 impl<F: Fn() -> Option<App>> RevocableBody<F> {
     /// True if the credentials still identify the same caller as at the start.
-    fn is_good(&self) -> bool {
+    fn is_still_authorized(&self) -> bool {
         let app = (self.current)();
         let standing = app.map(|app| {
             app.access.authenticator.current_caller(&self.headers, app.api.reader.now())
@@ -63,9 +63,9 @@ impl<F: Fn() -> Option<App> + Unpin> HttpBody for RevocableBody<F> {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let next = Pin::new(&mut self.body).poll_frame(context);
-        let tells = matches!(&next, Poll::Ready(Some(Ok(frame))) if frame.is_data());
+        let has_data = matches!(&next, Poll::Ready(Some(Ok(frame))) if frame.is_data());
         // The end of a stream and its trailers carry no data, so they pass without a check.
-        if tells && !self.is_good() {
+        if has_data && !self.is_still_authorized() {
             self.body = Body::empty();
             return Poll::Ready(None);
         }

@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, header};
 use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
-use super::body_budget::BodyShare;
+use super::body_budget::BodyReservation;
 use crate::serve::App;
 
 /// Receives the body of a request whose content type must be JSON.
@@ -20,7 +20,7 @@ pub async fn json(app: &App, request: Request) -> Result<Bytes, Failure> {
         return Err(Failure::new(Code::ContentType, "the body must be `application/json`"));
     }
     let (parts, body) = request.into_parts();
-    whole(app, &parts.headers, body, app.bodies.max_bytes).await
+    read_body(app, &parts.headers, body, app.body_limits.max_bytes).await
 }
 
 /// Receives the body of a request whose content type is JSON, or absent if the body is empty.
@@ -31,7 +31,7 @@ pub async fn any(app: &App, request: Request) -> Result<Bytes, Failure> {
     let is_said = request.headers().contains_key(header::CONTENT_TYPE);
     let is_json = has_json_type(request.headers());
     let (parts, body) = request.into_parts();
-    let body = whole(app, &parts.headers, body, app.bodies.max_bytes).await?;
+    let body = read_body(app, &parts.headers, body, app.body_limits.max_bytes).await?;
     if is_json || (!is_said && body.is_empty()) {
         Ok(body)
     } else {
@@ -44,7 +44,7 @@ pub async fn any(app: &App, request: Request) -> Result<Bytes, Failure> {
 /// # Errors
 /// `body-too-large`, `body-timeout`, `pressure` if too many bodies arrive at once, or `invalid-request` if the
 /// connection is lost.
-pub async fn whole(
+pub async fn read_body(
     app: &App,
     headers: &HeaderMap,
     body: Body,
@@ -54,16 +54,17 @@ pub async fn whole(
     if body.size_hint().lower() > limit as u64 {
         return Err(too_large(limit));
     }
-    let body = received(app.bodies.budget.reserve(headers), Limited::new(body, limit), limit);
-    match tokio::time::timeout(app.bodies.timeout, body).await {
+    let body =
+        collect_body(app.body_limits.budget.reserve(headers), Limited::new(body, limit), limit);
+    match tokio::time::timeout(app.body_limits.timeout, body).await {
         Ok(body) => body,
         Err(_elapsed) => Err(Failure::new(Code::BodyTimeout, "the body did not arrive in time")),
     }
 }
 
 /// Receives a body while the memory budget for bodies allows it.
-async fn received(
-    mut share: BodyShare,
+async fn collect_body(
+    mut share: BodyReservation,
     mut body: Limited<Body>,
     limit: usize,
 ) -> Result<Bytes, Failure> {

@@ -17,17 +17,17 @@ use axum::http::{HeaderMap, header};
 
 /// Number of bytes for the bodies of all callers; the second constant is the minimum number of bodies of maximum
 /// size.
-const ALL: usize = 128 << 20;
-const LARGEST_OF_ALL: usize = 16;
+const MIN_BUDGET_BYTES: usize = 128 << 20;
+const MIN_LARGEST_BODIES: usize = 16;
 /// Divisor of the total limit that gives the limit of one caller.
-const SHARE: usize = 4;
+const CALLER_SHARE_DIVISOR: usize = 4;
 
 /// Limits of request bodies.
 pub struct BodyLimits {
     /// Maximum size of a body, in bytes.
     pub max_bytes: usize,
     /// Memory for bodies that are being received.
-    pub budget: Bodies,
+    pub budget: BodyBudget,
     /// Maximum time for the receipt of a body.
     pub timeout: Duration,
 }
@@ -36,83 +36,93 @@ impl BodyLimits {
     /// Creates the limits for bodies of this maximum size.
     #[must_use]
     pub fn new(max_bytes: usize, timeout: Duration) -> Self {
-        Self { max_bytes, budget: Bodies::of(max_bytes), timeout }
+        Self { max_bytes, budget: BodyBudget::of(max_bytes), timeout }
     }
 }
 
 /// Memory budget for bodies. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Bodies(Arc<BodyMemory>);
+pub struct BodyBudget(Arc<BodyBudgetState>);
 
 #[derive(Debug)]
-struct BodyMemory {
-    most: usize,
+struct BodyBudgetState {
+    limit_bytes: usize,
     hasher: RandomState,
     held: Mutex<HeldBytes>,
 }
 
 #[derive(Debug, Default)]
 struct HeldBytes {
-    all: usize,
+    total: usize,
     /// Bytes in use, by the hash of the credential.
-    of_callers: HashMap<u64, usize>,
+    by_caller: HashMap<u64, usize>,
 }
 
-impl Bodies {
+impl BodyBudget {
     /// Creates the budget for bodies of this maximum size.
     #[must_use]
     pub fn of(largest: usize) -> Self {
         // A larger maximum size must not leave room for a few bodies only: one caller may use a quarter.
-        let most = ALL.max(largest.saturating_mul(LARGEST_OF_ALL));
-        Self(Arc::new(BodyMemory { most, hasher: RandomState::new(), held: Mutex::default() }))
+        let limit_bytes = MIN_BUDGET_BYTES.max(largest.saturating_mul(MIN_LARGEST_BODIES));
+        Self(Arc::new(BodyBudgetState {
+            limit_bytes,
+            hasher: RandomState::new(),
+            held: Mutex::default(),
+        }))
     }
 
     /// Starts a body of the caller with these headers. Callers without a bearer token share one limit.
-    pub(super) fn reserve(&self, headers: &HeaderMap) -> BodyShare {
+    pub(super) fn reserve(&self, headers: &HeaderMap) -> BodyReservation {
         let credential = headers.get(header::AUTHORIZATION).map(|value| value.as_bytes());
         // A hash with a random key: the table holds no credential, and nobody can choose one that collides with
         // another.
-        BodyShare { bodies: self.clone(), caller: self.0.hasher.hash_one(credential), bytes: 0 }
+        BodyReservation {
+            budget: self.clone(),
+            caller: self.0.hasher.hash_one(credential),
+            bytes: 0,
+        }
     }
 }
 
 /// Reserved memory of one body. Dropping the value releases the memory.
 #[derive(Debug)]
-pub(super) struct BodyShare {
-    bodies: Bodies,
+pub(super) struct BodyReservation {
+    budget: BodyBudget,
     caller: u64,
     bytes: usize,
 }
 
-impl BodyShare {
+impl BodyReservation {
     /// Reserves memory for more bytes of the body.
     ///
     /// # Errors
     /// `pressure` if all callers together, or this caller, have reached their limit.
     pub(super) fn grow(&mut self, bytes: usize) -> Result<(), Failure> {
-        let shared = &self.bodies.0;
+        let shared = &self.budget.0;
         let mut held = shared.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_caller = held.of_callers.get(&self.caller).copied().unwrap_or_default() + bytes;
+        let of_caller = held.by_caller.get(&self.caller).copied().unwrap_or_default() + bytes;
         // Checked before anything is added, so that a refused body leaves no trace in the sums.
-        if held.all + bytes > shared.most || of_caller > shared.most / SHARE {
+        if held.total + bytes > shared.limit_bytes
+            || of_caller > shared.limit_bytes / CALLER_SHARE_DIVISOR
+        {
             return Err(Failure::new(Code::Pressure, "too many request bodies arrive at once"));
         }
-        held.all += bytes;
-        held.of_callers.insert(self.caller, of_caller);
+        held.total += bytes;
+        held.by_caller.insert(self.caller, of_caller);
         self.bytes += bytes;
         Ok(())
     }
 }
 
-impl Drop for BodyShare {
+impl Drop for BodyReservation {
     fn drop(&mut self) {
-        let mut held = self.bodies.0.held.lock().unwrap_or_else(PoisonError::into_inner);
-        held.all = held.all.saturating_sub(self.bytes);
-        if let Some(of_caller) = held.of_callers.get_mut(&self.caller) {
+        let mut held = self.budget.0.held.lock().unwrap_or_else(PoisonError::into_inner);
+        held.total = held.total.saturating_sub(self.bytes);
+        if let Some(of_caller) = held.by_caller.get_mut(&self.caller) {
             *of_caller = of_caller.saturating_sub(self.bytes);
             // Otherwise each credential that was ever presented would keep an entry.
             if *of_caller == 0 {
-                held.of_callers.remove(&self.caller);
+                held.by_caller.remove(&self.caller);
             }
         }
     }
@@ -129,28 +139,28 @@ mod tests {
 
     #[test]
     fn one_caller_may_use_a_quarter_of_the_body_memory() {
-        let bodies = Bodies::of(1024);
-        let mut ann = bodies.reserve(&headers("ann"));
-        assert_eq!(ann.grow(ALL / SHARE), Ok(()));
-        let refused = bodies.reserve(&headers("ann")).grow(1).err();
+        let budget = BodyBudget::of(1024);
+        let mut ann = budget.reserve(&headers("ann"));
+        assert_eq!(ann.grow(MIN_BUDGET_BYTES / CALLER_SHARE_DIVISOR), Ok(()));
+        let refused = budget.reserve(&headers("ann")).grow(1).err();
         assert_eq!(refused.map(|failure| failure.code), Some(Code::Pressure));
-        let mut others = ["bob", "cid", "dan"].map(|name| bodies.reserve(&headers(name)));
+        let mut others = ["bob", "cid", "dan"].map(|name| budget.reserve(&headers(name)));
         for other in &mut others {
-            assert_eq!(other.grow(ALL / SHARE), Ok(()));
+            assert_eq!(other.grow(MIN_BUDGET_BYTES / CALLER_SHARE_DIVISOR), Ok(()));
         }
-        let mut last = bodies.reserve(&headers("eve"));
+        let mut last = budget.reserve(&headers("eve"));
         assert!(last.grow(1).is_err());
         drop(ann);
         assert_eq!(last.grow(1), Ok(()));
         drop((others, last));
-        let held = bodies.0.held.lock().expect("no panic");
-        assert_eq!((held.all, held.of_callers.len()), (0, 0));
+        let held = budget.0.held.lock().expect("no panic");
+        assert_eq!((held.total, held.by_caller.len()), (0, 0));
     }
 
     #[test]
     fn a_quarter_holds_several_bodies_of_maximum_size() {
         let largest = 1 << 30;
-        let mut body = Bodies::of(largest).reserve(&HeaderMap::new());
+        let mut body = BodyBudget::of(largest).reserve(&HeaderMap::new());
         assert_eq!(body.grow(largest), Ok(()));
     }
 }

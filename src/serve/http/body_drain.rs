@@ -17,18 +17,18 @@ use tokio::sync::oneshot;
 use super::connections::ClientConnection;
 
 /// Maximum size of a body that is read and discarded, in bytes.
-const MOST: usize = 1 << 20;
+const MAX_DRAIN_BYTES: usize = 1 << 20;
 
 /// Maximum time to wait for the rest of a body.
-const LONGEST: Duration = Duration::from_secs(1);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Body that is returned when it is dropped before its end.
-struct Lent {
+struct DrainableBody {
     body: Option<Body>,
-    back: Option<oneshot::Sender<Body>>,
+    return_channel: Option<oneshot::Sender<Body>>,
 }
 
-impl HttpBody for Lent {
+impl HttpBody for DrainableBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -53,12 +53,12 @@ impl HttpBody for Lent {
     }
 }
 
-impl Drop for Lent {
+impl Drop for DrainableBody {
     fn drop(&mut self) {
         // The drop is the only moment that all handlers share, also those that fail before they read the body.
         let rest = self.body.take().filter(|body| !body.is_end_stream());
-        if let Some((rest, back)) = rest.zip(self.back.take()) {
-            _ = back.send(rest); // The request may have been given up.
+        if let Some((rest, return_channel)) = rest.zip(self.return_channel.take()) {
+            _ = return_channel.send(rest); // The request may have been given up.
         }
     }
 }
@@ -66,9 +66,9 @@ impl Drop for Lent {
 /// Unread rest of the body of a request of HTTP/1.
 pub(in crate::serve) struct UnreadBody {
     /// Receives the body again, unless it was read to its end.
-    back: oneshot::Receiver<Body>,
+    return_channel: oneshot::Receiver<Body>,
     /// True if the client waits for a `100 Continue`, and sends no body after another answer.
-    is_invited: bool,
+    expects_continue: bool,
     connection: ClientConnection,
 }
 
@@ -82,10 +82,13 @@ pub(in crate::serve) fn take_body(
     if request.version() >= Version::HTTP_2 || request.body().is_end_stream() {
         return (request, None);
     }
-    let (sender, back) = oneshot::channel();
-    let is_invited = request.headers().contains_key(header::EXPECT);
-    let lent = |body| Body::new(Lent { body: Some(body), back: Some(sender) });
-    (request.map(lent), Some(UnreadBody { back, is_invited, connection: connection.clone() }))
+    let (sender, return_channel) = oneshot::channel();
+    let expects_continue = request.headers().contains_key(header::EXPECT);
+    let lent = |body| Body::new(DrainableBody { body: Some(body), return_channel: Some(sender) });
+    (
+        request.map(lent),
+        Some(UnreadBody { return_channel, expects_continue, connection: connection.clone() }),
+    )
 }
 
 /// Sends the answer after the body has been read, if the body is short and arrives soon.
@@ -95,12 +98,14 @@ pub(in crate::serve) async fn drain_body(
     rest: Option<UnreadBody>,
     mut response: Response,
 ) -> Response {
-    let Some(UnreadBody { mut back, is_invited, connection }) = rest else { return response };
+    let Some(UnreadBody { mut return_channel, expects_continue, connection }) = rest else {
+        return response;
+    };
     // The handler has dropped the request by now, so the body is back already or was read to its end.
-    let Ok(body) = back.try_recv() else { return response };
+    let Ok(body) = return_channel.try_recv() else { return response };
     // A response about the length of a body does not wait for that body.
     let is_too_large = response.status() == StatusCode::PAYLOAD_TOO_LARGE;
-    if is_invited || is_too_large || !is_drained(body).await {
+    if expects_continue || is_too_large || !is_drained(body).await {
         connection.linger();
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
@@ -110,7 +115,7 @@ pub(in crate::serve) async fn drain_body(
 /// True if the end of a body was reached.
 async fn is_drained(mut body: Body) -> bool {
     // A declared length decides at once; reading up to the limit would only delay the response.
-    if body.size_hint().lower() > MOST as u64 {
+    if body.size_hint().lower() > MAX_DRAIN_BYTES as u64 {
         return false;
     }
     let drained = async {
@@ -118,11 +123,11 @@ async fn is_drained(mut body: Body) -> bool {
         while let Some(frame) = body.frame().await {
             let Ok(frame) = frame else { return false };
             drained += frame.data_ref().map_or(0, Bytes::len);
-            if drained > MOST {
+            if drained > MAX_DRAIN_BYTES {
                 return false;
             }
         }
         true
     };
-    tokio::time::timeout(LONGEST, drained).await.unwrap_or(false)
+    tokio::time::timeout(DRAIN_TIMEOUT, drained).await.unwrap_or(false)
 }

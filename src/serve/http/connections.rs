@@ -15,7 +15,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use algonius_actors::decide::access::connections::{
-    Admission, ConnectionId, ConnectionTable as Limits,
+    ConnectionAdmission, ConnectionId, ConnectionTable as Limits,
 };
 use algonius_actors::decide::access::lockout::ClientOrigin;
 use algonius_actors::model::id::PrincipalId;
@@ -26,27 +26,27 @@ use tokio::time::Instant;
 use tower::Service;
 
 /// Minimum interval between two log lines about the limit.
-const PAUSE: Duration = Duration::from_secs(30);
+const LOG_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Maximum number of accepted connections that are not yet admitted and of displaced connections that are not yet
 /// closed.
-const AT_ONCE: usize = 8;
+const MAX_PENDING_CONNECTIONS: usize = 8;
 
 /// Table of the open connections. Cheap to clone.
 #[derive(Clone)]
-pub struct Connections(Arc<Mutex<Table>>);
+pub struct Connections(Arc<Mutex<ConnectionRegistry>>);
 
-struct Table {
+struct ConnectionRegistry {
     limits: Limits,
     limit: usize,
     /// Descriptor of each open socket. Each entry is removed before its socket is closed, so that no entry refers to
     /// another file with the same number.
     sockets: HashMap<ConnectionId, RawFd>,
     /// Number of accepted connections that are not yet admitted.
-    coming: usize,
+    pending: usize,
     /// Waker of the acceptor, while it waits because accepted connections are still being processed.
     acceptor: Option<Waker>,
-    notice: CloseCounts,
+    counts: CloseCounts,
 }
 
 /// Counts since the last log line.
@@ -54,7 +54,7 @@ struct Table {
 struct CloseCounts {
     closed: u64,
     refused: u64,
-    told: Option<Instant>,
+    logged_at: Option<Instant>,
 }
 
 /// Entry of one connection in the table. Dropping it removes the entry.
@@ -65,9 +65,9 @@ pub struct ConnectionEntry {
 
 /// Connection, as its requests see it. Cheap to clone.
 #[derive(Clone)]
-pub struct ClientConnection(Arc<ConnectionsState>);
+pub struct ClientConnection(Arc<ConnectionState>);
 
-struct ConnectionsState {
+struct ConnectionState {
     id: ConnectionId,
     address: SocketAddr,
     all: Connections,
@@ -88,22 +88,22 @@ impl Connections {
     /// Creates a table for this number of connections.
     #[must_use]
     pub fn new(limit: usize) -> Self {
-        Self(Arc::new(Mutex::new(Table {
+        Self(Arc::new(Mutex::new(ConnectionRegistry {
             limits: Limits::new(limit),
             limit,
             sockets: HashMap::new(),
-            coming: 0,
+            pending: 0,
             acceptor: None,
-            notice: CloseCounts::default(),
+            counts: CloseCounts::default(),
         })))
     }
 
     /// Returns ready when the next connection may be accepted. Until then further connections wait in the queue of
     /// the kernel: if they were accepted faster than displaced connections are closed, the service would have to
     /// refuse them.
-    pub fn poll_room(&self, context: &mut Context<'_>) -> Poll<()> {
+    pub fn poll_capacity(&self, context: &mut Context<'_>) -> Poll<()> {
         let mut table = self.table();
-        if table.coming + table.limits.closing() < AT_ONCE {
+        if table.pending + table.limits.closing() < MAX_PENDING_CONNECTIONS {
             return Poll::Ready(());
         }
         table.acceptor = Some(context.waker().clone());
@@ -111,8 +111,8 @@ impl Connections {
     }
 
     /// Records an accepted connection that will be admitted soon.
-    pub fn accepted(&self) {
-        self.table().coming += 1;
+    pub fn count_accepted(&self) {
+        self.table().pending += 1;
     }
 
     /// Admits a connection and closes another one if the limit is reached; returns `None` if the connection cannot
@@ -122,30 +122,30 @@ impl Connections {
         let address = stream.peer_addr();
         let mut table = self.table();
         // The acceptor counts the connection before this call, also one that fails below.
-        table.coming = table.coming.saturating_sub(1);
-        table.call_acceptor();
+        table.pending = table.pending.saturating_sub(1);
+        table.wake_acceptor();
         let address = address.ok()?; // A client that has disconnected has no address.
-        let Table { limits, sockets, .. } = &mut *table;
+        let ConnectionRegistry { limits, sockets, .. } = &mut *table;
         let id = match limits.admit(origin(address.ip()), |id| has_unread(sockets, id)) {
-            Admission::Admitted(id) => id,
-            Admission::Displaces(id, displaced) => {
+            ConnectionAdmission::Admitted(id) => id,
+            ConnectionAdmission::Displaces(id, displaced) => {
                 table.close(displaced);
-                table.notice(address, |notice| notice.closed += 1);
+                table.log_limit(address, |counts| counts.closed += 1);
                 id
             }
-            Admission::Refused => {
-                table.notice(address, |notice| notice.refused += 1);
+            ConnectionAdmission::Refused => {
+                table.log_limit(address, |counts| counts.refused += 1);
                 return None;
             }
         };
         table.sockets.insert(id, stream.as_raw_fd());
         drop(table);
         let (is_authenticated, lingers) = (AtomicBool::new(false), AtomicBool::new(false));
-        let inner = ConnectionsState { id, address, all: self.clone(), is_authenticated, lingers };
+        let inner = ConnectionState { id, address, all: self.clone(), is_authenticated, lingers };
         Some((ConnectionEntry { id, all: self.clone() }, ClientConnection(Arc::new(inner))))
     }
 
-    fn table(&self) -> MutexGuard<'_, Table> {
+    fn table(&self) -> MutexGuard<'_, ConnectionRegistry> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -157,8 +157,8 @@ fn has_unread(sockets: &HashMap<ConnectionId, RawFd>, id: ConnectionId) -> bool 
     sockets.get(&id).is_some_and(|socket| matches!(recv(*socket, &mut [0], flags), Ok(1..)))
 }
 
-impl Table {
-    fn call_acceptor(&mut self) {
+impl ConnectionRegistry {
+    fn wake_acceptor(&mut self) {
         if let Some(acceptor) = self.acceptor.take() {
             acceptor.wake(); // It looks again whether there is room.
         }
@@ -172,15 +172,19 @@ impl Table {
     }
 
     /// Counts an event, and logs a line unless the last line is recent.
-    fn notice(&mut self, address: SocketAddr, count: impl FnOnce(&mut CloseCounts)) {
-        count(&mut self.notice);
+    fn log_limit(&mut self, address: SocketAddr, count: impl FnOnce(&mut CloseCounts)) {
+        count(&mut self.counts);
         let now = Instant::now();
-        if self.notice.told.is_some_and(|told| now.duration_since(told) < PAUSE) {
+        if self
+            .counts
+            .logged_at
+            .is_some_and(|logged_at| now.duration_since(logged_at) < LOG_INTERVAL)
+        {
             return;
         }
         // One line for each refusal would let an attacker fill the log.
-        let CloseCounts { closed, refused, .. } = std::mem::take(&mut self.notice);
-        self.notice.told = Some(now);
+        let CloseCounts { closed, refused, .. } = std::mem::take(&mut self.counts);
+        self.counts.logged_at = Some(now);
         let (limit, share) = (self.limit, self.limits.share());
         tracing::warn!(
             client = %address.ip(),
@@ -200,7 +204,7 @@ impl Drop for ConnectionEntry {
         // the kernel may give the same number to another file, which `close` would shut down.
         table.limits.closed(self.id);
         table.sockets.remove(&self.id);
-        table.call_acceptor();
+        table.wake_acceptor();
     }
 }
 
@@ -212,10 +216,10 @@ impl ClientConnection {
     }
 
     /// Records that a request on the connection was authenticated.
-    pub fn authenticated(&self, principal: PrincipalId) {
+    pub fn assign_principal(&self, principal: PrincipalId) {
         // Only the first request needs the lock.
         if !self.0.is_authenticated.swap(true, Ordering::Relaxed) {
-            self.0.all.table().limits.authenticated(self.0.id, principal);
+            self.0.all.table().limits.assign_principal(self.0.id, principal);
         }
     }
 
@@ -233,12 +237,12 @@ impl ClientConnection {
 
 /// Service for the requests of one connection: each request gets the [`ClientConnection`] as an extension.
 #[derive(Clone)]
-pub struct Attached<S> {
+pub struct ConnectionService<S> {
     pub(super) service: S,
     pub(super) connection: ClientConnection,
 }
 
-impl<S: Service<Request<B>>, B> Service<Request<B>> for Attached<S> {
+impl<S: Service<Request<B>>, B> Service<Request<B>> for ConnectionService<S> {
     type Response = S::Response;
     type Error = S::Error;
     type Future = S::Future;

@@ -13,29 +13,33 @@ use tokio::io::{AsyncRead, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 /// Maximum silence of a client before the socket is closed.
-const SILENCE: Duration = Duration::from_secs(1);
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Maximum total duration.
-const LONGEST: Duration = Duration::from_secs(10);
+const LINGER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Maximum number of discarded bytes.
-const MOST: usize = 128 << 20;
+const MAX_DISCARDED_BYTES: usize = 128 << 20;
 
 /// Number of bytes in one read.
-const PIECE: usize = 16 << 10;
+const READ_BUFFER_BYTES: usize = 16 << 10;
 
 /// Progress of a lingering close.
-pub(super) struct Linger {
+pub(super) struct LingeringClose {
     discarded: usize,
     end: Instant,
     timer: Pin<Box<Sleep>>,
 }
 
-impl Linger {
+impl LingeringClose {
     /// Starts a lingering close.
     pub(super) fn new() -> Self {
         let now = Instant::now();
-        Self { discarded: 0, end: now + LONGEST, timer: Box::pin(sleep_until(now + SILENCE)) }
+        Self {
+            discarded: 0,
+            end: now + LINGER_TIMEOUT,
+            timer: Box::pin(sleep_until(now + SILENCE_TIMEOUT)),
+        }
     }
 
     /// Discards received bytes. Returns ready when the socket may be closed.
@@ -44,17 +48,17 @@ impl Linger {
         stream: &mut (impl AsyncRead + Unpin),
         context: &mut Context<'_>,
     ) -> Poll<()> {
-        let mut piece = [0; PIECE];
+        let mut piece = [0; READ_BUFFER_BYTES];
         loop {
             let mut buffer = ReadBuf::new(&mut piece);
             match Pin::new(&mut *stream).poll_read(context, &mut buffer) {
                 Poll::Ready(Ok(())) if !buffer.filled().is_empty() => {
                     self.discarded += buffer.filled().len();
                     // A client that sends without end would otherwise hold its connection for the whole time.
-                    if self.discarded > MOST {
+                    if self.discarded > MAX_DISCARDED_BYTES {
                         return Poll::Ready(());
                     }
-                    let next = (Instant::now() + SILENCE).min(self.end);
+                    let next = (Instant::now() + SILENCE_TIMEOUT).min(self.end);
                     self.timer.as_mut().reset(next);
                 }
                 Poll::Ready(_) => return Poll::Ready(()),
@@ -81,7 +85,7 @@ mod tests {
     use super::*;
 
     /// Returns the seconds until the service closes the connection of a client that sends with these pauses.
-    async fn seconds(pause: Duration, pieces: usize) -> u64 {
+    async fn seconds_until_close(pause: Duration, pieces: usize) -> u64 {
         let (mut theirs, mut ours) = duplex(1 << 20);
         let client = tokio::spawn(async move {
             for _ in 0..pieces {
@@ -92,7 +96,7 @@ mod tests {
             }
             std::future::pending::<()>().await;
         });
-        let (begun, mut linger) = (Instant::now(), Linger::new());
+        let (begun, mut linger) = (Instant::now(), LingeringClose::new());
         poll_fn(|context| linger.poll(&mut ours, context)).await;
         client.abort();
         begun.elapsed().as_secs()
@@ -100,9 +104,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_lingering_close_ends_on_silence_or_after_ten_seconds() {
-        assert_eq!(seconds(Duration::ZERO, 0).await, 1);
-        assert_eq!(seconds(Duration::from_millis(900), 4).await, 3);
-        assert_eq!(seconds(Duration::from_millis(900), 1000).await, 10);
+        assert_eq!(seconds_until_close(Duration::ZERO, 0).await, 1);
+        assert_eq!(seconds_until_close(Duration::from_millis(900), 4).await, 3);
+        assert_eq!(seconds_until_close(Duration::from_millis(900), 1000).await, 10);
     }
 
     #[tokio::test(start_paused = true)]
@@ -110,7 +114,7 @@ mod tests {
         let (theirs, mut ours) = duplex(1 << 10);
         drop(theirs);
         let begun = Instant::now();
-        let mut linger = Linger::new();
+        let mut linger = LingeringClose::new();
         poll_fn(|context| linger.poll(&mut ours, context)).await;
         assert!(begun.elapsed().is_zero());
     }

@@ -23,8 +23,8 @@ use tokio::time::{Sleep, sleep};
 use tokio_rustls::TlsAcceptor;
 use tower::Service;
 
-use super::connection_limit::CountedConnection;
-use super::connections::{Attached, Connections};
+use super::connections::{ConnectionService, Connections};
+use super::counted_connection::CountedConnection;
 use super::protocol_detect::{ProtocolSniffer, SniffedStream};
 use crate::platform::tls::Certificates;
 
@@ -37,16 +37,16 @@ pub struct ListenLimits {
     /// Maximum number of open connections.
     pub connections: usize,
     /// Maximum initial silence of a connection, and maximum duration of a handshake and of a request head.
-    pub head: Duration,
+    pub header_timeout: Duration,
     /// Maximum time for which a connection may leave sent bytes unread.
-    pub unread: Duration,
+    pub write_timeout: Duration,
 }
 
 /// Maximum size of a request head, and of the part of a response that waits to be written, in bytes.
-const BUFFER: usize = 64 << 10;
+const MAX_BUFFER_BYTES: usize = 64 << 10;
 
 /// Maximum pause between two accepted connections.
-const PAUSE: Duration = Duration::from_millis(20);
+const MAX_ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 
 /// Serves until the handle requests the shutdown; only over TLS if there are certificates.
 ///
@@ -56,7 +56,7 @@ pub async fn serve<S>(
     listener: std::net::TcpListener,
     certificates: Option<Certificates>,
     service: S,
-    bounds: ListenLimits,
+    limits: ListenLimits,
     handle: ShutdownHandle,
 ) -> io::Result<()>
 where
@@ -71,13 +71,16 @@ where
     socket::listen(&listener, Backlog::MAXCONN)?;
     // The limit of files belongs to the process, so it is read when the listener starts and not with the
     // configuration.
-    let connections = Connections::new(affordable(bounds.connections));
-    let each = EachConnection { service, connections: connections.clone(), by: None };
-    let acceptor = Acceptor { connections, certificates, bounds };
+    let connections = Connections::new(limit_by_open_files(limits.connections));
+    let each = ServiceFactory { service, connections: connections.clone(), deadline: None };
+    let acceptor = Acceptor { connections, certificates, limits };
     let mut server = axum_server::from_tcp(listener)?.handle(handle).acceptor(acceptor);
     let http = server.http_builder();
     // Without a size hyper lets the buffer of one connection grow to about 400 KB.
-    http.http1().timer(TokioTimer::new()).header_read_timeout(bounds.head).max_buf_size(BUFFER);
+    http.http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.header_timeout)
+        .max_buf_size(MAX_BUFFER_BYTES);
     http.http2().timer(TokioTimer::new()).max_concurrent_streams(200);
     // A client that vanished sends no end of the connection. Unanswered pings are the only sign of it on a silent
     // stream.
@@ -87,7 +90,7 @@ where
 
 /// Returns the wanted number of connections, limited by the number of files that the system allows: a quarter of
 /// those files is reserved for the ledger and for the pipes of programs.
-fn affordable(wanted: usize) -> usize {
+fn limit_by_open_files(wanted: usize) -> usize {
     let files = getrlimit(Resource::RLIMIT_NOFILE).map_or(u64::MAX, |(soft, _)| soft);
     let files = usize::try_from(files).unwrap_or(usize::MAX);
     let most = (files - files / 4).max(1);
@@ -100,31 +103,31 @@ fn affordable(wanted: usize) -> usize {
 }
 
 /// Factory that passes the service to each connection, once there is room for the connection.
-struct EachConnection<S> {
+struct ServiceFactory<S> {
     service: S,
     connections: Connections,
     /// End of the wait for room.
-    by: Option<Pin<Box<Sleep>>>,
+    deadline: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S: Clone> Service<SocketAddr> for EachConnection<S> {
+impl<S: Clone> Service<SocketAddr> for ServiceFactory<S> {
     type Response = S;
     type Error = Infallible;
     type Future = Ready<Result<S, Infallible>>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        if self.connections.poll_room(context).is_pending() {
+        if self.connections.poll_capacity(context).is_pending() {
             // Displaced connections are closed within microseconds. A connection that is not closed does not delay
             // others.
-            let by = self.by.get_or_insert_with(|| Box::pin(sleep(PAUSE)));
-            std::task::ready!(by.as_mut().poll(context));
+            let deadline = self.deadline.get_or_insert_with(|| Box::pin(sleep(MAX_ACCEPT_PAUSE)));
+            std::task::ready!(deadline.as_mut().poll(context));
         }
-        self.by = None;
+        self.deadline = None;
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, _: SocketAddr) -> Self::Future {
-        self.connections.accepted();
+        self.connections.count_accepted();
         ready(Ok(self.service.clone()))
     }
 }
@@ -134,37 +137,44 @@ impl<S: Clone> Service<SocketAddr> for EachConnection<S> {
 struct Acceptor {
     connections: Connections,
     certificates: Option<Certificates>,
-    bounds: ListenLimits,
+    limits: ListenLimits,
 }
 
 impl<S: Send + 'static> Accept<TcpStream, S> for Acceptor {
     type Stream = ProtocolSniffer;
-    type Service = Attached<S>;
-    type Future = Pin<Box<dyn Future<Output = io::Result<(ProtocolSniffer, Attached<S>)>> + Send>>;
+    type Service = ConnectionService<S>;
+    type Future =
+        Pin<Box<dyn Future<Output = io::Result<(ProtocolSniffer, ConnectionService<S>)>> + Send>>;
 
     fn accept(&self, stream: TcpStream, service: S) -> Self::Future {
-        let Self { connections, certificates, bounds } = self.clone();
+        let Self { connections, certificates, limits } = self.clone();
         Box::pin(async move {
             let full = || io::Error::new(io::ErrorKind::QuotaExceeded, "too many connections");
             // Admission precedes TLS, so that a connection without a place costs no handshake.
-            let (place, connection) = connections.admit(&stream).ok_or_else(full)?;
+            let (entry, connection) = connections.admit(&stream).ok_or_else(full)?;
             // Events of a stream are small; Nagle's algorithm would hold each one until the client acknowledges the
             // one before.
             stream.set_nodelay(true)?;
-            let stream = CountedConnection::new(stream, (place, connection.clone()), bounds.unread);
+            let stream =
+                CountedConnection::new(stream, (entry, connection.clone()), limits.write_timeout);
             let stream: Box<dyn SniffedStream> = match certificates {
                 // The timeout of a request head starts after the handshake, so the handshake has one of its own.
-                Some(certificates) => secured(stream, &certificates, bounds.head).await?,
+                Some(certificates) => {
+                    accept_tls(stream, &certificates, limits.header_timeout).await?
+                }
                 None => Box::new(stream),
             };
-            Ok((ProtocolSniffer::new(stream, bounds.head), Attached { service, connection }))
+            Ok((
+                ProtocolSniffer::new(stream, limits.header_timeout),
+                ConnectionService { service, connection },
+            ))
         })
     }
 }
 
 /// Completes the TLS handshake within the time limit. A client that does not use TLS is disconnected without a log
 /// line, because anybody can connect.
-async fn secured(
+async fn accept_tls(
     stream: CountedConnection,
     certificates: &Certificates,
     time: Duration,

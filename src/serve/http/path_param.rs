@@ -9,36 +9,36 @@ use super::response::ProblemBody;
 
 /// The one path parameter. A handler extracts it after the caller, so that callers without access learn nothing
 /// about paths.
-pub struct Segment(pub String);
+pub struct PathParam(pub String);
 
-/// Path below an agent. A handler extracts it after the caller, like [`Segment`].
-pub struct Below {
+/// Path below an agent. A handler extracts it after the caller, like [`PathParam`].
+pub struct AgentSubpath {
     /// Id of the agent.
     pub agent: String,
     /// Rest of the path.
     pub rest: String,
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Below {
+impl<S: Send + Sync> FromRequestParts<S> for AgentSubpath {
     type Rejection = ProblemBody;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ProblemBody> {
         let Path((agent, rest)) =
-            Path::from_request_parts(parts, state).await.map_err(|_no_text| no_text())?;
+            Path::from_request_parts(parts, state).await.map_err(|_no_text| path_is_not_text())?;
         Ok(Self { agent, rest })
     }
 }
 
-fn no_text() -> ProblemBody {
+fn path_is_not_text() -> ProblemBody {
     ProblemBody(Failure::new(Code::PathUnknown, "the path is not text"))
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Segment {
+impl<S: Send + Sync> FromRequestParts<S> for PathParam {
     type Rejection = ProblemBody;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ProblemBody> {
         let Path(text) =
-            Path::from_request_parts(parts, state).await.map_err(|_no_text| no_text())?;
+            Path::from_request_parts(parts, state).await.map_err(|_no_text| path_is_not_text())?;
         Ok(Self(text))
     }
 }

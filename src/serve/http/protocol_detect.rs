@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
 /// Start of every HTTP/2 connection. The version is detected with it, without a separate timer.
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Byte stream in clear text, over any transport.
 pub trait SniffedStream: AsyncRead + AsyncWrite + Unpin + Send {}
@@ -21,7 +21,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> SniffedStream for S {}
 pub struct ProtocolSniffer {
     stream: Box<dyn SniffedStream>,
     /// Deadline for the detection of the HTTP version; `None` after the detection.
-    by: Option<Pin<Box<Sleep>>>,
+    deadline: Option<Pin<Box<Sleep>>>,
     /// Bytes that were read for the detection and still have to be delivered.
     prefix: SniffedPrefix,
 }
@@ -29,7 +29,7 @@ pub struct ProtocolSniffer {
 /// First bytes of a connection, which may start either version of HTTP.
 #[derive(Default)]
 struct SniffedPrefix {
-    bytes: [u8; PREFACE.len()],
+    bytes: [u8; HTTP2_PREFACE.len()],
     /// Number of bytes.
     count: usize,
 }
@@ -38,44 +38,44 @@ struct SniffedPrefix {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum HttpVersion {
     Unknown,
-    One,
-    Two,
+    Http1,
+    Http2,
 }
 
 impl ProtocolSniffer {
     /// Creates a connection that fails if the HTTP version is not known within `time`.
     #[must_use]
     pub fn new(stream: Box<dyn SniffedStream>, time: Duration) -> Self {
-        Self { stream, by: Some(Box::pin(sleep(time))), prefix: SniffedPrefix::default() }
+        Self { stream, deadline: Some(Box::pin(sleep(time))), prefix: SniffedPrefix::default() }
     }
 
     /// Reads until the HTTP version is known.
-    fn poll_spoken(&mut self, context: &mut Context<'_>) -> Poll<io::Result<HttpVersion>> {
+    fn poll_protocol(&mut self, context: &mut Context<'_>) -> Poll<io::Result<HttpVersion>> {
         loop {
-            let mut buffer = ReadBuf::new(self.prefix.room());
+            let mut buffer = ReadBuf::new(self.prefix.unfilled());
             let read = Pin::new(&mut self.stream).poll_read(context, &mut buffer);
             let more = buffer.filled().len();
             // The deadline is polled only while the client is silent: bytes that are there are always read first.
             if read.is_pending() {
-                return self.poll_late(context);
+                return self.poll_timeout(context);
             }
             ready!(read)?;
             match self.prefix.detect(more) {
                 HttpVersion::Unknown => {}
-                spoken => return Poll::Ready(Ok(spoken)),
+                version => return Poll::Ready(Ok(version)),
             }
         }
     }
 
-    fn poll_late(&mut self, context: &mut Context<'_>) -> Poll<io::Result<HttpVersion>> {
-        let Some(by) = &mut self.by else { return Poll::Pending };
-        ready!(by.as_mut().poll(context));
+    fn poll_timeout(&mut self, context: &mut Context<'_>) -> Poll<io::Result<HttpVersion>> {
+        let Some(deadline) = &mut self.deadline else { return Poll::Pending };
+        ready!(deadline.as_mut().poll(context));
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "no request began")))
     }
 }
 
 impl SniffedPrefix {
-    fn room(&mut self) -> &mut [u8] {
+    fn unfilled(&mut self) -> &mut [u8] {
         self.bytes.get_mut(self.count..).unwrap_or_default()
     }
 
@@ -83,12 +83,12 @@ impl SniffedPrefix {
     fn detect(&mut self, more: usize) -> HttpVersion {
         self.count += more;
         let bytes = self.bytes.get(..self.count).unwrap_or_default();
-        if more == 0 || !PREFACE.starts_with(bytes) {
-            HttpVersion::One
-        } else if bytes.len() < PREFACE.len() {
+        if more == 0 || !HTTP2_PREFACE.starts_with(bytes) {
+            HttpVersion::Http1
+        } else if bytes.len() < HTTP2_PREFACE.len() {
             HttpVersion::Unknown
         } else {
-            HttpVersion::Two
+            HttpVersion::Http2
         }
     }
 
@@ -110,11 +110,11 @@ impl AsyncRead for ProtocolSniffer {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if self.by.is_some() {
-            let spoken = ready!(self.poll_spoken(context))?;
-            self.by = None;
+        if self.deadline.is_some() {
+            let version = ready!(self.poll_protocol(context))?;
+            self.deadline = None;
             // `hyper-util` takes an empty read for HTTP/1 (ADR 66).
-            if spoken == HttpVersion::One {
+            if version == HttpVersion::Http1 {
                 return Poll::Ready(Ok(()));
             }
         }
@@ -174,8 +174,8 @@ mod tests {
         let told_after = |pieces: &[&[u8]]| {
             let mut prefix = SniffedPrefix::default();
             pieces.iter().position(|piece| {
-                let more = piece.len().min(prefix.room().len());
-                prefix.room()[..more].copy_from_slice(&piece[..more]);
+                let more = piece.len().min(prefix.unfilled().len());
+                prefix.unfilled()[..more].copy_from_slice(&piece[..more]);
                 prefix.detect(more) != HttpVersion::Unknown
             })
         };
@@ -192,7 +192,7 @@ mod tests {
         let (mut theirs, ours) = duplex(1 << 10);
         let mut opening = ProtocolSniffer::new(Box::new(ours), Duration::from_secs(9));
         theirs.write_all(sent).await.expect("room");
-        let (mut short, mut long) = ([0; PREFACE.len()], vec![0; 1 << 10]);
+        let (mut short, mut long) = ([0; HTTP2_PREFACE.len()], vec![0; 1 << 10]);
         let first = opening.read(&mut short).await.expect("bytes");
         let then = timeout(Duration::from_secs(9), opening.read(&mut long));
         let then = then.await.expect("in time").expect("bytes");
@@ -205,8 +205,8 @@ mod tests {
         assert_eq!(read(&head).await, (Vec::new(), head));
         let short = b"GET / HTTP/1.0\r\n\r\n".to_vec(); // Nothing comes after it.
         assert_eq!(read(&short).await, (Vec::new(), short));
-        let begun = [PREFACE, b"more"].concat();
-        assert_eq!(read(&begun).await, (PREFACE.to_vec(), b"more".to_vec()));
+        let begun = [HTTP2_PREFACE, b"more"].concat();
+        assert_eq!(read(&begun).await, (HTTP2_PREFACE.to_vec(), b"more".to_vec()));
     }
 
     #[tokio::test]
@@ -229,7 +229,7 @@ mod tests {
             let (mut theirs, ours) = duplex(1 << 10);
             let mut opening = ProtocolSniffer::new(Box::new(ours), Duration::from_secs(9));
             theirs.write_all(said).await.expect("room");
-            let error = opening.read(&mut [0; PREFACE.len()]).await.expect_err("an end");
+            let error = opening.read(&mut [0; HTTP2_PREFACE.len()]).await.expect_err("an end");
             assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         }
     }

@@ -28,7 +28,7 @@ impl IntoResponse for ProblemBody {
     /// Keeps the failure in the extensions of the response, so that a later layer can write the body in the format
     /// of the path.
     fn into_response(self) -> Response {
-        let response = problem(self.0.code, &problem::document(&self.0));
+        let response = problem_response(self.0.code, &problem::document(&self.0));
         // The code that refuses a request does not know the path, so the document here may be replaced later (ADR
         // 41).
         let mut response = with_failure(response, &self.0);
@@ -43,14 +43,14 @@ pub(in crate::serve) struct FailureResponse(pub(in crate::serve) Failure);
 
 /// Refusal before the request is dispatched, with the time to wait before the next attempt.
 #[derive(Debug)]
-pub struct Refused {
+pub struct EarlyRefusal {
     /// Reason for the refusal.
     pub failure: Failure,
     /// Time to wait before the next attempt, if waiting helps.
     pub wait: Option<Duration>,
 }
 
-impl Refused {
+impl EarlyRefusal {
     /// Creates the refusal of a wrong credential from an address that is locked out for this time.
     #[must_use]
     pub fn locked_out(rest: Duration) -> Self {
@@ -78,13 +78,13 @@ impl Refused {
     }
 }
 
-impl From<Failure> for Refused {
+impl From<Failure> for EarlyRefusal {
     fn from(failure: Failure) -> Self {
         Self { failure, wait: None }
     }
 }
 
-impl IntoResponse for Refused {
+impl IntoResponse for EarlyRefusal {
     fn into_response(self) -> Response {
         let seconds = self.retry_after();
         let mut response = ProblemBody(self.failure).into_response();
@@ -98,24 +98,29 @@ impl IntoResponse for Refused {
 /// Returns the HTTP status of a code.
 #[must_use]
 pub fn status(code: Code) -> StatusCode {
-    StatusCode::from_u16(problem::numbers(code).http).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    StatusCode::from_u16(problem::wire_codes(code).http)
+        .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }
 
 /// Creates a JSON response. Caches must not store it: almost every response belongs to one caller.
 #[must_use]
 pub fn json(content_type: &'static str, status: StatusCode, body: &impl Serialize) -> Response {
-    written(content_type, status, text(body))
+    json_text(content_type, status, to_json_text(body))
 }
 
 /// Creates a JSON response from a document that may be large.
 #[must_use]
-pub fn long(content_type: &'static str, status: StatusCode, body: Value) -> Response {
-    written(content_type, status, streaming_json::body(body))
+pub fn large_json(content_type: &'static str, status: StatusCode, body: Value) -> Response {
+    json_text(content_type, status, streaming_json::body(body))
 }
 
 /// Creates a JSON response from a document that is text already.
 #[must_use]
-pub fn written(content_type: &'static str, status: StatusCode, body: impl Into<Body>) -> Response {
+pub fn json_text(
+    content_type: &'static str,
+    status: StatusCode,
+    body: impl Into<Body>,
+) -> Response {
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static(content_type)),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
@@ -126,7 +131,7 @@ pub fn written(content_type: &'static str, status: StatusCode, body: impl Into<B
 
 /// Serializes a document. All documents of the service are valid JSON, so serialization does not fail.
 #[must_use]
-pub fn text(body: &impl Serialize) -> String {
+pub fn to_json_text(body: &impl Serialize) -> String {
     serde_json::to_string(body).unwrap_or_default()
 }
 
@@ -143,7 +148,7 @@ pub fn to_json(shape: &impl Serialize) -> Result<Value, Failure> {
 
 /// Creates a problem response for this code.
 #[must_use]
-pub fn problem(code: Code, body: &impl Serialize) -> Response {
+pub fn problem_response(code: Code, body: &impl Serialize) -> Response {
     json("application/problem+json", status(code), body)
 }
 

@@ -11,77 +11,82 @@ use hyper::body::{Frame, SizeHint};
 use serde_json::Value;
 
 /// Initial buffer size for a document, in bytes; most documents fit.
-const USUAL: usize = 4 << 10;
+const INITIAL_BUFFER_BYTES: usize = 4 << 10;
 
 /// Number of bytes of a text that are escaped at once. A text with more bytes is long.
-const PIECE: usize = 64 * 1024;
+const ESCAPE_CHUNK_BYTES: usize = 64 * 1024;
 
 /// Number of bytes that are counted together; the count must fit into a byte.
-const FEW: usize = 192;
+const COUNT_CHUNK_BYTES: usize = 192;
 
 /// Number of bytes that are searched together for a byte that needs an escape.
-const WORD: usize = 8;
+const WORD_BYTES: usize = 8;
 
 /// Creates the body of a document. Its length is known before the transfer.
 pub fn body(document: Value) -> Body {
-    let mut sheets = Sheets { open: Vec::with_capacity(USUAL), ..Sheets::default() };
-    sheets.write(document);
-    sheets.end();
-    match sheets.done.pop_back() {
+    let mut parts = DocumentWriter {
+        open: Vec::with_capacity(INITIAL_BUFFER_BYTES),
+        ..DocumentWriter::default()
+    };
+    parts.write(document);
+    parts.finish_part();
+    match parts.done.pop_back() {
         // Nearly all documents are one part. A plain body is sent in one write, together with the head.
-        Some(Sheet::Written(only)) if sheets.done.is_empty() => Body::from(only),
+        Some(DocumentPart::Written(only)) if parts.done.is_empty() => Body::from(only),
         last => {
-            sheets.done.extend(last);
-            let left = sheets.done.iter().map(Sheet::length).sum();
-            Body::new(DocumentStream { sheets: sheets.done, at: 0, left })
+            parts.done.extend(last);
+            let left = parts.done.iter().map(DocumentPart::length).sum();
+            Body::new(DocumentStream { parts: parts.done, at: 0, left })
         }
     }
 }
 
 /// Part of a document.
 #[derive(Debug)]
-enum Sheet {
+enum DocumentPart {
     /// Bytes in their final form.
     Written(Vec<u8>),
     /// Content of a long text, not yet escaped.
     Text(String),
 }
 
-impl Sheet {
+impl DocumentPart {
     /// Returns the number of bytes of the part in the body.
     fn length(&self) -> u64 {
         match self {
             Self::Written(bytes) => bytes.len() as u64,
-            Self::Text(text) => text.as_bytes().chunks(PIECE).map(escaped).sum::<usize>() as u64,
+            Self::Text(text) => {
+                text.as_bytes().chunks(ESCAPE_CHUNK_BYTES).map(escaped_length).sum::<usize>() as u64
+            }
         }
     }
 }
 
 /// Document in parts.
 #[derive(Default)]
-struct Sheets {
-    done: VecDeque<Sheet>,
+struct DocumentWriter {
+    done: VecDeque<DocumentPart>,
     open: Vec<u8>,
 }
 
-impl Sheets {
+impl DocumentWriter {
     fn write(&mut self, value: Value) {
         match value {
-            Value::String(text) if text.len() > PIECE => {
+            Value::String(text) if text.len() > ESCAPE_CHUNK_BYTES => {
                 // The quotes belong to the parts around the text, because an escaped piece has none.
                 self.open.push(b'"');
-                self.end();
-                self.done.push_back(Sheet::Text(text));
+                self.finish_part();
+                self.done.push_back(DocumentPart::Text(text));
                 self.open.push(b'"');
             }
             Value::Array(items) => {
                 self.list(b"[]", items, Self::write);
             }
             Value::Object(fields) => {
-                self.list(b"{}", fields, |sheets, (name, value)| {
-                    sheets.text(&name);
-                    sheets.open.push(b':');
-                    sheets.write(value);
+                self.list(b"{}", fields, |parts, (name, value)| {
+                    parts.text(&name);
+                    parts.open.push(b':');
+                    parts.write(value);
                 });
             }
             Value::String(text) => self.text(&text),
@@ -114,14 +119,14 @@ impl Sheets {
         self.open.push(b'"');
     }
 
-    fn end(&mut self) {
-        self.done.push_back(Sheet::Written(std::mem::take(&mut self.open)));
+    fn finish_part(&mut self) {
+        self.done.push_back(DocumentPart::Written(std::mem::take(&mut self.open)));
     }
 }
 
 /// Document in transfer.
 struct DocumentStream {
-    sheets: VecDeque<Sheet>,
+    parts: VecDeque<DocumentPart>,
     /// Number of sent bytes of the first part, if that part is a text.
     at: usize,
     /// Number of bytes that are not sent yet.
@@ -130,20 +135,20 @@ struct DocumentStream {
 
 impl DocumentStream {
     fn next(&mut self) -> Option<Vec<u8>> {
-        let Some(Sheet::Text(text)) = self.sheets.front() else {
-            let Some(Sheet::Written(bytes)) = self.sheets.pop_front() else { return None };
+        let Some(DocumentPart::Text(text)) = self.parts.front() else {
+            let Some(DocumentPart::Written(bytes)) = self.parts.pop_front() else { return None };
             return Some(bytes);
         };
         // Pieces are cut between bytes, not characters: an escape concerns single bytes only, and no byte of a longer
         // character needs one.
         let rest = text.as_bytes().get(self.at..).unwrap_or_default();
-        let piece = rest.get(..PIECE).unwrap_or(rest);
+        let piece = rest.get(..ESCAPE_CHUNK_BYTES).unwrap_or(rest);
         // The exact size, so that the buffer neither grows nor holds more than the piece.
-        let mut out = Vec::with_capacity(escaped(piece));
+        let mut out = Vec::with_capacity(escaped_length(piece));
         escape(piece, &mut out);
         self.at += piece.len();
         if piece.len() == rest.len() {
-            self.sheets.pop_front();
+            self.parts.pop_front();
             self.at = 0;
         }
         Some(out)
@@ -174,15 +179,16 @@ impl HttpBody for DocumentStream {
 }
 
 /// Returns the number of bytes of a piece of a text in JSON.
-fn escaped(piece: &[u8]) -> usize {
-    let added = piece.chunks(FEW).map(|few| {
-        usize::from(count(few, is_escaped)) + 4 * usize::from(count(few, has_no_letter))
+fn escaped_length(piece: &[u8]) -> usize {
+    let added = piece.chunks(COUNT_CHUNK_BYTES).map(|few| {
+        usize::from(count_bytes(few, is_escaped))
+            + 4 * usize::from(count_bytes(few, has_numeric_escape))
     });
     piece.len() + added.sum::<usize>()
 }
 
 /// Returns how many of a few bytes satisfy the condition. The form of the loop lets the compiler vectorize it.
-fn count(few: &[u8], is_so: impl Fn(u8) -> bool) -> u8 {
+fn count_bytes(few: &[u8], is_so: impl Fn(u8) -> bool) -> u8 {
     few.iter().fold(0_u8, |count, byte| count.wrapping_add(u8::from(is_so(*byte))))
 }
 
@@ -192,7 +198,7 @@ const fn is_escaped(byte: u8) -> bool {
 }
 
 /// True if the escape of the byte is its number instead of a letter.
-const fn has_no_letter(byte: u8) -> bool {
+const fn has_numeric_escape(byte: u8) -> bool {
     let has_letter = (byte == 8) | (byte == 9) | (byte == 10) | (byte == 12) | (byte == 13);
     (byte < 0x20) & !has_letter
 }
@@ -217,22 +223,22 @@ fn escape(mut piece: &[u8], out: &mut Vec<u8>) {
 
 /// Returns the number of leading bytes that need no escape.
 fn plain(piece: &[u8]) -> usize {
-    let (words, _) = piece.as_chunks::<WORD>();
-    let whole = words.iter().position(|word| marks(u64::from_le_bytes(*word)) != 0);
+    let (words, _) = piece.as_chunks::<WORD_BYTES>();
+    let whole = words.iter().position(|word| escape_marks(u64::from_le_bytes(*word)) != 0);
     let Some(word) = whole else {
-        let done = words.len() * WORD;
+        let done = words.len() * WORD_BYTES;
         let rest = piece.get(done..).unwrap_or_default();
         return done + rest.iter().position(|byte| is_escaped(*byte)).unwrap_or(rest.len());
     };
     // The words are read in little endian on every machine, so the lowest mark belongs to the first byte.
-    let marks = words.get(word).map_or(0, |found| marks(u64::from_le_bytes(*found)));
-    word * WORD + marks.trailing_zeros() as usize / 8
+    let marks = words.get(word).map_or(0, |found| escape_marks(u64::from_le_bytes(*found)));
+    word * WORD_BYTES + marks.trailing_zeros() as usize / 8
 }
 
 /// Marks the bytes of a word that need an escape; the lowest mark is exact, and there is no mark if no byte needs an
 /// escape.
-const fn marks(word: u64) -> u64 {
-    const ONES: u64 = u64::from_ne_bytes([1; WORD]);
+const fn escape_marks(word: u64) -> u64 {
+    const ONES: u64 = u64::from_ne_bytes([1; WORD_BYTES]);
     const HIGH: u64 = ONES << 7;
     let quote = word ^ (ONES * b'"' as u64);
     let slash = word ^ (ONES * b'\\' as u64);
@@ -258,7 +264,7 @@ mod tests {
         (sent.to_bytes().to_vec(), length)
     }
 
-    fn holds(document: &Value) {
+    fn assert_streamed(document: &Value) {
         let wanted = serde_json::to_vec(document).expect("JSON");
         let length = wanted.len() as u64;
         assert!(sent(document) == (wanted, Some(length)));
@@ -267,12 +273,20 @@ mod tests {
     #[test]
     fn long_texts_are_streamed_as_valid_json() {
         let every: String = (0..0x250).filter_map(char::from_u32).collect();
-        for length in [PIECE - 1, PIECE, PIECE + 1, 3 * PIECE, 3 * PIECE + 7] {
+        for length in [
+            ESCAPE_CHUNK_BYTES - 1,
+            ESCAPE_CHUNK_BYTES,
+            ESCAPE_CHUNK_BYTES + 1,
+            3 * ESCAPE_CHUNK_BYTES,
+            3 * ESCAPE_CHUNK_BYTES + 7,
+        ] {
             let text: String = every.chars().cycle().take(length).collect();
-            holds(&json!(text));
-            holds(&json!([text, {"a": text, "b\n": [1, null, true, "short"]}, text]));
+            assert_streamed(&json!(text));
+            assert_streamed(&json!([text, {"a": text, "b\n": [1, null, true, "short"]}, text]));
         }
-        holds(&json!({"plain": "x".repeat(2 * PIECE), "lines": "\n".repeat(2 * PIECE)}));
+        assert_streamed(
+            &json!({"plain": "x".repeat(2 * ESCAPE_CHUNK_BYTES), "lines": "\n".repeat(2 * ESCAPE_CHUNK_BYTES)}),
+        );
     }
 
     proptest! {
@@ -281,7 +295,7 @@ mod tests {
             let text = "x".repeat(at) + &text;
             let mut out = vec![b'"'];
             escape(text.as_bytes(), &mut out);
-            prop_assert_eq!(out.len() - 1, escaped(text.as_bytes()));
+            prop_assert_eq!(out.len() - 1, escaped_length(text.as_bytes()));
             out.push(b'"');
             prop_assert_eq!(out, serde_json::to_vec(&text).expect("JSON"));
         }

@@ -18,11 +18,11 @@ use serde_json::Value;
 use crate::serve::App;
 use crate::serve::auth::caller::AuthenticatedCaller;
 use crate::serve::http::body;
-use crate::serve::http::path_param::Segment;
+use crate::serve::http::path_param::PathParam;
 use crate::serve::http::response::{self, ProblemBody, ok, to_json};
 use crate::wire::admin::{
-    ConfigurationError, ConfigurationStatus, CreatedToken, ReloadRejected, Reloaded,
-    SwitchRejected, Switched, TokenEntry, TokenList, TokenRequest,
+    AgentSwitch, ConfigurationError, ConfigurationStatus, CreatedToken, ReloadRejection,
+    ReloadResult, SwitchRejection, TokenEntry, TokenList, TokenRequest,
 };
 use crate::wire::api::service::Empty;
 
@@ -30,7 +30,7 @@ pub use environment::{EnvironmentQuery, environment};
 
 /// Properties of a new token, without its text.
 #[derive(Debug, Clone)]
-pub struct Wanted {
+pub struct TokenSpec {
     /// Name of the token's principal.
     pub name: String,
     /// Rights of the token.
@@ -41,7 +41,7 @@ pub struct Wanted {
     pub replaces: bool,
 }
 
-impl Wanted {
+impl TokenSpec {
     /// Returns the token for a text with this digest.
     #[must_use]
     pub fn with(self, hash: [u8; 32]) -> TokenSeed {
@@ -53,7 +53,7 @@ impl Wanted {
 pub type ListedToken = (TokenEntry, Scope);
 
 /// Result of enabling or disabling an agent: the new state, or all errors that prevent it.
-pub type Switching = Result<Switched, Vec<ConfigurationError>>;
+pub type SwitchResult = Result<AgentSwitch, Vec<ConfigurationError>>;
 
 /// Administration of the service; executes one change at a time.
 #[async_trait]
@@ -62,7 +62,7 @@ pub trait Admin: Send + Sync + 'static {
     ///
     /// # Errors
     /// Fails if the task that executes changes has ended.
-    async fn reload(&self) -> Result<Reloaded, Failure>;
+    async fn reload(&self) -> Result<ReloadResult, Failure>;
 
     /// Returns the configuration in force.
     fn configuration(&self) -> ConfigurationStatus;
@@ -76,7 +76,7 @@ pub trait Admin: Send + Sync + 'static {
     ///
     /// # Errors
     /// `agent-unknown`; the inner error lists the faults of an agent that cannot be enabled.
-    async fn switch(&self, agent: AgentId, on: bool) -> Result<Switching, Failure>;
+    async fn switch(&self, agent: AgentId, on: bool) -> Result<SwitchResult, Failure>;
 
     /// Returns all tokens.
     ///
@@ -88,7 +88,7 @@ pub trait Admin: Send + Sync + 'static {
     ///
     /// # Errors
     /// `token-exists`; fails also if the token cannot be stored.
-    async fn make(&self, wanted: Wanted) -> Result<CreatedToken, Failure>;
+    async fn create_token(&self, wanted: TokenSpec) -> Result<CreatedToken, Failure>;
 
     /// Removes a token, which is no longer valid when this function returns.
     ///
@@ -112,7 +112,7 @@ pub async fn reload(
     caller: AuthenticatedCaller,
 ) -> Result<Response, ProblemBody> {
     // A reload concerns all agents, so a token for some of them does not suffice.
-    unbounded(caller)?;
+    require_global_admin(caller)?;
     let told = app.admin.reload().await?;
     if told.rejected.is_empty() {
         return Ok(ok(&to_json(&told)?));
@@ -120,8 +120,8 @@ pub async fn reload(
     let message =
         format!("{} errors; the previous configuration stays in force", told.rejected.len());
     let failure = Failure::new(Code::ConfigurationRejected, message);
-    let rejected = ReloadRejected { problem: problem::document(&failure), told };
-    Ok(response::problem(failure.code, &rejected))
+    let rejected = ReloadRejection { problem: problem::document(&failure), told };
+    Ok(response::problem_response(failure.code, &rejected))
 }
 
 /// Enables an agent.
@@ -131,7 +131,7 @@ pub async fn reload(
 pub async fn enable(
     State(app): State<App>,
     caller: AuthenticatedCaller,
-    Segment(id): Segment,
+    PathParam(id): PathParam,
 ) -> Result<Response, ProblemBody> {
     switch(&app, caller, &id, true).await
 }
@@ -143,7 +143,7 @@ pub async fn enable(
 pub async fn disable(
     State(app): State<App>,
     caller: AuthenticatedCaller,
-    Segment(id): Segment,
+    PathParam(id): PathParam,
 ) -> Result<Response, ProblemBody> {
     switch(&app, caller, &id, false).await
 }
@@ -156,14 +156,14 @@ async fn switch(
 ) -> Result<Response, ProblemBody> {
     let agent = app.agents.id(id)?;
     // The right is checked for this agent: an administrator of some agents may switch those.
-    caller.may(Right::Admin, Some(&agent))?;
+    caller.require_right(Right::Admin, Some(&agent))?;
     match app.admin.switch(agent, on).await? {
         Ok(switched) => Ok(ok(&to_json(&switched)?)),
         Err(rejected) => {
             let message = format!("the agent cannot be enabled: {} errors", rejected.len());
             let failure = Failure::new(Code::ConfigurationRejected, message);
-            let rejected = SwitchRejected { problem: problem::document(&failure), rejected };
-            Ok(response::problem(failure.code, &rejected))
+            let rejected = SwitchRejection { problem: problem::document(&failure), rejected };
+            Ok(response::problem_response(failure.code, &rejected))
         }
     }
 }
@@ -176,7 +176,7 @@ pub async fn tokens(
     State(app): State<App>,
     caller: AuthenticatedCaller,
 ) -> Result<Response, ProblemBody> {
-    let caller = caller.may(Right::Admin, None)?;
+    let caller = caller.require_right(Right::Admin, None)?;
     let known = app.admin.tokens().await?.into_iter();
     let tokens = known.filter(|(_, scope)| caller.scope.covers(scope)).map(|(entry, _)| entry);
     Ok(ok(&to_json(&TokenList { tokens: tokens.collect() })?))
@@ -186,20 +186,20 @@ pub async fn tokens(
 ///
 /// # Errors
 /// `invalid-params`, `token-exists`, or `forbidden` for a scope beyond that of the caller's own token.
-pub async fn make(
+pub async fn create(
     State(app): State<App>,
     caller: AuthenticatedCaller,
     request: Request,
 ) -> Result<Response, ProblemBody> {
-    let caller = caller.may(Right::Admin, None)?;
-    let order = order(&body::json(&app, request).await?)?;
-    let wanted = wanted(&app, order)?;
-    covers(&caller, &wanted.scope)?;
+    let caller = caller.require_right(Right::Admin, None)?;
+    let token_request = read_token_request(&body::json(&app, request).await?)?;
+    let wanted = validate_token(&app, token_request)?;
+    require_covered_scope(&caller, &wanted.scope)?;
     // Otherwise a narrow token could take over the name, and the executions, of a wider one.
     if wanted.replaces {
-        within(&app, &caller, &wanted.name).await?;
+        require_covered_token(&app, &caller, &wanted.name).await?;
     }
-    let made = app.admin.make(wanted).await?;
+    let made = app.admin.create_token(wanted).await?;
     Ok((axum::http::StatusCode::CREATED, ok(&to_json(&made)?)).into_response())
 }
 
@@ -210,11 +210,11 @@ pub async fn make(
 pub async fn revoke(
     State(app): State<App>,
     caller: AuthenticatedCaller,
-    Segment(name): Segment,
+    PathParam(name): PathParam,
 ) -> Result<Response, ProblemBody> {
-    let caller = caller.may(Right::Admin, None)?;
+    let caller = caller.require_right(Right::Admin, None)?;
     // The administrator of some agents must not lock out an administrator of all.
-    within(&app, &caller, &name).await?;
+    require_covered_token(&app, &caller, &name).await?;
     app.admin.revoke(name).await?;
     Ok(ok(&to_json(&Empty {})?))
 }
@@ -227,32 +227,35 @@ pub async fn rotate(
     State(app): State<App>,
     caller: AuthenticatedCaller,
 ) -> Result<Response, ProblemBody> {
-    unbounded(caller)?;
+    require_global_admin(caller)?;
     app.admin.rotate().await?;
     Ok(ok(&to_json(&Empty {})?))
 }
 
 /// Returns the caller if it is an administrator of all agents.
-fn unbounded(caller: AuthenticatedCaller) -> Result<Caller, Failure> {
-    let caller = caller.may(Right::Admin, None)?;
-    if caller.scope.agents.is_none() { Ok(caller) } else { Err(beyond()) }
+fn require_global_admin(caller: AuthenticatedCaller) -> Result<Caller, Failure> {
+    let caller = caller.require_right(Right::Admin, None)?;
+    if caller.scope.agents.is_none() { Ok(caller) } else { Err(scope_exceeded()) }
 }
 
-fn covers(caller: &Caller, scope: &Scope) -> Result<(), Failure> {
-    if caller.scope.covers(scope) { Ok(()) } else { Err(beyond()) }
+fn require_covered_scope(caller: &Caller, scope: &Scope) -> Result<(), Failure> {
+    if caller.scope.covers(scope) { Ok(()) } else { Err(scope_exceeded()) }
 }
 
-fn beyond() -> Failure {
+fn scope_exceeded() -> Failure {
     Failure::new(Code::Forbidden, "the scope exceeds that of the token")
 }
 
 /// Rejects the change of an existing token whose scope is beyond that of the caller's own.
-async fn within(app: &App, caller: &Caller, name: &str) -> Result<(), Failure> {
+async fn require_covered_token(app: &App, caller: &Caller, name: &str) -> Result<(), Failure> {
     let known = app.admin.tokens().await?;
-    known.iter().filter(|(entry, _)| entry.name == name).try_for_each(|(_, it)| covers(caller, it))
+    known
+        .iter()
+        .filter(|(entry, _)| entry.name == name)
+        .try_for_each(|(_, it)| require_covered_scope(caller, it))
 }
 
-fn order(bytes: &[u8]) -> Result<TokenRequest, Failure> {
+fn read_token_request(bytes: &[u8]) -> Result<TokenRequest, Failure> {
     // In two steps, because bytes that are no JSON and a document of another shape have different codes.
     let document: Value = serde_json::from_slice(bytes).map_err(|error| {
         Failure::new(Code::MalformedJson, format!("the body is not JSON: {error}"))
@@ -263,8 +266,8 @@ fn order(bytes: &[u8]) -> Result<TokenRequest, Failure> {
 }
 
 /// Validates a token request by the rules of the configuration.
-fn wanted(app: &App, order: TokenRequest) -> Result<Wanted, Failure> {
-    let TokenRequest { name, scopes, agents, expires, replace: replaces } = order;
+fn validate_token(app: &App, token_request: TokenRequest) -> Result<TokenSpec, Failure> {
+    let TokenRequest { name, scopes, agents, expires, replace: replaces } = token_request;
     let wrong = |text: String| Failure::new(Code::InvalidParams, text);
     let is_plain = name.chars().all(|char| !char.is_control());
     if name.trim().is_empty() || name.chars().count() > 64 || !is_plain {
@@ -285,11 +288,12 @@ fn wanted(app: &App, order: TokenRequest) -> Result<Wanted, Failure> {
     if rights.is_empty() {
         return Err(wrong("`scopes` must name at least one scope".to_owned()));
     }
-    let agents = agents.map(|ids| ids.iter().map(|id| existing(app, id)).collect()).transpose()?;
-    Ok(Wanted { name, scope: Scope { rights, agents }, expires, replaces })
+    let agents =
+        agents.map(|ids| ids.iter().map(|id| configured_agent(app, id)).collect()).transpose()?;
+    Ok(TokenSpec { name, scope: Scope { rights, agents }, expires, replaces })
 }
 
-fn existing(app: &App, id: &str) -> Result<AgentId, Failure> {
+fn configured_agent(app: &App, id: &str) -> Result<AgentId, Failure> {
     let known = AgentId::new(id).ok().filter(|id| app.agents.contains(id));
     known.ok_or_else(|| Failure::new(Code::InvalidParams, "`agents` names an unknown agent"))
 }

@@ -10,35 +10,35 @@ use tokio::time::Instant;
 pub struct SingleFlight<T> {
     last: Mutex<Option<(Instant, T)>>,
     /// Reference held by each request.
-    asking: Arc<()>,
+    waiters: Arc<()>,
 }
 
 impl<T> Default for SingleFlight<T> {
     fn default() -> Self {
-        Self { last: Mutex::default(), asking: Arc::default() }
+        Self { last: Mutex::default(), waiters: Arc::default() }
     }
 }
 
 impl<T: Clone> SingleFlight<T> {
     /// Returns the result of a computation that starts after this call.
-    pub async fn share(&self, look: impl Future<Output = T>) -> T {
-        let (asked, asking) = (Instant::now(), Arc::clone(&self.asking));
+    pub async fn share(&self, computation: impl Future<Output = T>) -> T {
+        let (asked, waiters) = (Instant::now(), Arc::clone(&self.waiters));
         let mut last = self.last.lock().await;
         let seen = match &*last {
             // The lock queues in order, so the one before may have started after this request arrived.
             Some((begun, seen)) if *begun > asked => seen.clone(),
             _ => {
                 let begun = Instant::now();
-                let seen = look.await;
+                let seen = computation.await;
                 *last = Some((begun, seen.clone()));
                 seen
             }
         };
         // Two: the one of this structure and the own one of this request.
-        if Arc::strong_count(&self.asking) == 2 {
+        if Arc::strong_count(&self.waiters) == 2 {
             *last = None; // Nobody else waits: it takes no room.
         }
-        drop(asking);
+        drop(waiters);
         seen
     }
 }
@@ -54,23 +54,23 @@ mod tests {
     use super::*;
 
     /// Counts a computation of ten milliseconds and returns the count.
-    async fn look(count: &Cell<u32>) -> u32 {
+    async fn compute(count: &Cell<u32>) -> u32 {
         count.set(count.get() + 1);
         sleep(Duration::from_millis(10)).await;
         count.get()
     }
 
-    async fn ask_after(millis: u64, looks: &SingleFlight<u32>, count: &Cell<u32>) -> u32 {
+    async fn wait_for_next(millis: u64, flight: &SingleFlight<u32>, count: &Cell<u32>) -> u32 {
         sleep(Duration::from_millis(millis)).await;
-        looks.share(look(count)).await
+        flight.share(compute(count)).await
     }
 
     #[tokio::test(start_paused = true)]
     async fn concurrent_callers_share_the_next_computation() {
-        let (looks, count) = (SingleFlight::default(), Cell::new(0));
-        let ask = |after| ask_after(after, &looks, &count);
+        let (flight, count) = (SingleFlight::default(), Cell::new(0));
+        let ask = |after| wait_for_next(after, &flight, &count);
         assert_eq!(join_all([ask(0), ask(3), ask(5), ask(9)]).await, [1, 2, 2, 2]);
         assert_eq!((ask(0).await, ask(0).await), (3, 4));
-        assert!(looks.last.lock().await.is_none());
+        assert!(flight.last.lock().await.is_none());
     }
 }

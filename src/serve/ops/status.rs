@@ -22,8 +22,10 @@ use crate::observe::{GaugeValues, Instruments};
 use crate::serve::App;
 use crate::serve::a2a::card;
 use crate::serve::auth::caller::AuthenticatedCaller;
-use crate::serve::http::path_param::Segment;
-use crate::serve::http::response::{ProblemBody, json as json_answer, ok, text, to_json, written};
+use crate::serve::http::path_param::PathParam;
+use crate::serve::http::response::{
+    ProblemBody, json as json_answer, json_text, ok, to_json, to_json_text,
+};
 use crate::wire::admin::ConfigurationStatus;
 use crate::wire::api::service::{HealthStatus, Readiness, ReadinessStatus};
 use crate::wire::api::{
@@ -64,7 +66,7 @@ pub async fn health() -> Response {
 /// Reports whether the service accepts work and, if not, the reasons. This endpoint needs no token and reveals
 /// nothing else.
 pub async fn ready(State(app): State<App>) -> Response {
-    let reasons = app.api.tree.unready().await;
+    let reasons = app.api.tree.unready_reasons().await;
     let (code, status) = match reasons.as_slice() {
         [] => (StatusCode::OK, ReadinessStatus::Ready),
         _ => (StatusCode::SERVICE_UNAVAILABLE, ReadinessStatus::Unready),
@@ -92,7 +94,7 @@ pub async fn metrics(
     if !app.monitoring.metrics {
         return Err(Failure::new(Code::PathUnknown, "there is nothing at this path").into());
     }
-    let caller = caller.may(Right::Read, None)?;
+    let caller = caller.require_right(Right::Read, None)?;
     if caller.scope.agents.is_some() {
         return Err(Failure::new(Code::Forbidden, "the token is not valid for all agents").into());
     }
@@ -101,7 +103,7 @@ pub async fn metrics(
         ledger_bytes: (app.monitoring.ledger_bytes)(),
     };
     let headers = [(CONTENT_TYPE, OPENMETRICS), (CACHE_CONTROL, "no-store")];
-    Ok((headers, app.monitoring.instruments.numbers(&values)).into_response())
+    Ok((headers, app.monitoring.instruments.metrics_text(&values)).into_response())
 }
 
 /// Returns the whole tree; agents outside the token's scope are left out.
@@ -112,15 +114,15 @@ pub async fn tree(
     State(app): State<App>,
     caller: AuthenticatedCaller,
 ) -> Result<Response, ProblemBody> {
-    let caller = caller.may(Right::Read, None)?;
+    let caller = caller.require_right(Right::Read, None)?;
     // The answer depends on the scope, so only callers who see everything can share it.
     if caller.scope.agents.is_some() {
         return Ok(ok(&visible_status(&app, &caller).await));
     }
     // The shared value is the text, so that it is written once for all callers.
-    let look = async { Bytes::from(text(&visible_status(&app, &caller).await)) };
-    let text = app.monitoring.status.share(look).await;
-    Ok(written("application/json", StatusCode::OK, text))
+    let computation = async { Bytes::from(to_json_text(&visible_status(&app, &caller).await)) };
+    let text = app.monitoring.status.share(computation).await;
+    Ok(json_text("application/json", StatusCode::OK, text))
 }
 
 /// Returns the part of the tree that a caller may see now.
@@ -134,7 +136,7 @@ async fn visible_status(app: &App, caller: &Caller) -> ServiceStatus {
     }
     tree.agents.iter_mut().for_each(|agent| agent.program = app.agents.program(&agent.id));
     let (wardens, output_memory) = (app.machine.holders)();
-    let capabilities = shown(&app.machine.capabilities);
+    let capabilities = public_capabilities(&app.machine.capabilities);
     let machine =
         MachineStatus { rungs: capabilities, wardens, output_memory: Some(output_memory) };
     let version = env!("CARGO_PKG_VERSION").to_owned();
@@ -157,13 +159,13 @@ async fn visible_status(app: &App, caller: &Caller) -> ServiceStatus {
         };
         return ServiceStatus { version, configuration, machine, ledger: None, tree };
     }
-    let ledger = app.monitoring.storage_stats.stock(&app.api).await.ok(); // A ledger that cannot be read hides nothing else.
+    let ledger = app.monitoring.storage_stats.storage_stats(&app.api).await.ok(); // A ledger that cannot be read hides nothing else.
     ServiceStatus { version, configuration, machine, ledger, tree }
 }
 
 /// Returns the capabilities of the machine without its paths. The boundary of an agent reports whether a socket is a
 /// gap.
-fn shown(capabilities: &HostCapabilities) -> HostCapabilities {
+fn public_capabilities(capabilities: &HostCapabilities) -> HostCapabilities {
     HostCapabilities { sockets: Vec::new(), ..capabilities.clone() }
 }
 
@@ -174,10 +176,10 @@ fn shown(capabilities: &HostCapabilities) -> HostCapabilities {
 pub async fn agent(
     State(app): State<App>,
     caller: AuthenticatedCaller,
-    Segment(agent): Segment,
+    PathParam(agent): PathParam,
 ) -> Result<Response, ProblemBody> {
     let id = app.agents.id(&agent)?;
-    caller.may(Right::Read, Some(&id))?;
+    caller.require_right(Right::Read, Some(&id))?;
     Ok(ok(&app.agent_status(&id).await?))
 }
 
@@ -190,13 +192,13 @@ pub async fn a2a(
     caller: AuthenticatedCaller,
     headers: HeaderMap,
 ) -> Result<Response, ProblemBody> {
-    let caller = caller.may(Right::Read, None)?;
-    let site = app.sites.of(headers.get(HOST));
+    let caller = caller.require_right(Right::Read, None)?;
+    let address = app.public_addresses.of(headers.get(HOST));
     let tree = app.api.tree.status().await;
     let seen = tree.agents.into_iter().filter_map(|agent| {
         let spec = app.agents.get(&agent.id)?;
         caller.scope.allows(Right::Read, Some(&agent.id)).then(|| A2aAgent {
-            interfaces: card::ways(&app, spec, &site).into_iter().map(way).collect(),
+            interfaces: card::interfaces(&app, spec, &address).into_iter().map(way).collect(),
             id: agent.id.to_string(),
             enabled: agent.enabled,
             health: agent.health,
@@ -206,7 +208,7 @@ pub async fn a2a(
     });
     let agents = seen.collect();
     let served = |word: fn(&(Binding, ProtocolVersion)) -> &'static str| {
-        let mut words: Vec<_> = card::SERVED.ways.iter().map(word).collect();
+        let mut words: Vec<_> = card::SERVICE_FEATURES.interfaces.iter().map(word).collect();
         words.sort_unstable();
         words.dedup();
         words.into_iter().map(str::to_owned).collect()

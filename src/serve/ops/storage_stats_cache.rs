@@ -10,7 +10,7 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 /// Number of executions up to which the ledger is counted each time.
-const FEW: u64 = 10_000;
+const MAX_UNCACHED_EXECUTIONS: u64 = 10_000;
 
 /// Last count and its time. Only one count runs at a time.
 #[derive(Default)]
@@ -21,15 +21,15 @@ impl StatsCache {
     ///
     /// # Errors
     /// Fails if the ledger cannot be read.
-    pub async fn stock(&self, api: &Api) -> Result<StorageStats, Failure> {
+    pub async fn storage_stats(&self, api: &Api) -> Result<StorageStats, Failure> {
         // Held during the count, so that concurrent requests wait for one count instead of starting their own.
         let mut last = self.0.lock().await;
         if let Some((at, stock)) = *last
-            && at.elapsed() < good_for(stock.executions)
+            && at.elapsed() < validity(stock.executions)
         {
             return Ok(stock);
         }
-        let stock = api.reader.stock().await?;
+        let stock = api.reader.storage_stats().await?;
         *last = Some((Instant::now(), stock));
         Ok(stock)
     }
@@ -37,8 +37,12 @@ impl StatsCache {
 
 /// Returns the validity of a count: one microsecond for each execution, which is many times the duration of the
 /// count.
-fn good_for(executions: u64) -> Duration {
-    if executions <= FEW { Duration::ZERO } else { Duration::from_micros(executions) }
+fn validity(executions: u64) -> Duration {
+    if executions <= MAX_UNCACHED_EXECUTIONS {
+        Duration::ZERO
+    } else {
+        Duration::from_micros(executions)
+    }
 }
 
 #[cfg(test)]
@@ -47,7 +51,8 @@ mod tests {
 
     #[test]
     fn storage_statistics_are_cached_by_the_number_of_executions() {
-        let good = [0, FEW, FEW + 1, 1_000_000].map(|count| good_for(count).as_millis());
+        let good = [0, MAX_UNCACHED_EXECUTIONS, MAX_UNCACHED_EXECUTIONS + 1, 1_000_000]
+            .map(|count| validity(count).as_millis());
         assert_eq!(good, [0, 0, 10, 1_000]);
     }
 }

@@ -4,7 +4,7 @@
 //! by another host name must not mistake a refusal for a failed service. Pages about errors bypass them too: one of
 //! them explains the refusal of a host name.
 
-use algonius_a2a::problem::PAGES;
+use algonius_a2a::problem::ERROR_PAGES_PATH;
 use algonius_actors::model::failure::Failure;
 use axum::extract::Request;
 use axum::http::header::HOST;
@@ -14,7 +14,7 @@ use axum::response::{IntoResponse, Response};
 
 use crate::serve::App;
 use crate::serve::a2a::grpc;
-use crate::serve::agent_directory::{Aliases, behind_alias};
+use crate::serve::agent_directory::{Aliases, strip_alias};
 use crate::serve::auth::peer::{self, ClientAddress};
 use crate::serve::http::connections::ClientConnection;
 use crate::serve::http::response::ProblemBody;
@@ -26,26 +26,27 @@ pub(super) fn admit(
     connection: ClientConnection,
 ) -> Result<Request, Box<Response>> {
     let path = request.uri().path();
-    if matches!(path, "/health" | "/ready" | "/errors") || path.starts_with(PAGES) {
+    if matches!(path, "/health" | "/ready" | "/errors") || path.starts_with(ERROR_PAGES_PATH) {
         return Ok(request);
     }
     if let Err(failure) = app.access.hosts.check(&request) {
-        return Err(refused(request.headers(), failure));
+        return Err(refusal_response(request.headers(), failure));
     }
     // Cards repeat the host, so it is copied only after the check above has accepted it.
-    if app.sites.depend_on_callers() {
-        name_host(&mut request);
+    if app.public_addresses.depends_on_host() {
+        copy_host_header(&mut request);
     }
-    let address = peer::client(connection.address().ip(), request.headers(), &app.access.proxies);
+    let address =
+        peer::client_ip(connection.address().ip(), request.headers(), &app.access.proxies);
     request.extensions_mut().insert(ClientAddress { address, connection });
-    if let Some(uri) = renamed(request.uri(), &app.agents.aliases) {
+    if let Some(uri) = resolve_alias(request.uri(), &app.agents.aliases) {
         *request.uri_mut() = uri;
     }
     Ok(request)
 }
 
 /// Copies the host of HTTP/2, which is a part of the address, to the header that HTTP/1.1 uses.
-fn name_host(request: &mut Request) {
+fn copy_host_header(request: &mut Request) {
     let named = request.uri().authority().map(|host| HeaderValue::from_str(host.as_str()));
     if let Some(Ok(host)) = named {
         request.headers_mut().insert(HOST, host);
@@ -53,14 +54,14 @@ fn name_host(request: &mut Request) {
 }
 
 /// Returns the refusal in the protocol of the request.
-fn refused(headers: &HeaderMap, failure: Failure) -> Box<Response> {
-    let refused = grpc::refused(headers, &failure);
+fn refusal_response(headers: &HeaderMap, failure: Failure) -> Box<Response> {
+    let refused = grpc::refusal_response(headers, &failure);
     Box::new(refused.unwrap_or_else(|| ProblemBody(failure).into_response()))
 }
 
 /// Returns the usual address for an address that starts with an alias.
-fn renamed(uri: &Uri, aliases: &Aliases) -> Option<Uri> {
-    let (rest, id) = behind_alias(uri.path(), aliases)?;
+fn resolve_alias(uri: &Uri, aliases: &Aliases) -> Option<Uri> {
+    let (rest, id) = strip_alias(uri.path(), aliases)?;
     let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
     let path = PathAndQuery::try_from(format!("/agents/{id}{rest}{query}")).ok()?;
     let mut parts = uri.clone().into_parts();
@@ -78,7 +79,7 @@ mod tests {
     fn an_alias_resolves_to_the_path_of_its_agent() {
         let aliases = Aliases::from([("/bots/x".to_owned(), AgentId::new("echo").expect("an id"))]);
         let of = |path: &str| {
-            renamed(&path.parse().expect("an address"), &aliases).map(|uri| uri.to_string())
+            resolve_alias(&path.parse().expect("an address"), &aliases).map(|uri| uri.to_string())
         };
         assert_eq!(of("/bots/x/v1?a=b").as_deref(), Some("/agents/echo/v1?a=b"));
         assert_eq!(of("http://h/bots/x/v1/").as_deref(), Some("http://h/agents/echo/v1/"));

@@ -12,7 +12,7 @@ use axum::{BoxError, Router};
 use tokio::sync::watch;
 use tower::Service;
 
-use super::{answer, router};
+use super::{respond, router};
 use crate::serve::App;
 use crate::serve::auth::revocation;
 use crate::serve::http::connections::ClientConnection;
@@ -26,9 +26,9 @@ struct RoutedConfig {
 
 /// Publisher of the routes for requests.
 #[derive(Default)]
-pub struct RoutedPaths(Arc<watch::Sender<Option<RoutedConfig>>>);
+pub struct RoutePublisher(Arc<watch::Sender<Option<RoutedConfig>>>);
 
-impl RoutedPaths {
+impl RoutePublisher {
     /// Serves new requests with this state. Requests in progress keep the previous state, except for streams: a
     /// stream ends as soon as its caller is no longer authorized.
     pub fn show(&self, app: App) {
@@ -75,8 +75,8 @@ where
                 return Ok(StatusCode::NOT_FOUND.into_response());
             };
             // The request is consumed below, and a stream must be able to check its caller until its end.
-            let credentials = app.access.authenticator.credentials(request.headers());
-            let response = answer(&app, paths, (request.map(Body::new), connection)).await;
+            let credentials = app.access.authenticator.credential_headers(request.headers());
+            let response = respond(&app, paths, (request.map(Body::new), connection)).await;
             Ok(revocation::end_when_revoked(response, credentials, &app, move || now.app()))
         })
     }

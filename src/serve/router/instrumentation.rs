@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use algonius_actors::model::agent::AgentSpec;
-use algonius_actors::model::execution::trace::{SpanId, Trace, TraceId};
+use algonius_actors::model::execution::trace::{SpanId, TraceContext, TraceId};
 use algonius_actors::model::id::AgentId;
 use axum::extract::{MatchedPath, Request};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
@@ -16,30 +16,30 @@ use tower::Service;
 use tracing::Span;
 use uuid::Uuid;
 
-use crate::observe::Requested;
+use crate::observe::RequestRecord;
 use crate::serve::App;
-use crate::serve::a2a::request_headers::{TRACE, traced};
+use crate::serve::a2a::request_headers::{TRACE_HEADERS, trace_context};
 
 /// Header with the id of a request.
-const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const REQUEST_ID_HEADER: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Maximum length of an id that a caller chooses, in bytes.
-const LONGEST_ID: usize = 128;
+const MAX_REQUEST_ID_BYTES: usize = 128;
 
 /// Paths that monitoring polls; the api does not count requests to these paths.
-const WATCHED: [&str; 3] = ["/health", "/ready", "/metrics"];
+const UNCOUNTED_PATHS: [&str; 3] = ["/health", "/ready", "/metrics"];
 
 /// Prefix of the path of every call to an agent.
-const CALLS: &str = "/agents/{agent}/v1";
+const AGENT_CALL_PATH: &str = "/agents/{agent}/v1";
 
 /// Endpoint of a request.
-pub(super) struct Endpoint {
+pub(super) struct MatchedEndpoint {
     template: MatchedPath,
     /// Agent that the path names, if that agent exists.
     agent: Option<Arc<AgentSpec>>,
 }
 
-impl Endpoint {
+impl MatchedEndpoint {
     fn of(app: &App, template: MatchedPath, path: &str) -> Self {
         let mut places = template.as_str().split('/').zip(path.split('/'));
         let named = places.find(|(place, _)| *place == "{agent}");
@@ -50,16 +50,16 @@ impl Endpoint {
 
     /// Returns the agent that the request called over A2A; requests for cards do not count.
     pub(super) fn called_agent(self) -> Option<Arc<AgentSpec>> {
-        let rest = self.template.as_str().strip_prefix(CALLS)?;
+        let rest = self.template.as_str().strip_prefix(AGENT_CALL_PATH)?;
         self.agent.filter(|_| !rest.starts_with("/.well-known"))
     }
 
-    fn is_watched(&self) -> bool {
-        WATCHED.contains(&self.template.as_str())
+    fn is_uncounted(&self) -> bool {
+        UNCOUNTED_PATHS.contains(&self.template.as_str())
     }
 
     /// Returns the path template with the id of the agent.
-    fn named(&self) -> String {
+    fn path_with_agent(&self) -> String {
         let template = self.template.as_str();
         let with = |spec: &Arc<AgentSpec>| template.replacen("{agent}", spec.id.as_str(), 1);
         self.agent.as_ref().map_or_else(|| template.to_owned(), with)
@@ -68,9 +68,9 @@ impl Endpoint {
 
 /// Layer that records the matched path in the response, because only the router knows it.
 #[derive(Clone)]
-pub(super) struct Led<S>(pub(super) S);
+pub(super) struct RouteRecorder<S>(pub(super) S);
 
-impl<S> Service<Request> for Led<S>
+impl<S> Service<Request> for RouteRecorder<S>
 where
     S: Service<Request, Response = Response, Future: Send + 'static>,
 {
@@ -96,25 +96,25 @@ where
 }
 
 /// Request in progress: it has an id and a trace context, for the log and for the work that it starts.
-pub(super) struct Observed {
+pub(super) struct RequestObservation {
     begun: DateTime<Utc>,
     clock: Instant,
     /// Id of the request, for the response.
     id: Option<HeaderValue>,
-    trace: Option<Trace>,
+    trace: Option<TraceContext>,
     /// Parent span of the request.
     parent: Option<SpanId>,
 }
 
-impl Observed {
+impl RequestObservation {
     /// Starts the observation. Readers of the headers from here on find the span of this request.
     pub(super) fn begin(app: &App, headers: &mut HeaderMap) -> Self {
         // Wall time may jump, so the duration comes from the monotonic clock.
-        let (begun, clock, drawn) = (app.api.reader.now(), Instant::now(), Uuid::new_v4());
-        let id = request_id(headers).or_else(|| HeaderValue::from_str(&drawn.to_string()).ok());
-        let asked = traced(headers);
+        let (begun, clock, random_id) = (app.api.reader.now(), Instant::now(), Uuid::new_v4());
+        let id = request_id(headers).or_else(|| HeaderValue::from_str(&random_id.to_string()).ok());
+        let asked = trace_context(headers);
         let parent = asked.as_ref().map(|asked| asked.span);
-        let trace = own(asked, drawn, app.monitoring.instruments.is_tracing());
+        let trace = request_trace(asked, random_id, app.monitoring.instruments.is_tracing());
         set_trace_headers(headers, trace.as_ref());
         Self { begun, clock, id, trace, parent }
     }
@@ -134,56 +134,61 @@ impl Observed {
         method: &Method,
         path: Option<&str>,
         response: &mut Response,
-    ) -> Option<Endpoint> {
+    ) -> Option<MatchedEndpoint> {
         let took = self.clock.elapsed();
         if let Some(id) = self.id {
-            response.headers_mut().insert(REQUEST_ID, id);
+            response.headers_mut().insert(REQUEST_ID_HEADER, id);
         }
         let template = response.extensions_mut().remove::<MatchedPath>();
-        let led = template.zip(path).map(|(template, path)| Endpoint::of(app, template, path));
-        if let Some(endpoint) = led.as_ref().filter(|it| !it.is_watched()) {
-            app.api.tree.count(&endpoint.named());
+        let matched =
+            template.zip(path).map(|(template, path)| MatchedEndpoint::of(app, template, path));
+        if let Some(endpoint) = matched.as_ref().filter(|it| !it.is_uncounted()) {
+            app.api.tree.count(&endpoint.path_with_agent());
         }
         if let Some(trace) = self.trace {
             let (begun, parent, status) = (self.begun, self.parent, response.status().as_u16());
             let method = method_label(method);
-            let endpoint = led.as_ref().map(|endpoint| endpoint.template.as_str());
-            let requested = Requested { method, endpoint, status, begun, took, trace, parent };
+            let endpoint = matched.as_ref().map(|endpoint| endpoint.template.as_str());
+            let requested = RequestRecord { method, endpoint, status, begun, took, trace, parent };
             app.monitoring.instruments.requested(&requested);
         }
-        led
+        matched
     }
 }
 
 /// Returns the caller's own id of its request, if it is well formed.
 fn request_id(headers: &HeaderMap) -> Option<HeaderValue> {
-    let mut all = headers.get_all(REQUEST_ID).iter();
+    let mut all = headers.get_all(REQUEST_ID_HEADER).iter();
     // With two ids nobody can tell which one the caller will search for.
     let (id, None) = (all.next()?, all.next()) else { return None };
     let text = id.to_str().ok()?;
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte);
     // The id goes to the log and to the response: anything else could forge a line or a header.
-    let is_id = (1..=LONGEST_ID).contains(&text.len()) && text.bytes().all(plain);
+    let is_id = (1..=MAX_REQUEST_ID_BYTES).contains(&text.len()) && text.bytes().all(plain);
     HeaderValue::from_str(text).ok().filter(|_| is_id) // A copy, which does not keep the request.
 }
 
 /// Returns the trace context of this request: within the caller's trace, or of a new trace. The random bytes are the
 /// trace id, and their end is the span id.
-fn own(asked: Option<Trace>, drawn: Uuid, is_recorded: bool) -> Option<Trace> {
-    let bytes = drawn.into_bytes();
+fn request_trace(
+    asked: Option<TraceContext>,
+    random_id: Uuid,
+    is_recorded: bool,
+) -> Option<TraceContext> {
+    let bytes = random_id.into_bytes();
     let span = SpanId::new(*bytes.last_chunk()?)?;
     match asked {
         Some(asked) => Some(asked.child(span)),
-        None => Some(Trace::begun(TraceId::new(bytes)?, span, is_recorded)),
+        None => Some(TraceContext::root(TraceId::new(bytes)?, span, is_recorded)),
     }
 }
 
 /// Replaces the trace context in the headers, so that readers find this request instead of its caller.
-fn set_trace_headers(headers: &mut HeaderMap, trace: Option<&Trace>) {
+fn set_trace_headers(headers: &mut HeaderMap, trace: Option<&TraceContext>) {
     let parent = trace.and_then(|trace| HeaderValue::try_from(trace.traceparent()).ok());
     let state = trace.map(|trace| &trace.state).filter(|state| !state.is_empty());
     let state = state.and_then(|state| HeaderValue::from_str(state).ok());
-    for (name, value) in TRACE.into_iter().zip([parent, state]) {
+    for (name, value) in TRACE_HEADERS.into_iter().zip([parent, state]) {
         match value {
             Some(value) => _ = headers.insert(name, value),
             None => _ = headers.remove(name),
@@ -214,12 +219,12 @@ mod tests {
         let of = |texts: &[&str]| {
             let mut headers = HeaderMap::new();
             for text in texts {
-                headers.append(REQUEST_ID, HeaderValue::from_str(text).expect("a header"));
+                headers.append(REQUEST_ID_HEADER, HeaderValue::from_str(text).expect("a header"));
             }
             request_id(&headers).map(|id| id.to_str().expect("text").to_owned())
         };
         assert_eq!(of(&["a-b_c.d:7"]).as_deref(), Some("a-b_c.d:7"));
-        let long = "x".repeat(LONGEST_ID + 1);
+        let long = "x".repeat(MAX_REQUEST_ID_BYTES + 1);
         for wrong in [&[][..], &[""], &["a b"], &["a", "b"], &["a\"b"], &[&long]] {
             assert_eq!(of(wrong), None, "{wrong:?}");
         }
@@ -231,13 +236,13 @@ mod tests {
         let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00";
         headers.insert("traceparent", HeaderValue::from_static(parent));
         headers.insert("tracestate", HeaderValue::from_static("a=b"));
-        let trace = own(traced(&headers), Uuid::new_v4(), true).expect("a trace");
+        let trace = request_trace(trace_context(&headers), Uuid::new_v4(), true).expect("a trace");
         set_trace_headers(&mut headers, Some(&trace));
-        assert_eq!(traced(&headers), Some(trace.clone()));
+        assert_eq!(trace_context(&headers), Some(trace.clone()));
         assert!(trace.traceparent() != parent && trace.state == "a=b" && !trace.sampled);
         assert_eq!(trace.traceparent().get(..36), parent.get(..36));
         headers.insert("traceparent", HeaderValue::from_static("nonsense"));
-        let alone = own(traced(&headers), Uuid::new_v4(), true).expect("a trace");
+        let alone = request_trace(trace_context(&headers), Uuid::new_v4(), true).expect("a trace");
         assert!(alone.id != trace.id && alone.state.is_empty());
     }
 }

@@ -2,8 +2,8 @@
 //! `google.rpc.Status` over HTTP+JSON of 1.0 and the like of 0.3, a status of gRPC, and RFC 9457 elsewhere.
 //!
 //! The code that refuses a request (an extractor, the gate, the router) need not know the path: it returns a
-//! [`Problem`](super::answer::Problem), which keeps its failure in the response, and [`Format::render`] writes the
-//! body at the very end.
+//! [`Problem`](super::respond::Problem), which keeps its failure in the response, and [`ErrorFormat::render`] writes
+//! the body at the very end.
 
 use algonius_a2a::jsonrpc::{self, Id};
 use algonius_a2a::problem;
@@ -16,15 +16,15 @@ use serde_json::Value;
 
 use crate::serve::a2a::rest::media;
 use crate::serve::a2a::{grpc, version};
-use crate::serve::agent_directory::{Aliases, behind_alias};
-use crate::serve::http::response::{FailureResponse, text};
+use crate::serve::agent_directory::{Aliases, strip_alias};
+use crate::serve::http::response::{FailureResponse, to_json_text};
 
 /// Prefix of the paths of agents.
-const AGENTS: &str = "/agents/";
+const AGENTS_PATH: &str = "/agents/";
 
 /// Format of errors that the client of a path reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Format {
+pub(super) enum ErrorFormat {
     /// Problem document of RFC 9457.
     Problem,
     /// JSON-RPC error, which is the same in both versions.
@@ -35,7 +35,7 @@ pub(super) enum Format {
     Grpc(ProtocolVersion),
 }
 
-impl Format {
+impl ErrorFormat {
     /// Returns the error format for a request.
     pub(super) fn of(request: &Request, aliases: &Aliases) -> Self {
         let path = request.uri().path();
@@ -43,14 +43,14 @@ impl Format {
         if grpc::is_call(request.headers()) {
             return Self::Grpc(grpc::version_of(path));
         }
-        let below_agent = match behind_alias(path, aliases) {
+        let below_agent = match strip_alias(path, aliases) {
             Some((rest, _)) => rest.strip_prefix('/'),
-            None => path.strip_prefix(AGENTS).and_then(|rest| Some(rest.split_once('/')?.1)),
+            None => path.strip_prefix(AGENTS_PATH).and_then(|rest| Some(rest.split_once('/')?.1)),
         };
         match below_agent {
             Some("v1" | "v1/" | "v1/jsonrpc") => Self::JsonRpc,
             Some(rest) if is_operation(rest) => {
-                Self::Rest(version::requested(request), media::of_errors(request.headers()))
+                Self::Rest(version::response_version(request), media::for_errors(request.headers()))
             }
             _ => Self::Problem,
         }
@@ -71,7 +71,7 @@ impl Format {
                 (media_type, problem::rest_body(&failure, version, status))
             }
         };
-        written(response, media_type, &body)
+        replace_body(response, media_type, &body)
     }
 }
 
@@ -80,12 +80,12 @@ fn is_operation(rest: &str) -> bool {
     rest.strip_prefix("v1/").is_some_and(|rest| !rest.starts_with(".well-known/"))
 }
 
-fn written(mut response: Response, media_type: &'static str, body: &Value) -> Response {
+fn replace_body(mut response: Response, media_type: &'static str, body: &Value) -> Response {
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
     // The length was that of the document that is replaced.
     headers.remove(header::CONTENT_LENGTH);
-    *response.body_mut() = Body::from(text(body));
+    *response.body_mut() = Body::from(to_json_text(body));
     response
 }
 
@@ -98,49 +98,49 @@ mod tests {
     use axum::response::IntoResponse;
 
     use super::*;
-    use crate::serve::http::response::{ProblemBody, Refused};
+    use crate::serve::http::response::{EarlyRefusal, ProblemBody};
 
-    fn format(path: &str, headers: &[(&'static str, &str)]) -> Format {
+    fn format(path: &str, headers: &[(&'static str, &str)]) -> ErrorFormat {
         let aliases = Aliases::from([("/bots/x".to_owned(), AgentId::new("x").expect("an id"))]);
         let mut request = Request::builder().uri(path);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        Format::of(&request.body(Body::empty()).expect("a request"), &aliases)
+        ErrorFormat::of(&request.body(Body::empty()).expect("a request"), &aliases)
     }
 
     #[test]
     fn the_path_and_version_select_the_error_format() {
         let (old, new) = ([("a2a-version", "0.3")], [("a2a-version", "1.0")]);
-        let rest = |version| Format::Rest(version, media::JSON);
+        let rest = |version| ErrorFormat::Rest(version, media::JSON);
         for (path, headers, expected) in [
-            ("/agents/x/v1", &[][..], Format::JsonRpc),
-            ("/agents/x/v1/", &new[..], Format::JsonRpc),
-            ("/bots/x/v1", &[], Format::JsonRpc),
-            ("/agents/x/v1/jsonrpc", &new, Format::JsonRpc),
+            ("/agents/x/v1", &[][..], ErrorFormat::JsonRpc),
+            ("/agents/x/v1/", &new[..], ErrorFormat::JsonRpc),
+            ("/bots/x/v1", &[], ErrorFormat::JsonRpc),
+            ("/agents/x/v1/jsonrpc", &new, ErrorFormat::JsonRpc),
             ("/agents/x/v1/message:send", &[], rest(ProtocolVersion::V0_3)),
             ("/agents/x/v1/tasks/1", &old, rest(ProtocolVersion::V0_3)),
             ("/agents/x/v1/tasks/1", &new, rest(ProtocolVersion::V1_0)),
             ("/agents/x/v1/tasks?a2a-version=1.0", &[], rest(ProtocolVersion::V1_0)),
             ("/bots/x/v1/nonsense", &new, rest(ProtocolVersion::V1_0)),
             ("/agents/x/v1/tasks", &[("a2a-version", "9.9")], rest(ProtocolVersion::V1_0)),
-            ("/agents/x/v1/.well-known/agent-card.json", &new, Format::Problem),
-            ("/agents/x/.well-known/agent-card.json", &new, Format::Problem),
-            ("/agents/x/v10", &[], Format::Problem),
-            ("/agents/x", &[], Format::Problem),
-            ("/bots/xy/v1", &[], Format::Problem),
-            ("/api/v1/agents", &new, Format::Problem),
-            ("/status", &[], Format::Problem),
+            ("/agents/x/v1/.well-known/agent-card.json", &new, ErrorFormat::Problem),
+            ("/agents/x/.well-known/agent-card.json", &new, ErrorFormat::Problem),
+            ("/agents/x/v10", &[], ErrorFormat::Problem),
+            ("/agents/x", &[], ErrorFormat::Problem),
+            ("/bots/xy/v1", &[], ErrorFormat::Problem),
+            ("/api/v1/agents", &new, ErrorFormat::Problem),
+            ("/status", &[], ErrorFormat::Problem),
         ] {
             assert_eq!(format(path, headers), expected, "{path} {headers:?}");
         }
         let grpc = [("content-type", "application/grpc+proto")];
         let old = "/a2a.v1.A2AService/SendMessage";
-        assert_eq!(format(old, &grpc), Format::Grpc(ProtocolVersion::V0_3));
+        assert_eq!(format(old, &grpc), ErrorFormat::Grpc(ProtocolVersion::V0_3));
         let new = "/lf.a2a.v1.A2AService/SendMessage";
-        assert_eq!(format(new, &grpc), Format::Grpc(ProtocolVersion::V1_0));
+        assert_eq!(format(new, &grpc), ErrorFormat::Grpc(ProtocolVersion::V1_0));
         let wanted = [("a2a-version", "1.0"), ("accept", media::A2A_JSON)];
-        let expected = Format::Rest(ProtocolVersion::V1_0, media::A2A_JSON);
+        let expected = ErrorFormat::Rest(ProtocolVersion::V1_0, media::A2A_JSON);
         assert_eq!(format("/agents/x/v1/tasks", &wanted), expected);
     }
 
@@ -157,34 +157,34 @@ mod tests {
             let refused = || {
                 let failure = Failure::new(code, "it is so");
                 let wait = Some(std::time::Duration::from_secs(7));
-                Refused { failure, wait }.into_response()
+                EarlyRefusal { failure, wait }.into_response()
             };
             let plain = refused();
             let (status, wait) = (plain.status(), plain.headers()[header::RETRY_AFTER].clone());
-            assert_eq!(status.as_u16(), problem::http_before_dispatch(code), "{code}");
+            assert_eq!(status.as_u16(), problem::http_status_before_dispatch(code), "{code}");
             for version in [ProtocolVersion::V0_3, ProtocolVersion::V1_0] {
-                let response = Format::Rest(version, media::JSON).render(refused());
+                let response = ErrorFormat::Rest(version, media::JSON).render(refused());
                 assert_eq!(response.status(), status, "{code}");
                 assert_eq!(response.headers()[header::RETRY_AFTER], wait, "{code}");
                 assert_eq!(response.headers()[header::CONTENT_TYPE], media::JSON, "{code}");
                 let document = body(response).await;
                 assert_eq!(document["error"]["code"], status.as_u16(), "{code} {document}");
-                let number = problem::numbers(code).jsonrpc;
+                let number = problem::wire_codes(code).jsonrpc;
                 let own = (version == ProtocolVersion::V0_3).then_some(number);
                 assert_eq!(document["code"].as_i64(), own, "{code} {document}");
             }
-            let response = Format::JsonRpc.render(refused());
+            let response = ErrorFormat::JsonRpc.render(refused());
             assert_eq!(
                 (response.status(), &response.headers()[header::RETRY_AFTER]),
                 (status, &wait)
             );
             let document = body(response).await;
-            assert_eq!(document["error"]["code"], problem::numbers(code).jsonrpc, "{code}");
+            assert_eq!(document["error"]["code"], problem::wire_codes(code).jsonrpc, "{code}");
             assert!(document["id"].is_null() && document["error"]["data"].is_array(), "{document}");
-            let (number, ..) = problem::numbers(code).grpc.numbers();
-            let response = Format::Grpc(ProtocolVersion::V1_0).render(refused());
+            let (number, ..) = problem::wire_codes(code).grpc.wire_values();
+            let response = ErrorFormat::Grpc(ProtocolVersion::V1_0).render(refused());
             assert_eq!(response.headers()["grpc-status"], number.to_string(), "{code}");
-            let document = body(Format::Problem.render(refused())).await;
+            let document = body(ErrorFormat::Problem.render(refused())).await;
             assert_eq!(document["status"], status.as_u16(), "{code}");
         }
     }
@@ -192,7 +192,7 @@ mod tests {
     #[tokio::test]
     async fn a_response_without_a_refusal_is_unchanged() {
         let good = || (StatusCode::OK, "fine").into_response();
-        let response = Format::JsonRpc.render(good());
+        let response = ErrorFormat::JsonRpc.render(good());
         assert_eq!(response.status(), StatusCode::OK);
         let bytes = axum::body::to_bytes(response.into_body(), usize::MAX).await;
         assert_eq!(&bytes.expect("a body")[..], b"fine");

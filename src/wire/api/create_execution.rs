@@ -5,13 +5,13 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::wire::{NAME, integer};
+use crate::wire::{NAME_PATTERN, integer};
 
 /// Maximum time for which a response waits, in seconds.
-pub const LONGEST_WAIT: u64 = 3600;
+pub const MAX_WAIT_SECONDS: u64 = 3600;
 
 /// Pattern of text without control characters.
-const PLAIN: &str = r"^[^\x00-\x1f\x7f-\x9f]*$";
+const PLAIN_TEXT_PATTERN: &str = r"^[^\x00-\x1f\x7f-\x9f]*$";
 
 /// Request for an execution, with either `text` or `parts` as its content.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
@@ -38,19 +38,19 @@ pub struct ExecutionRequest {
     pub overrides: Option<Value>,
     /// Id of the conversation to which the request belongs.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    #[schemars(length(max = 256), regex(pattern = PLAIN))]
+    #[schemars(length(max = 256), regex(pattern = PLAIN_TEXT_PATTERN))]
     pub context_id: Option<String>,
     /// Id of the message: a second request with the same id returns the same execution.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    #[schemars(length(min = 1, max = 256), regex(pattern = PLAIN))]
+    #[schemars(length(min = 1, max = 256), regex(pattern = PLAIN_TEXT_PATTERN))]
     pub message_id: Option<String>,
     /// Idempotency key of the request, as in the header `Idempotency-Key`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    #[schemars(length(max = 256), regex(pattern = NAME))]
+    #[schemars(length(max = 256), regex(pattern = NAME_PATTERN))]
     pub idempotency_key: Option<String>,
     /// Maximum time for which the response waits for the end of the execution, in seconds.
-    #[serde(default, deserialize_with = "integer::number")]
-    #[schemars(range(max = LONGEST_WAIT))]
+    #[serde(default, deserialize_with = "integer::required")]
+    #[schemars(range(max = MAX_WAIT_SECONDS))]
     pub wait: u64,
     /// True if the request only checks whether the agent works.
     #[serde(default)]
@@ -60,7 +60,8 @@ pub struct ExecutionRequest {
 /// Idempotency key of a request in the form of a header value.
 #[derive(JsonSchema)]
 #[schemars(inline)]
-pub struct RequestName(
+#[schemars(rename = "RequestName")]
+pub struct IdempotencyKeyHeader(
     #[schemars(length(max = 256), regex(pattern = "^[!-~]([ -~]*[!-~])?$"))] pub String,
 );
 

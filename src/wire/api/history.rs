@@ -83,7 +83,7 @@ pub struct ExecutionDetail {
 pub struct AttemptEntry {
     /// Turn and attempt number.
     #[serde(flatten)]
-    pub stamp: AttemptId,
+    pub attempt_id: AttemptId,
     /// Time at which the attempt started.
     pub started_at: DateTime<Utc>,
     /// Time at which the work of the attempt ended.
@@ -123,7 +123,7 @@ pub struct AttemptEntry {
 pub struct TextEntry {
     /// Attempt that wrote the text.
     #[serde(flatten)]
-    pub stamp: AttemptId,
+    pub attempt_id: AttemptId,
     /// Channel of the text.
     pub channel: TextChannel,
     /// Current length of the text, in bytes.
@@ -149,7 +149,7 @@ pub struct TextPart {
 pub struct TextUpdate {
     /// Attempt that wrote the text.
     #[serde(flatten)]
-    pub stamp: AttemptId,
+    pub attempt_id: AttemptId,
     /// Channel of the text.
     pub channel: TextChannel,
     /// Position of the first byte of the piece in the text. If it is 0, all earlier pieces of this text of the
@@ -176,7 +176,7 @@ pub struct EventList {
     pub state: State,
     /// Latest attempt.
     #[serde(flatten)]
-    pub stamp: AttemptId,
+    pub attempt_id: AttemptId,
     /// True if the execution has ended.
     pub ended: bool,
 }

@@ -7,9 +7,9 @@ use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::Outcome;
 use algonius_actors::model::id::{AgentId, ScheduleId};
 use algonius_actors::model::schedule::occurrence::{Occurrence, OccurrenceCause, OccurrenceStatus};
-use algonius_actors::model::schedule::statistics::Statistics;
+use algonius_actors::model::schedule::statistics::ScheduleStatistics;
 use algonius_actors::model::schedule::{
-    Missed, Overlap, ScheduleOrigin, ScheduleSpec, ScheduleState,
+    MissedPolicy, OverlapPolicy, ScheduleOrigin, ScheduleSpec, ScheduleState,
 };
 
 use crate::wire::integer;
@@ -18,16 +18,17 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Maximum duration that a caller may set, in seconds: one week.
-pub const LONGEST: u64 = 7 * 86_400;
+pub const MAX_SPAN_SECONDS: u64 = 7 * 86_400;
 /// Maximum number of missed occurrences that a schedule makes up for.
-pub const MOST_MISSED: u32 = 1000;
+pub const MAX_MISSED: u32 = 1000;
 /// Maximum number of times in one response.
-pub const MOST_TIMES: u32 = 1000;
+pub const MAX_TIMES: u32 = 1000;
 
 /// Policy for occurrences that the service missed, for example because it was not running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum MissedPolicy {
+#[schemars(rename = "MissedPolicy")]
+pub enum MissedPolicyName {
     /// Records missed occurrences and does not run them.
     Skip,
     /// Runs one of the missed occurrences.
@@ -65,36 +66,52 @@ pub struct ScheduleRequest {
     pub params: BTreeMap<String, String>,
     /// Policy for missed occurrences; by default `once`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub missed: Option<MissedPolicy>,
+    pub missed: Option<MissedPolicyName>,
     /// Maximum age of a missed occurrence that still runs, in seconds; by default one hour, at most one week.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "integer::maybe")]
-    #[schemars(range(max = LONGEST))]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "integer::optional"
+    )]
+    #[schemars(range(max = MAX_SPAN_SECONDS))]
     pub missed_window: Option<u64>,
     /// Maximum number of missed occurrences that run under the policy `all`; by default 10, at most 1000.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "integer::maybe")]
-    #[schemars(range(min = 1, max = MOST_MISSED))]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "integer::optional"
+    )]
+    #[schemars(range(min = 1, max = MAX_MISSED))]
     pub missed_max: Option<u32>,
     /// Policy for occurrences that fall due while an earlier one still runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub overlap: Option<Overlap>,
+    pub overlap: Option<OverlapPolicy>,
     /// Maximum random delay of an occurrence, in seconds.
-    #[serde(default, deserialize_with = "integer::number")]
-    #[schemars(range(max = LONGEST))]
+    #[serde(default, deserialize_with = "integer::required")]
+    #[schemars(range(max = MAX_SPAN_SECONDS))]
     pub jitter: u64,
     /// Time after the due time at which an execution of the schedule is stopped, in seconds.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "integer::maybe")]
-    #[schemars(range(max = LONGEST))]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "integer::optional"
+    )]
+    #[schemars(range(max = MAX_SPAN_SECONDS))]
     pub deadline: Option<u64>,
     /// Number of consecutive failures that raises an alert; by default 3; 0 disables alerts.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "integer::maybe")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "integer::optional"
+    )]
     #[schemars(range(max = u32::MAX))]
     pub alert_after: Option<u32>,
     /// True if the schedule is enabled.
-    #[serde(default = "yes")]
+    #[serde(default = "enabled_by_default")]
     pub enabled: bool,
 }
 
-const fn yes() -> bool {
+const fn enabled_by_default() -> bool {
     true
 }
 
@@ -104,9 +121,9 @@ impl ScheduleRequest {
     pub fn of(spec: &ScheduleSpec) -> Self {
         // Members that the policy does not use are absent, so that a client can send the answer back unchanged.
         let (missed, window, max) = match spec.missed {
-            Missed::Skip => (MissedPolicy::Skip, None, None),
-            Missed::Once { window } => (MissedPolicy::Once, Some(window), None),
-            Missed::All { max, window } => (MissedPolicy::All, Some(window), Some(max)),
+            MissedPolicy::Skip => (MissedPolicyName::Skip, None, None),
+            MissedPolicy::Once { window } => (MissedPolicyName::Once, Some(window), None),
+            MissedPolicy::All { max, window } => (MissedPolicyName::All, Some(window), Some(max)),
         };
         Self {
             id: spec.id.to_string(),
@@ -131,12 +148,14 @@ impl ScheduleRequest {
 
     /// Returns the policy for missed occurrences with its defaults.
     #[must_use]
-    pub fn missed(&self) -> Missed {
+    pub fn missed(&self) -> MissedPolicy {
         let window = Duration::from_secs(self.missed_window.unwrap_or(3600));
-        match self.missed.unwrap_or(MissedPolicy::Once) {
-            MissedPolicy::Skip => Missed::Skip,
-            MissedPolicy::Once => Missed::Once { window },
-            MissedPolicy::All => Missed::All { max: self.missed_max.unwrap_or(10), window },
+        match self.missed.unwrap_or(MissedPolicyName::Once) {
+            MissedPolicyName::Skip => MissedPolicy::Skip,
+            MissedPolicyName::Once => MissedPolicy::Once { window },
+            MissedPolicyName::All => {
+                MissedPolicy::All { max: self.missed_max.unwrap_or(10), window }
+            }
         }
     }
 }
@@ -200,7 +219,7 @@ pub struct ScheduleDetail {
     /// Next occurrences.
     pub upcoming: Vec<Upcoming>,
     /// Statistics of the last thirty days.
-    pub statistics: Statistics,
+    pub statistics: ScheduleStatistics,
 }
 
 /// Future occurrence of a schedule.
@@ -229,8 +248,12 @@ pub struct PreviewRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<DateTime<Utc>>,
     /// Number of occurrences; by default 10, at most 1000.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "integer::maybe")]
-    #[schemars(range(min = 1, max = MOST_TIMES))]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "integer::optional"
+    )]
+    #[schemars(range(min = 1, max = MAX_TIMES))]
     pub count: Option<u32>,
 }
 

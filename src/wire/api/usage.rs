@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 /// Amounts that an agent reports; 0 if the agent does not report an amount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Amounts {
+#[schemars(rename = "Amounts")]
+pub struct UsageAmounts {
     /// Number of turns of the agent's conversation with its model.
     pub turns: u64,
     /// Number of tokens sent to models.
@@ -21,10 +22,10 @@ pub struct Amounts {
     pub cost_micros: u64,
 }
 
-impl Amounts {
+impl UsageAmounts {
     /// True if the agent has reported nothing.
     #[must_use]
-    pub fn is_nothing(&self) -> bool {
+    pub fn is_zero(&self) -> bool {
         *self == Self::default()
     }
 
@@ -42,7 +43,7 @@ impl Amounts {
     }
 }
 
-impl From<Charge> for Amounts {
+impl From<Charge> for UsageAmounts {
     fn from(charge: Charge) -> Self {
         let Charge { turns, input_tokens, output_tokens, cached_input_tokens, cost_micros, .. } =
             charge;
@@ -60,7 +61,7 @@ pub struct UsageEntry {
     pub agent: String,
     /// Amounts of the day.
     #[serde(flatten)]
-    pub amounts: Amounts,
+    pub amounts: UsageAmounts,
 }
 
 /// Resources that agents used in a period.
@@ -73,5 +74,5 @@ pub struct UsageReport {
     /// Agents and days with an amount, latest day first.
     pub entries: Vec<UsageEntry>,
     /// Sum of all entries.
-    pub total: Amounts,
+    pub total: UsageAmounts,
 }

@@ -58,11 +58,11 @@ use std::sync::mpsc::{Sender, channel};
 use serde_json::{Value, json};
 
 use self::ask::AskEffect;
-use self::session::Session;
-use self::wire::{Setup, at, log_line, write};
+use self::session::FakeSession;
+use self::wire::{AcpSettings, at, log_line, write};
 
 /// Event of the main loop.
-pub(crate) enum Input {
+pub(crate) enum LoopEvent {
     /// Line that the client wrote.
     Line(String),
     /// End of a wait in a session.
@@ -73,11 +73,11 @@ pub(crate) enum Input {
 
 /// State of the process.
 pub(crate) struct AcpAgent {
-    setup: Setup,
-    sessions: BTreeMap<String, Session>,
+    setup: AcpSettings,
+    sessions: BTreeMap<String, FakeSession>,
     asks: BTreeMap<i64, (String, AskEffect)>,
     next_ask: i64,
-    timers: Sender<Input>,
+    timers: Sender<LoopEvent>,
     /// Exit code, once an instruction ends the process.
     exit: Option<u8>,
 }
@@ -86,7 +86,7 @@ pub(crate) struct AcpAgent {
 pub(super) fn play(_: &[String]) -> Result<u8, Box<dyn Error>> {
     let (sender, inputs) = channel();
     let mut agent = AcpAgent {
-        setup: Setup::from_environment(),
+        setup: AcpSettings::from_environment(),
         sessions: BTreeMap::new(),
         asks: BTreeMap::new(),
         next_ask: 0,
@@ -95,18 +95,18 @@ pub(super) fn play(_: &[String]) -> Result<u8, Box<dyn Error>> {
     };
     std::thread::spawn(move || {
         for line in io::stdin().lock().lines().map_while(Result::ok) {
-            if sender.send(Input::Line(line)).is_err() {
+            if sender.send(LoopEvent::Line(line)).is_err() {
                 return;
             }
         }
         // The receiver is gone only if the process is about to end.
-        _ = sender.send(Input::End);
+        _ = sender.send(LoopEvent::End);
     });
     for input in inputs {
         match input {
-            Input::Line(line) => agent.line(&line)?,
-            Input::Timer(session) => agent.wake(&session)?,
-            Input::End => return Ok(0),
+            LoopEvent::Line(line) => agent.line(&line)?,
+            LoopEvent::Timer(session) => agent.wake(&session)?,
+            LoopEvent::End => return Ok(0),
         }
         if let Some(code) = agent.exit {
             return Ok(code);
@@ -124,7 +124,7 @@ impl AcpAgent {
         match at(&message, "/method").as_str() {
             Some("initialize") => write(&json!({"id": id, "result": self.setup.capabilities()})),
             Some("session/new") => {
-                let session = Session::create(&self.setup)?;
+                let session = FakeSession::create(&self.setup)?;
                 let mut result = session.modes(&self.setup);
                 if let Some(result) = result.as_object_mut() {
                     result.insert("sessionId".to_owned(), session.id.as_str().into());
@@ -154,7 +154,7 @@ impl AcpAgent {
         if method != offered {
             return fail(id, -32_601, "method not found");
         }
-        let Some(mut session) = Session::read(native)? else { return self.unknown(id, native) };
+        let Some(mut session) = FakeSession::read(native)? else { return self.unknown(id, native) };
         if self.setup.is_mode_reset {
             session.mode = self.setup.initial_mode().to_owned();
         }

@@ -1,8 +1,8 @@
-//! Scripted fake agent. Its first argument selects a role; see `PARTS`.
+//! Scripted fake agent. Its first argument selects a role; see `ROLES`.
 
 mod acp;
 mod chat;
-mod dialogue;
+mod control_agent;
 mod rpc;
 mod script;
 mod tck;
@@ -19,10 +19,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde_json::json;
 
 /// Function of a role: it takes the arguments and returns the exit code.
-type Part = fn(&[String]) -> Result<u8, Box<dyn Error>>;
+type RoleFn = fn(&[String]) -> Result<u8, Box<dyn Error>>;
 
 /// Roles with their arguments.
-const PARTS: &[(&str, Part, &str)] = &[
+const ROLES: &[(&str, RoleFn, &str)] = &[
     ("echo", echo, "standard input to standard output"),
     ("exit", exit, "CODE [TEXT]: TEXT to standard error, then exits with CODE"),
     ("sleep", sleep, "SECONDS [TEXT]: waits, then prints TEXT"),
@@ -41,8 +41,12 @@ const PARTS: &[(&str, Part, &str)] = &[
     ("rpc", rpc::play, "[--counted] [--init] [--stays]: answers calls of JSON-RPC"),
     ("turns", turns::play, "[--json]: answers one message after the other"),
     ("acp", acp::play, "an interactive agent of ACP, with instructions in its prompts; see `acp`"),
-    ("claude-control", dialogue::claude, "[--resume ID | --session-id ID]: see `dialogue`"),
-    ("codex-app-server", dialogue::codex, "an interactive agent of that protocol; see `dialogue`"),
+    ("claude-control", control_agent::claude, "[--resume ID | --session-id ID]: see `dialogue`"),
+    (
+        "codex-app-server",
+        control_agent::codex,
+        "an interactive agent of that protocol; see `dialogue`",
+    ),
     ("tck", tck::play, "0.3 or 1.0: the agent that the conformance kits test, in events"),
     ("flaky", flaky, "FILE N CODE: fails N times with CODE, counted in FILE, then succeeds"),
     ("once", once, "FILE: writes to FILE when it starts and ends; sleeps what its input says"),
@@ -53,15 +57,15 @@ const PARTS: &[(&str, Part, &str)] = &[
 ];
 
 /// Seconds beyond any test: a process that sleeps this long ends only when it is killed.
-const FOREVER: &str = "600";
+const FOREVER_SECONDS: &str = "600";
 
 fn main() -> ExitCode {
-    let told: Vec<String> = env::args().skip(1).collect();
-    let name = told.first().map(String::as_str);
-    let Some((_, part, _)) = PARTS.iter().find(|(part, ..)| Some(*part) == name) else {
+    let args: Vec<String> = env::args().skip(1).collect();
+    let name = args.first().map(String::as_str);
+    let Some((_, part, _)) = ROLES.iter().find(|(part, ..)| Some(*part) == name) else {
         return fail(&usage(), 64);
     };
-    match part(told.get(1..).unwrap_or_default()) {
+    match part(args.get(1..).unwrap_or_default()) {
         Ok(code) => ExitCode::from(code),
         Err(error) => fail(&format!("{error}\n"), 70),
     }
@@ -74,7 +78,7 @@ fn fail(text: &str, code: u8) -> ExitCode {
 }
 
 fn usage() -> String {
-    PARTS.iter().map(|(name, _, what)| format!("fake-agent {name}: {what}\n")).collect()
+    ROLES.iter().map(|(name, _, what)| format!("fake-agent {name}: {what}\n")).collect()
 }
 
 fn echo(_: &[String]) -> Result<u8, Box<dyn Error>> {
@@ -82,29 +86,29 @@ fn echo(_: &[String]) -> Result<u8, Box<dyn Error>> {
     Ok(0)
 }
 
-fn exit(told: &[String]) -> Result<u8, Box<dyn Error>> {
-    io::stderr().write_all(word(told, 1).as_bytes())?;
-    Ok(word(told, 0).parse()?)
+fn exit(args: &[String]) -> Result<u8, Box<dyn Error>> {
+    io::stderr().write_all(argument(args, 1).as_bytes())?;
+    Ok(argument(args, 0).parse()?)
 }
 
-fn sleep(told: &[String]) -> Result<u8, Box<dyn Error>> {
-    pause(Duration::try_from_secs_f64(word(told, 0).parse()?)?);
-    say(word(told, 1))
+fn sleep(args: &[String]) -> Result<u8, Box<dyn Error>> {
+    pause(Duration::try_from_secs_f64(argument(args, 0).parse()?)?);
+    print(argument(args, 1))
 }
 
 /// Runs a shell, which can ignore a signal without unsafe code, and whose children inherit that.
 fn stubborn(_: &[String]) -> Result<u8, Box<dyn Error>> {
     let script = r#"trap "" TERM; sleep "$0" & echo $!; exec sleep "$0""#;
-    Err(Command::new("sh").args(["-c", script, FOREVER]).exec().into())
+    Err(Command::new("sh").args(["-c", script, FOREVER_SECONDS]).exec().into())
 }
 
 /// Waits until the daemon has its session, so that no signal to the group can reach it.
 fn daemonize(_: &[String]) -> Result<u8, Box<dyn Error>> {
-    let daemon = leave(Command::new(env::current_exe()?).stdin(Stdio::null()))?;
-    say(&format!("{daemon}\n"))
+    let daemon = start_detached(Command::new(env::current_exe()?).stdin(Stdio::null()))?;
+    print(&format!("{daemon}\n"))
 }
 
-fn leave(command: &mut Command) -> Result<u32, Box<dyn Error>> {
+fn start_detached(command: &mut Command) -> Result<u32, Box<dyn Error>> {
     command.arg("in-own-session").stdout(Stdio::piped()).stderr(Stdio::null());
     let mut daemon = command.spawn()?;
     let pipe = daemon.stdout.as_mut().ok_or("no pipe")?;
@@ -114,38 +118,38 @@ fn leave(command: &mut Command) -> Result<u32, Box<dyn Error>> {
 
 fn in_own_session(_: &[String]) -> Result<u8, Box<dyn Error>> {
     nix::unistd::setsid()?;
-    say("!")?;
-    Err(Command::new("sleep").arg(FOREVER).stdout(Stdio::null()).exec().into())
+    print("!")?;
+    Err(Command::new("sleep").arg(FOREVER_SECONDS).stdout(Stdio::null()).exec().into())
 }
 
 fn hold_pipe(_: &[String]) -> Result<u8, Box<dyn Error>> {
-    Command::new("sleep").arg(FOREVER).spawn()?;
-    say("held")
+    Command::new("sleep").arg(FOREVER_SECONDS).spawn()?;
+    print("held")
 }
 
-fn crowd(told: &[String]) -> Result<u8, Box<dyn Error>> {
-    let number: usize = word(told, 0).parse()?;
+fn crowd(args: &[String]) -> Result<u8, Box<dyn Error>> {
+    let number: usize = argument(args, 0).parse()?;
     let sleepers: io::Result<Vec<_>> =
-        (0..number).map(|_| Command::new("sleep").arg(FOREVER).spawn()).collect();
-    say("crowded\n")?;
+        (0..number).map(|_| Command::new("sleep").arg(FOREVER_SECONDS).spawn()).collect();
+    print("crowded\n")?;
     for mut sleeper in sleepers? {
         sleeper.wait()?;
     }
     Ok(0)
 }
 
-fn hog(told: &[String]) -> Result<u8, Box<dyn Error>> {
-    let held = vec![1_u8; word(told, 0).parse()?];
-    say("taken\n")?;
-    pause(Duration::from_secs(FOREVER.parse()?));
+fn hog(args: &[String]) -> Result<u8, Box<dyn Error>> {
+    let held = vec![1_u8; argument(args, 0).parse()?];
+    print("taken\n")?;
+    pause(Duration::from_secs(FOREVER_SECONDS.parse()?));
     // Read again, so that the memory is held until here.
-    say(&held.len().to_string())
+    print(&held.len().to_string())
 }
 
-fn flood(told: &[String]) -> Result<u8, Box<dyn Error>> {
+fn flood(args: &[String]) -> Result<u8, Box<dyn Error>> {
     let line = [b'x'; 1023].iter().copied().chain([b'\n']).cycle().take(64 * 1024);
     let block: Vec<u8> = line.collect();
-    let mut left: usize = word(told, 0).parse()?;
+    let mut left: usize = argument(args, 0).parse()?;
     let mut stdout = io::stdout().lock();
     while left > 0 {
         let part = block.get(..left.min(block.len())).unwrap_or_default();
@@ -166,19 +170,19 @@ fn environment(_: &[String]) -> Result<u8, Box<dyn Error>> {
         .map(|(name, value)| format!("{}={}\n", name.display(), value.display()))
         .collect();
     lines.sort();
-    say(&lines.concat())
+    print(&lines.concat())
 }
 
-fn arguments(told: &[String]) -> Result<u8, Box<dyn Error>> {
-    say(&told.iter().map(|word| format!("{}\n", json!(word))).collect::<String>())
+fn arguments(args: &[String]) -> Result<u8, Box<dyn Error>> {
+    print(&args.iter().map(|word| format!("{}\n", json!(word))).collect::<String>())
 }
 
 fn folder(_: &[String]) -> Result<u8, Box<dyn Error>> {
-    say(&format!("{}\n", env::current_dir()?.display()))
+    print(&format!("{}\n", env::current_dir()?.display()))
 }
 
-fn events(told: &[String]) -> Result<u8, Box<dyn Error>> {
-    say(&told.iter().map(|word| event(word)).collect::<String>())
+fn events(args: &[String]) -> Result<u8, Box<dyn Error>> {
+    print(&args.iter().map(|word| event(word)).collect::<String>())
 }
 
 /// Returns the event of a word: `failed:CATEGORY:MESSAGE`, `unknown` and `junk` are special; other words are text.
@@ -195,31 +199,31 @@ fn event(word: &str) -> String {
     format!("{event}\n")
 }
 
-fn flaky(told: &[String]) -> Result<u8, Box<dyn Error>> {
-    let (file, limit) = (word(told, 0), word(told, 1).parse::<usize>()?);
+fn flaky(args: &[String]) -> Result<u8, Box<dyn Error>> {
+    let (file, limit) = (argument(args, 0), argument(args, 1).parse::<usize>()?);
     append(file, "run\n")?;
     let runs = std::fs::read_to_string(file)?.lines().count();
-    if runs <= limit { Ok(word(told, 2).parse()?) } else { say(&format!("run {runs}")) }
+    if runs <= limit { Ok(argument(args, 2).parse()?) } else { print(&format!("run {runs}")) }
 }
 
-fn once(told: &[String]) -> Result<u8, Box<dyn Error>> {
-    let file = word(told, 0);
+fn once(args: &[String]) -> Result<u8, Box<dyn Error>> {
+    let file = argument(args, 0);
     append(file, &format!("start {} {}\n", nanoseconds()?, std::process::id()))?;
     let mut input = String::new();
     io::stdin().read_to_string(&mut input)?;
     pause(Duration::try_from_secs_f64(input.trim().parse()?)?);
     append(file, &format!("end {}\n", nanoseconds()?))?;
-    say("done")
+    print("done")
 }
 
 /// Writes one line each when it has started, when its daemon holds the lock, and when it has ended, with its execution,
 /// attempt, process and label. Prints numbered lines before and after a sleep that its input gives. Its daemon, in a
 /// session of its own with an empty environment, continues to hold the lock.
-fn witness(told: &[String]) -> Result<u8, Box<dyn Error>> {
+fn witness(args: &[String]) -> Result<u8, Box<dyn Error>> {
     let said = |name| env::var(name).unwrap_or_default();
     let (execution, attempt) = (said("ALGONIUS_EXECUTION_ID"), said("ALGONIUS_ATTEMPT"));
     let me = format!("{execution} {attempt} {} {}", std::process::id(), label()?);
-    let (file, lock) = (word(told, 0), word(told, 1));
+    let (file, lock) = (argument(args, 0), argument(args, 1));
     append(file, &format!("start {me}\n"))?;
     let mut held = Stdio::null();
     if lock != "-" {
@@ -229,13 +233,13 @@ fn witness(told: &[String]) -> Result<u8, Box<dyn Error>> {
         }
         held = Stdio::from(lock);
     }
-    leave(Command::new(env::current_exe()?).env_clear().stdin(held))?;
+    start_detached(Command::new(env::current_exe()?).env_clear().stdin(held))?;
     let mut input = String::new();
     io::stdin().read_to_string(&mut input)?;
     let numbers = |range: std::ops::Range<u32>| range.map(|n| format!("{n}\n")).collect::<String>();
-    say(&numbers(0..1000))?;
+    print(&numbers(0..1000))?;
     pause(Duration::try_from_secs_f64(input.trim().parse()?)?);
-    say(&numbers(1000..2000))?;
+    print(&numbers(1000..2000))?;
     append(file, &format!("end {me}\n"))?;
     Ok(0)
 }
@@ -248,21 +252,21 @@ fn label() -> Result<String, Box<dyn Error>> {
 }
 
 fn no_stdin(_: &[String]) -> Result<u8, Box<dyn Error>> {
-    say("not read")
+    print("not read")
 }
 
 fn tty(_: &[String]) -> Result<u8, Box<dyn Error>> {
     match OpenOptions::new().read(true).write(true).open("/dev/tty") {
-        Ok(_) => say("a terminal"),
-        Err(error) => say(&format!("no terminal: {error}")),
+        Ok(_) => print("a terminal"),
+        Err(error) => print(&format!("no terminal: {error}")),
     }
 }
 
-fn word(told: &[String], place: usize) -> &str {
-    told.get(place).map_or("", String::as_str)
+fn argument(args: &[String], place: usize) -> &str {
+    args.get(place).map_or("", String::as_str)
 }
 
-fn say(text: &str) -> Result<u8, Box<dyn Error>> {
+fn print(text: &str) -> Result<u8, Box<dyn Error>> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(text.as_bytes())?;
     stdout.flush()?;

@@ -13,11 +13,11 @@ use serde_json::json;
 /// session by an event, or by a line on standard error.
 ///
 /// A word that begins with `gate-` is a file of the folder for which it waits; `fail` makes it fail.
-pub(super) fn play(told: &[String]) -> Result<u8, Box<dyn Error>> {
-    let folder = PathBuf::from(told.first().ok_or("no folder")?);
+pub(super) fn play(args: &[String]) -> Result<u8, Box<dyn Error>> {
+    let folder = PathBuf::from(args.first().ok_or("no folder")?);
     let option = |name: &str| {
-        let at = told.iter().position(|word| word == name)?;
-        told.get(at + 1).cloned()
+        let at = args.iter().position(|word| word == name)?;
+        args.get(at + 1).cloned()
     };
     let id = match (option("--resume"), option("--new")) {
         (Some(id), _) if !folder.join(&id).exists() => {
@@ -42,10 +42,10 @@ pub(super) fn play(told: &[String]) -> Result<u8, Box<dyn Error>> {
     }
     append(&folder.join(&id), &format!("{said}\n"))?;
     let words = std::fs::read_to_string(folder.join(&id))?.lines().collect::<Vec<_>>().join(" ");
-    tell(&id, &words, told.iter().any(|word| word == "--events"))
+    write_answer(&id, &words, args.iter().any(|word| word == "--events"))
 }
 
-fn tell(id: &str, words: &str, by_events: bool) -> Result<u8, Box<dyn Error>> {
+fn write_answer(id: &str, words: &str, by_events: bool) -> Result<u8, Box<dyn Error>> {
     let mut stdout = io::stdout().lock();
     if by_events {
         writeln!(stdout, "{}", json!({"type": "session", "id": id}))?;

@@ -5,17 +5,17 @@ use std::io::{self, BufRead, Read, Write};
 
 use serde_json::{Value, json};
 
-use crate::turns::{Memory, Said};
+use crate::turns::{MessageHistory, Reaction};
 
 /// [--counted] [--init] [--stays]: answers each `ask` with the words of all requests so far. With `--init` it requires
 /// `initialize` first. With `--stays` it does not end with its input.
 ///
 /// `notify A B` is answered by notifications; `reverse` sends a request to the client; `junk` writes an invalid message
-/// first; `error CODE` returns an error; the words of `Memory` work as they do there.
-pub(super) fn play(told: &[String]) -> Result<u8, Box<dyn Error>> {
-    let has = |option: &str| told.iter().any(|word| word == option);
-    let mut wire = Wire { input: io::stdin().lock(), is_counted: has("--counted") };
-    let (mut memory, mut is_ready) = (Memory::default(), !has("--init"));
+/// first; `error CODE` returns an error; the words of `MessageHistory` work as they do there.
+pub(super) fn play(args: &[String]) -> Result<u8, Box<dyn Error>> {
+    let has = |option: &str| args.iter().any(|word| word == option);
+    let mut wire = RpcConnection { input: io::stdin().lock(), is_counted: has("--counted") };
+    let (mut memory, mut is_ready) = (MessageHistory::default(), !has("--init"));
     while let Some(message) = wire.read()? {
         let id = at(&message, "/id").clone();
         match at(&message, "/method").as_str().unwrap_or_default() {
@@ -26,7 +26,7 @@ pub(super) fn play(told: &[String]) -> Result<u8, Box<dyn Error>> {
             "ask" if !is_ready => wire.fail(&id, -32_002)?,
             "ask" => {
                 let text = at(&message, "/params/text").as_str().unwrap_or_default().to_owned();
-                if let Some(code) = asked(&mut wire, &id, &text, &mut memory)? {
+                if let Some(code) = answer_call(&mut wire, &id, &text, &mut memory)? {
                     return Ok(code);
                 }
             }
@@ -40,11 +40,11 @@ pub(super) fn play(told: &[String]) -> Result<u8, Box<dyn Error>> {
 }
 
 /// Answers a call; returns the exit code if the call ends the program.
-fn asked(
-    wire: &mut Wire,
+fn answer_call(
+    wire: &mut RpcConnection,
     id: &Value,
     text: &str,
-    memory: &mut Memory,
+    memory: &mut MessageHistory,
 ) -> Result<Option<u8>, Box<dyn Error>> {
     let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
     match word {
@@ -72,12 +72,12 @@ fn asked(
                 }
             }
         }
-        _ => match memory.hear(text) {
-            Said::Answer(answer) => {
+        _ => match memory.handle(text) {
+            Reaction::Answer(answer) => {
                 let usage = json!({"input_tokens": 3, "output_tokens": 4});
                 wire.answer(id, &json!({"answer": answer, "usage": usage}))?;
             }
-            Said::End(code) => return Ok(Some(code)),
+            Reaction::End(code) => return Ok(Some(code)),
         },
     }
     Ok(None)
@@ -89,12 +89,12 @@ fn at<'m>(message: &'m Value, pointer: &str) -> &'m Value {
 }
 
 /// Both directions of the connection.
-struct Wire {
+struct RpcConnection {
     input: io::StdinLock<'static>,
     is_counted: bool,
 }
 
-impl Wire {
+impl RpcConnection {
     fn read(&mut self) -> Result<Option<Value>, Box<dyn Error>> {
         let mut line = String::new();
         if !self.is_counted {

@@ -7,26 +7,26 @@ use serde_json::{Value, json};
 
 /// Messages to a program since its start.
 #[derive(Default)]
-pub(super) struct Memory(Vec<String>);
+pub(super) struct MessageHistory(Vec<String>);
 
 /// Reaction to a message.
-pub(super) enum Said {
+pub(super) enum Reaction {
     /// Answer with this text.
     Answer(String),
     /// End of the program with this exit code.
     End(u8),
 }
 
-impl Memory {
+impl MessageHistory {
     /// Handles a message: the answer to `pid` is the process id, `exit CODE` ends the program, and any other message is
     /// stored and answered with all stored ones.
-    pub(super) fn hear(&mut self, text: &str) -> Said {
+    pub(super) fn handle(&mut self, text: &str) -> Reaction {
         match text.split_once(' ') {
-            Some(("exit", code)) => Said::End(code.parse().unwrap_or(70)),
-            _ if text == "pid" => Said::Answer(std::process::id().to_string()),
+            Some(("exit", code)) => Reaction::End(code.parse().unwrap_or(70)),
+            _ if text == "pid" => Reaction::Answer(std::process::id().to_string()),
             _ => {
                 self.0.push(text.to_owned());
-                Said::Answer(self.0.join(" "))
+                Reaction::Answer(self.0.join(" "))
             }
         }
     }
@@ -35,9 +35,9 @@ impl Memory {
 /// [--json]: answers each line with lines, and then `END`; with `--json` in events, followed by `{"type":"result"}`.
 /// `hang` is not answered before `STOP` arrives; `late WORDS` are written after the end of the turn; `hog BYTES`
 /// allocates memory.
-pub(super) fn play(told: &[String]) -> Result<u8, Box<dyn Error>> {
-    let is_json = told.iter().any(|word| word == "--json");
-    let (mut memory, mut held) = (Memory::default(), Vec::new());
+pub(super) fn play(args: &[String]) -> Result<u8, Box<dyn Error>> {
+    let is_json = args.iter().any(|word| word == "--json");
+    let (mut memory, mut held) = (MessageHistory::default(), Vec::new());
     let mut lines = io::stdin().lock().lines();
     while let Some(line) = lines.next() {
         let line = line?;
@@ -58,9 +58,9 @@ pub(super) fn play(told: &[String]) -> Result<u8, Box<dyn Error>> {
                 lines.by_ref().find(stop).ok_or("the input ended")??;
                 "stopped".to_owned()
             }
-            _ => match memory.hear(&text) {
-                Said::Answer(answer) => answer,
-                Said::End(code) => return Ok(code),
+            _ => match memory.handle(&text) {
+                Reaction::Answer(answer) => answer,
+                Reaction::End(code) => return Ok(code),
             },
         };
         write(&answer, is_json)?;

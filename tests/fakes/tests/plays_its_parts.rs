@@ -11,22 +11,22 @@ use nix::unistd::Pid;
 
 const FAKE: &str = env!("CARGO_BIN_EXE_fake-agent");
 
-fn start(told: &[&str]) -> Child {
+fn start(args: &[&str]) -> Child {
     use std::os::unix::process::CommandExt;
     let mut command = Command::new(FAKE);
-    command.args(told).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.process_group(0).spawn().unwrap()
 }
 
-fn play_with(told: &[&str], input: &str) -> Output {
-    let mut child = start(told);
+fn play_with(args: &[&str], input: &str) -> Output {
+    let mut child = start(args);
     let fed = child.stdin.take().unwrap().write_all(input.as_bytes());
-    assert!(fed.is_ok() || told == ["no-stdin"]);
+    assert!(fed.is_ok() || args == ["no-stdin"]);
     child.wait_with_output().unwrap()
 }
 
-fn play(told: &[&str]) -> (Option<i32>, String) {
-    let output = play_with(told, "");
+fn play(args: &[&str]) -> (Option<i32>, String) {
+    let output = play_with(args, "");
     (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
@@ -141,9 +141,9 @@ fn a_run_is_logged_from_start_to_end() {
 #[test]
 fn a_witness_reports_every_overlap_on_its_lock() {
     let (file, lock) = (scratch("witness"), scratch("witness-lock"));
-    let told = ["witness", file.to_str().unwrap(), lock.to_str().unwrap()];
+    let args = ["witness", file.to_str().unwrap(), lock.to_str().unwrap()];
     for words in [vec!["start", "end"], vec!["start", "end", "start", "overlap", "end"]] {
-        let output = play_with(&told, "0").stdout;
+        let output = play_with(&args, "0").stdout;
         assert_eq!(String::from_utf8(output).unwrap().lines().count(), 2000);
         let lines = fs::read_to_string(&file).unwrap();
         let said: Vec<_> = lines.lines().map(|line| line.split(' ').next().unwrap()).collect();

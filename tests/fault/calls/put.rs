@@ -2,11 +2,11 @@
 
 use libc::{c_int, c_long, c_void, iovec, msghdr, off_t, size_t, ssize_t};
 
-use super::super::plan::Kind;
-use super::{Extent, make, short};
+use super::super::plan::CallKind;
+use super::{CallExtent, as_int, make};
 
 /// What bytes to this descriptor are; `None` for what wakes threads, and for what goes to callers.
-fn kind_of(fd: c_int) -> Option<Kind> {
+fn kind_of(fd: c_int) -> Option<CallKind> {
     // SAFETY: all zero is a place for the answer, which is as long as the system expects.
     let mode = unsafe {
         let mut about: libc::stat = std::mem::zeroed();
@@ -16,37 +16,39 @@ fn kind_of(fd: c_int) -> Option<Kind> {
         about.st_mode & libc::S_IFMT
     };
     match mode {
-        libc::S_IFREG | libc::S_IFIFO if fd == libc::STDERR_FILENO => Some(Kind::Log),
-        libc::S_IFREG | libc::S_IFIFO => Some(Kind::Write),
+        libc::S_IFREG | libc::S_IFIFO if fd == libc::STDERR_FILENO => Some(CallKind::Log),
+        libc::S_IFREG | libc::S_IFIFO => Some(CallKind::Write),
         _ => None,
     }
 }
 
-fn put(fd: c_int, name: &str, real: impl FnOnce(Extent) -> c_long) -> ssize_t {
+fn write_bytes(fd: c_int, name: &str, real: impl FnOnce(CallExtent) -> c_long) -> ssize_t {
     let made = match kind_of(fd) {
         Some(kind) => make(kind, name, Some(fd), real),
-        None => real(Extent::Whole),
+        None => real(CallExtent::Whole),
     };
     ssize_t::try_from(made).unwrap_or(-1)
 }
 
-const fn part(of: Extent, count: size_t) -> size_t {
+const fn partial_count(of: CallExtent, count: size_t) -> size_t {
     match of {
-        Extent::Whole => count,
-        Extent::Half => count / 2,
+        CallExtent::Whole => count,
+        CallExtent::Half => count / 2,
     }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn write(fd: c_int, bytes: *const c_void, count: size_t) -> ssize_t {
     // SAFETY: the caller's promise, of no more bytes.
-    put(fd, "write", |of| unsafe { libc::syscall(libc::SYS_write, fd, bytes, part(of, count)) })
+    write_bytes(fd, "write", |of| unsafe {
+        libc::syscall(libc::SYS_write, fd, bytes, partial_count(of, count))
+    })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn writev(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t {
     // SAFETY: the caller's promise.
-    put(fd, "writev", |_| unsafe { libc::syscall(libc::SYS_writev, fd, parts, count) })
+    write_bytes(fd, "writev", |_| unsafe { libc::syscall(libc::SYS_writev, fd, parts, count) })
 }
 
 #[unsafe(no_mangle)]
@@ -58,14 +60,16 @@ unsafe extern "C" fn pwrite64(
 ) -> ssize_t {
     let call = libc::SYS_pwrite64;
     // SAFETY: the caller's promise, of no more bytes.
-    put(fd, "pwrite64", |of| unsafe { libc::syscall(call, fd, bytes, part(of, count), at) })
+    write_bytes(fd, "pwrite64", |of| unsafe {
+        libc::syscall(call, fd, bytes, partial_count(of, count), at)
+    })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn ftruncate64(fd: c_int, length: off_t) -> c_int {
     let call = libc::SYS_ftruncate;
     // SAFETY: plain numbers.
-    short(make(Kind::Write, "ftruncate64", Some(fd), |_| unsafe {
+    as_int(make(CallKind::Write, "ftruncate64", Some(fd), |_| unsafe {
         libc::syscall(call, fd, length)
     }))
 }
@@ -73,14 +77,16 @@ unsafe extern "C" fn ftruncate64(fd: c_int, length: off_t) -> c_int {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn fsync(fd: c_int) -> c_int {
     // SAFETY: a plain number.
-    short(make(Kind::Write, "fsync", Some(fd), |_| unsafe { libc::syscall(libc::SYS_fsync, fd) }))
+    as_int(make(CallKind::Write, "fsync", Some(fd), |_| unsafe {
+        libc::syscall(libc::SYS_fsync, fd)
+    }))
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn fdatasync(fd: c_int) -> c_int {
     let call = libc::SYS_fdatasync;
     // SAFETY: a plain number.
-    short(make(Kind::Write, "fdatasync", Some(fd), |_| unsafe { libc::syscall(call, fd) }))
+    as_int(make(CallKind::Write, "fdatasync", Some(fd), |_| unsafe { libc::syscall(call, fd) }))
 }
 
 #[unsafe(no_mangle)]
@@ -88,5 +94,5 @@ unsafe extern "C" fn sendmsg(socket: c_int, message: *const msghdr, flags: c_int
     let call = libc::SYS_sendmsg;
     // SAFETY: the caller's promise.
     let real = |_| unsafe { libc::syscall(call, socket, message, flags) };
-    ssize_t::try_from(make(Kind::Send, "sendmsg", Some(socket), real)).unwrap_or(-1)
+    ssize_t::try_from(make(CallKind::Send, "sendmsg", Some(socket), real)).unwrap_or(-1)
 }

@@ -6,15 +6,15 @@ use std::ptr;
 
 use libc::{c_char, c_int, c_long, c_uint, c_void, pid_t};
 
-use super::super::plan::Kind;
-use super::{make, short};
+use super::super::plan::CallKind;
+use super::{as_int, make};
 
 /// The variables that the warden needs to have this library too; its environment is empty else.
-const PASSED_ON: [&[u8]; 2] = [b"LD_PRELOAD=", b"ALGONIUS_FAULT_"];
+const PASSED_VARIABLES: [&[u8]; 2] = [b"LD_PRELOAD=", b"ALGONIUS_FAULT_"];
 
-type Enter = extern "C" fn(*mut c_void) -> c_int;
-type Clone = unsafe extern "C" fn(
-    Enter,
+type ChildEntry = extern "C" fn(*mut c_void) -> c_int;
+type CloneFn = unsafe extern "C" fn(
+    ChildEntry,
     *mut c_void,
     c_int,
     *mut c_void,
@@ -22,7 +22,7 @@ type Clone = unsafe extern "C" fn(
     *mut c_void,
     *mut c_void,
 ) -> c_int;
-type Spawn = unsafe extern "C" fn(
+type SpawnFn = unsafe extern "C" fn(
     *mut pid_t,
     *const c_char,
     *const c_void,
@@ -32,14 +32,14 @@ type Spawn = unsafe extern "C" fn(
 ) -> c_int;
 
 /// The function that this library stands in for.
-fn next(name: &CStr) -> *mut c_void {
+fn next_symbol(name: &CStr) -> *mut c_void {
     // SAFETY: a string of C; nobody unloads the system's library.
     unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn clone(
-    enter: Enter,
+    enter: ChildEntry,
     stack: *mut c_void,
     flags: c_int,
     told: *mut c_void,
@@ -47,10 +47,10 @@ unsafe extern "C" fn clone(
     local: *mut c_void,
     child: *mut c_void,
 ) -> c_int {
-    short(make(Kind::Spawn, "clone", None, |_| {
+    as_int(make(CallKind::Spawn, "clone", None, |_| {
         // SAFETY: the system's `clone` has this shape; the rest is the caller's promise.
         let made = unsafe {
-            let real: Option<Clone> = transmute(next(c"clone"));
+            let real: Option<CloneFn> = transmute(next_symbol(c"clone"));
             real.map_or(-1, |real| real(enter, stack, flags, told, parent, local, child))
         };
         c_long::from(made)
@@ -65,7 +65,7 @@ unsafe extern "C" fn execve(
 ) -> c_int {
     // SAFETY: the caller's promise.
     let real = |_| unsafe { libc::syscall(libc::SYS_execve, path, args, env) };
-    short(make(Kind::Spawn, "execve", None, real))
+    as_int(make(CallKind::Spawn, "execve", None, real))
 }
 
 #[unsafe(no_mangle)]
@@ -77,23 +77,23 @@ unsafe extern "C" fn posix_spawnp(
     args: *const *const c_char,
     env: *const *const c_char,
 ) -> c_int {
-    let made = make(Kind::Spawn, "posix_spawnp", None, |_| {
+    let made = make(CallKind::Spawn, "posix_spawnp", None, |_| {
         // SAFETY: the system's function has this shape; the rest is the caller's promise, and what
         // is added to the environment stays until the call returns.
         let made = unsafe {
-            let passed = with_this(args, env);
-            let real: Option<Spawn> = transmute(next(c"posix_spawnp"));
+            let passed = with_preload(args, env);
+            let real: Option<SpawnFn> = transmute(next_symbol(c"posix_spawnp"));
             let env = passed.as_ref().map_or(env, Vec::as_ptr);
             real.map_or(libc::ENOSYS, |real| real(pid, file, actions, attributes, args, env))
         };
         c_long::from(made)
     });
     // SAFETY: the place of this thread's error number. This one call gives the number itself.
-    if made < 0 { unsafe { *libc::__errno_location() } } else { short(made) }
+    if made < 0 { unsafe { *libc::__errno_location() } } else { as_int(made) }
 }
 
 /// The environment of a warden with what it needs to have this library; `None` for any other.
-unsafe fn with_this(
+unsafe fn with_preload(
     args: *const *const c_char,
     env: *const *const c_char,
 ) -> Option<Vec<*const c_char>> {
@@ -102,7 +102,7 @@ unsafe fn with_this(
         let word = list(args).into_iter().nth(1)?;
         let is_ours = |entry: &*const c_char| {
             let entry = CStr::from_ptr(*entry).to_bytes();
-            PASSED_ON.iter().any(|start| entry.starts_with(start))
+            PASSED_VARIABLES.iter().any(|start| entry.starts_with(start))
         };
         let ours = list(environ.cast()).into_iter().filter(is_ours);
         let all = list(env).into_iter().chain(ours).chain([ptr::null()]);
@@ -130,14 +130,14 @@ unsafe fn list(mut at: *const *const c_char) -> Vec<*const c_char> {
 unsafe extern "C" fn pipe2(ends: *mut c_int, flags: c_int) -> c_int {
     // SAFETY: the caller's promise.
     let real = |_| unsafe { libc::syscall(libc::SYS_pipe2, ends, flags) };
-    short(make(Kind::Spawn, "pipe2", None, real))
+    as_int(make(CallKind::Spawn, "pipe2", None, real))
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn memfd_create(name: *const c_char, flags: c_uint) -> c_int {
     // SAFETY: the caller's promise.
     let real = |_| unsafe { libc::syscall(libc::SYS_memfd_create, name, flags) };
-    short(make(Kind::Spawn, "memfd_create", None, real))
+    as_int(make(CallKind::Spawn, "memfd_create", None, real))
 }
 
 #[unsafe(no_mangle)]
@@ -150,5 +150,5 @@ unsafe extern "C" fn socketpair(
     let call = libc::SYS_socketpair;
     // SAFETY: the caller's promise.
     let real = |_| unsafe { libc::syscall(call, family, kind, protocol, ends) };
-    short(make(Kind::Spawn, "socketpair", None, real))
+    as_int(make(CallKind::Spawn, "socketpair", None, real))
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use super::private;
-use crate::harness::door::{completed, outcome, state};
+use crate::harness::client::{completed, outcome, state};
 use crate::harness::{Setup, until};
 use crate::read_only::skips;
 
@@ -14,7 +14,7 @@ const ACCOUNT_ID: u32 = 1;
 const ROOT_ONLY: &str = "only root reads this\n";
 
 /// A setup whose folder other users pass through, with a folder and a file that are root's alone.
-fn opened(setup: Setup) -> Setup {
+fn with_open_folder(setup: Setup) -> Setup {
     for path in [setup.here().parent().unwrap(), setup.here()] {
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
     }
@@ -56,7 +56,7 @@ async fn root_does_not_follow_a_link_to_an_answer() {
                  env.ROOT = 'HERE/closed'\n"
             )
         });
-        let service = opened(Setup::new(&agents.concat())).start().await;
+        let service = with_open_folder(Setup::new(&agents.concat())).start().await;
         for (id, _) in ways {
             let task = service.send(id, "x").await;
             assert!(!task.to_string().contains(ROOT_ONLY.trim()), "{access} {id}: {task}");
@@ -79,9 +79,9 @@ async fn root_delivers_no_file_that_the_agent_cannot_read() {
         "[agents.names]\ncommand = 'sh'\nargs = ['-c', '''echo '{line}'; echo x''']\n\
          output = 'events'\naccess = 'read-only'\nuser = '{ACCOUNT}'\nworking_dir = '/'\nenv.ROOT = 'HERE/closed'\n"
     );
-    let service = opened(Setup::new(&agent)).start().await;
+    let service = with_open_folder(Setup::new(&agent)).start().await;
     let task = service.send("names", "x").await;
-    let shown = format!("{task}{}", service.execution(&crate::harness::door::id(&task)).await);
+    let shown = format!("{task}{}", service.execution(&crate::harness::client::id(&task)).await);
     assert!(!shown.contains(ROOT_ONLY.trim()), "{shown}");
     assert!(!shown.contains("b25seSByb290"), "the file was handed over in base64: {shown}");
 }
@@ -125,7 +125,7 @@ async fn root_changes_the_owner_of_its_own_files_only() {
          [agents.racer]\ncommand = 'perl'\nargs = ['HERE/racer', 'HERE/run/algonius', 'HERE/closed/output.txt']\n\
          access = 'read-write'\nuser = '{ACCOUNT}'\nworking_dir = '/'\n"
     );
-    let setup = opened(Setup::new(&text).executable("racer", RACER));
+    let setup = with_open_folder(Setup::new(&text).executable("racer", RACER));
     // The racer has to see whether it has won.
     fs::set_permissions(setup.here().join("closed"), fs::Permissions::from_mode(0o755)).unwrap();
     let service = setup.start().await;
@@ -155,7 +155,7 @@ async fn files_of_a_home_belong_to_the_user_of_the_agent() {
         "[agents.one]\ncommand = 'sh'\nargs = ['-s']\naccess = 'read-write'\nuser = '{ACCOUNT}'\n\
          working_dir = '/'\nhome = 'per-agent'\nhome_files = {{ 'a/b.json' = 'text of the file' }}\n"
     );
-    let mut service = opened(Setup::new(&text)).start().await;
+    let mut service = with_open_folder(Setup::new(&text)).start().await;
     let home = service.setup.here().join("state/algonius/homes/one");
     let read = "cat $HOME/a/b.json";
     assert_eq!(outcome(&service.send("one", read).await), completed("text of the file"));

@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use super::{CONFINED, UNCONFINED, WRAPPED, of_nobody, setup};
+use super::{CONFINED, UNCONFINED, WRAPPED, as_nobody, setup};
 use crate::harness::Setup;
-use crate::harness::door::{completed, outcome};
+use crate::harness::client::{completed, outcome};
 use crate::read_only::skips;
 
 /// Limit that nothing here depends on, `RLIMIT_MSGQUEUE`, and a value for it that no process has.
@@ -87,7 +87,7 @@ fn gate(is_x32: bool, pid: i32) -> Vec<u8> {
     file
 }
 
-async fn limits_nothing(setup: Setup) {
+async fn expect_no_limit(setup: Setup) {
     let setup =
         setup.executable("hostile", LIMITER).executable("gate-32", "").executable("gate-x32", "");
     for name in ["hostile", "gate-32", "gate-x32"] {
@@ -120,10 +120,10 @@ async fn limits_nothing(setup: Setup) {
 /// Every way to confine an agent, as far as this machine has it.
 async fn under_every_isolation(make: fn(&str) -> Setup) {
     for settings in ["", CONFINED, UNCONFINED] {
-        limits_nothing(make(settings).without_bubblewrap()).await;
+        expect_no_limit(make(settings).without_bubblewrap()).await;
     }
     if !skips("bubblewrap") {
-        limits_nothing(make(WRAPPED)).await;
+        expect_no_limit(make(WRAPPED)).await;
     }
 }
 
@@ -137,6 +137,6 @@ async fn an_agent_changes_no_limit_of_another_process() {
 #[tokio::test]
 async fn an_agent_of_a_plain_user_changes_no_limit() {
     if !skips("Landlock 6") && !skips("root") {
-        under_every_isolation(|settings| of_nobody(setup(settings))).await;
+        under_every_isolation(|settings| as_nobody(setup(settings))).await;
     }
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::{chown, symlink};
 use std::path::PathBuf;
 
 use super::private;
-use crate::harness::door::{completed, failed, outcome};
+use crate::harness::client::{completed, failed, outcome};
 use crate::harness::{Service, Setup};
 use crate::read_only::skips;
 
@@ -66,7 +66,7 @@ fn setup(agents: &str) -> Setup {
     setup
 }
 
-fn of_nobody(setup: Setup) -> Setup {
+fn as_nobody(setup: Setup) -> Setup {
     let setup = setup.of_nobody();
     for name in ["ws", "ws/cache", "ws/sub"] {
         chown(setup.here().join(name), Some(NOBODY), Some(NOBODY)).unwrap();
@@ -113,7 +113,7 @@ async fn attack(service: &Service, agent: &str) {
     }
 }
 
-async fn nothing_is_opened(setup: Setup, agents: &[&str]) {
+async fn expect_no_access(setup: Setup, agents: &[&str]) {
     let service = setup.start().await;
     for agent in agents {
         assert_eq!(outcome(&service.send(agent, "echo ok").await), completed("ok\n"), "{agent}");
@@ -143,10 +143,10 @@ async fn under_landlock_a_link_opens_no_service_files() {
     if skips("Landlock 6") {
         return;
     }
-    nothing_is_opened(setup(AGENTS).without_bubblewrap(), &["ro", "sub"]).await;
+    expect_no_access(setup(AGENTS).without_bubblewrap(), &["ro", "sub"]).await;
     if !skips("root") {
-        let setup = of_nobody(setup(AGENTS)).without_bubblewrap();
-        nothing_is_opened(setup, &["ro", "sub"]).await;
+        let setup = as_nobody(setup(AGENTS)).without_bubblewrap();
+        expect_no_access(setup, &["ro", "sub"]).await;
     }
 }
 
@@ -156,9 +156,9 @@ async fn under_bubblewrap_a_link_opens_no_service_files() {
         return;
     }
     let agents = format!("{AGENTS}{WRAPPED}");
-    nothing_is_opened(setup(&agents), &["bw", "bs", "br"]).await;
+    expect_no_access(setup(&agents), &["bw", "bs", "br"]).await;
     if !skips("root") {
-        nothing_is_opened(of_nobody(setup(&agents)), &["bw", "bs", "br"]).await;
+        expect_no_access(as_nobody(setup(&agents)), &["bw", "bs", "br"]).await;
     }
 }
 

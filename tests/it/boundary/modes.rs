@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 
-use crate::harness::door::{completed, outcome};
+use crate::harness::client::{completed, outcome};
 use crate::harness::{Service, Setup, fake, until};
 use crate::read_only::skips;
 
@@ -48,7 +48,7 @@ fn files(service: &Service) -> Vec<PathBuf> {
     found
 }
 
-async fn are_restored(setup: Setup) {
+async fn expect_restored(setup: Setup) {
     let mut service = setup.start().await;
     assert_eq!(outcome(&service.send("one", "first").await), completed("first"));
     let files = files(&service);
@@ -72,7 +72,7 @@ async fn are_restored(setup: Setup) {
         until("the modes", restored).await;
         assert_eq!(outcome(&service.send("one", "again").await), completed("again"));
     }
-    let said = service.said();
+    let said = service.stderr_text();
     assert!(said.contains("a file was closed to the service; its mode is restored"), "{said}");
     // The service is not there to restore these.
     service.sigterm();
@@ -87,9 +87,9 @@ async fn are_restored(setup: Setup) {
         service.restart().await;
         assert_eq!(keys.iter().map(|key| mode(key)).collect::<Vec<_>>(), [0o600, 0o600]);
         assert!(
-            service.said().contains("key file had unexpected permissions"),
+            service.stderr_text().contains("key file had unexpected permissions"),
             "{}",
-            service.said()
+            service.stderr_text()
         );
         assert_eq!(outcome(&service.send("one", "after").await), completed("after"));
         service.sigterm();
@@ -100,13 +100,13 @@ async fn are_restored(setup: Setup) {
 #[tokio::test]
 async fn modes_that_an_agent_changes_stop_nothing() {
     if !skips("Landlock 6") {
-        are_restored(setup()).await;
+        expect_restored(setup()).await;
     }
 }
 
 #[tokio::test]
 async fn modes_that_a_plain_agent_changes_stop_nothing() {
     if !skips("Landlock 6") && !skips("root") {
-        are_restored(setup().of_nobody()).await;
+        expect_restored(setup().of_nobody()).await;
     }
 }

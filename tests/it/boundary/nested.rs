@@ -1,7 +1,7 @@
 //! Programs that create sandboxes themselves: they cannot reach the service's files either.
 
-use super::{attack, of_nobody, private, setup};
-use crate::harness::door::outcome;
+use super::{as_nobody, attack, private, setup};
+use crate::harness::client::outcome;
 use crate::harness::{Service, Setup, until};
 use crate::read_only::skips;
 
@@ -14,7 +14,7 @@ async fn an_agent_with_a_sandbox_of_its_own_reaches_nothing() {
     }
     attack(setup(NESTED)).await.worked(&[], "mount-namespace", &["user-files"]).await;
     if !skips("root") {
-        let attack = attack(of_nobody(setup(NESTED))).await;
+        let attack = attack(as_nobody(setup(NESTED))).await;
         attack.worked(&[], "mount-namespace", &["user-files"]).await;
     }
 }
@@ -31,16 +31,16 @@ exec bwrap --unshare-user --uid 0 --gid 0 --cap-add ALL --unshare-pid --bind / /
     test -s "$PLACE/secrets/key" || echo "sees no key"'
 "#;
 
-async fn nests(setup: Setup) {
+async fn expect_no_escape(setup: Setup) {
     let service = setup.start().await;
     let (state, said) = outcome(&service.send("nest", "go").await);
     assert_eq!((state.as_str(), said.as_str()), ("completed", "its own\nsees no key\n"));
     assert_eq!(service.agent("nest").await["enforcement"], "off");
-    is_watched(&service).await;
+    expect_automatic_reload(&service).await;
 }
 
 /// Automatic reload stays on: the agent cannot change the configuration.
-async fn is_watched(service: &Service) {
+async fn expect_automatic_reload(service: &Service) {
     until("the watch", async || {
         let status = service.get("/status").await.json();
         (status["configuration"]["watched"] == true).then_some(())
@@ -65,12 +65,12 @@ async fn a_nested_sandbox_uncovers_nothing() {
         private(&setup.here().join("site/own"), "its own\n");
         setup
     };
-    nests(stage()).await;
+    expect_no_escape(stage()).await;
     if !skips("root") {
         let setup = stage().of_nobody();
         for name in ["nest", "secrets", "secrets/key", "site", "site/own"] {
             std::os::unix::fs::chown(setup.here().join(name), Some(65_532), Some(65_532)).unwrap();
         }
-        nests(setup).await;
+        expect_no_escape(setup).await;
     }
 }

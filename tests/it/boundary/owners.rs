@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt, chown};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use crate::harness::door::{id, outcome};
+use crate::harness::client::{id, outcome};
 use crate::harness::{Service, Setup, until};
 use crate::read_only::skips;
 
@@ -83,7 +83,7 @@ async fn the_service_restores_owners() {
     until("the owner", owner).await;
     assert_eq!(fs::metadata(&token).unwrap().mode() & 0o777, 0o600);
     let said = "a file was opened to other users; its mode and owner are restored";
-    until("the log", async || service.said().contains(said).then_some(())).await;
+    until("the log", async || service.stderr_text().contains(said).then_some(())).await;
     let reason = until("the reason", async || {
         let shown = service.get("/status").await.json()["configuration"].clone();
         (shown["watched"] == false).then(|| shown["unwatchedReason"].clone())

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use serde_json::{Value, json};
 
 use super::{CONFINED, private};
-use crate::harness::door::{completed, outcome};
+use crate::harness::client::{completed, outcome};
 use crate::harness::{Service, Setup};
 use crate::read_only::skips;
 

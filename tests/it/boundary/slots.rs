@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::private;
-use crate::harness::door::{completed, outcome, state};
+use crate::harness::client::{completed, outcome, state};
 use crate::harness::{Service, Setup, until};
 use crate::read_only::skips;
 
@@ -194,7 +194,7 @@ async fn a_scratch_slot_is_empty_for_the_next_caller() {
                 break;
             }
         }
-        assert_eq!(reused, REUSED, "too few slots were used again: {}", service.said());
+        assert_eq!(reused, REUSED, "too few slots were used again: {}", service.stderr_text());
         until("empty slots", async || {
             let left = entries(&scratch(&service));
             left.iter().all(|path| path.is_dir()).then_some(())
@@ -226,5 +226,5 @@ async fn a_slot_that_cannot_be_emptied_is_retired() {
     assert!(change("-i").unwrap().success());
     assert_eq!(state(&task), "completed");
     assert_ne!(first, next);
-    assert!(service.said().contains("failed to empty"), "{}", service.said());
+    assert!(service.stderr_text().contains("failed to empty"), "{}", service.stderr_text());
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::{MODES, attack, setup};
-use crate::harness::door::{completed, outcome};
+use crate::harness::client::{completed, outcome};
 use crate::harness::{Service, Setup, fake, until};
 use crate::read_only::skips;
 
@@ -21,7 +21,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 /// A service with an agent that reads a variable from a file. It has run once, so all its files exist.
-async fn used() -> Setup {
+async fn used_setup() -> Setup {
     let agent = "[agents.one]\ncommand = 'cat'\nenv_file.KEY = 'HERE/key'\n";
     let setup = Setup::new(agent);
     let key = setup.here().join("key");
@@ -34,7 +34,7 @@ async fn used() -> Setup {
 }
 
 /// The service names this path with this reason, and starts after the command that it prints.
-async fn refused(setup: Setup, path: &Path, reason: &str) {
+async fn expect_refused(setup: Setup, path: &Path, reason: &str) {
     let (setup, output) = setup.attempt().await.err().unwrap();
     let shown = format!("{} {reason}; run `", path.display());
     let (_, rest) = output.stderr.split_once(&shown).unwrap_or_else(|| panic!("{shown}{output:?}"));
@@ -56,27 +56,27 @@ fn service_folder(setup: &Setup) -> PathBuf {
 
 #[tokio::test]
 async fn a_token_that_others_can_read_stops_the_start() {
-    let setup = used().await;
+    let setup = used_setup().await;
     let token = setup.token_file().canonicalize().unwrap();
     set_mode(&token, 0o644);
-    refused(setup, &token, "is accessible to other users").await;
+    expect_refused(setup, &token, "is accessible to other users").await;
 }
 
 #[tokio::test]
 async fn files_that_others_can_write_stop_the_start() {
     for name in ["supervisor.toml", "state/algonius", "run/algonius", ""] {
-        let setup = used().await;
+        let setup = used_setup().await;
         let path = match name {
             "" => service_folder(&setup),
             name => service_folder(&setup).join(name),
         };
         set_mode(&path, 0o777);
-        refused(setup, &path, "is writable by other users").await;
+        expect_refused(setup, &path, "is writable by other users").await;
     }
-    let setup = used().await;
+    let setup = used_setup().await;
     let key = setup.here().join("key");
     set_mode(&key, 0o602);
-    refused(setup, &key, "is writable by other users").await;
+    expect_refused(setup, &key, "is writable by other users").await;
 }
 
 #[tokio::test]
@@ -87,10 +87,10 @@ async fn files_of_another_user_stop_the_start() {
     let names =
         ["supervisor.toml", "state/algonius", "state/algonius/token", "run/algonius", "state"];
     for name in names {
-        let setup = used().await;
+        let setup = used_setup().await;
         let path = service_folder(&setup).join(name);
         chown(&path, Some(1), None).unwrap();
-        refused(setup, &path, "belongs to the user `daemon`").await;
+        expect_refused(setup, &path, "belongs to the user `daemon`").await;
     }
 }
 
@@ -117,15 +117,15 @@ async fn a_runtime_folder_of_another_user_stops_the_start() {
 
 #[tokio::test]
 async fn service_folders_that_others_can_read_are_closed() {
-    let setup = used().await;
+    let setup = used_setup().await;
     let folder = service_folder(&setup).join("state/algonius");
     set_mode(&folder, 0o755);
     let service = setup.start().await;
     assert_eq!(mode(&folder), 0o700);
     assert!(
-        service.said().contains("removed access of other users to a folder"),
+        service.stderr_text().contains("removed access of other users to a folder"),
         "{}",
-        service.said()
+        service.stderr_text()
     );
 }
 
@@ -222,7 +222,7 @@ async fn a_configuration_that_an_agent_can_change_is_not_watched() {
     let shown = configuration(&service).await;
     let reason = "the agent `writer` can change the configuration";
     assert_eq!((&shown["watched"], &shown["unwatchedReason"]), (&json!(false), &json!(reason)));
-    assert!(service.said().contains("changed files are applied only by `algonius reload`"));
+    assert!(service.stderr_text().contains("changed files are applied only by `algonius reload`"));
     let check = service.command(&["check", service.setup.write().to_str().unwrap()], "").await;
     assert!(check.stderr.contains(reason), "{check:?}");
     let config = service.setup.write().to_str().unwrap().to_owned();
@@ -251,7 +251,7 @@ async fn the_service_restores_modes() {
     until("the modes", async || (mode(&secret) == 0o600 && mode(&token) == 0o600).then_some(()))
         .await;
     let said = "a file was opened to other users; its mode and owner are restored";
-    until("the log", async || service.said().contains(said).then_some(())).await;
+    until("the log", async || service.stderr_text().contains(said).then_some(())).await;
 }
 
 /// The version of a program is requested before the first task of its agent, and in the sandbox too.

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use super::{attack, setup};
-use crate::harness::door::{completed, outcome, state};
+use crate::harness::client::{completed, outcome, state};
 use crate::harness::{Setup, fake, until};
 use crate::read_only::skips;
 
@@ -12,7 +12,7 @@ use crate::read_only::skips;
 const ACCOUNT: (&str, u32) = ("daemon", 1);
 
 /// Opens the folder of a test to other users, as a workspace of theirs would be.
-fn opened(setup: Setup) -> Setup {
+fn with_open_folder(setup: Setup) -> Setup {
     for path in [setup.here().parent().unwrap(), setup.here(), &setup.here().join("hostile")] {
         if path.exists() {
             fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
@@ -34,7 +34,7 @@ async fn an_agent_runs_as_its_user() {
              working_dir = '/'\n{settings}\n",
             ACCOUNT.0
         );
-        let service = opened(Setup::new(&agent)).start().await;
+        let service = with_open_folder(Setup::new(&agent)).start().await;
         let task = service.send("one", "go").await;
         let said = "1\n1\nCapEff:\t0000000000000000\n/usr/sbin daemon\n";
         assert_eq!(outcome(&task), completed(said), "{settings}");
@@ -53,7 +53,7 @@ async fn input_files_belong_to_the_user_of_the_agent() {
          args = ['-o', '{{{{ output_file }}}}', '{{{{ input_file }}}}']\nworking_dir = '/'\n",
         ACCOUNT.0
     );
-    let service = opened(Setup::new(&agent)).start().await;
+    let service = with_open_folder(Setup::new(&agent)).start().await;
     assert_eq!(outcome(&service.send("one", "b\na\n").await), completed("a\nb\n"));
 }
 
@@ -68,7 +68,7 @@ async fn an_agent_of_another_user_reaches_nothing() {
         [("access = 'read-write'", &[][..]), ("", &[]), ("sandbox.enforce = false", &network)]
     {
         let settings = format!("user = '{}'\n{access}", ACCOUNT.0);
-        attack(opened(setup(&settings))).await.worked(worked, "own-user", &[]).await;
+        attack(with_open_folder(setup(&settings))).await.worked(worked, "own-user", &[]).await;
     }
 }
 
@@ -86,7 +86,7 @@ async fn a_dynamic_user_is_stable_and_exclusive() {
     };
     let agents = format!("{}{}", agent("one"), agent("two"));
     let setup = Setup::server("agent_users = '61184-61199'", &agents);
-    let mut service = opened(setup).start().await;
+    let mut service = with_open_folder(setup).start().await;
     let users = [service.send("one", "x").await, service.send("two", "x").await];
     let users = users.map(|task| outcome(&task).1.lines().next().unwrap().parse::<u32>().unwrap());
     assert!(users[0] != users[1] && users.iter().all(|uid| (61184..=61199).contains(uid)));
@@ -111,7 +111,7 @@ async fn a_program_of_another_user_is_held_and_killed() {
          stop_grace = 0.1\n",
         ACCOUNT.0
     );
-    let mut service = opened(Setup::new(&agent)).start().await;
+    let mut service = with_open_folder(Setup::new(&agent)).start().await;
     let id = service.begin("one", "x").await;
     // A program that is still being started at a kill is not held.
     until("a program that runs", async || {

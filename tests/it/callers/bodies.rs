@@ -3,29 +3,29 @@
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::harness::door::{completed, outcome};
-use crate::harness::{Answer, Service, Setup, fake, soon};
+use crate::harness::client::{completed, outcome};
+use crate::harness::{Service, Setup, TestResponse, fake, soon};
 
 /// Nearly as long as a body may be. A caller has memory for eight of them.
-const LENGTH: usize = 4_000_000;
-const OPEN: usize = 10;
+const BODY_BYTES: usize = 4_000_000;
+const OPEN_BODIES: usize = 10;
 
 /// Sends all of a body but its last byte. Gives the answer where the service did not wait for that byte.
-async fn begin(service: &Service, token: &str) -> (TcpStream, Option<Answer>) {
+async fn begin(service: &Service, token: &str) -> (TcpStream, Option<TestResponse>) {
     let head = format!(
         "POST /agents/echo/v1 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\
-         Content-Type: application/json\r\nContent-Length: {LENGTH}\r\n\r\n"
+         Content-Type: application/json\r\nContent-Length: {BODY_BYTES}\r\n\r\n"
     );
     let mut stream = service.connect().await;
     stream.write_all(head.as_bytes()).await.unwrap();
-    let blanks = vec![b' '; LENGTH - 1];
+    let blanks = vec![b' '; BODY_BYTES - 1];
     // A service that refuses closes the connection before it has everything.
     _ = soon("the body", stream.write_all(&blanks)).await;
     let mut bytes = vec![0; 1 << 16];
     let waits =
         tokio::time::timeout(std::time::Duration::from_millis(300), stream.read(&mut bytes));
     let answer = match waits.await {
-        Ok(Ok(read)) => Answer::read(&bytes[..read]),
+        Ok(Ok(read)) => TestResponse::read(&bytes[..read]),
         Ok(Err(_)) | Err(_) => None,
     };
     (stream, answer)
@@ -43,12 +43,16 @@ async fn bodies_of_one_caller_leave_memory_to_the_others() {
     let service = setup.start().await;
     let mut open = Vec::new();
     let mut refused = Vec::new();
-    for _ in 0..OPEN {
+    for _ in 0..OPEN_BODIES {
         let (stream, answer) = begin(&service, token).await;
         open.push(stream);
         refused.extend(answer);
     }
-    assert!(!refused.is_empty() && refused.len() < OPEN, "{} of {OPEN}", refused.len());
+    assert!(
+        !refused.is_empty() && refused.len() < OPEN_BODIES,
+        "{} of {OPEN_BODIES}",
+        refused.len()
+    );
     for answer in &refused {
         assert_eq!(answer.status, 503, "{}", answer.body);
         assert!(answer.body.contains("too many request bodies"), "{}", answer.body);

@@ -11,16 +11,16 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-use crate::harness::authority::Authority;
-use crate::harness::door::{completed, outcome};
+use crate::harness::authority::CertificateAuthority;
+use crate::harness::client::{completed, outcome};
 use crate::harness::processes::sockets;
-use crate::harness::{Answer, Service, Setup, ask, fake, message, soon, until};
+use crate::harness::{Service, Setup, TestResponse, fake, json_rpc_call, message, soon, until};
 
 /// Default limit of connections of the service.
-const LIMIT: usize = 1024;
+const MAX_CONNECTIONS: usize = 1024;
 
 /// Silent connections stay open longer than any wait of a test, so a test fails if a caller waits for their end.
-const PATIENT: &str = "header_timeout = 600\n";
+const LONG_HEADER_TIMEOUT: &str = "header_timeout = 600\n";
 
 /// The first bytes of HTTP/2: the preface and an empty SETTINGS frame.
 const HTTP2: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
@@ -29,7 +29,7 @@ const HTTP2: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 const TLS_HELLO: &[u8] = &[0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3];
 
 /// Opens connections that have sent this and are silent then.
-async fn silent(service: &Service, count: usize, bytes: &[u8]) -> Vec<TcpStream> {
+async fn open_silent(service: &Service, count: usize, bytes: &[u8]) -> Vec<TcpStream> {
     let mut opened = Vec::with_capacity(count);
     for _ in 0..count {
         let mut stream = service.connect().await;
@@ -41,7 +41,7 @@ async fn silent(service: &Service, count: usize, bytes: &[u8]) -> Vec<TcpStream>
 
 /// A request with a token, on a connection that stays open.
 fn request(service: &Service) -> Vec<u8> {
-    let body = ask("message/send", &message("hello"));
+    let body = json_rpc_call("message/send", &message("hello"));
     let head = format!(
         "POST /agents/echo/v1 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
          Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
@@ -58,7 +58,7 @@ async fn exchange(stream: &mut TcpStream, request: &[u8]) -> Value {
     soon("an answer", async {
         loop {
             assert!(stream.read_buf(&mut bytes).await.unwrap() > 0, "the connection was closed");
-            let answer = Answer::read(&bytes);
+            let answer = TestResponse::read(&bytes);
             let length = answer.as_ref().and_then(|it| it.header("content-length")?.parse().ok());
             if let Some(answer) = answer.filter(|it| Some(it.body.len()) == length) {
                 return answer.json()["result"].clone();
@@ -82,21 +82,21 @@ async fn start(server: &str) -> Service {
 
 #[tokio::test]
 async fn silent_connections_delay_no_caller_with_a_token() {
-    let service = start(PATIENT).await;
+    let service = start(LONG_HEADER_TIMEOUT).await;
     let mut kept = service.connect().await;
     assert_eq!(outcome(&exchange(&mut kept, &request(&service)).await), completed("hello"));
     for bytes in [b"".as_slice(), b"GET /status HTTP/1.1\r\nHost: localhost\r\nX-Slow: ", HTTP2] {
-        let crowd = silent(&service, LIMIT, bytes).await;
+        let crowd = open_silent(&service, MAX_CONNECTIONS, bytes).await;
         expect_served(&service, 20).await;
         assert_eq!(outcome(&service.send("echo", "hello").await), completed("hello"));
         // A connection that was authenticated before is not displaced.
         assert_eq!(outcome(&exchange(&mut kept, &request(&service)).await), completed("hello"));
-        assert!(sockets(service.pid()) < LIMIT / 2 + 100, "{}", sockets(service.pid()));
+        assert!(sockets(service.pid()) < MAX_CONNECTIONS / 2 + 100, "{}", sockets(service.pid()));
         drop(crowd);
     }
-    let lines = service.said().matches("connection limit reached").count();
-    assert_eq!(lines, 1, "{}", service.said());
-    assert!(!service.said().contains("panicked"), "{}", service.said());
+    let lines = service.stderr_text().matches("connection limit reached").count();
+    assert_eq!(lines, 1, "{}", service.stderr_text());
+    assert!(!service.stderr_text().contains("panicked"), "{}", service.stderr_text());
 }
 
 /// Many clients connect again and again, as fast as they can, and use most of the processor time: the caller
@@ -120,7 +120,7 @@ async fn a_rush_of_callers_refuses_no_caller_with_a_token() {
         })
         .collect();
     until("a full table", async || {
-        service.said().contains("connection limit reached").then_some(())
+        service.stderr_text().contains("connection limit reached").then_some(())
     })
     .await;
     expect_served(&service, 100).await;
@@ -136,14 +136,14 @@ async fn a_rush_of_callers_refuses_no_caller_with_a_token() {
 #[tokio::test]
 async fn silent_tls_handshakes_delay_no_caller_with_a_token() {
     let server = "tls = { cert = \"HERE/cert.pem\", key = \"HERE/key.pem\" }\n";
-    let setup = Setup::server(&[PATIENT, server].concat(), &fake("echo", "echo", ""));
-    let authority = Authority::new();
+    let setup = Setup::server(&[LONG_HEADER_TIMEOUT, server].concat(), &fake("echo", "echo", ""));
+    let authority = CertificateAuthority::new();
     authority.issue(&["localhost"]).write(setup.here());
     let trusted = authority.write(setup.here());
     let service = setup.start().await;
     let connector = TlsConnector::from(Arc::new(tls::client_config(Some(&trusted)).unwrap()));
     for bytes in [b"".as_slice(), TLS_HELLO] {
-        let crowd = silent(&service, LIMIT, bytes).await;
+        let crowd = open_silent(&service, MAX_CONNECTIONS, bytes).await;
         for _ in 0..5 {
             let stream = service.connect().await;
             let name = ServerName::try_from("localhost").unwrap();
@@ -156,7 +156,7 @@ async fn silent_tls_handshakes_delay_no_caller_with_a_token() {
             stream.write_all(head.as_bytes()).await.unwrap();
             let mut answer = Vec::new();
             soon("the answer", stream.read_to_end(&mut answer)).await.unwrap();
-            assert_eq!(Answer::read(&answer).unwrap().status, 200);
+            assert_eq!(TestResponse::read(&answer).unwrap().status, 200);
         }
         drop(crowd);
     }

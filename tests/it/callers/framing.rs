@@ -6,12 +6,12 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use crate::harness::{Service, fake, soon};
 
 /// A request that is hidden in a body. Its answer would have this request id.
-const HIDDEN: &str =
+const HIDDEN_REQUEST: &str =
     "GET /health HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: hidden-request\r\n\r\n";
 
 /// Sends these lines of a head, and then a body that hides a request; returns
 /// everything that the service sends.
-async fn sent(service: &Service, lines: &str, body: &str) -> String {
+async fn send_hidden(service: &Service, lines: &str, body: &str) -> String {
     let head = format!(
         "POST /agents/echo/v1 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
          Content-Type: application/json\r\n{lines}\r\n",
@@ -27,7 +27,7 @@ async fn sent(service: &Service, lines: &str, body: &str) -> String {
 #[tokio::test]
 async fn a_request_with_two_lengths_closes_its_connection() {
     let service = Service::start(&fake("echo", "echo", "")).await;
-    let chunked = format!("0\r\n\r\n{HIDDEN}");
+    let chunked = format!("0\r\n\r\n{HIDDEN_REQUEST}");
     let sized = |length: usize| format!("Content-Length: {length}\r\n");
     let te = "Transfer-Encoding: chunked\r\n";
     let all = chunked.len();
@@ -40,7 +40,7 @@ async fn a_request_with_two_lengths_closes_its_connection() {
         format!("Connection: keep-alive\r\n{}{te}", sized(all)),
         format!("{}transfer-encoding: CHUNKED\r\n", sized(all)),
     ] {
-        let answer = sent(&service, &lines, &chunked).await;
+        let answer = send_hidden(&service, &lines, &chunked).await;
         assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{lines:?}: {answer}");
         assert!(!answer.contains("hidden-request"), "{lines:?}: {answer}");
         assert!(answer.starts_with("HTTP/1.1 4") || answer.contains("-32700"), "{answer}");
@@ -50,7 +50,7 @@ async fn a_request_with_two_lengths_closes_its_connection() {
 #[tokio::test]
 async fn an_ambiguous_length_is_refused() {
     let service = Service::start(&fake("echo", "echo", "")).await;
-    let body = format!("0\r\n\r\n{HIDDEN}");
+    let body = format!("0\r\n\r\n{HIDDEN_REQUEST}");
     for lines in [
         "Content-Length: 5\r\nContent-Length: 6\r\n",
         "Content-Length: 5, 6\r\n",
@@ -72,12 +72,12 @@ async fn an_ambiguous_length_is_refused() {
         "X: y\rTransfer-Encoding: chunked\r\n",
         "X: y\x00\r\nTransfer-Encoding: chunked\r\n",
     ] {
-        let answer = sent(&service, lines, &body).await;
+        let answer = send_hidden(&service, lines, &body).await;
         assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{lines:?}: {answer}");
         assert!(answer.starts_with("HTTP/1.1 400 "), "{lines:?}: {answer}");
         assert!(!answer.contains("hidden-request"), "{lines:?}: {answer}");
     }
-    assert!(!service.said().contains("panicked"), "{}", service.said());
+    assert!(!service.stderr_text().contains("panicked"), "{}", service.stderr_text());
 }
 
 /// HTTP/1.0 has no chunks, and a chunk whose size is no number ends the connection.
@@ -86,7 +86,7 @@ async fn invalid_chunks_close_the_connection() {
     let service = Service::start(&fake("echo", "echo", "")).await;
     let old = format!(
         "POST /agents/echo/v1 HTTP/1.0\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n\
-         0\r\n\r\n{HIDDEN}"
+         0\r\n\r\n{HIDDEN_REQUEST}"
     );
     let answer = String::from_utf8_lossy(&service.raw(old.as_bytes()).await).into_owned();
     assert!(answer.starts_with("HTTP/1.1 400 ") || answer.starts_with("HTTP/1.0 400 "), "{answer}");
@@ -98,8 +98,8 @@ async fn invalid_chunks_close_the_connection() {
         "5 5\r\nhello\r\n",
         "ffffffffffffffffff\r\n",
     ] {
-        let body = format!("{chunks}{HIDDEN}");
-        let answer = sent(&service, "Transfer-Encoding: chunked\r\n", &body).await;
+        let body = format!("{chunks}{HIDDEN_REQUEST}");
+        let answer = send_hidden(&service, "Transfer-Encoding: chunked\r\n", &body).await;
         assert!(!answer.contains("hidden-request"), "{chunks:?}: {answer}");
         assert!(answer.matches("HTTP/1.1 ").count() <= 1, "{chunks:?}: {answer}");
     }

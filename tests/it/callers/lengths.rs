@@ -3,10 +3,10 @@
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::harness::{Answer, Service, Setup, ask, fake, message, soon};
+use crate::harness::{Service, Setup, TestResponse, fake, json_rpc_call, message, soon};
 
 /// Length of a body that the service refuses here.
-const LONG: usize = 99_000_000;
+const LONG_BODY_BYTES: usize = 99_000_000;
 
 /// Every kind of path that accepts a body.
 const PATHS: &[&str] = &[
@@ -32,19 +32,19 @@ fn head(service: &Service, path: &str, lines: &str) -> String {
 }
 
 /// Returns everything that the service sends until it closes the connection.
-async fn rest(stream: &mut TcpStream) -> String {
+async fn read_to_end(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     soon("the end", stream.read_to_end(&mut bytes)).await.unwrap();
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// Sends a head without a body and reads the answer.
-async fn refused(service: &Service, head: &str) -> Answer {
+async fn send_refused(service: &Service, head: &str) -> TestResponse {
     let mut stream = service.connect().await;
     stream.write_all(head.as_bytes()).await.unwrap();
     let mut bytes = vec![0; 1 << 16];
     let read = soon("the answer", stream.read(&mut bytes)).await.unwrap();
-    Answer::read(&bytes[..read]).unwrap()
+    TestResponse::read(&bytes[..read]).unwrap()
 }
 
 #[tokio::test]
@@ -52,8 +52,8 @@ async fn a_declared_length_over_the_limit_is_refused_by_the_head() {
     let service = start().await;
     for path in PATHS {
         for expect in ["", "Expect: 100-continue\r\n"] {
-            let lines = format!("Content-Length: {LONG}\r\n{expect}");
-            let refused = refused(&service, &head(&service, path, &lines)).await;
+            let lines = format!("Content-Length: {LONG_BODY_BYTES}\r\n{expect}");
+            let refused = send_refused(&service, &head(&service, path, &lines)).await;
             // A path that reads no body sends its usual answer.
             let expected = if path.ends_with("reload") { 200 } else { 413 };
             assert_eq!(refused.status, expected, "{path} {expect:?}");
@@ -69,10 +69,10 @@ async fn a_declared_length_over_the_limit_is_refused_by_the_head() {
 async fn a_caller_without_a_token_is_not_invited_to_send() {
     let service = start().await;
     for path in PATHS {
-        let lines = format!("Content-Length: {LONG}\r\nExpect: 100-continue\r\n");
+        let lines = format!("Content-Length: {LONG_BODY_BYTES}\r\nExpect: 100-continue\r\n");
         let head = head(&service, path, &lines).replace(&service.token, "x");
         // Each path is one wrong token; the fifth is blocked with the next one.
-        assert_eq!(refused(&service, &head).await.status, 401, "{path}");
+        assert_eq!(send_refused(&service, &head).await.status, 401, "{path}");
     }
 }
 
@@ -83,17 +83,17 @@ async fn a_refusal_reaches_a_client_that_sends_its_whole_body() {
     let piece = vec![b'x'; 1 << 20];
     for token in [service.token.as_str(), "wrong"] {
         let mut stream = service.connect().await;
-        let head = head(&service, PATHS[0], &format!("Content-Length: {LONG}\r\n"));
+        let head = head(&service, PATHS[0], &format!("Content-Length: {LONG_BODY_BYTES}\r\n"));
         let head = head.replace(&service.token, token);
         stream.write_all(head.as_bytes()).await.unwrap();
-        let mut left = LONG;
+        let mut left = LONG_BODY_BYTES;
         while left > 0 {
             let next = left.min(piece.len());
             soon("writing", stream.write_all(&piece[..next])).await.unwrap();
             left -= next;
         }
         let expected = if token == "wrong" { 401 } else { 413 };
-        let answer = rest(&mut stream).await;
+        let answer = read_to_end(&mut stream).await;
         assert!(answer.starts_with(&format!("HTTP/1.1 {expected} ")), "{answer}");
     }
 }
@@ -112,7 +112,7 @@ async fn a_chunked_body_is_refused_where_it_grows_over_the_limit() {
         if !stalls {
             stream.write_all(b"0\r\n\r\n").await.unwrap();
         }
-        let answer = rest(&mut stream).await;
+        let answer = read_to_end(&mut stream).await;
         assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
         assert!(answer.contains("connection: close"), "{answer}");
     }
@@ -121,7 +121,7 @@ async fn a_chunked_body_is_refused_where_it_grows_over_the_limit() {
 #[tokio::test]
 async fn a_body_within_the_limit_is_still_invited() {
     let service = start().await;
-    let body = ask("message/send", &message("hello"));
+    let body = json_rpc_call("message/send", &message("hello"));
     let lines = format!("Content-Length: {}\r\nExpect: 100-continue\r\n", body.len());
     let mut stream = service.connect().await;
     stream.write_all(head(&service, PATHS[0], &lines).as_bytes()).await.unwrap();

@@ -11,8 +11,8 @@ use hyper_util::rt::TokioExecutor;
 use prost::Message as _;
 use serde_json::{Value, json};
 
-use crate::harness::door::{completed, outcome};
-use crate::harness::{Answer, Service, ServiceClient, Setup, fake, message, soon};
+use crate::harness::client::{completed, outcome};
+use crate::harness::{Service, ServiceClient, Setup, TestResponse, fake, message, soon};
 
 /// Cards, health and a path that does not exist: they need no token.
 const PUBLIC: &[(&str, u16)] = &[
@@ -40,13 +40,16 @@ async fn start() -> Service {
 }
 
 /// A wrong token of this number.
-fn wrong(number: usize) -> String {
+fn wrong_token(number: usize) -> String {
     format!("{number:040}")
 }
 
 /// Answers of every transport to this token: the name of the transport, the HTTP status or that of gRPC,
 /// and the seconds of `Retry-After`.
-async fn everywhere(service: &Service, token: &str) -> Vec<(&'static str, u64, Option<u64>)> {
+async fn over_all_transports(
+    service: &Service,
+    token: &str,
+) -> Vec<(&'static str, u64, Option<u64>)> {
     let client = service.with(token);
     let send = json!({"message": {"role": "ROLE_USER", "messageId": uuid::Uuid::new_v4(),
         "parts": [{"text": "hello"}]}});
@@ -65,7 +68,8 @@ async fn everywhere(service: &Service, token: &str) -> Vec<(&'static str, u64, O
         ("status", client.get("/status").await),
         ("metrics", client.get("/metrics").await),
     ];
-    let told = |(name, answer): (&'static str, Answer)| (name, answer.status.into(), wait(&answer));
+    let told =
+        |(name, answer): (&'static str, TestResponse)| (name, answer.status.into(), wait(&answer));
     let mut told: Vec<_> = answers.into_iter().map(told).collect();
     let response = grpc(&client, Some(("authorization", &format!("Bearer {token}"))), true).await;
     let seconds = header(&response, "retry-after");
@@ -73,7 +77,7 @@ async fn everywhere(service: &Service, token: &str) -> Vec<(&'static str, u64, O
     told
 }
 
-fn wait(answer: &Answer) -> Option<u64> {
+fn wait(answer: &TestResponse) -> Option<u64> {
     answer.header("retry-after")?.parse().ok()
 }
 
@@ -117,7 +121,7 @@ async fn expect_open(service: &Service) {
         let answer = service.request(&format!("GET {path}"), &[], b"").await;
         assert_eq!(answer.status, *status, "{path}");
     }
-    for (name, status, wait) in everywhere(service, &service.token).await {
+    for (name, status, wait) in over_all_transports(service, &service.token).await {
         let expected = if name == "gRPC" { 0 } else { 200 };
         assert_eq!((status, wait), (expected, None), "{name}");
     }
@@ -127,32 +131,32 @@ async fn expect_open(service: &Service) {
 async fn a_wrong_token_is_blocked_alone_and_on_every_transport() {
     let service = start().await;
     for _ in 0..5 {
-        assert_eq!(service.with(&wrong(1)).get("/status").await.status, 401);
+        assert_eq!(service.with(&wrong_token(1)).get("/status").await.status, 401);
     }
-    for (name, status, wait) in everywhere(&service, &wrong(1)).await {
+    for (name, status, wait) in over_all_transports(&service, &wrong_token(1)).await {
         let expected = if name == "gRPC" { 8 } else { 429 };
         assert_eq!(status, expected, "{name}");
         assert!(wait.is_some_and(|wait| (800..=900).contains(&wait)), "{name}: {wait:?}");
     }
     expect_open(&service).await;
     assert_eq!(service.request("GET /status", &[], b"").await.status, 401);
-    assert_eq!(service.with(&wrong(2)).get("/status").await.status, 401);
-    let blocks = service.said().matches("wrong credential blocked").count();
-    assert_eq!(blocks, 1, "{}", service.said());
+    assert_eq!(service.with(&wrong_token(2)).get("/status").await.status, 401);
+    let blocks = service.stderr_text().matches("wrong credential blocked").count();
+    assert_eq!(blocks, 1, "{}", service.stderr_text());
 }
 
 #[tokio::test]
 async fn different_wrong_tokens_block_the_wrong_ones_of_their_address() {
     let service = start().await;
     for number in 0..5 {
-        assert_eq!(service.with(&wrong(number)).get("/status").await.status, 401, "{number}");
+        assert_eq!(service.with(&wrong_token(number)).get("/status").await.status, 401, "{number}");
     }
     for number in 3..9 {
-        let refused = service.with(&wrong(number)).get("/status").await;
+        let refused = service.with(&wrong_token(number)).get("/status").await;
         assert_eq!((refused.status, wait(&refused).is_some()), (429, true), "{number}");
         assert_eq!(refused.json()["code"], "locked-out");
     }
-    for (name, status, wait) in everywhere(&service, &wrong(9)).await {
+    for (name, status, wait) in over_all_transports(&service, &wrong_token(9)).await {
         let expected = if name == "gRPC" { 8 } else { 429 };
         assert_eq!((status, wait.is_some()), (expected, true), "{name}");
     }
@@ -169,7 +173,7 @@ async fn a_valid_caller_is_served_while_others_guess_tokens() {
             let client = service.client.clone();
             tokio::spawn(async move {
                 for number in 0..100 {
-                    let token = wrong(guesser * 1000 + number);
+                    let token = wrong_token(guesser * 1000 + number);
                     let status =
                         ServiceClient { token, ..client.clone() }.get("/status").await.status;
                     assert!(matches!(status, 401 | 429), "{status}");
@@ -192,15 +196,15 @@ async fn the_key_of_an_agent_is_blocked_like_a_token() {
     let service = start().await;
     let send = async |key: &str| {
         let headers = [format!("X-Key: {key}"), "Content-Type: application/json".to_owned()];
-        let body = crate::harness::ask("message/send", &message("hello"));
+        let body = crate::harness::json_rpc_call("message/send", &message("hello"));
         service.request("POST /agents/keyed/v1", &headers, body.as_bytes()).await.status
     };
     for _ in 0..5 {
-        assert_eq!(send(&wrong(1)).await, 401);
+        assert_eq!(send(&wrong_token(1)).await, 401);
     }
-    assert_eq!(send(&wrong(1)).await, 429);
+    assert_eq!(send(&wrong_token(1)).await, 429);
     assert_eq!(send(KEY).await, 200);
-    let refused = grpc(&service.client, Some(("x-key", &wrong(1))), true).await;
+    let refused = grpc(&service.client, Some(("x-key", &wrong_token(1))), true).await;
     assert_eq!(header(&refused, "grpc-status"), Some(8));
     expect_open(&service).await;
 }
@@ -226,7 +230,7 @@ async fn the_message_of_an_anonymous_grpc_caller_is_not_read() {
 #[tokio::test]
 async fn the_command_line_reports_the_duration_of_a_lockout() {
     let service = start().await;
-    std::fs::write(service.setup.here().join("wrong.token"), wrong(1)).unwrap();
+    std::fs::write(service.setup.here().join("wrong.token"), wrong_token(1)).unwrap();
     let own = ["--token-file", "wrong.token"];
     let run = async |words: &[&str]| service.command(&[words, &own].concat(), "").await;
     for _ in 0..5 {

@@ -4,7 +4,7 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
-use crate::harness::door::{completed, outcome};
+use crate::harness::client::{completed, outcome};
 use crate::harness::processes::marked;
 use crate::harness::{Service, Setup, fake, gated, soon, until};
 
@@ -30,7 +30,7 @@ async fn draining(service: &Service, agent: &str) {
 }
 
 /// Starts an execution for which a caller waits; returns its id and the future answer of the caller.
-async fn begun(service: &Service) -> (String, JoinHandle<Value>) {
+async fn start_waiting(service: &Service) -> (String, JoinHandle<Value>) {
     let client = service.client.clone();
     let caller = tokio::spawn(async move { client.send("stubborn", "ann").await });
     until("both processes", async || {
@@ -50,7 +50,7 @@ async fn a_second_signal_kills_and_records_running_work() {
     ] {
         let agents = [STUBBORN, &fake("echo", "echo", "")].concat();
         let mut service = Setup::server("drain_timeout = 600", &agents).start().await;
-        let (id, running) = begun(&service).await;
+        let (id, running) = start_waiting(&service).await;
         let client = service.client.clone();
         let caller = tokio::spawn(async move { client.send("stubborn", "bob").await });
         until("bob in the queue", async || {
@@ -81,7 +81,7 @@ async fn a_second_signal_kills_and_records_running_work() {
 #[tokio::test]
 async fn a_second_signal_waits_for_no_grace_period() {
     let mut service = Setup::server("drain_timeout = 0.1", STUBBORN).start().await;
-    let (id, _running) = begun(&service).await;
+    let (id, _running) = start_waiting(&service).await;
     service.sigterm();
     // The service asks the program to end when the drain is over. The grace is a minute, which is longer than any wait
     // of a test.

@@ -7,22 +7,22 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
+use crate::harness::client::{completed, id, outcome, state};
 use crate::harness::disk::SmallDisk;
-use crate::harness::door::{completed, id, outcome, state};
-use crate::harness::{Answer, Service, Setup, fake, gated, message, messages, until};
+use crate::harness::{Service, Setup, TestResponse, fake, gated, message, message_with_id, until};
 
 /// Longest time from the end of the work to the answer of a caller who waits.
-const IN_TIME: Duration = Duration::from_secs(30);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A caller that waits for the end, with a message id of its own.
-fn waiting(service: &Service, agent: &'static str) -> JoinHandle<Answer> {
+fn spawn_waiting(service: &Service, agent: &'static str) -> JoinHandle<TestResponse> {
     let client = service.client.clone();
-    let params = messages(agent, "ann");
+    let params = message_with_id(agent, "ann");
     tokio::spawn(async move { client.call(agent, "message/send", &params).await })
 }
 
 /// Returns the content of a refusal: the HTTP status, the code, and whether it names the disk.
-fn told(answer: &Answer) -> (u16, String, bool) {
+fn refusal_content(answer: &TestResponse) -> (u16, String, bool) {
     let document = answer.json();
     let error = &document["error"];
     let code = error["data"][0]["metadata"]["code"].as_str().unwrap_or_default().to_owned();
@@ -31,7 +31,7 @@ fn told(answer: &Answer) -> (u16, String, bool) {
 }
 
 /// Sends requests until the ledger accepts none, because its write-ahead log still has room for some.
-async fn refused(service: &Service) -> Answer {
+async fn send_until_refused(service: &Service) -> TestResponse {
     until("a refusal", async || {
         let answer = service.call("echo", "message/send", &message("new")).await;
         (answer.status != 200).then_some(answer)
@@ -45,35 +45,35 @@ async fn a_full_disk_gives_waiting_callers_ledger_unavailable() {
     let setup = Setup::new(&format!("{agents}\n[pressure]\nenabled = false\n"));
     let Some(disk) = SmallDisk::below(setup.here(), 16) else { return };
     let (service, disk) = (setup.start().await, disk);
-    let caller = waiting(&service, "gate");
+    let caller = spawn_waiting(&service, "gate");
     service.setup.written("log", "start ann\n").await;
     disk.fill();
     let expected = (503, "ledger-unavailable".to_owned(), true);
-    assert_eq!(told(&refused(&service).await), expected, "new work");
+    assert_eq!(refusal_content(&send_until_refused(&service).await), expected, "new work");
 
     service.setup.open("go");
     service.setup.written("log", "start ann\nend ann\n").await;
     let ended = Instant::now();
-    let answer = timeout(IN_TIME, caller).await.expect("an answer in time").unwrap();
+    let answer = timeout(ANSWER_TIMEOUT, caller).await.expect("an answer in time").unwrap();
     // New work is refused with a reason that names the disk, and a caller who waits for an
     // end that cannot be recorded gets an answer within 30 seconds of that end
-    assert_eq!(told(&answer), expected, "{answer:?} after {:?}", ended.elapsed());
+    assert_eq!(refusal_content(&answer), expected, "{answer:?} after {:?}", ended.elapsed());
     // It did not crash, and is still read.
     assert_eq!(service.agent("gate").await["health"], "alive");
 
     disk.free();
     // The same message finds the same task. Its output is stored, or its end reports that storing it failed.
-    let gate = again(&service, "gate").await;
+    let gate = resend(&service, "gate").await;
     assert!(["completed", "failed"].contains(&state(&gate).as_str()), "{gate}");
     assert_eq!(service.setup.read("log"), "start ann\nend ann\n", "it ran once");
     assert_eq!(outcome(&service.send("echo", "next").await), completed("next"));
-    assert_eq!(id(&gate), id(&again(&service, "gate").await));
+    assert_eq!(id(&gate), id(&resend(&service, "gate").await));
 }
 
 /// Returns the task of a message whose caller had no answer, once the ledger can be written.
-async fn again(service: &Service, agent: &'static str) -> Value {
+async fn resend(service: &Service, agent: &'static str) -> Value {
     let task = until("room in the ledger", async || {
-        let answer = service.call(agent, "message/send", &messages(agent, "ann")).await;
+        let answer = service.call(agent, "message/send", &message_with_id(agent, "ann")).await;
         (answer.status == 200).then(|| answer.json()["result"].clone())
     })
     .await;

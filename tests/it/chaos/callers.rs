@@ -5,15 +5,15 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use crate::harness::door::ServiceClient;
-use crate::harness::messages;
+use crate::harness::client::ServiceClient;
+use crate::harness::message_with_id;
 
 /// How long a caller goes on; services come and go meanwhile.
-const PATIENCE: Duration = Duration::from_secs(60);
+const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What a caller wants, and the id by which it can be told again.
 #[derive(Debug, Clone)]
-pub(super) struct Message {
+pub(super) struct CallerMessage {
     pub(super) token: String,
     pub(super) agent: &'static str,
     pub(super) id: String,
@@ -24,10 +24,10 @@ pub(super) struct Message {
 /// Sends a message until an execution is named, and gives its id.
 pub(super) async fn send(
     clients: watch::Receiver<ServiceClient>,
-    message: Message,
-) -> (Message, String) {
+    message: CallerMessage,
+) -> (CallerMessage, String) {
     let seconds = format!("{}e-3", message.takes);
-    let mut params = messages(&message.id, &seconds);
+    let mut params = message_with_id(&message.id, &seconds);
     params["configuration"] = json!({"blocking": false});
     let result = call(&clients, &message, "message/send", &params).await;
     let id = result["id"].as_str().unwrap_or_else(|| panic!("no id: {result}")).to_owned();
@@ -35,9 +35,9 @@ pub(super) async fn send(
 }
 
 /// Calls an execution off, once it is heard; whether it has ended before is no matter.
-pub(super) async fn call_off(
+pub(super) async fn cancel(
     clients: watch::Receiver<ServiceClient>,
-    message: Message,
+    message: CallerMessage,
     id: String,
 ) {
     let params = json!({"id": id});
@@ -46,7 +46,7 @@ pub(super) async fn call_off(
 
 async fn call(
     clients: &watch::Receiver<ServiceClient>,
-    message: &Message,
+    message: &CallerMessage,
     method: &str,
     params: &Value,
 ) -> Value {
@@ -58,11 +58,11 @@ async fn call(
 /// The first answer that comes whole, from whichever life of the service.
 async fn answer(
     clients: &watch::Receiver<ServiceClient>,
-    message: &Message,
+    message: &CallerMessage,
     method: &str,
     params: &Value,
 ) -> Value {
-    let answered = tokio::time::timeout(PATIENCE, async {
+    let answered = tokio::time::timeout(CALL_TIMEOUT, async {
         let mut ticks = tokio::time::interval(Duration::from_millis(20));
         loop {
             ticks.tick().await;

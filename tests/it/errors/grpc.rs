@@ -16,14 +16,14 @@ use tokio::net::TcpStream;
 use tonic::metadata::AsciiMetadataValue;
 use tonic::{Request, Status};
 
-use super::ask::{Ask, CHOICE, EXTENSION, HOOK, What, pretty};
+use super::error_request::{CHOICE, EXTENSION, ErrorRequest, HOOK_URL, What, pretty};
 use crate::harness::soon;
 
 /// Connects to the service, whatever it is called.
 #[derive(Clone)]
-struct Connector(SocketAddr);
+struct GrpcConnector(SocketAddr);
 
-impl tower::Service<Uri> for Connector {
+impl tower::Service<Uri> for GrpcConnector {
     type Response = TokioIo<TcpStream>;
     type Error = std::io::Error;
     type Future = std::pin::Pin<Box<dyn Future<Output = std::io::Result<Self::Response>> + Send>>;
@@ -41,11 +41,11 @@ impl tower::Service<Uri> for Connector {
     }
 }
 
-fn connected(ask: &Ask) -> Client<Connector, tonic::body::Body> {
-    Client::builder(TokioExecutor::new()).http2_only(true).build(Connector(ask.client.address))
+fn connected(ask: &ErrorRequest) -> Client<GrpcConnector, tonic::body::Body> {
+    Client::builder(TokioExecutor::new()).http2_only(true).build(GrpcConnector(ask.client.address))
 }
 
-fn call<T>(ask: &Ask, message: T) -> Request<T> {
+fn call<T>(ask: &ErrorRequest, message: T) -> Request<T> {
     let mut request = Request::new(message);
     let token = format!("Bearer {}", ask.client.token);
     let usual = [("authorization", token.as_str()), ("a2a-agent", ask.agent.as_str())];
@@ -58,7 +58,7 @@ fn call<T>(ask: &Ask, message: T) -> Request<T> {
 }
 
 /// Asks in 0.3.
-pub(super) async fn old(ask: &Ask) -> String {
+pub(super) async fn send_v0_3(ask: &ErrorRequest) -> String {
     let origin = "http://localhost".parse().unwrap();
     let mut client =
         v0_3::a2a_service_client::A2aServiceClient::with_origin(connected(ask), origin);
@@ -82,7 +82,7 @@ pub(super) async fn old(ask: &Ask) -> String {
         }
     };
     match told {
-        Err(status) => refused(&status),
+        Err(status) => status_text(&status),
         Ok(task) => {
             let status = task.into_inner().status.unwrap();
             let state = status.state().as_str_name();
@@ -91,13 +91,13 @@ pub(super) async fn old(ask: &Ask) -> String {
                 Some(v0_3::part::Part::Text(text)) => Some(text.clone()),
                 _ => None,
             });
-            standing(state, text, update.metadata.as_ref())
+            task_text(state, text, update.metadata.as_ref())
         }
     }
 }
 
 /// Asks in 1.0.
-pub(super) async fn new(ask: &Ask) -> String {
+pub(super) async fn send_v1_0(ask: &ErrorRequest) -> String {
     let origin = "http://localhost".parse().unwrap();
     let mut client =
         v1_0::a2a_service_client::A2aServiceClient::with_origin(connected(ask), origin);
@@ -122,7 +122,7 @@ pub(super) async fn new(ask: &Ask) -> String {
         }
     };
     match told {
-        Err(status) => refused(&status),
+        Err(status) => status_text(&status),
         Ok(task) => {
             let status = task.into_inner().status.unwrap();
             let state = status.state().as_str_name();
@@ -131,25 +131,25 @@ pub(super) async fn new(ask: &Ask) -> String {
                 Some(v1_0::part::Content::Text(text)) => Some(text.clone()),
                 _ => None,
             });
-            standing(state, text, message.metadata.as_ref())
+            task_text(state, text, message.metadata.as_ref())
         }
     }
 }
 
-fn old_message(ask: &Ask) -> v0_3::SendMessageRequest {
+fn old_message(ask: &ErrorRequest) -> v0_3::SendMessageRequest {
     let Some(text) = ask.text() else { return v0_3::SendMessageRequest::default() };
     let part =
         v0_3::Part { part: Some(v0_3::part::Part::Text(text.to_owned())), ..Default::default() };
-    let hook = v0_3::PushNotificationConfig { url: HOOK.to_owned(), ..Default::default() };
+    let hook = v0_3::PushNotificationConfig { url: HOOK_URL.to_owned(), ..Default::default() };
     v0_3::SendMessageRequest {
         request: Some(v0_3::Message {
             message_id: ask.message_id(),
             role: v0_3::Role::User.into(),
             content: vec![part],
-            metadata: choice(ask),
+            metadata: override_metadata(ask),
             ..Default::default()
         }),
-        configuration: matches!(ask.what, What::Pushing(_)).then(|| {
+        configuration: matches!(ask.what, What::WithPushConfig(_)).then(|| {
             v0_3::SendMessageConfiguration {
                 push_notification: Some(hook),
                 blocking: true,
@@ -160,23 +160,23 @@ fn old_message(ask: &Ask) -> v0_3::SendMessageRequest {
     }
 }
 
-fn new_message(ask: &Ask) -> v1_0::SendMessageRequest {
+fn new_message(ask: &ErrorRequest) -> v1_0::SendMessageRequest {
     let tenant = ask.agent.clone();
     let Some(text) = ask.text() else {
         return v1_0::SendMessageRequest { tenant, ..Default::default() };
     };
     let content = Some(v1_0::part::Content::Text(text.to_owned()));
-    let hook = v1_0::TaskPushNotificationConfig { url: HOOK.to_owned(), ..Default::default() };
+    let hook = v1_0::TaskPushNotificationConfig { url: HOOK_URL.to_owned(), ..Default::default() };
     v1_0::SendMessageRequest {
         tenant,
         message: Some(v1_0::Message {
             message_id: ask.message_id(),
             role: v1_0::Role::User.into(),
             parts: vec![v1_0::Part { content, ..Default::default() }],
-            metadata: choice(ask),
+            metadata: override_metadata(ask),
             ..Default::default()
         }),
-        configuration: matches!(ask.what, What::Pushing(_)).then(|| {
+        configuration: matches!(ask.what, What::WithPushConfig(_)).then(|| {
             v1_0::SendMessageConfiguration {
                 task_push_notification_config: Some(hook),
                 ..Default::default()
@@ -187,14 +187,14 @@ fn new_message(ask: &Ask) -> v1_0::SendMessageRequest {
 }
 
 /// The variable that a message chooses, as metadata.
-fn choice(ask: &Ask) -> Option<Struct> {
+fn override_metadata(ask: &ErrorRequest) -> Option<Struct> {
     let of = |name: &str, kind| {
         let value = prost_types::Value { kind: Some(kind) };
         Struct { fields: BTreeMap::from([(name.to_owned(), value)]) }
     };
     let chosen = of(CHOICE.0, Kind::StringValue(CHOICE.1.to_owned()));
     let chosen = of("environment", Kind::StructValue(chosen));
-    matches!(ask.what, What::Choosing(_)).then(|| of(EXTENSION, Kind::StructValue(chosen)))
+    matches!(ask.what, What::WithOverride(_)).then(|| of(EXTENSION, Kind::StructValue(chosen)))
 }
 
 /// `google.rpc.Status`.
@@ -220,7 +220,7 @@ struct ErrorInfo {
 }
 
 /// A status that says no, with its details.
-fn refused(status: &Status) -> String {
+fn status_text(status: &Status) -> String {
     let details = RpcStatus::decode(status.details()).unwrap();
     let infos = details.details.iter().map(|any| ErrorInfo::decode(&*any.value).unwrap());
     let infos: Vec<Value> = infos
@@ -232,7 +232,7 @@ fn refused(status: &Status) -> String {
 }
 
 /// How a task stands.
-fn standing(state: &str, text: Option<String>, metadata: Option<&Struct>) -> String {
+fn task_text(state: &str, text: Option<String>, metadata: Option<&Struct>) -> String {
     let fields = metadata.into_iter().flat_map(|metadata| &metadata.fields);
     let metadata: BTreeMap<_, _> = fields
         .map(|(name, value)| match &value.kind {

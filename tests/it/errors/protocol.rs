@@ -1,14 +1,14 @@
 //! Requests that are none: each way has its own.
 
-use super::ask::{Section, shown};
+use super::error_request::{TransportAnswer, response_text};
 use super::{CANARY, Code, check};
-use crate::harness::{Answer, Service, Setup, ask, fake, message};
+use crate::harness::{Service, Setup, TestResponse, fake, json_rpc_call, message};
 
 const RPC: &str = "POST /agents/echo/v1";
 const SEND: &str = "POST /agents/echo/v1/message:send";
 
 /// A request with the operator's token and these headers instead of the usual ones.
-async fn raw(service: &Service, line: &str, headers: &[&str], body: &str) -> Answer {
+async fn raw(service: &Service, line: &str, headers: &[&str], body: &str) -> TestResponse {
     let token = format!("Authorization: Bearer {}", service.token);
     let headers = headers.iter().map(|line| (*line).to_owned());
     let headers: Vec<_> = std::iter::once(token).chain(headers).collect();
@@ -16,7 +16,11 @@ async fn raw(service: &Service, line: &str, headers: &[&str], body: &str) -> Ans
 }
 
 /// A body on all ways of HTTP.
-async fn on_each(service: &Service, kind: &str, bodies: [&str; 2]) -> Vec<Section> {
+async fn over_http_bindings(
+    service: &Service,
+    kind: &str,
+    bodies: [&str; 2],
+) -> Vec<TransportAnswer> {
     let [rpc, rest] = bodies;
     let mut told = Vec::new();
     for (way, line, version, body) in [
@@ -27,7 +31,7 @@ async fn on_each(service: &Service, kind: &str, bodies: [&str; 2]) -> Vec<Sectio
     ] {
         let version = format!("A2A-Version: {version}");
         let kind = format!("Content-Type: {kind}");
-        told.push((way, shown(&raw(service, line, &[&version, &kind], body).await)));
+        told.push((way, response_text(&raw(service, line, &[&version, &kind], body).await)));
     }
     told
 }
@@ -37,25 +41,26 @@ async fn invalid_requests_have_their_errors_on_every_interface() {
     let service = Setup::new(&fake("echo", "echo", "")).start().await;
     let json = "application/json";
     let broken = format!("{{\"a\": \"{CANARY}\"");
-    let told = on_each(&service, json, [&broken, &broken]).await;
+    let told = over_http_bindings(&service, json, [&broken, &broken]).await;
     check(&service, "malformed-json", Code::MalformedJson, &told);
-    let good = ask("message/send", &message(CANARY));
-    let told = on_each(&service, "text/plain", [&good, "{}"]).await;
+    let good = json_rpc_call("message/send", &message(CANARY));
+    let told = over_http_bindings(&service, "text/plain", [&good, "{}"]).await;
     check(&service, "media-type-unsupported", Code::ContentType, &told);
-    let strange = ask("message/sing", &message(CANARY));
-    let told = on_each(&service, json, [&strange, "{}"]).await;
+    let strange = json_rpc_call("message/sing", &message(CANARY));
+    let told = over_http_bindings(&service, json, [&strange, "{}"]).await;
     check(&service, "method-unknown", Code::MethodUnknown, told.get(..2).unwrap());
-    let told = on_each(&service, json, [&format!("[\"{CANARY}\"]"), "[]"]).await;
+    let told = over_http_bindings(&service, json, [&format!("[\"{CANARY}\"]"), "[]"]).await;
     check(&service, "invalid-request", Code::InvalidRequest, told.get(..2).unwrap());
-    let wrong = ask("tasks/get", &serde_json::json!({"id": 5, "other": CANARY}));
-    let told = on_each(&service, json, [&wrong, "{\"message\": 5, \"request\": 5}"]).await;
+    let wrong = json_rpc_call("tasks/get", &serde_json::json!({"id": 5, "other": CANARY}));
+    let told =
+        over_http_bindings(&service, json, [&wrong, "{\"message\": 5, \"request\": 5}"]).await;
     check(&service, "invalid-params", Code::InvalidParams, told.get(..1).unwrap());
     for (scenario, code, line) in [
         ("path-unknown", Code::PathUnknown, "GET /nowhere"),
         ("method-not-allowed", Code::MethodNotAllowed, "DELETE /status"),
     ] {
         let answer = raw(&service, line, &[], "").await;
-        check(&service, scenario, code, &[("HTTP", shown(&answer))]);
+        check(&service, scenario, code, &[("HTTP", response_text(&answer))]);
     }
 }
 
@@ -64,7 +69,7 @@ async fn foreign_and_incomplete_requests_have_their_errors() {
     let setup = Setup::server("body_timeout = 0.3", &fake("echo", "echo", ""));
     let service = setup.start().await;
     let answer = raw(&service, RPC, &["Origin: https://evil.example"], "{}").await;
-    check(&service, "origin-foreign", Code::OriginForeign, &[("HTTP", shown(&answer))]);
+    check(&service, "origin-foreign", Code::OriginForeign, &[("HTTP", response_text(&answer))]);
     let token = &service.token;
     let head = |host: &str, length: usize| {
         format!(
@@ -76,7 +81,7 @@ async fn foreign_and_incomplete_requests_have_their_errors() {
         ("host-unknown", Code::HostUnknown, head("evil.example", 2)),
         ("body-timeout", Code::BodyTimeout, head("localhost", 20)),
     ] {
-        let answer = Answer::read(&service.raw(bytes.as_bytes()).await).unwrap();
-        check(&service, scenario, code, &[("HTTP", shown(&answer))]);
+        let answer = TestResponse::read(&service.raw(bytes.as_bytes()).await).unwrap();
+        check(&service, scenario, code, &[("HTTP", response_text(&answer))]);
     }
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use algonius_actors::model::code::Code;
 use regex::Regex;
 
-use super::ask::Section;
+use super::error_request::TransportAnswer;
 use crate::harness::Service;
 
 /// Set it to write what is told now, instead of comparing; then look at the difference.
@@ -17,14 +17,14 @@ pub(super) const CANARY: &str = "the-words-of-the-caller";
 
 /// Compares what is told of a scenario, and looks at each way: it has the code, the category and
 /// the hint, and nothing of the machine, of a secret or of the code that runs.
-pub(super) fn check(service: &Service, scenario: &str, code: Code, told: &[Section]) {
+pub(super) fn check(service: &Service, scenario: &str, code: Code, told: &[TransportAnswer]) {
     assert!(!told.is_empty());
     let mut text = format!("{code} ({})\n", code.category().as_str());
     for (way, said) in told {
-        telling(service, (scenario, way), code, said);
-        text.push_str(&format!("\n== {way}\n{}\n", normal(said)));
+        check_answer(service, (scenario, way), code, said);
+        text.push_str(&format!("\n== {way}\n{}\n", normalize(said)));
     }
-    let file = place(scenario);
+    let file = snapshot_path(scenario);
     if std::env::var_os(REWRITE).is_some() {
         fs::write(&file, &text).unwrap();
     }
@@ -32,13 +32,13 @@ pub(super) fn check(service: &Service, scenario: &str, code: Code, told: &[Secti
     assert!(kept == text, "{scenario} is told otherwise; {REWRITE}=1 rewrites:\n{text}");
 }
 
-fn place(scenario: &str) -> PathBuf {
+fn snapshot_path(scenario: &str) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/it/errors/snapshots");
     fs::create_dir_all(&folder).unwrap();
     folder.join(format!("{scenario}.txt"))
 }
 
-fn telling(service: &Service, at: (&str, &str), code: Code, said: &str) {
+fn check_answer(service: &Service, at: (&str, &str), code: Code, said: &str) {
     for needed in [code.as_str(), code.category().as_str(), code.hint()] {
         assert!(said.contains(needed), "{at:?} lacks {needed:?}:\n{said}");
     }
@@ -51,7 +51,7 @@ fn telling(service: &Service, at: (&str, &str), code: Code, said: &str) {
 }
 
 /// A text without what differs from run to run: ids, times, ports and long waits.
-fn normal(text: &str) -> String {
+fn normalize(text: &str) -> String {
     let rules = [
         (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "<id>"),
         (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "<time>"),
@@ -67,7 +67,7 @@ fn normal(text: &str) -> String {
 
 /// The scenarios that are checked in.
 pub(super) fn scenarios() -> Vec<String> {
-    let folder = place("any").parent().unwrap().to_owned();
+    let folder = snapshot_path("any").parent().unwrap().to_owned();
     let names = fs::read_dir(folder).unwrap().flatten().map(|file| file.file_name());
     let names = names.filter_map(|name| Some(name.to_str()?.strip_suffix(".txt")?.to_owned()));
     let mut names: Vec<_> = names.collect();
@@ -77,6 +77,6 @@ pub(super) fn scenarios() -> Vec<String> {
 
 /// The code at the head of a scenario that is checked in.
 pub(super) fn code_of(scenario: &str) -> Option<Code> {
-    let text = fs::read_to_string(place(scenario)).unwrap();
+    let text = fs::read_to_string(snapshot_path(scenario)).unwrap();
     Code::parse(text.split(' ').next()?)
 }

@@ -4,13 +4,13 @@ use std::fs;
 
 use algonius_actors::model::code::Code;
 
-use super::{Ask, CANARY, What, check};
-use crate::harness::door::{id, state};
+use super::{CANARY, ErrorRequest, What, check};
+use crate::harness::client::{id, state};
 use crate::harness::{Service, Setup, fake, gated, message, until};
 use crate::sealed_inputs::runtime_key;
 
-async fn look(service: &Service, (agent, task): (&str, &str), scenario: &str, code: Code) {
-    let ask = Ask::new(service, agent, What::Get(task.to_owned()));
+async fn check_task(service: &Service, (agent, task): (&str, &str), scenario: &str, code: Code) {
+    let ask = ErrorRequest::new(service, agent, What::Get(task.to_owned()));
     check(service, scenario, code, &ask.everywhere(service).await);
 }
 
@@ -73,10 +73,10 @@ async fn program_failures_are_the_same_on_every_interface() {
         ("denied", "denied", Code::Denied),
     ] {
         let task = service.send(agent, CANARY).await;
-        look(&service, (agent, &id(&task)), scenario, code).await;
+        check_task(&service, (agent, &id(&task)), scenario, code).await;
     }
     let task = service.send("args", &format!("{CANARY}\0")).await;
-    look(&service, ("args", &id(&task)), "input-rejected", Code::InputRejected).await;
+    check_task(&service, ("args", &id(&task)), "input-rejected", Code::InputRejected).await;
 }
 
 #[tokio::test]
@@ -93,7 +93,7 @@ async fn failed_success_checks_are_the_same_on_every_interface() {
         ("botches", "check-failed", Code::CheckFailed),
     ] {
         let task = service.send(agent, CANARY).await;
-        look(&service, (agent, &id(&task)), scenario, code).await;
+        check_task(&service, (agent, &id(&task)), scenario, code).await;
     }
 }
 
@@ -103,8 +103,8 @@ async fn start_failures_are_the_same_on_every_interface() {
     let setup = Setup::new(agents).executable("odd", "#!/nowhere/sh\n");
     let service = setup.start().await;
     let task = service.send("odd", CANARY).await;
-    look(&service, ("odd", &id(&task)), "interpreter-missing", Code::NotStarted).await;
-    let missing = Ask::send(&service, "gone", CANARY).everywhere(&service).await;
+    check_task(&service, ("odd", &id(&task)), "interpreter-missing", Code::NotStarted).await;
+    let missing = ErrorRequest::send(&service, "gone", CANARY).everywhere(&service).await;
     check(&service, "agent-unavailable", Code::AgentUnavailable, &missing);
 }
 
@@ -116,11 +116,11 @@ async fn cancelled_and_unknown_tasks_are_the_same_on_every_interface() {
     service.setup.written("log", "start ann\n").await;
     service.cancel("one", &task).await;
     service.ended("one", &task).await;
-    look(&service, ("one", &task), "execution-cancelled", Code::Cancelled).await;
-    let ended = Ask::new(&service, "one", What::Cancel(task));
+    check_task(&service, ("one", &task), "execution-cancelled", Code::Cancelled).await;
+    let ended = ErrorRequest::new(&service, "one", What::Cancel(task));
     check(&service, "execution-ended", Code::ExecutionEnded, &ended.everywhere(&service).await);
     let unknown = uuid::Uuid::now_v7().to_string();
-    look(&service, ("echo", &unknown), "execution-unknown", Code::ExecutionUnknown).await;
+    check_task(&service, ("echo", &unknown), "execution-unknown", Code::ExecutionUnknown).await;
 }
 
 #[tokio::test]
@@ -133,7 +133,7 @@ async fn interruptions_are_the_same_on_every_interface() {
     let waiting = service.begin("line", "bob").await;
     let task = service.ended("line", &waiting).await;
     assert_eq!(state(&task), "rejected");
-    look(&service, ("line", &waiting), "queue-timeout-of-a-task", Code::QueueTimeout).await;
+    check_task(&service, ("line", &waiting), "queue-timeout-of-a-task", Code::QueueTimeout).await;
     let running = service.begin("one", "cid").await;
     until("the start", async || service.setup.read("log").contains("start cid").then_some(()))
         .await;
@@ -143,6 +143,6 @@ async fn interruptions_are_the_same_on_every_interface() {
     service.kill9_both().await;
     fs::remove_file(runtime_key(&service.setup)).unwrap();
     service.restart().await;
-    look(&service, ("one", &running), "interrupted", Code::Interrupted).await;
-    look(&service, ("one", &waiting), "interrupted-not-run", Code::InterruptedNotRun).await;
+    check_task(&service, ("one", &running), "interrupted", Code::Interrupted).await;
+    check_task(&service, ("one", &waiting), "interrupted-not-run", Code::InterruptedNotRun).await;
 }

@@ -8,17 +8,17 @@ use rcgen::{
 };
 
 /// Authority with a key of its own, which no program trusts by default.
-pub(crate) struct Authority(CertifiedIssuer<'static, KeyPair>);
+pub(crate) struct CertificateAuthority(CertifiedIssuer<'static, KeyPair>);
 
 /// Certificate and its key in PEM form.
-pub(crate) struct Issued {
+pub(crate) struct IssuedCertificate {
     pub(crate) cert: String,
     pub(crate) key: String,
     /// Certificate in DER form.
     pub(crate) der: Vec<u8>,
 }
 
-impl Authority {
+impl CertificateAuthority {
     pub(crate) fn new() -> Self {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -39,22 +39,22 @@ impl Authority {
     }
 
     /// Issues a certificate for these names, with a new key.
-    pub(crate) fn issue(&self, names: &[&str]) -> Issued {
+    pub(crate) fn issue(&self, names: &[&str]) -> IssuedCertificate {
         self.sign(params(names))
     }
 
     /// Issues an expired certificate for these names.
-    pub(crate) fn expired(&self, names: &[&str]) -> Issued {
+    pub(crate) fn expired(&self, names: &[&str]) -> IssuedCertificate {
         let mut params = params(names);
         params.not_before = date_time_ymd(2020, 1, 1);
         params.not_after = date_time_ymd(2021, 1, 1);
         self.sign(params)
     }
 
-    fn sign(&self, params: CertificateParams) -> Issued {
+    fn sign(&self, params: CertificateParams) -> IssuedCertificate {
         let key = KeyPair::generate().unwrap();
         let cert = params.signed_by(&key, &self.0).unwrap();
-        Issued { cert: cert.pem(), key: key.serialize_pem(), der: cert.der().to_vec() }
+        IssuedCertificate { cert: cert.pem(), key: key.serialize_pem(), der: cert.der().to_vec() }
     }
 }
 
@@ -63,7 +63,7 @@ fn params(names: &[&str]) -> CertificateParams {
     CertificateParams::new(names).unwrap()
 }
 
-impl Issued {
+impl IssuedCertificate {
     /// Writes the pair to `cert.pem` and `key.pem` of a folder, the certificate first.
     pub(crate) fn write(&self, folder: &Path) {
         use std::os::unix::fs::PermissionsExt;

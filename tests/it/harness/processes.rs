@@ -63,13 +63,13 @@ pub(crate) fn sweep(home: &Path) {
 }
 
 /// Resets the peak of a process's resident memory; returns the present size in bytes.
-pub(crate) fn watch_memory(pid: i32) -> u64 {
+pub(crate) fn reset_peak_memory(pid: i32) -> u64 {
     fs::write(format!("/proc/{pid}/clear_refs"), "5").unwrap();
     memory(pid, "VmRSS:")
 }
 
 /// Returns the peak since then, in bytes.
-pub(crate) fn most_memory(pid: i32) -> u64 {
+pub(crate) fn peak_memory(pid: i32) -> u64 {
     memory(pid, "VmHWM:")
 }
 
@@ -80,7 +80,7 @@ fn memory(pid: i32, name: &str) -> u64 {
 }
 
 /// Returns the processor time of a process, in hundredths of a second.
-pub(crate) fn worked(pid: i32) -> u64 {
+pub(crate) fn cpu_time(pid: i32) -> u64 {
     let line = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let (_, rest) = line.rsplit_once(") ").unwrap();
     rest.split(' ').skip(11).take(2).map(|ticks| ticks.parse::<u64>().unwrap()).sum()

@@ -14,9 +14,9 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
 
-use super::begin::begin;
-use super::door::ServiceClient;
+use super::client::ServiceClient;
 use super::processes::{sweep, wardens};
+use super::startup::start_process;
 use super::wait::{soon, until};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_algonius");
@@ -248,7 +248,7 @@ impl Setup {
     }
 
     /// Runs the command line to its end.
-    pub(crate) async fn run(&self, words: &[&str], input: &str) -> Output {
+    pub(crate) async fn run(&self, words: &[&str], input: &str) -> CommandOutput {
         self.run_with(words, input, &[]).await
     }
 
@@ -258,14 +258,14 @@ impl Setup {
         words: &[&str],
         input: &str,
         env: &[(&str, &str)],
-    ) -> Output {
+    ) -> CommandOutput {
         let mut child = self.command(words).envs(env.iter().copied()).spawn().unwrap();
         let mut stdin = child.stdin.take().unwrap();
         _ = stdin.write_all(input.as_bytes()).await; // Most commands do not read their input.
         drop(stdin);
         let output = soon(&format!("{words:?}"), child.wait_with_output()).await.unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        Output {
+        CommandOutput {
             code: output.status.code(),
             stdout: text(&output.stdout),
             stderr: text(&output.stderr),
@@ -278,8 +278,8 @@ impl Setup {
     }
 
     /// Starts a service that may fail to start; returns its output in that case.
-    pub(crate) async fn attempt(self) -> Result<Service, (Self, Output)> {
-        match begin(&self).await {
+    pub(crate) async fn attempt(self) -> Result<Service, (Self, CommandOutput)> {
+        match start_process(&self).await {
             Ok((child, client, said)) => Ok(Service { setup: self, child, client, said }),
             Err(output) => Err((self, output)),
         }
@@ -293,7 +293,7 @@ impl Setup {
 
 /// Exit code and output of a command.
 #[derive(Debug)]
-pub(crate) struct Output {
+pub(crate) struct CommandOutput {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
@@ -327,12 +327,12 @@ impl Service {
     }
 
     /// Returns the service's standard error so far.
-    pub(crate) fn said(&self) -> String {
+    pub(crate) fn stderr_text(&self) -> String {
         self.said.borrow().clone()
     }
 
     /// Runs the command line against this service.
-    pub(crate) async fn command(&self, words: &[&str], input: &str) -> Output {
+    pub(crate) async fn command(&self, words: &[&str], input: &str) -> CommandOutput {
         let url = format!("http://{}", self.address);
         self.setup.run_with(words, input, &[("ALGONIUS_URL", &url)]).await
     }
@@ -378,7 +378,7 @@ impl Service {
 
     /// Starts the program again on the same folder, after it has ended.
     pub(crate) async fn restart(&mut self) {
-        let begun = begin(&self.setup).await;
+        let begun = start_process(&self.setup).await;
         (self.child, self.client, self.said) =
             begun.unwrap_or_else(|output| panic!("the service did not start again: {output:?}"));
     }
@@ -387,7 +387,7 @@ impl Service {
 impl Drop for Service {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            println!("the service said:\n{}", self.said());
+            println!("the service said:\n{}", self.stderr_text());
         }
         _ = self.child.start_kill(); // It may have ended.
         sweep(&self.setup.here().join("home"));

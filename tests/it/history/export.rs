@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use super::canary;
-use crate::harness::door::id;
+use crate::harness::client::id;
 use crate::harness::{Service, fake};
 
 fn lines(text: &str) -> Vec<Value> {

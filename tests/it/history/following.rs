@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 
-use crate::harness::door::id;
+use crate::harness::client::id;
 use crate::harness::{Service, fake, gated, soon};
 use crate::streams::read_to;
 
@@ -15,7 +15,7 @@ command = "sh"
 args = ["-c", 'echo first; echo aside >&2; echo up > HERE/log; until [ -e HERE/go ]; do sleep 0.02; done; echo second']
 "#;
 
-async fn opened(service: &Service, id: &str, after: u64) -> tokio::net::TcpStream {
+async fn open_stream(service: &Service, id: &str, after: u64) -> tokio::net::TcpStream {
     let mut stream = service.connect().await;
     let request = format!(
         "GET /api/v1/executions/{id}/events HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
@@ -34,14 +34,14 @@ fn numbers(text: &str) -> Vec<u64> {
 async fn events_are_streamed_to_the_end_and_from_any_event() {
     let service = Service::start(TALKER).await;
     let id = service.begin("talker", "x").await;
-    let mut stream = opened(&service, &id, 0).await;
+    let mut stream = open_stream(&service, &id, 0).await;
     let begun = read_to(&mut stream, "\"process-started\"").await;
     assert!(begun.contains("text/event-stream") && begun.contains("event: event"), "{begun}");
     service.setup.open("go");
     let rest = read_to(&mut stream, "event: rest").await;
     let seen = numbers(&format!("{begun}{rest}"));
     assert_eq!(seen, (1..=seen.len() as u64).collect::<Vec<_>>());
-    let mut again = opened(&service, &id, 3).await;
+    let mut again = open_stream(&service, &id, 3).await;
     let later = numbers(&read_to(&mut again, "event: rest").await);
     // The clean-up goes on after the end.
     assert!(later.len() + 3 >= seen.len(), "{later:?}");
@@ -68,7 +68,7 @@ async fn watching_a_task_exits_by_its_outcome() {
         watched.stderr.contains("aside\n") && watched.stderr.contains("Z  completed\n"),
         "{watched:?}"
     );
-    let failed = crate::harness::door::id(&service.send("exit", "x").await);
+    let failed = crate::harness::client::id(&service.send("exit", "x").await);
     let watched = service.command(&["tasks", "watch", &failed], "").await;
     assert_eq!(watched.code, Some(5), "{watched:?}");
     let unknown = "018f0000-0000-7000-8000-000000000000";

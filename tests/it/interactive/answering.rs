@@ -10,18 +10,18 @@ async fn an_allowed_tool_call_runs_once_in_each_protocol() {
     for protocol in PROTOCOLS {
         let service = started(&agent("coder", protocol, "")).await;
         let task = service.begin("coder", TOOL).await;
-        let asked = question(&service, &task).await;
+        let asked = wait_for_question(&service, &task).await;
         assert_eq!(asked["state"], "open", "{asked}");
         assert_eq!(asked["kind"], "tool_permission", "{asked}");
         assert_eq!(asked["agent"], "coder", "{asked}");
         assert_eq!(asked["question"]["tool"]["command"], "make test", "{asked}");
-        assert_eq!(ran(&service), 0, "{protocol}: the call waits");
+        assert_eq!(tool_call_count(&service), 0, "{protocol}: the call waits");
         let allowed = answer(&service, &asked, &json!({"verdict": "allow"})).await;
         assert_eq!(allowed, answered(), "{protocol}");
         let ended = service.ended("coder", &task).await;
         assert_eq!(outcome(&ended), completed("done"), "{protocol}: {ended}");
-        assert_eq!(ran(&service), 1, "{protocol}");
-        let closed = shown(&service, &asked).await;
+        assert_eq!(tool_call_count(&service), 1, "{protocol}");
+        let closed = fetch_interaction(&service, &asked).await;
         assert_eq!(closed["state"], "answered", "{closed}");
         assert_eq!(closed["closed"]["answer"], json!({"answer": "allow"}), "{closed}");
         let by = json!({"source": "principal", "name": "operator", "channel": "api"});
@@ -37,13 +37,13 @@ async fn a_denied_tool_call_does_not_run_in_each_protocol() {
     for protocol in PROTOCOLS {
         let service = started(&agent("coder", protocol, "")).await;
         let task = service.begin("coder", TOOL).await;
-        let asked = question(&service, &task).await;
+        let asked = wait_for_question(&service, &task).await;
         let denied = json!({"verdict": "deny", "reason": "not today"});
         assert_eq!(answer(&service, &asked, &denied).await, answered(), "{protocol}");
         let ended = service.ended("coder", &task).await;
         assert_eq!(outcome(&ended), completed("done"), "{protocol}: {ended}");
-        assert_eq!(ran(&service), 0, "{protocol}");
-        let closed = shown(&service, &asked).await;
+        assert_eq!(tool_call_count(&service), 0, "{protocol}");
+        let closed = fetch_interaction(&service, &asked).await;
         let expected = json!({"answer": "deny", "reason": "not today"});
         assert_eq!(closed["closed"]["answer"], expected, "{closed}");
         assert_eq!(verdicts(&service, "coder").await, [verdict("deny", "principal")]);
@@ -55,7 +55,7 @@ async fn a_question_shows_its_options_and_no_secret() {
     let service = started(&agent("coder", "acp", "")).await;
     let prompt = format!("[[tool Bash kind=execute command=\"curl -H {SECRET}\"]] [[say done]]");
     let task = service.begin("coder", &prompt).await;
-    let asked = question(&service, &task).await;
+    let asked = wait_for_question(&service, &task).await;
     let options = asked["question"]["options"].as_array().unwrap();
     let ids: Vec<_> = options.iter().map(|option| option["id"].as_str().unwrap()).collect();
     assert_eq!(ids, ["always", "once", "no"]);
@@ -63,10 +63,10 @@ async fn a_question_shows_its_options_and_no_secret() {
     // The option that allows every later call allows this one only: the agent accepts `once` alone.
     assert_eq!(answer(&service, &asked, &json!({"option": "always"})).await, answered());
     assert_eq!(outcome(&service.ended("coder", &task).await), completed("done"));
-    assert_eq!(ran(&service), 1);
+    assert_eq!(tool_call_count(&service), 1);
     let ledger = service.setup.ledger();
     let is_stored = ledger.windows(SECRET.len()).any(|part| part == SECRET.as_bytes());
-    assert!(!is_stored && !service.said().contains(SECRET), "stored or logged");
+    assert!(!is_stored && !service.stderr_text().contains(SECRET), "stored or logged");
 }
 
 #[tokio::test]
@@ -93,7 +93,7 @@ async fn each_tool_call_of_a_turn_asks_a_question_of_its_own() {
 async fn a_form_receives_the_values_of_its_answer() {
     let service = started(&agent("coder", "acp", "")).await;
     let task = service.begin("coder", "[[form Branch? name=string]]").await;
-    let asked = question(&service, &task).await;
+    let asked = wait_for_question(&service, &task).await;
     assert_eq!(asked["kind"], "form", "{asked}");
     let wrong = answer(&service, &asked, &json!({"values": {"name": 7}})).await;
     assert_eq!(wrong, (400, "answer-invalid".to_owned()));
@@ -110,7 +110,7 @@ async fn a_policy_rule_decides_without_a_question() {
         let service = started(&agent("coder", protocol, rules)).await;
         let said = service.send("coder", TOOL).await;
         assert_eq!(outcome(&said), completed("done"), "{protocol}: {said}");
-        assert_eq!(ran(&service), 1, "{protocol}");
+        assert_eq!(tool_call_count(&service), 1, "{protocol}");
         let denied = r#"[[tool Bash kind=execute command="rm -rf /"]] [[say kept]]"#;
         let said = service.send("coder", denied).await;
         assert_eq!(outcome(&said), completed("kept"), "{protocol}: {said}");
@@ -118,7 +118,7 @@ async fn a_policy_rule_decides_without_a_question() {
         let list = r#"[[tool Bash kind=execute command="make a; rm b"]] [[say kept]]"#;
         let said = service.send("coder", list).await;
         assert_eq!(outcome(&said), completed("kept"), "{protocol}: {said}");
-        assert_eq!(ran(&service), 1, "{protocol}");
+        assert_eq!(tool_call_count(&service), 1, "{protocol}");
         let decided = verdicts(&service, "coder").await;
         let rule = |word| verdict(word, "rule");
         assert_eq!(decided, [rule("allow"), rule("deny"), rule("deny")], "{protocol}");

@@ -1,12 +1,12 @@
 //! Questions on the A2A task of an interactive agent, and answers in messages.
 
 use super::*;
-use crate::harness::door::{id, state};
-use crate::streams::{opened, read_to};
+use crate::harness::client::{id, state};
+use crate::streams::{open_stream, read_to};
 
 /// Extensions that publish the questions of a task.
-const OWN: &str = "https://algonius.dev/a2a/ext/interactions/v1";
-const KAGENT: &str = "https://kagent.dev/extensions/hitl/v1";
+const INTERACTIONS_EXTENSION: &str = "https://algonius.dev/a2a/ext/interactions/v1";
+const KAGENT_EXTENSION: &str = "https://kagent.dev/extensions/hitl/v1";
 
 /// Sends a message with metadata to a task, and returns the task.
 async fn send(service: &Service, task: &str, text: &str, metadata: &Value) -> Value {
@@ -21,7 +21,7 @@ fn reply(task: &str, text: &str, metadata: &Value) -> Value {
 }
 
 /// Starts a turn that asks for a tool call, and returns its task while the question is open.
-async fn paused(service: &Service) -> Value {
+async fn start_paused(service: &Service) -> Value {
     let task = service.send("coder", TOOL).await;
     assert_eq!(state(&task), "input-required", "{task}");
     task
@@ -31,15 +31,18 @@ async fn paused(service: &Service) -> Value {
 async fn an_open_question_is_published_and_answered_by_a_word() {
     for protocol in PROTOCOLS {
         let service = started(&agent("coder", protocol, "")).await;
-        let task = paused(&service).await;
+        let task = start_paused(&service).await;
         let card = service.rpc("coder", "agent/getAuthenticatedExtendedCard", &json!({})).await;
         let offered = card["capabilities"]["extensions"].to_string();
-        assert!(offered.contains(OWN) && offered.contains(KAGENT), "{card}");
+        assert!(
+            offered.contains(INTERACTIONS_EXTENSION) && offered.contains(KAGENT_EXTENSION),
+            "{card}"
+        );
         let said = &task["status"]["message"];
         assert!(said["parts"][0]["text"].as_str().unwrap().contains("make test"), "{said}");
-        assert_eq!(said["extensions"], json!([OWN, KAGENT]), "{said}");
-        let published = &said["metadata"][OWN]["interactions"][0];
-        let asked = question(&service, &id(&task)).await;
+        assert_eq!(said["extensions"], json!([INTERACTIONS_EXTENSION, KAGENT_EXTENSION]), "{said}");
+        let published = &said["metadata"][INTERACTIONS_EXTENSION]["interactions"][0];
+        let asked = wait_for_question(&service, &id(&task)).await;
         assert_eq!(
             (&published["id"], &published["digest"]),
             (&asked["id"], &asked["question"]["digest"])
@@ -48,8 +51,8 @@ async fn an_open_question_is_published_and_answered_by_a_word() {
         assert_eq!(refused.await.1, "answer-invalid", "{protocol}");
         let ended = send(&service, &id(&task), "Yes", &json!({})).await;
         assert_eq!(outcome(&ended), completed("done"), "{protocol}: {ended}");
-        assert_eq!(ran(&service), 1, "{protocol}");
-        let by = &shown(&service, &asked).await["closed"]["by"];
+        assert_eq!(tool_call_count(&service), 1, "{protocol}");
+        let by = &fetch_interaction(&service, &asked).await["closed"]["by"];
         assert_eq!((&by["name"], &by["channel"]), (&json!("operator"), &json!("a2a")), "{by}");
     }
 }
@@ -57,12 +60,14 @@ async fn an_open_question_is_published_and_answered_by_a_word() {
 #[tokio::test]
 async fn a_structured_answer_counts_once_in_each_form() {
     let service = started(&agent("coder", "acp", "")).await;
-    for form in [OWN, KAGENT] {
-        let task = paused(&service).await;
-        let asked = question(&service, &id(&task)).await;
+    for form in [INTERACTIONS_EXTENSION, KAGENT_EXTENSION] {
+        let task = start_paused(&service).await;
+        let asked = wait_for_question(&service, &id(&task)).await;
         let answer = |verdict: &str| match form {
-            OWN => json!({OWN: {"answers": [{"id": asked["id"], "verdict": verdict}]}}),
-            _ => json!({KAGENT: {"type": "tool_approval_response", "approvals": [
+            INTERACTIONS_EXTENSION => {
+                json!({INTERACTIONS_EXTENSION: {"answers": [{"id": asked["id"], "verdict": verdict}]}})
+            }
+            _ => json!({KAGENT_EXTENSION: {"type": "tool_approval_response", "approvals": [
                 {"id": asked["id"], "approved": verdict == "allow"}
             ]}}),
         };
@@ -75,7 +80,7 @@ async fn a_structured_answer_counts_once_in_each_form() {
             service.refused("coder", "message/send", reply(&id(&task), "", &answer("allow")));
         assert_eq!(other.await.1, "interaction-closed", "{form}");
     }
-    assert_eq!(ran(&service), 0);
+    assert_eq!(tool_call_count(&service), 0);
 }
 
 #[tokio::test]
@@ -86,12 +91,16 @@ async fn a_repeated_message_answers_no_later_question() {
     let yes = reply(&task, "yes", &json!({}));
     for _ in 0..2 {
         let asks = service.rpc("coder", "message/send", &yes).await;
-        assert_eq!((state(&asks).as_str(), ran(&service)), ("input-required", 1), "{asks}");
+        assert_eq!(
+            (state(&asks).as_str(), tool_call_count(&service)),
+            ("input-required", 1),
+            "{asks}"
+        );
         let open = interactions(&service, &task, "open").await;
         assert_eq!(open[0]["question"]["tool"]["command"], "two");
     }
     let ended = send(&service, &task, "no", &json!({})).await;
-    assert_eq!((outcome(&ended), ran(&service)), (completed("done"), 1), "{ended}");
+    assert_eq!((outcome(&ended), tool_call_count(&service)), (completed("done"), 1), "{ended}");
 }
 
 #[tokio::test]
@@ -107,7 +116,7 @@ async fn a_word_never_answers_several_questions() {
     let open = interactions(&service, &task, "open").await;
     let denial = |asked: &Value| json!({"id": asked["id"], "approved": false});
     let approvals: Vec<_> = open.iter().map(denial).collect();
-    let all = json!({KAGENT: {"type": "tool_approval_response", "approvals": approvals}});
+    let all = json!({KAGENT_EXTENSION: {"type": "tool_approval_response", "approvals": approvals}});
     let ended = send(&service, &task, "", &all).await;
     assert_eq!(outcome(&ended), completed("done"), "{ended}");
     assert!(interactions(&service, &task, "open").await.is_empty());
@@ -116,15 +125,15 @@ async fn a_word_never_answers_several_questions() {
 #[tokio::test]
 async fn a_stream_ends_with_a_question_and_1_0_goes_past_it() {
     let service = started(&agent("coder", "acp", "")).await;
-    let body = ask("message/stream", &message(TOOL));
-    let mut stream = opened(&service, "coder", "0.3", &body).await;
+    let body = json_rpc_call("message/stream", &message(TOOL));
+    let mut stream = open_stream(&service, "coder", "0.3", &body).await;
     let told = read_to(&mut stream, "\"final\":true").await;
     let last = results(&told).pop().unwrap();
     assert_eq!(last["status"]["state"], "input-required", "{last}");
-    assert!(last["status"]["message"]["metadata"][OWN].is_object(), "{last}");
+    assert!(last["status"]["message"]["metadata"][INTERACTIONS_EXTENSION].is_object(), "{last}");
     let task = last["taskId"].as_str().unwrap();
-    let body = ask("SubscribeToTask", &json!({"id": task}));
-    let mut stream = opened(&service, "coder", "1.0", &body).await;
+    let body = json_rpc_call("SubscribeToTask", &json!({"id": task}));
+    let mut stream = open_stream(&service, "coder", "1.0", &body).await;
     let told = read_to(&mut stream, "TASK_STATE_INPUT_REQUIRED").await;
     assert!(!told.contains("statusUpdate"), "{told}");
     send(&service, task, "yes", &json!({})).await;

@@ -16,15 +16,15 @@ async fn an_open_question_survives_a_crash_of_the_service() {
     for protocol in PROTOCOLS {
         let mut service = started(&agent("coder", protocol, "")).await;
         let task = service.begin("coder", TOOL).await;
-        let asked = question(&service, &task).await;
+        let asked = wait_for_question(&service, &task).await;
         service.kill9().await;
         service.restart().await;
-        let again = question(&service, &task).await;
+        let again = wait_for_question(&service, &task).await;
         assert_eq!(again["id"], asked["id"], "{protocol}");
         assert_eq!(answer(&service, &again, &json!({"verdict": "allow"})).await, answered());
         let ended = service.ended("coder", &task).await;
         assert_eq!(outcome(&ended), completed("done"), "{protocol}: {ended}");
-        assert_eq!(ran(&service), 1, "{protocol}");
+        assert_eq!(tool_call_count(&service), 1, "{protocol}");
         let all = service.get(&format!("/api/v1/interactions?execution={task}")).await.json();
         assert_eq!(all["interactions"].as_array().unwrap().len(), 1, "{protocol}: {all}");
         assert_eq!(verdicts(&service, "coder").await, [verdict("allow", "principal")]);
@@ -36,14 +36,14 @@ async fn a_crash_right_after_an_answer_delivers_it_once() {
     for protocol in PROTOCOLS {
         let mut service = started(&agent("coder", protocol, "")).await;
         let task = service.begin("coder", TOOL).await;
-        let asked = question(&service, &task).await;
+        let asked = wait_for_question(&service, &task).await;
         assert_eq!(answer(&service, &asked, &json!({"verdict": "allow"})).await, answered());
         service.kill9().await;
         service.restart().await;
         let ended = service.ended("coder", &task).await;
         assert_eq!(outcome(&ended), completed("done"), "{protocol}: {ended}");
-        assert_eq!(ran(&service), 1, "{protocol}");
-        assert_eq!(shown(&service, &asked).await["state"], "answered", "{protocol}");
+        assert_eq!(tool_call_count(&service), 1, "{protocol}");
+        assert_eq!(fetch_interaction(&service, &asked).await["state"], "answered", "{protocol}");
     }
 }
 
@@ -52,16 +52,16 @@ async fn an_open_question_is_handed_over_to_the_next_service() {
     for protocol in PROTOCOLS {
         let mut service = started(&agent("coder", protocol, "")).await;
         let task = service.begin("coder", TOOL).await;
-        let asked = question(&service, &task).await;
+        let asked = wait_for_question(&service, &task).await;
         service.signal(Signal::SIGUSR2);
         assert_eq!(service.exit().await.code(), Some(0), "{protocol}");
         service.restart().await;
-        let again = question(&service, &task).await;
+        let again = wait_for_question(&service, &task).await;
         assert_eq!((&again["id"], &again["dueAt"]), (&asked["id"], &asked["dueAt"]), "{protocol}");
         assert_eq!(answer(&service, &again, &json!({"verdict": "allow"})).await, answered());
         let ended = service.ended("coder", &task).await;
         assert_eq!(outcome(&ended), completed("done"), "{protocol}: {ended}");
-        assert_eq!(ran(&service), 1, "{protocol}");
+        assert_eq!(tool_call_count(&service), 1, "{protocol}");
     }
 }
 
@@ -92,17 +92,17 @@ async fn a_crash_at_the_end_of_a_turn_keeps_its_answer() {
 async fn a_question_is_closed_when_its_process_is_lost() {
     let mut service = started(&agent("coder", "acp", "")).await;
     let task = service.begin("coder", TOOL).await;
-    let asked = question(&service, &task).await;
+    let asked = wait_for_question(&service, &task).await;
     service.kill9_both().await;
     service.restart().await;
     let ended = service.ended("coder", &task).await;
     assert_eq!(outcome(&ended), failed("interrupted"), "{ended}");
-    let closed = shown(&service, &asked).await;
+    let closed = fetch_interaction(&service, &asked).await;
     assert_eq!(closed["state"], "lost", "{closed}");
     assert_eq!(closed["closed"]["by"]["source"], "process-end", "{closed}");
     let late = answer(&service, &asked, &json!({"verdict": "allow"})).await;
     assert_eq!(late, (409, "interaction-closed".to_owned()));
-    assert_eq!(ran(&service), 0);
+    assert_eq!(tool_call_count(&service), 0);
 }
 
 /// Deletes the sessions of the agent.
@@ -118,7 +118,7 @@ async fn an_unknown_session_is_replaced_once_and_reported() {
         let service = started(&agent("coder", protocol, "")).await;
         service.rpc("coder", "message/send", &of("c", "[[say one]]")).await;
         forget_sessions(&service);
-        let body = ask("message/stream", &of("c", "[[say two]]"));
+        let body = json_rpc_call("message/stream", &of("c", "[[say two]]"));
         let told = service.post("/agents/coder/v1", &body).await.body;
         assert!(told.contains(r#""continuity":"lost""#), "{protocol}: {told}");
         assert!(told.contains(r#""text":"two""#), "{protocol}: {told}");

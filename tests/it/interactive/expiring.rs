@@ -8,11 +8,11 @@ async fn an_expired_question_denies_its_call_in_each_protocol() {
     for protocol in PROTOCOLS {
         let service = started(&agent("coder", protocol, "consent.timeout = 1")).await;
         let task = service.begin("coder", TOOL).await;
-        let asked = question(&service, &task).await;
+        let asked = wait_for_question(&service, &task).await;
         let ended = service.ended("coder", &task).await;
         assert_eq!(outcome(&ended), completed("done"), "{protocol}: {ended}");
-        assert_eq!(ran(&service), 0, "{protocol}");
-        let closed = shown(&service, &asked).await;
+        assert_eq!(tool_call_count(&service), 0, "{protocol}");
+        let closed = fetch_interaction(&service, &asked).await;
         assert_eq!(closed["state"], "expired", "{closed}");
         assert_eq!(closed["closed"]["by"]["source"], "timeout", "{closed}");
         let late = answer(&service, &asked, &json!({"verdict": "allow"})).await;
@@ -27,12 +27,12 @@ async fn an_expired_question_can_end_its_turn() {
         let settings = "consent.timeout = 1\nconsent.on_timeout = 'cancel'";
         let service = started(&agent("coder", protocol, settings)).await;
         let task = service.begin("coder", TOOL).await;
-        let asked = question(&service, &task).await;
+        let asked = wait_for_question(&service, &task).await;
         let ended = service.ended("coder", &task).await;
         let cancelled = ("canceled".to_owned(), "execution-cancelled".to_owned());
         assert_eq!(outcome(&ended), cancelled, "{protocol}: {ended}");
-        assert_eq!(ran(&service), 0, "{protocol}");
-        assert_eq!(shown(&service, &asked).await["state"], "expired", "{protocol}");
+        assert_eq!(tool_call_count(&service), 0, "{protocol}");
+        assert_eq!(fetch_interaction(&service, &asked).await["state"], "expired", "{protocol}");
     }
 }
 
@@ -40,13 +40,13 @@ async fn an_expired_question_can_end_its_turn() {
 async fn a_question_expires_although_the_service_was_down() {
     let mut service = started(&agent("coder", "acp", "consent.timeout = 1")).await;
     let task = service.begin("coder", TOOL).await;
-    let asked = question(&service, &task).await;
+    let asked = wait_for_question(&service, &task).await;
     service.kill9().await;
     service.restart().await;
     let ended = service.ended("coder", &task).await;
     assert_eq!(outcome(&ended), completed("done"), "{ended}");
-    assert_eq!(ran(&service), 0);
-    assert_eq!(shown(&service, &asked).await["state"], "expired");
+    assert_eq!(tool_call_count(&service), 0);
+    assert_eq!(fetch_interaction(&service, &asked).await["state"], "expired");
 }
 
 #[tokio::test]
@@ -54,16 +54,16 @@ async fn a_cancelled_task_closes_its_open_question() {
     for protocol in PROTOCOLS {
         let service = started(&agent("coder", protocol, "")).await;
         let task = service.begin("coder", TOOL).await;
-        let asked = question(&service, &task).await;
+        let asked = wait_for_question(&service, &task).await;
         service.cancel("coder", &task).await;
         let ended = service.ended("coder", &task).await;
         assert_eq!(ended["status"]["state"], "canceled", "{protocol}: {ended}");
-        let closed = shown(&service, &asked).await;
+        let closed = fetch_interaction(&service, &asked).await;
         assert_eq!(closed["state"], "withdrawn", "{protocol}: {closed}");
         assert_eq!(closed["closed"]["by"]["source"], "cancel", "{protocol}: {closed}");
         let late = answer(&service, &asked, &json!({"verdict": "allow"})).await;
         assert_eq!(late, (409, "interaction-closed".to_owned()), "{protocol}");
-        assert_eq!(ran(&service), 0, "{protocol}");
+        assert_eq!(tool_call_count(&service), 0, "{protocol}");
     }
 }
 
@@ -75,16 +75,16 @@ async fn a_stopped_service_withdraws_its_questions() {
         std::fs::create_dir(setup.here().join("sessions")).unwrap();
         let mut service = setup.start().await;
         let task = service.begin("coder", TOOL).await;
-        let asked = question(&service, &task).await;
+        let asked = wait_for_question(&service, &task).await;
         service.sigterm();
         assert!(service.exit().await.success(), "{protocol}");
         service.restart().await;
-        let closed = shown(&service, &asked).await;
+        let closed = fetch_interaction(&service, &asked).await;
         assert_eq!(closed["state"], "withdrawn", "{protocol}: {closed}");
         let ended = service.ended("coder", &task).await;
         let cancelled = ("canceled".to_owned(), "execution-cancelled".to_owned());
         assert_eq!(outcome(&ended), cancelled, "{protocol}: {ended}");
-        assert_eq!(ran(&service), 0, "{protocol}");
+        assert_eq!(tool_call_count(&service), 0, "{protocol}");
     }
 }
 

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Id of no interaction.
-const NOBODY: &str = "/api/v1/interactions/00000000-0000-7000-8000-000000000000";
+const UNKNOWN_INTERACTION: &str = "/api/v1/interactions/00000000-0000-7000-8000-000000000000";
 
 /// Creates a token with these rights, and returns a client with it.
 async fn with_rights(service: &Service, name: &str, scopes: &[&str]) -> ServiceClient {
@@ -20,7 +20,7 @@ fn refused(status: u16, code: &str) -> (u16, String) {
 async fn a_wrong_answer_is_refused_and_the_question_stays_open() {
     let service = started(&agent("coder", "acp", "")).await;
     let task = service.begin("coder", TOOL).await;
-    let asked = question(&service, &task).await;
+    let asked = wait_for_question(&service, &task).await;
     let invalid = refused(400, "answer-invalid");
     for (body, expected) in [
         (json!({}), invalid.clone()),
@@ -43,13 +43,13 @@ async fn a_wrong_answer_is_refused_and_the_question_stays_open() {
     ] {
         assert_eq!(answer(&service, &asked, &body).await, expected, "{body}");
     }
-    let path = format!("{}/answer", place(&asked));
+    let path = format!("{}/answer", interaction_path(&asked));
     for body in ["", "{", "{\"verdict\":\"allow\"}{}", "\u{0}"] {
         let told = service.post(&path, body).await;
         assert_eq!((told.status, told.code()), refused(400, "malformed-json"), "{body:?}");
     }
-    assert_eq!(shown(&service, &asked).await["state"], "open");
-    assert_eq!(ran(&service), 0);
+    assert_eq!(fetch_interaction(&service, &asked).await["state"], "open");
+    assert_eq!(tool_call_count(&service), 0);
     let digest = &asked["question"]["digest"];
     let allow = json!({"verdict": "allow", "digest": digest});
     assert_eq!(answer(&service, &asked, &allow).await, answered());
@@ -61,7 +61,7 @@ async fn a_second_answer_is_refused_unless_it_is_the_same() {
     for (first, second) in [("allow", "deny"), ("deny", "allow")] {
         let service = started(&agent("coder", "acp", "")).await;
         let task = service.begin("coder", TOOL).await;
-        let asked = question(&service, &task).await;
+        let asked = wait_for_question(&service, &task).await;
         let (first, second) = (json!({"verdict": first}), json!({"verdict": second}));
         assert_eq!(answer(&service, &asked, &first).await, answered());
         assert_eq!(answer(&service, &asked, &first).await, answered(), "the same again");
@@ -78,7 +78,7 @@ async fn a_second_answer_is_refused_unless_it_is_the_same() {
 async fn one_of_many_different_answers_at_once_succeeds() {
     let service = started(&agent("coder", "acp", "")).await;
     let task = service.begin("coder", TOOL).await;
-    let asked = question(&service, &task).await;
+    let asked = wait_for_question(&service, &task).await;
     let reasons = (0..8).map(|n| json!({"verdict": "deny", "reason": format!("reason {n}")}));
     let bodies: Vec<_> = reasons.collect();
     let all = bodies.iter().map(|body| answer(&service, &asked, body));
@@ -87,14 +87,14 @@ async fn one_of_many_different_answers_at_once_succeeds() {
     let lost = told.iter().filter(|one| **one == refused(409, "interaction-closed")).count();
     assert_eq!((won, lost), (1, 7), "{told:?}");
     assert_eq!(outcome(&service.ended("coder", &task).await), completed("done"));
-    assert_eq!(ran(&service), 0);
+    assert_eq!(tool_call_count(&service), 0);
 }
 
 #[tokio::test]
 async fn unknown_interactions_and_filters_are_refused() {
     let service = started(&agent("coder", "acp", "")).await;
     let unknown = refused(404, "interaction-unknown");
-    for path in [NOBODY, "/api/v1/interactions/nonsense", "/api/v1/interactions/%00"] {
+    for path in [UNKNOWN_INTERACTION, "/api/v1/interactions/nonsense", "/api/v1/interactions/%00"] {
         let told = service.get(path).await;
         assert_eq!((told.status, told.code()), unknown, "{path}");
         let told = service.post(&format!("{path}/answer"), r#"{"verdict":"allow"}"#).await;
@@ -123,7 +123,7 @@ async fn an_answer_requires_the_right_to_approve() {
     let service = started(&agent("coder", "acp", "")).await;
     let runner = with_rights(&service, "runner", &["read", "run"]).await;
     let task = runner.begin("coder", TOOL).await;
-    let asked = question(&runner, &task).await;
+    let asked = wait_for_question(&runner, &task).await;
     let allow = json!({"verdict": "allow"});
     assert_eq!(answer(&runner, &asked, &allow).await, refused(403, "forbidden"), "its own");
     let blind = with_rights(&service, "blind", &["run"]).await;
@@ -134,7 +134,7 @@ async fn an_answer_requires_the_right_to_approve() {
     for client in [&runner, &blind] {
         assert_eq!(client.get("/api/v1/permission-decisions").await.status, 403);
     }
-    assert_eq!(ran(&service), 0);
+    assert_eq!(tool_call_count(&service), 0);
     assert_eq!(answer(&service, &asked, &allow).await, answered(), "an administrator may");
     assert_eq!(outcome(&runner.ended("coder", &task).await), completed("done"));
 }
@@ -146,11 +146,11 @@ async fn a_question_of_another_principal_is_hidden() {
     let other = with_rights(&service, "other", &["read", "run"]).await;
     let approver = with_rights(&service, "approver", &["read", "approve"]).await;
     let task = owner.begin("coder", TOOL).await;
-    let asked = question(&owner, &task).await;
+    let asked = wait_for_question(&owner, &task).await;
     let unknown = refused(404, "interaction-unknown");
     let allow = json!({"verdict": "allow"});
     assert_eq!(answer(&other, &asked, &allow).await, unknown);
-    let told = other.get(&place(&asked)).await;
+    let told = other.get(&interaction_path(&asked)).await;
     assert_eq!((told.status, told.code()), unknown);
     assert_eq!(interactions(&other, &task, "open").await, Vec::<Value>::new());
     // The right to approve shows all questions; the policy names who may answer this one.
@@ -170,8 +170,8 @@ async fn a_token_for_other_agents_sees_no_question() {
     let ann = service.with(made["token"].as_str().unwrap());
     let [other, own] = ["coder", "tester"].map(|agent| service.begin(agent, TOOL));
     let (other, own) = (other.await, own.await);
-    let hidden = question(&service, &other).await;
-    let asked = question(&service, &own).await;
+    let hidden = wait_for_question(&service, &other).await;
+    let asked = wait_for_question(&service, &own).await;
     let allow = json!({"verdict": "allow"});
     assert_eq!(answer(&ann, &hidden, &allow).await, refused(404, "interaction-unknown"));
     let list = ann.get("/api/v1/interactions").await.json();
@@ -193,7 +193,7 @@ async fn interactions_are_listed_by_page() {
     let mut asked = Vec::new();
     for _ in 0..3 {
         let task = service.begin("coder", TOOL).await;
-        asked.push(question(&service, &task).await["id"].clone());
+        asked.push(wait_for_question(&service, &task).await["id"].clone());
     }
     asked.reverse();
     let (mut seen, mut cursor) = (Vec::new(), String::new());
@@ -215,11 +215,11 @@ async fn a_policy_can_require_an_approver_other_than_the_owner() {
     let owner = with_rights(&service, "worker", &["read", "run", "approve"]).await;
     let boss = with_rights(&service, "boss", &["read", "approve"]).await;
     let task = owner.begin("coder", TOOL).await;
-    let asked = question(&owner, &task).await;
+    let asked = wait_for_question(&owner, &task).await;
     let allow = json!({"verdict": "allow"});
     assert_eq!(answer(&owner, &asked, &allow).await, refused(403, "forbidden"));
     assert_eq!(answer(&boss, &asked, &allow).await, answered());
     assert_eq!(outcome(&owner.ended("coder", &task).await), completed("done"));
-    let by = shown(&service, &asked).await["closed"]["by"].take();
+    let by = fetch_interaction(&service, &asked).await["closed"]["by"].take();
     assert_eq!(by, json!({"source": "principal", "name": "boss", "channel": "api"}));
 }

@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Service, ServiceClient, Setup, fake, soon, until};
+use crate::harness::{Service, ServiceClient, Setup, TestResponse, fake, soon, until};
 
 /// The alerts that are open.
 async fn open(client: &ServiceClient) -> Vec<Value> {
@@ -18,8 +18,8 @@ async fn open(client: &ServiceClient) -> Vec<Value> {
 }
 
 /// How often something was told in the log.
-fn told(service: &Service, message: &str, cause: &str) -> usize {
-    let said = service.said();
+fn count_in_log(service: &Service, message: &str, cause: &str) -> usize {
+    let said = service.stderr_text();
     let lines = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     lines.filter(|line| line["message"] == message && line["cause"] == cause).count()
 }
@@ -40,8 +40,9 @@ async fn a_request_rate_alert_opens_once_and_refuses_no_request() {
     assert_eq!((&alert["cause"], &alert["subject"]), (&json!("request-rate"), &json!("/agents")));
     let value = alert["value"].as_u64().expect("a value");
     assert!((101..=130).contains(&value) && alert["limit"] == 100, "{alert}");
-    until("the line", async || (told(&service, "alert", "request-rate") > 0).then_some(())).await;
-    assert_eq!(told(&service, "alert", "request-rate"), 1);
+    until("the line", async || (count_in_log(&service, "alert", "request-rate") > 0).then_some(()))
+        .await;
+    assert_eq!(count_in_log(&service, "alert", "request-rate"), 1);
     let metrics = service.get("/metrics").await.body;
     assert!(metrics.contains("algonius_alerts_open{cause=\"request-rate\"} 1.0\n"), "{metrics}");
     assert!(metrics.contains("algonius_alerts_total{cause=\"request-rate\"} 1\n"), "{metrics}");
@@ -65,21 +66,23 @@ failure_streak = 3
     service.setup.open("good");
     service.send("moody", "x").await;
     assert_eq!(open(&service).await, Vec::<Value>::new());
-    until("the line", async || (told(&service, "alert over", "failure-streak") == 1).then_some(()))
-        .await;
+    until("the line", async || {
+        (count_in_log(&service, "alert over", "failure-streak") == 1).then_some(())
+    })
+    .await;
 }
 
 /// Takes one request whole, and answers it.
-async fn received(listener: &TcpListener, status: &str) -> Answer {
+async fn receive_request(listener: &TcpListener, status: &str) -> TestResponse {
     let (mut stream, _) = soon("a caller", listener.accept()).await.unwrap();
-    let request = soon("the request", whole(&mut stream)).await;
+    let request = soon("the request", read_request(&mut stream)).await;
     let answer = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\n\r\n");
     stream.write_all(answer.as_bytes()).await.unwrap();
     request
 }
 
 /// Reads a request as long as its head says; its status means nothing.
-async fn whole(stream: &mut TcpStream) -> Answer {
+async fn read_request(stream: &mut TcpStream) -> TestResponse {
     let mut bytes = Vec::new();
     loop {
         let text = String::from_utf8_lossy(&bytes).into_owned();
@@ -90,14 +93,14 @@ async fn whole(stream: &mut TcpStream) -> Answer {
         if read.is_some() {
             let answer = text.replacen("POST /hook?key=canary HTTP/1.1", "HTTP/1.1 200 OK", 1);
             assert_ne!(answer, text, "asked for something else");
-            return Answer::read(answer.as_bytes()).unwrap();
+            return TestResponse::read(answer.as_bytes()).unwrap();
         }
         assert!(stream.read_buf(&mut bytes).await.unwrap() > 0, "it ended early: {text}");
     }
 }
 
 /// A hundred requests and one.
-async fn too_many(service: &Service) {
+async fn raise_alert(service: &Service) {
     for _ in 0..101 {
         assert_eq!(service.get("/agents").await.status, 200);
     }
@@ -112,9 +115,9 @@ async fn an_alert_webhook_is_signed_and_retried() {
     );
     let setup = Setup::new(&format!("{}{settings}", fake("echo", "echo", "")));
     let service = setup.executable("key", "the key of the webhook\n").start().await;
-    too_many(&service).await;
-    let refused = received(&listener, "500 No").await;
-    let told = received(&listener, "204 No Content").await;
+    raise_alert(&service).await;
+    let refused = receive_request(&listener, "500 No").await;
+    let told = receive_request(&listener, "204 No Content").await;
     assert_eq!(refused.body, told.body);
     let body = told.json();
     assert_eq!((&body["event"], &body["cause"]), (&json!("opened"), &json!("request-rate")));
@@ -125,7 +128,7 @@ async fn an_alert_webhook_is_signed_and_retried() {
     let expected: String = sum.iter().map(|byte| format!("{byte:02x}")).collect();
     let signature = told.header("x-algonius-signature").unwrap();
     assert_eq!(signature, format!("sha256={expected}"));
-    assert!(!service.said().contains("canary"), "{}", service.said());
+    assert!(!service.stderr_text().contains("canary"), "{}", service.stderr_text());
     // Nobody is told a second time: whatever comes now is not told of this alert.
     service.get("/agents").await;
     let more = tokio::time::timeout(Duration::from_millis(300), listener.accept()).await;
@@ -139,7 +142,7 @@ async fn an_alert_program_gets_the_alert_and_a_clean_environment() {
         "#!/bin/sh\ncat >${0%/*}/told.$1; env >${0%/*}/env; mv ${0%/*}/told.$1 ${0%/*}/told\n";
     let setup = Setup::new(&format!("{}{settings}", fake("echo", "echo", "")));
     let service = setup.executable("tell", script).env("CANARY", "canary").start().await;
-    too_many(&service).await;
+    raise_alert(&service).await;
     let told =
         until("the file", async || serde_json::from_str::<Value>(&service.setup.read("told")).ok())
             .await;
@@ -157,7 +160,7 @@ async fn a_hanging_alert_webhook_blocks_no_caller() {
     let Err((_, output)) = Setup::new(&settings("")).attempt().await else { panic!("it started") };
     assert!(output.stderr.contains("alerts.webhook"), "{output:?}");
     let mut service = Setup::new(&settings("[push]\nallow = ['127.0.0.1']\n")).start().await;
-    too_many(&service).await;
+    raise_alert(&service).await;
     let _silent = soon("a caller", listener.accept()).await.unwrap();
     assert_eq!(service.send("echo", "hello").await["status"]["state"], "completed");
     service.sigterm();

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use super::numbers::Numbers;
-use crate::harness::door::{completed, id, outcome};
+use super::prometheus_text::PrometheusPage;
+use crate::harness::client::{completed, id, outcome};
 use crate::harness::{Service, ServiceClient, fake, gated, message, until};
 
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -19,10 +19,10 @@ echo '{"type":"usage","input_tokens":200}'
 output = "events"
 "#;
 
-async fn numbers(client: &ServiceClient) -> Numbers {
+async fn numbers(client: &ServiceClient) -> PrometheusPage {
     let answer = client.get("/metrics").await;
     assert_eq!((answer.status, answer.header("content-type")), (200, Some(OPENMETRICS)));
-    Numbers::read(&answer.body)
+    PrometheusPage::read(&answer.body)
 }
 
 #[tokio::test]
@@ -59,8 +59,9 @@ async fn running_and_queued_work_is_in_the_metrics() {
     service.begin("one", "ann").await;
     service.setup.written("log", "start ann\n").await;
     let waiting = id(&service.submit("one", message("bob")).await);
-    let level = |seen: &Numbers, name: &str| seen.of(&format!("{name}{{agent=\"one\"}}"));
-    let both = |seen: &Numbers| (level(seen, "algonius_running"), level(seen, "algonius_queued"));
+    let level = |seen: &PrometheusPage, name: &str| seen.of(&format!("{name}{{agent=\"one\"}}"));
+    let both =
+        |seen: &PrometheusPage| (level(seen, "algonius_running"), level(seen, "algonius_queued"));
     let seen = numbers(&service).await;
     assert_eq!(both(&seen), (Some(1.0), Some(1.0)));
     assert_eq!(level(&seen, "algonius_agent_quarantined"), Some(0.0));

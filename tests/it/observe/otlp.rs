@@ -7,8 +7,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 
-use super::numbers::Numbers;
-use crate::harness::door::{id, outcome};
+use super::prometheus_text::PrometheusPage;
+use crate::harness::client::{id, outcome};
 use crate::harness::{Setup, fake, message, soon, until};
 
 /// A collector on loopback, and what it was sent: the head and the JSON of each request.
@@ -147,7 +147,7 @@ async fn request_execution_and_attempt_form_one_trace() {
     assert_eq!(attribute(line, "execution"), execution);
     assert!(collector.heads.contains("authorization: Bearer of-the-collector"));
     let all = format!("{:?}{:?}", collector.spans, collector.lines);
-    assert!(!all.contains(canary) && !service.said().contains("of-the-collector"), "{all}");
+    assert!(!all.contains(canary) && !service.stderr_text().contains("of-the-collector"), "{all}");
 }
 
 #[tokio::test]
@@ -178,12 +178,12 @@ async fn an_unreachable_collector_loses_only_telemetry() {
     let mut service = setup.start().await;
     assert_eq!(outcome(&service.send("echo", "hello").await).1, "hello");
     until("what was dropped", async || {
-        let numbers = Numbers::read(&service.get("/metrics").await.body);
+        let numbers = PrometheusPage::read(&service.get("/metrics").await.body);
         (numbers.of("algonius_dropped_total{what=\"spans\"}") >= Some(2.0)).then_some(())
     })
     .await;
-    let said = service.said().matches("failed to export telemetry").count();
-    assert_eq!(said, 1, "{}", service.said());
+    let said = service.stderr_text().matches("failed to export telemetry").count();
+    assert_eq!(said, 1, "{}", service.stderr_text());
     service.sigterm();
     assert_eq!(service.exit().await.code(), Some(0));
 }
@@ -204,7 +204,7 @@ async fn a_secret_is_in_no_log_line_span_or_metric() {
     let whole = collector.span(|span| span["name"] == "invoke_agent thinks").await;
     let attempt = collector.span(|span| span["name"] == "attempt thinks").await;
     let numbers = service.get("/metrics").await.body;
-    for text in [service.said(), numbers, whole.to_string(), attempt.to_string()] {
+    for text in [service.stderr_text(), numbers, whole.to_string(), attempt.to_string()] {
         assert!(text.len() > 100 && !text.contains(&canary), "{text}");
     }
     let ledger = service.setup.ledger();

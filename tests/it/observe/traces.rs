@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::harness::door::{id, outcome};
+use crate::harness::client::{id, outcome};
 use crate::harness::{Service, Setup, fake, message, until};
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
@@ -21,7 +21,10 @@ fn variable(task: &Value, name: &str) -> Option<String> {
 }
 
 /// What an agent is told when its caller says this.
-async fn told(service: &Service, lines: &[&str]) -> (Option<String>, Option<String>, String) {
+async fn traced_environment(
+    service: &Service,
+    lines: &[&str],
+) -> (Option<String>, Option<String>, String) {
     let answer = service.call_with("env", lines, ("message/send", &message("x"))).await;
     let task = answer.json()["result"].take();
     let shown = service.execution(&id(&task)).await["traceId"].as_str().unwrap().to_owned();
@@ -32,12 +35,12 @@ async fn told(service: &Service, lines: &[&str]) -> (Option<String>, Option<Stri
 async fn a_program_gets_a_child_span_of_its_caller() {
     let service = Service::start(&env()).await;
     let parent = format!("traceparent: 00-{TRACE}-{SPAN}-01");
-    let (first, state, shown) = told(&service, &[&parent, "tracestate: a=b"]).await;
+    let (first, state, shown) = traced_environment(&service, &[&parent, "tracestate: a=b"]).await;
     let first = first.unwrap();
     assert_eq!((first.get(..36), first.get(52..)), (Some(&*format!("00-{TRACE}-")), Some("-01")));
     assert_ne!(first.get(36..52), Some(SPAN));
     assert_eq!((state.as_deref(), shown.as_str()), (Some("a=b"), TRACE));
-    let (again, _, _) = told(&service, &[&parent]).await;
+    let (again, _, _) = traced_environment(&service, &[&parent]).await;
     assert_ne!(again.unwrap(), first);
 }
 
@@ -48,7 +51,7 @@ async fn a_malformed_traceparent_starts_a_new_trace() {
     let twice = format!("traceparent: 00-{TRACE}-{SPAN}-01");
     for lines in [vec![], vec!["traceparent: nonsense"], vec![&*zeros], vec![&*twice, &*twice]] {
         let lines = [lines, vec!["tracestate: a=b"]].concat();
-        let (own, state, shown) = told(&service, &lines).await;
+        let (own, state, shown) = traced_environment(&service, &lines).await;
         let own = own.unwrap();
         assert_eq!((own.len(), own.get(3..35), state), (55, Some(&*shown), None), "{lines:?}");
         assert_ne!(shown, TRACE);
@@ -88,7 +91,7 @@ async fn each_request_has_an_id_in_its_answer_and_log_lines() {
     let (given, execution) = send("X-Request-Id: my.request:1").await;
     assert_eq!(given, "my.request:1");
     let lines = until("the end in the log", async || {
-        let said = service.said();
+        let said = service.stderr_text();
         let lines = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         let lines: Vec<_> = lines.filter(|line| line["execution"] == *execution).collect();
         lines.iter().any(|line| line["message"] == "ended").then_some(lines)
@@ -111,7 +114,7 @@ async fn text_log_lines_are_printed_if_configured() {
     let service = Service::start(&human).await;
     let task = id(&service.send("env", "x").await);
     let line = until("the end in the log", async || {
-        let said = service.said();
+        let said = service.stderr_text();
         said.lines().find(|line| line.contains(" INFO ended ")).map(str::to_owned)
     })
     .await;

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
 
-use super::play::{self, KEY, PLAYS, Recorded};
+use super::preset_programs::{self, FAKE_PROGRAMS, KEY, RecordedCall};
 use crate::doctor::install;
 use crate::harness::{Setup, fake};
 
@@ -13,7 +13,7 @@ use crate::harness::{Setup, fake};
 const KEPT: &str = "# mine\n[agents.echo]   # the first\ncommand = 'cat'\n# the end";
 
 fn setup() -> Setup {
-    play::stage(Setup::new(KEPT))
+    preset_programs::install_all(Setup::new(KEPT))
 }
 
 /// The words of `agents add` for this configuration.
@@ -43,7 +43,7 @@ async fn an_added_agent_is_loaded_and_probed() {
     let table = "[agents.helper]\npreset = \"claude-code\"\nmodel = \"a \\\"large\\\" one\"\n";
     assert_eq!(after, format!("{before}\n\n{table}"));
     assert_eq!(fs::metadata(&config).unwrap().permissions().mode() & 0o777, 0o640);
-    let argv = Recorded::read(&service.setup, "helper").argv;
+    let argv = RecordedCall::read(&service.setup, "helper").argv;
     assert!(argv.ends_with("--model\na \"large\" one\n"), "{argv}");
     let again = service.command(&words(&config, &more), "").await;
     assert_eq!((again.code, fs::read_to_string(&config).unwrap()), (Some(4), after));
@@ -66,13 +66,13 @@ async fn an_agent_is_added_with_its_access_and_folder() {
     assert!(told["probe"]["answer"].as_str().unwrap().contains("it works"), "{told}");
     assert_eq!(told["probe"]["good"], json!(true), "{told}");
     assert!(told["table"].as_str().unwrap().contains("access = \"read-write\"\nworking_dir = "));
-    let env = Recorded::read(&service.setup, "codex").env;
+    let env = RecordedCall::read(&service.setup, "codex").env;
     assert!(env.contains(&format!("PWD={folder}")), "{env}");
 }
 
 #[tokio::test]
 async fn adding_an_agent_without_its_program_writes_nothing() {
-    let setup = play::with(Setup::new(KEPT), &[]);
+    let setup = preset_programs::install(Setup::new(KEPT), &[]);
     let config = setup.write().display().to_string();
     let before = fs::read_to_string(&config).unwrap();
     let told = setup.run(&words(&config, &["claude-code", "--yes"]), "").await;
@@ -120,8 +120,8 @@ async fn an_added_agent_that_does_not_work_is_reported() {
 
 #[tokio::test]
 async fn an_old_version_and_a_missing_key_are_warnings_with_fixes() {
-    let setup = play::with(Setup::new(KEPT), &["claude"]);
-    play::tell(&setup, "claude", "1.0.9");
+    let setup = preset_programs::install(Setup::new(KEPT), &["claude"]);
+    preset_programs::set_version(&setup, "claude", "1.0.9");
     let config = setup.write().display().to_string();
     let told = setup.run(&words(&config, &["claude-code", "--yes"]), "").await;
     assert_eq!(told.code, Some(0), "{told:?}");
@@ -181,7 +181,8 @@ async fn a_service_of_another_configuration_is_not_mistaken() {
 #[tokio::test]
 async fn known_programs_are_listed_and_used_ones_are_examined() {
     let agents = format!("[agents.llm]\npreset = 'llm'\n{}", fake("echo", "echo", ""));
-    let setup = play::with(Setup::new(&agents), &["llm", "codex"]).env("OPENAI_API_KEY", KEY);
+    let setup =
+        preset_programs::install(Setup::new(&agents), &["llm", "codex"]).env("OPENAI_API_KEY", KEY);
     let config = setup.write().display().to_string();
     let listed = setup.run(&["agents", "presets", "--config", &config, "--json"], "").await;
     let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
@@ -189,7 +190,7 @@ async fn known_programs_are_listed_and_used_ones_are_examined() {
         let presets = listed["presets"].as_array().unwrap();
         presets.iter().find(|preset| preset["preset"] == name).unwrap().clone()
     };
-    assert_eq!(listed["presets"].as_array().unwrap().len(), PLAYS.len() + 1);
+    assert_eq!(listed["presets"].as_array().unwrap().len(), FAKE_PROGRAMS.len() + 1);
     assert_eq!(
         (&of("codex")["version"], &of("claude-code")["program"]),
         (&json!("0.169.0"), &json!(null))

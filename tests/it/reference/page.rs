@@ -5,35 +5,35 @@ use std::fmt::Write as _;
 use regex::Regex;
 
 /// A table of the configuration.
-pub(super) struct Table {
+pub(super) struct ReferenceTable {
     /// Its name, with `<id>` for one that its writer chooses.
     pub(super) name: String,
-    parts: Vec<Part>,
+    parts: Vec<TablePart>,
 }
 
-enum Part {
+enum TablePart {
     Prose(String),
-    Row(Row),
+    Row(KeyRow),
 }
 
 /// A key.
-pub(super) struct Row {
+pub(super) struct KeyRow {
     pub(super) key: String,
     pub(super) value: String,
     about: String,
 }
 
-impl Table {
-    pub(super) fn rows(&self) -> impl Iterator<Item = &Row> {
+impl ReferenceTable {
+    pub(super) fn rows(&self) -> impl Iterator<Item = &KeyRow> {
         self.parts.iter().filter_map(|part| match part {
-            Part::Row(row) => Some(row),
-            Part::Prose(_) => None,
+            TablePart::Row(row) => Some(row),
+            TablePart::Prose(_) => None,
         })
     }
 }
 
 /// The tables of both files: of agents those of the second, and what is commented out in the first.
-pub(super) fn tables(shipped: &str, own: &str) -> Vec<Table> {
+pub(super) fn tables(shipped: &str, own: &str) -> Vec<ReferenceTable> {
     let mut all = read(shipped);
     let place = all.iter().position(|table| table.name.starts_with("agents")).unwrap_or(all.len());
     all.splice(place..place, read(own));
@@ -41,24 +41,24 @@ pub(super) fn tables(shipped: &str, own: &str) -> Vec<Table> {
 }
 
 /// What a line is.
-enum Line<'l> {
+enum ConfigLine<'l> {
     Blank,
     Banner,
     Break,
     Head { name: &'l str, is_shown: bool },
     Key { key: &'l str, rest: &'l str },
-    More(&'l str),
+    Continuation(&'l str),
     Prose(&'l str),
-    Else,
+    Other,
 }
 
-struct Forms {
+struct LinePatterns {
     head: Regex,
     key: Regex,
     more: Regex,
 }
 
-impl Forms {
+impl LinePatterns {
     fn new() -> Self {
         let form = |pattern| Regex::new(pattern).unwrap();
         Self {
@@ -68,45 +68,45 @@ impl Forms {
         }
     }
 
-    fn of<'l>(&self, line: &'l str, is_shipped: bool) -> Line<'l> {
+    fn of<'l>(&self, line: &'l str, is_shipped: bool) -> ConfigLine<'l> {
         let group = |found: &regex::Captures<'l>, at| found.get(at).map_or("", |it| it.as_str());
         if let Some(found) = self.head.captures(line) {
             let (is_example, name) = (found.get(1).is_none(), group(&found, 2));
             // The agents that are shipped are there to be run; the other file tells of all.
             let is_shown = !(is_shipped && is_example && name.starts_with("agents."));
-            return Line::Head { name, is_shown };
+            return ConfigLine::Head { name, is_shown };
         }
         if let Some(found) = self.key.captures(line) {
-            return Line::Key { key: group(&found, 1), rest: group(&found, 2) };
+            return ConfigLine::Key { key: group(&found, 1), rest: group(&found, 2) };
         }
         if let Some(found) = self.more.captures(line) {
-            return Line::More(group(&found, 1));
+            return ConfigLine::Continuation(group(&found, 1));
         }
         match line {
-            "" => Line::Blank,
-            "#" => Line::Break,
-            _ if line.starts_with("# ---") => Line::Banner,
-            _ => line.strip_prefix("# ").map_or(Line::Else, Line::Prose),
+            "" => ConfigLine::Blank,
+            "#" => ConfigLine::Break,
+            _ if line.starts_with("# ---") => ConfigLine::Banner,
+            _ => line.strip_prefix("# ").map_or(ConfigLine::Other, ConfigLine::Prose),
         }
     }
 }
 
-fn read(text: &str) -> Vec<Table> {
-    let (forms, is_shipped) = (Forms::new(), text.contains("[server]"));
+fn read(text: &str) -> Vec<ReferenceTable> {
+    let (forms, is_shipped) = (LinePatterns::new(), text.contains("[server]"));
     let mut state = State::default();
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
         match forms.of(line, is_shipped) {
-            Line::Blank => state.end_of_prose(),
-            Line::Break => state.prose.push("\n\n".to_owned()),
-            Line::Banner | Line::Else => {
+            ConfigLine::Blank => state.end_of_prose(),
+            ConfigLine::Break => state.prose.push("\n\n".to_owned()),
+            ConfigLine::Banner | ConfigLine::Other => {
                 state.end_of_prose();
                 state.is_shown = false;
             }
-            Line::Head { name, is_shown } => state.head(name, is_shown),
-            Line::Key { key, rest } => state.key(key, &whole(rest, &mut lines)),
-            Line::More(text) => state.more(text),
-            Line::Prose(text) => state.prose.push(format!("{text} ")),
+            ConfigLine::Head { name, is_shown } => state.head(name, is_shown),
+            ConfigLine::Key { key, rest } => state.key(key, &join_lines(rest, &mut lines)),
+            ConfigLine::Continuation(text) => state.more(text),
+            ConfigLine::Prose(text) => state.prose.push(format!("{text} ")),
         }
     }
     state.end_of_prose();
@@ -114,7 +114,7 @@ fn read(text: &str) -> Vec<Table> {
 }
 
 /// A value that goes on over several lines as one line, with its remark.
-fn whole<'l>(first: &str, lines: &mut impl Iterator<Item = &'l str>) -> String {
+fn join_lines<'l>(first: &str, lines: &mut impl Iterator<Item = &'l str>) -> String {
     let mut whole = first.to_owned();
     while is_open(split(&whole).0) {
         let Some(line) = lines.next() else { break };
@@ -139,16 +139,16 @@ fn split(text: &str) -> (&str, &str) {
 
 #[derive(Default)]
 struct State {
-    tables: Vec<Table>,
+    tables: Vec<ReferenceTable>,
     prose: Vec<String>,
     is_shown: bool,
 }
 
 impl State {
-    fn taken(&mut self) -> Option<Part> {
+    fn taken(&mut self) -> Option<TablePart> {
         let prose = self.prose.concat().replace(" \n", "\n").trim().to_owned();
         self.prose.clear();
-        (!prose.is_empty()).then_some(Part::Prose(prose))
+        (!prose.is_empty()).then_some(TablePart::Prose(prose))
     }
 
     /// Prose that stands alone belongs to what is before it.
@@ -163,7 +163,7 @@ impl State {
         let parts: Vec<_> = self.taken().into_iter().collect();
         self.is_shown = is_shown;
         if is_shown {
-            self.tables.push(Table { name: chosen(name), parts });
+            self.tables.push(ReferenceTable { name: chosen(name), parts });
         }
     }
 
@@ -173,12 +173,12 @@ impl State {
         let (value, about) = split(rest);
         let (key, value, about) = (key.to_owned(), value.trim().to_owned(), about.to_owned());
         table.parts.extend(prose);
-        table.parts.push(Part::Row(Row { key, value, about }));
+        table.parts.push(TablePart::Row(KeyRow { key, value, about }));
     }
 
     fn more(&mut self, text: &str) {
         let last = self.tables.last_mut().filter(|_| self.is_shown);
-        if let Some(Part::Row(row)) = last.and_then(|table| table.parts.last_mut()) {
+        if let Some(TablePart::Row(row)) = last.and_then(|table| table.parts.last_mut()) {
             row.about = format!("{} {text}", row.about);
         }
     }
@@ -212,26 +212,26 @@ of the file. A key that is not in these tables is a fault.
 ";
 
 /// The tables as a page.
-pub(super) fn page(tables: &[Table]) -> String {
+pub(super) fn page(tables: &[ReferenceTable]) -> String {
     let mut page = INTRO.to_owned();
     for table in tables {
         _ = write!(page, "\n## `[{}]`\n", table.name);
         let mut is_in_rows = false;
         for part in &table.parts {
             match part {
-                Part::Prose(text) => _ = write!(page, "\n{}\n", wrapped(&plain(text))),
-                Part::Row(row) => {
+                TablePart::Prose(text) => _ = write!(page, "\n{}\n", wrapped(&plain(text))),
+                TablePart::Row(row) => {
                     let head = if is_in_rows { "" } else { "\n| key | value | |\n|---|---|---|\n" };
                     _ = writeln!(page, "{head}{}", line(row));
                 }
             }
-            is_in_rows = matches!(part, Part::Row(_));
+            is_in_rows = matches!(part, TablePart::Row(_));
         }
     }
     page
 }
 
-fn line(Row { key, value, about }: &Row) -> String {
+fn line(KeyRow { key, value, about }: &KeyRow) -> String {
     let cell = |text: &str| text.replace('|', "\\|");
     let value = if value.contains('`') { value.clone() } else { format!("`{value}`") };
     format!("| `{key}` | {} | {} |", cell(&value), cell(&plain(about))).replace("|  |", "| |")

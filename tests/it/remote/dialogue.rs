@@ -2,15 +2,15 @@
 
 use serde_json::json;
 
-use super::{WAYS, pair};
-use crate::harness::door::{completed, id, outcome, state};
+use super::{REMOTE_AGENTS, start_pair};
+use crate::harness::client::{completed, id, outcome, state};
 use crate::harness::message;
 
 #[tokio::test]
 async fn a_remote_question_is_passed_on_and_answered() {
-    let (caller, other) = pair().await;
+    let (caller, other) = start_pair().await;
     other.setup.open("go");
-    for (way, ..) in WAYS {
+    for (way, ..) in REMOTE_AGENTS {
         let task = caller.send(way, "ask").await;
         assert_eq!(state(&task), "input-required", "{way}: {task}");
         let text = &task["status"]["message"]["parts"][0]["text"];
@@ -24,12 +24,12 @@ async fn a_remote_question_is_passed_on_and_answered() {
         assert_eq!(executions["executions"][0]["state"], "completed", "{way}: {executions}");
     }
     let executions = other.get("/api/v1/executions").await.json();
-    assert_eq!(executions["executions"].as_array().unwrap().len(), WAYS.len());
+    assert_eq!(executions["executions"].as_array().unwrap().len(), REMOTE_AGENTS.len());
 }
 
 #[tokio::test]
 async fn a_conversation_keeps_one_remote_context() {
-    let (caller, other) = pair().await;
+    let (caller, other) = start_pair().await;
     other.setup.open("go");
     let first = caller.send("new-rpc", "one").await;
     let mut next = message("two");

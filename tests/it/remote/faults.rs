@@ -6,8 +6,8 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket};
 
-use super::{WORKER, remote, ways};
-use crate::harness::door::{failed, outcome};
+use super::{WORKER, remote, remote_agents};
+use crate::harness::client::{failed, outcome};
 use crate::harness::{Service, Setup};
 
 /// Answers each connection with these bytes.
@@ -24,7 +24,7 @@ async fn answering(answer: &'static str) -> SocketAddr {
     address
 }
 
-async fn told(answer: &'static str) -> (Value, Value) {
+async fn call_result(answer: &'static str) -> (Value, Value) {
     let url = format!("http://{}", answering(answer).await);
     let caller = Service::start(&remote("far", &url, "")).await;
     let id = caller.begin("far", "hello").await;
@@ -40,9 +40,9 @@ async fn told(answer: &'static str) -> (Value, Value) {
 #[tokio::test]
 async fn a_wrong_remote_token_is_reported_as_not_authenticated() {
     let other = Service::start(WORKER).await;
-    for way in super::WAYS {
+    for way in super::REMOTE_AGENTS {
         // Each in a service of its own: the account of a refused credential is closed for the others.
-        let setup = Setup::new(&ways(&other, "worker", "WRONG"));
+        let setup = Setup::new(&remote_agents(&other, "worker", "WRONG"));
         let caller = setup.env("WRONG", "no-token-of-the-other-service-0001").start().await;
         let task = caller.send(way.0, "hello").await;
         assert_eq!(outcome(&task), failed("not-authenticated"), "{}: {task}", way.0);
@@ -71,16 +71,17 @@ async fn a_remote_answer_that_is_not_a2a_is_a_permanent_failure() {
         "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 13\r\n\r\n{\"result\":{}}",
         "HTTP/1.1 307 Moved\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n",
     ] {
-        let (task, _) = told(answer).await;
+        let (task, _) = call_result(answer).await;
         assert_eq!(outcome(&task), failed("agent-permanent"), "{answer}: {task}");
     }
 }
 
 #[tokio::test]
 async fn a_remote_rate_limit_is_respected() {
-    let (task, execution) =
-        told("HTTP/1.1 429 Too Many Requests\r\nRetry-After: 3600\r\nContent-Length: 0\r\n\r\n")
-            .await;
+    let (task, execution) = call_result(
+        "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 3600\r\nContent-Length: 0\r\n\r\n",
+    )
+    .await;
     let text = task.to_string() + &execution.to_string();
     assert!(text.contains("rate-limit") && text.contains("\"until\""), "{text}");
 }

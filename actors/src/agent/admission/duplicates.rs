@@ -30,31 +30,31 @@ pub(in crate::agent) fn decide(
     result: Result<RecordResult, LedgerError>,
 ) -> RecordDecision {
     match result {
-        Ok(RecordResult::In) => RecordDecision::Admit,
-        Ok(RecordResult::Answered(of)) => RecordDecision::TakeResult(of),
-        Ok(RecordResult::Equal(of)) => RecordDecision::Follow(of),
-        Ok(RecordResult::Twin(of)) => RecordDecision::Join(of),
-        Ok(RecordResult::Conflict) => RecordDecision::Reject(reused()),
-        Ok(RecordResult::Closed) => RecordDecision::Reject(closed()),
+        Ok(RecordResult::Recorded) => RecordDecision::Admit,
+        Ok(RecordResult::EquivalentSucceeded(of)) => RecordDecision::TakeResult(of),
+        Ok(RecordResult::Equivalent(of)) => RecordDecision::Follow(of),
+        Ok(RecordResult::Duplicate(of)) => RecordDecision::Join(of),
+        Ok(RecordResult::Conflict) => RecordDecision::Reject(message_reused()),
+        Ok(RecordResult::QuestionClosed) => RecordDecision::Reject(no_open_question()),
         Err(error) => {
             tracing::error!(%agent, %error, "accept failed");
-            RecordDecision::Reject(unrecorded())
+            RecordDecision::Reject(request_not_recorded())
         }
     }
 }
 
 /// Returns the rejection of a message whose id was used before.
-pub(crate) fn reused() -> Failure {
+pub(crate) fn message_reused() -> Failure {
     Failure::new(Code::MessageReused, "this message id or key was used for another message")
 }
 
 /// Returns the rejection of an answer without an open question.
-pub(crate) fn closed() -> Failure {
+pub(crate) fn no_open_question() -> Failure {
     Failure::new(Code::Unsupported, "the task has not asked for input")
 }
 
 /// Returns the rejection of a request that the ledger did not record.
-fn unrecorded() -> Failure {
+fn request_not_recorded() -> Failure {
     let message =
         "the request was not recorded, because the disk of the ledger is full or cannot be written";
     Failure::new(Code::LedgerUnavailable, message)
@@ -68,11 +68,14 @@ mod tests {
     fn a_duplicate_joins_and_an_equal_request_follows() {
         let (agent, of) = (AgentId::new("worker").unwrap(), ExecutionId::fresh());
         let decided = |result| decide(&agent, Ok(result));
-        assert_eq!(decided(RecordResult::In), RecordDecision::Admit);
-        assert_eq!(decided(RecordResult::Twin(of)), RecordDecision::Join(of));
-        assert_eq!(decided(RecordResult::Equal(of)), RecordDecision::Follow(of));
-        assert_eq!(decided(RecordResult::Answered(of)), RecordDecision::TakeResult(of));
-        assert_eq!(decided(RecordResult::Conflict), RecordDecision::Reject(reused()));
-        assert_eq!(decided(RecordResult::Closed), RecordDecision::Reject(closed()));
+        assert_eq!(decided(RecordResult::Recorded), RecordDecision::Admit);
+        assert_eq!(decided(RecordResult::Duplicate(of)), RecordDecision::Join(of));
+        assert_eq!(decided(RecordResult::Equivalent(of)), RecordDecision::Follow(of));
+        assert_eq!(decided(RecordResult::EquivalentSucceeded(of)), RecordDecision::TakeResult(of));
+        assert_eq!(decided(RecordResult::Conflict), RecordDecision::Reject(message_reused()));
+        assert_eq!(
+            decided(RecordResult::QuestionClosed),
+            RecordDecision::Reject(no_open_question())
+        );
     }
 }

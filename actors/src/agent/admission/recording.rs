@@ -6,19 +6,19 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 use ractor::ActorRef;
 
-use crate::agent::coalescer::is_good;
+use crate::agent::coalescer::has_reusable_result;
 use crate::agent::{AgentMsg, RecordResult};
 use crate::decide::output::redact_parts::redact;
 use crate::execution::Resumption;
-use crate::execution::recover::settle_unheard;
-use crate::model::access::endpoint_config::MessageIds;
+use crate::execution::recover::settle_unacknowledged;
+use crate::model::access::endpoint_config::MessageIdPolicy;
 use crate::model::agent::AgentSpec;
 use crate::model::execution::event::TextChannel;
-use crate::model::execution::request::{Keys, Request, Trigger};
-use crate::model::execution::trace::Trace;
+use crate::model::execution::request::{DedupKeys, Request, Trigger};
+use crate::model::execution::trace::TraceContext;
 use crate::model::execution::{AttemptId, State};
 use crate::model::id::ExecutionId;
-use crate::ports::ledger::{Accept, Acceptance, LedgerError, Resume};
+use crate::ports::ledger::{AcceptCommand, Acceptance, LedgerError, ResumeCommand};
 use crate::services::Services;
 
 /// Admitted request that is being recorded.
@@ -46,10 +46,10 @@ impl Recording {
             State::Waiting => self.resume().await,
             _ => self.accept().await,
         };
-        let is_in = result.as_ref().is_ok_and(|recording| recording.is_in());
+        let is_in = result.as_ref().is_ok_and(|recording| recording.is_recorded());
         let is_unreported = self.agent.cast(AgentMsg::Recorded(self.id, result)).is_err();
         if is_unreported && is_in {
-            settle_unheard(&self.services, self.id).await; // The next actor may have read the ledger too early.
+            settle_unacknowledged(&self.services, self.id).await; // The next actor may have read the ledger too early.
         }
     }
 
@@ -60,8 +60,8 @@ impl Recording {
         let parts = &request.input.parts;
         let kept = redact(parts, &services.redactor.now(), AttemptId::FIRST, TextChannel::Input, 0);
         let keys = self.keys(AttemptId::FIRST.turn);
-        let replayable = kept.is_whole && is_plain;
-        let accept = Accept {
+        let replayable = kept.is_unredacted && is_plain;
+        let accept = AcceptCommand {
             id: self.id,
             agent: request.agent.clone(),
             owner: request.origin.owner,
@@ -82,12 +82,12 @@ impl Recording {
             at: self.at,
         };
         Ok(match services.ledger.accept(accept).await? {
-            Acceptance::Fresh => RecordResult::In,
-            Acceptance::Equal(of) if is_good(&services.ledger, of).await => {
-                RecordResult::Answered(of)
+            Acceptance::Created => RecordResult::Recorded,
+            Acceptance::Equivalent(of) if has_reusable_result(&services.ledger, of).await => {
+                RecordResult::EquivalentSucceeded(of)
             }
-            Acceptance::Equal(of) => RecordResult::Equal(of),
-            Acceptance::Twin(twin) => RecordResult::Twin(twin),
+            Acceptance::Equivalent(of) => RecordResult::Equivalent(of),
+            Acceptance::Duplicate(twin) => RecordResult::Duplicate(twin),
             Acceptance::Conflict => RecordResult::Conflict,
         })
     }
@@ -96,18 +96,23 @@ impl Recording {
     async fn resume(&self) -> Result<RecordResult, LedgerError> {
         let (services, request) = (&*self.services, &*self.request);
         let (params, is_plain) = self.params();
-        let stamp = self.from.stamp.continued();
-        let kept =
-            redact(&request.input.parts, &services.redactor.now(), stamp, TextChannel::Input, 0);
-        let replayable = kept.is_whole && is_plain;
-        let resume = Resume {
+        let attempt_id = self.from.attempt_id.next_turn();
+        let kept = redact(
+            &request.input.parts,
+            &services.redactor.now(),
+            attempt_id,
+            TextChannel::Input,
+            0,
+        );
+        let replayable = kept.is_unredacted && is_plain;
+        let resume = ResumeCommand {
             id: self.id,
             agent: request.agent.clone(),
             owner: request.origin.owner,
             fence: self.from.fence,
-            stamp,
+            attempt_id,
             message: request.message.clone(),
-            keys: self.keys(stamp.turn),
+            keys: self.keys(attempt_id.turn),
             digest: services.keyring.body(request),
             replayable,
             sealed: if replayable { None } else { services.inputs.seal(self.id, &request.input) },
@@ -118,16 +123,17 @@ impl Recording {
             at: self.at,
         };
         let is_open = services.ledger.resume(resume).await?;
-        Ok(if is_open { RecordResult::In } else { RecordResult::Closed })
+        Ok(if is_open { RecordResult::Recorded } else { RecordResult::QuestionClosed })
     }
 
     /// Returns the deduplication keys of a turn of an execution.
-    fn keys(&self, turn: u32) -> Keys {
+    fn keys(&self, turn: u32) -> DedupKeys {
         let (services, request, spec) = (&*self.services, &*self.request, &*self.spec);
         let mut keys = services.keyring.keys(request);
-        if spec.exposure.message_ids == MessageIds::Reused && request.origin.trigger == Trigger::Api
+        if spec.a2a_exposure.message_ids == MessageIdPolicy::Reused
+            && request.origin.trigger == Trigger::Api
         {
-            keys.message = services.keyring.key_of(self.id, turn);
+            keys.message = services.keyring.unique_key(self.id, turn);
         }
         keys
     }
@@ -154,16 +160,16 @@ impl Recording {
         let given = &request.input.params;
         let params: BTreeMap<_, _> =
             given.iter().map(|(name, value)| (name.clone(), redacted(value))).collect();
-        let is_whole = params == *given;
-        (params, is_whole)
+        let is_unredacted = params == *given;
+        (params, is_unredacted)
     }
 
     /// Returns the trace context of a request. The vendor-specific state is dropped if it looks like a secret.
-    fn trace(&self) -> Option<Trace> {
+    fn trace(&self) -> Option<TraceContext> {
         let (services, request) = (&*self.services, &*self.request);
-        let Trace { state, .. } = request.origin.trace.as_ref()?;
+        let TraceContext { state, .. } = request.origin.trace.as_ref()?;
         let is_plain = services.redactor.now().redact(state) == *state;
         let state = if is_plain { state.clone() } else { String::new() };
-        request.origin.trace.clone().map(|trace| Trace { state, ..trace })
+        request.origin.trace.clone().map(|trace| TraceContext { state, ..trace })
     }
 }

@@ -13,7 +13,7 @@ use crate::execution::Resumption;
 use crate::model::agent::queue::{QueueReason, Queued};
 use crate::model::agent::quota::Deferral;
 use crate::model::execution::State;
-use crate::model::execution::progress::{Progress, Stay};
+use crate::model::execution::progress::{DeferredExecution, Progress};
 use crate::model::execution::record::Record;
 use crate::model::execution::request::{Input, Overrides, Request, RequestOrigin};
 use crate::model::failure::Failure;
@@ -36,7 +36,7 @@ pub(in crate::agent) struct QueuedRequest {
     /// Execution whose result is taken, if any.
     pub(in crate::agent) equal: Option<ExecutionId>,
     /// Deferral of the execution, if it is deferred.
-    pub(in crate::agent) parked: Option<Deferral>,
+    pub(in crate::agent) deferred: Option<Deferral>,
     /// Probe of the credential, if the execution is one.
     pub(in crate::agent) probe: Option<BreakerProbe>,
 }
@@ -58,7 +58,7 @@ impl QueuedRequest {
             due,
             from,
             equal: None,
-            parked: None,
+            deferred: None,
             probe: None,
         }
     }
@@ -75,10 +75,10 @@ impl QueuedRequest {
             },
             message: record.message.clone(),
             context: record.context.clone(),
-            opens: false,
+            starts_context: false,
             idempotency: None,
             continues: None,
-            standing: Overrides::default(),
+            inherited_overrides: Overrides::default(),
             input: Input::default(),
         };
         let from = Resumption::waiting_for_input(record);
@@ -89,13 +89,13 @@ impl QueuedRequest {
     pub(in crate::agent) fn deferred(
         request: Arc<Request>,
         progress: watch::Sender<Progress>,
-        stay: Stay,
+        stay: DeferredExecution,
         now: DateTime<Utc>,
     ) -> Self {
         Self {
             progress,
-            parked: Some(stay.parked),
-            ..Self::new(request, Resumption::parked(stay), now, Instant::now())
+            deferred: Some(stay.deferred),
+            ..Self::new(request, Resumption::deferred(stay), now, Instant::now())
         }
     }
 
@@ -107,7 +107,12 @@ impl QueuedRequest {
         now: DateTime<Utc>,
     ) -> Self {
         let progress = Progress { state: State::Failed, ..Progress::accepted() };
-        Self::deferred(request, watch::Sender::new(progress), Stay::of(record, deferral), now)
+        Self::deferred(
+            request,
+            watch::Sender::new(progress),
+            DeferredExecution::of(record, deferral),
+            now,
+        )
     }
 
     /// Returns true if the submitter waits for its answer. Before the answer, the entry is not visible and cannot
@@ -117,10 +122,14 @@ impl QueuedRequest {
     }
 
     /// Returns the displayed position with the actual reason of the wait.
-    pub(super) fn shown(&self, place: Queued, condition: Option<WaitCondition>) -> Queued {
-        let deferral = self.parked.map(|parked| WaitCondition {
-            reason: parked.cause.reason(),
-            until: Some(parked.until),
+    pub(super) fn displayed_position(
+        &self,
+        place: Queued,
+        condition: Option<WaitCondition>,
+    ) -> Queued {
+        let deferral = self.deferred.map(|deferred| WaitCondition {
+            reason: deferred.cause.reason(),
+            until: Some(deferred.until),
         });
         // Each other reason than a busy agent holds, whatever keeps the queue from starting.
         let condition = condition.filter(|_| place.reason == QueueReason::AgentBusy);

@@ -13,11 +13,11 @@ use crate::model::id::ExecutionId;
 use crate::model::observation::status::QueuedStatus;
 
 /// Longest queue that is notified of every change.
-const SHORT: usize = 64;
+const SHORT_QUEUE_LENGTH: usize = 64;
 
 /// Minimum interval of notifications in a longer queue: a notification of thousands of entries at each change was most
 /// of the work.
-const PAUSE: Duration = Duration::from_millis(100);
+const MIN_NOTICE_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Average number of notified entries per millisecond in the longest queues.
 const NOTIFIED_PER_MS: usize = 5;
@@ -42,24 +42,26 @@ impl RequestQueue {
     ) {
         match self.schedule_notice() {
             PositionNotice::Now => self.notify_all(condition),
-            PositionNotice::After(pause) => tasks.send_after(pause, AgentMsg::PlacesDue),
+            PositionNotice::After(notice_interval) => {
+                tasks.send_after(notice_interval, AgentMsg::PositionsDue);
+            }
             PositionNotice::Scheduled => {}
         }
     }
 
     /// Decides when the entries are notified of a change of the queue.
     fn schedule_notice(&mut self) -> PositionNotice {
-        if self.entries.len() <= SHORT {
+        if self.entries.len() <= SHORT_QUEUE_LENGTH {
             PositionNotice::Now
         } else if mem::replace(&mut self.is_notice_due, true) {
             PositionNotice::Scheduled
         } else {
-            PositionNotice::After(pause(self.entries.len()))
+            PositionNotice::After(notice_interval(self.entries.len()))
         }
     }
 
     /// Notifies all entries of a long queue, after its pause.
-    pub(in crate::agent) fn notice_due(&mut self, condition: Option<WaitCondition>) {
+    pub(in crate::agent) fn send_due_notices(&mut self, condition: Option<WaitCondition>) {
         self.is_notice_due = false;
         self.notify_all(condition);
     }
@@ -72,18 +74,19 @@ impl RequestQueue {
         condition: Option<WaitCondition>,
     ) {
         if let Some(entry) = self.entries.get(&id) {
-            let place = entry.shown(Queued::new(position, QueueReason::AgentBusy), condition);
-            entry.progress.send_if_modified(|progress| progress.waits(Some(place)));
+            let place =
+                entry.displayed_position(Queued::new(position, QueueReason::AgentBusy), condition);
+            entry.progress.send_if_modified(|progress| progress.set_queue_position(Some(place)));
         }
     }
 
     /// Notifies all entries of their positions. Positions are not recorded, because they are only true now.
     fn notify_all(&self, condition: Option<WaitCondition>) {
-        let mut places: HashMap<_, _> = self.order.places().collect();
+        let mut places: HashMap<_, _> = self.order.positions().collect();
         for (id, entry) in &self.entries {
             let place = places.remove(id).filter(|_| !entry.is_unanswered());
-            let place = place.map(|place| entry.shown(place, condition));
-            entry.progress.send_if_modified(|progress| progress.waits(place));
+            let place = place.map(|place| entry.displayed_position(place, condition));
+            entry.progress.send_if_modified(|progress| progress.set_queue_position(place));
         }
     }
 
@@ -91,12 +94,13 @@ impl RequestQueue {
     pub(in crate::agent) fn statuses(
         &self,
         condition: Option<WaitCondition>,
-        patience: Duration,
+        queue_timeout: Duration,
     ) -> Vec<QueuedStatus> {
-        let queued = self.order.places().filter_map(|(id, place)| {
+        let queued = self.order.positions().filter_map(|(id, place)| {
             let entry = self.entries.get(&id)?;
-            let Queued { position, reason, until } = entry.shown(place, condition);
-            let deadline = entry.parked.map_or(entry.since + patience, |parked| parked.until);
+            let Queued { position, reason, until } = entry.displayed_position(place, condition);
+            let deadline =
+                entry.deferred.map_or(entry.since + queue_timeout, |deferred| deferred.until);
             Some(QueuedStatus { id, position, reason, since: entry.since, until, deadline })
         });
         queued.collect()
@@ -104,8 +108,8 @@ impl RequestQueue {
 }
 
 /// Returns the notification interval for a queue of this length.
-fn pause(length: usize) -> Duration {
-    PAUSE.max(Duration::from_millis((length / NOTIFIED_PER_MS) as u64))
+fn notice_interval(length: usize) -> Duration {
+    MIN_NOTICE_INTERVAL.max(Duration::from_millis((length / NOTIFIED_PER_MS) as u64))
 }
 
 #[cfg(test)]
@@ -114,7 +118,7 @@ mod tests {
 
     #[test]
     fn position_updates_slow_down_as_the_queue_grows() {
-        let pauses = [65, 500, 10_000, 20_000].map(|length| pause(length).as_millis());
+        let pauses = [65, 500, 10_000, 20_000].map(|length| notice_interval(length).as_millis());
         assert_eq!(pauses, [100, 100, 2_000, 4_000]);
     }
 }

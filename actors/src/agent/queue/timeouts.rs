@@ -17,7 +17,7 @@ pub(in crate::agent) struct TimeoutExtension {
     /// Present time.
     pub(in crate::agent) now: Instant,
     /// Queue timeout of the agent.
-    pub(in crate::agent) patience: Duration,
+    pub(in crate::agent) queue_timeout: Duration,
     /// Longest extension.
     pub(in crate::agent) longest: Duration,
 }
@@ -25,7 +25,7 @@ pub(in crate::agent) struct TimeoutExtension {
 impl TimeoutExtension {
     /// Returns the deadline of an entry after the extension.
     fn apply(&self, due: Instant) -> Instant {
-        let came = due.checked_sub(self.patience).unwrap_or(self.since).max(self.since);
+        let came = due.checked_sub(self.queue_timeout).unwrap_or(self.since).max(self.since);
         let lost = self.now.saturating_duration_since(came).min(self.longest);
         due.checked_add(lost).unwrap_or(due)
     }
@@ -35,7 +35,7 @@ impl RequestQueue {
     /// Starts the timer of the first entry, unless it runs. `extra` is the additional queue time.
     pub(in crate::agent) fn schedule_timeout(&mut self, extra: Duration, tasks: &mut AgentTasks) {
         if let Some(wait) = self.start_timer(extra) {
-            tasks.send_after(wait, AgentMsg::PatienceDue);
+            tasks.send_after(wait, AgentMsg::QueueTimeoutDue);
         }
     }
 
@@ -60,7 +60,7 @@ impl RequestQueue {
 
     /// Extends the timeouts of all entries except deferred ones.
     pub(in crate::agent) fn extend_timeouts(&mut self, extension: TimeoutExtension) {
-        for entry in self.entries.values_mut().filter(|entry| entry.parked.is_none()) {
+        for entry in self.entries.values_mut().filter(|entry| entry.deferred.is_none()) {
             entry.due = extension.apply(entry.due);
         }
     }
@@ -87,9 +87,9 @@ mod tests {
     async fn a_timeout_is_extended_by_the_wait_for_the_quota_alone() {
         let minutes = |count: u64| Duration::from_secs(60 * count);
         let since = Instant::now();
-        let (now, patience) = (since + minutes(20), minutes(30));
-        let extension = TimeoutExtension { since, now, patience, longest: minutes(15) };
-        let came_during_the_block = since + minutes(10) + patience;
+        let (now, queue_timeout) = (since + minutes(20), minutes(30));
+        let extension = TimeoutExtension { since, now, queue_timeout, longest: minutes(15) };
+        let came_during_the_block = since + minutes(10) + queue_timeout;
         let extended = extension.apply(came_during_the_block);
         assert_eq!(extended, came_during_the_block + minutes(10));
         let came_before_the_block = since + minutes(25);

@@ -6,12 +6,12 @@ use async_trait::async_trait;
 use tokio::task::JoinHandle;
 
 use crate::decide::output::redact_parts::RedactedPart;
-use crate::driver::{Driver, Hold, Lease, Work};
+use crate::driver::{AttemptLease, Driver, Lease, Work};
 use crate::model::agent::AgentSpec;
 use crate::model::agent::workspace::Workspace;
 use crate::model::code::Code;
 use crate::model::execution::AttemptId;
-use crate::model::execution::content::Piece;
+use crate::model::execution::content::StoredPart;
 use crate::model::execution::event::{EventKind, MessageRole, TextChannel};
 use crate::model::execution::request::Request;
 use crate::model::failure::Failure;
@@ -20,7 +20,7 @@ use crate::ports::ledger::{Ledger, LedgerError};
 use crate::report::{OutputWriter, Reporter};
 
 /// Driver that replays the output of another execution.
-pub(crate) struct Echo {
+pub(crate) struct ReplayDriver {
     /// Id of the other execution, which has succeeded.
     pub(crate) of: ExecutionId,
     /// Ledger with the output of the other execution.
@@ -28,15 +28,16 @@ pub(crate) struct Echo {
 }
 
 #[async_trait]
-impl Driver for Echo {
+impl Driver for ReplayDriver {
     /// Returns no workspace, because a replay modifies nothing.
     async fn workspace(&self, _: &AgentSpec, _: &Request) -> Option<Workspace> {
         None
     }
 
     fn start(&self, work: Work, report: Reporter) -> Lease {
-        let copy = Copy { of: self.of, ledger: Arc::clone(&self.ledger), said: 0 };
-        Box::new(Copying(tokio::spawn(copy.run(work, report))))
+        let copy =
+            AttemptReplay { of: self.of, ledger: Arc::clone(&self.ledger), message_count: 0 };
+        Box::new(ReplayLease(tokio::spawn(copy.run(work, report))))
     }
 
     /// Starts again, because a replay only reads.
@@ -46,10 +47,10 @@ impl Driver for Echo {
 }
 
 /// Handle of a replay, which is short: it is never stopped midway and leaves nothing behind.
-struct Copying(JoinHandle<()>);
+struct ReplayLease(JoinHandle<()>);
 
 #[async_trait]
-impl Hold for Copying {
+impl AttemptLease for ReplayLease {
     fn stop(&self) {}
 
     async fn clean(mut self: Box<Self>) {
@@ -57,20 +58,20 @@ impl Hold for Copying {
     }
 }
 
-impl Drop for Copying {
+impl Drop for ReplayLease {
     fn drop(&mut self) {
         self.0.abort();
     }
 }
 
 /// Replay of one attempt.
-struct Copy {
+struct AttemptReplay {
     of: ExecutionId,
     ledger: Arc<dyn Ledger>,
-    said: u32,
+    message_count: u32,
 }
 
-impl Copy {
+impl AttemptReplay {
     async fn run(mut self, work: Work, report: Reporter) {
         report.started(None);
         let verdict = self.replay(&work, &report).await.map_err(|error| {
@@ -87,35 +88,38 @@ impl Copy {
     async fn replay(&mut self, work: &Work, report: &Reporter) -> Result<(), LedgerError> {
         let message = format!("the result is that of `{}`, which had the same request", self.of);
         report.note(EventKind::Warning { message }).await?;
-        let last = self.ledger.execution(self.of).await?.map(|record| record.stamp);
-        let mut scribe = report.scribe(TextChannel::Parts);
+        let last = self.ledger.execution(self.of).await?.map(|record| record.attempt_id);
+        let mut output_writer = report.open_output(TextChannel::Parts);
         for event in self.ledger.events(self.of, 0).await? {
             if is_of(&event.data, last)
-                && let Some(fact) = self.again(event.data, work, &mut scribe).await?
+                && let Some(fact) = self.convert_event(event.data, work, &mut output_writer).await?
             {
                 report.note(fact).await?;
             }
         }
-        scribe.close().await.map(|_| ())
+        output_writer.close().await.map(|_| ())
     }
 
     /// Converts an event of the other execution to one of this execution; `None` for events that concern the other one
     /// only.
-    async fn again(
+    async fn convert_event(
         &mut self,
         fact: EventKind,
         work: &Work,
-        scribe: &mut OutputWriter,
+        output_writer: &mut OutputWriter,
     ) -> Result<Option<EventKind>, LedgerError> {
         Ok(match fact {
             EventKind::Message { speaker, pieces, .. } if speaker != MessageRole::User => {
-                self.said += 1;
-                let message = format!("{}-{}-{}", work.execution, work.stamp.attempt, self.said);
-                let pieces = self.copied(&pieces, scribe).await?;
+                self.message_count += 1;
+                let message = format!(
+                    "{}-{}-{}",
+                    work.execution, work.attempt_id.attempt, self.message_count
+                );
+                let pieces = self.copy_pieces(&pieces, output_writer).await?;
                 Some(EventKind::Message { speaker, message, pieces })
             }
             EventKind::Artifact { id, name, description, pieces, append, last } => {
-                let pieces = self.copied(&pieces, scribe).await?;
+                let pieces = self.copy_pieces(&pieces, output_writer).await?;
                 Some(EventKind::Artifact { id, name, description, pieces, append, last })
             }
             EventKind::OutputTruncated { .. } => Some(fact),
@@ -142,17 +146,17 @@ impl Copy {
         })
     }
 
-    async fn copied(
+    async fn copy_pieces(
         &self,
-        pieces: &[Piece],
-        scribe: &mut OutputWriter,
-    ) -> Result<Vec<Piece>, LedgerError> {
+        pieces: &[StoredPart],
+        output_writer: &mut OutputWriter,
+    ) -> Result<Vec<StoredPart>, LedgerError> {
         let mut parts = Vec::with_capacity(pieces.len());
         for piece in pieces {
             let text = self.ledger.text(self.of, piece.text).await?;
-            parts.push(RedactedPart::kept(piece, text));
+            parts.push(RedactedPart::from_stored(piece, text));
         }
-        scribe.store_parts(parts).await
+        output_writer.store_parts(parts).await
     }
 }
 

@@ -11,11 +11,11 @@ use crate::model::agent::AgentSpec;
 /// process count, so that a restart of the service does not begin the backoff anew.
 pub(super) fn execution_policy(spec: &AgentSpec, from: &Resumption) -> ExecutionPolicy {
     let mut policy = ExecutionPolicy::of(spec);
-    (policy.parks, policy.overloads) = (from.parks, from.overloads);
-    if !from.is_whole {
+    (policy.deferrals, policy.overloads) = (from.deferrals, from.overloads);
+    if !from.is_unredacted {
         // Without its input the execution can neither run again nor continue after a deferral.
         policy.retry.max = 0;
-        policy.parking.max = Duration::ZERO;
+        policy.deferral.max = Duration::ZERO;
     }
     policy
 }

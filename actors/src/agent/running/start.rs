@@ -7,13 +7,13 @@ use ractor::ActorRef;
 use super::retry_policy::execution_policy;
 use super::{RunningExecution, RunningExecutions};
 use crate::agent::queue::QueuedRequest;
-use crate::agent::running::replay_driver::Echo;
+use crate::agent::running::replay_driver::ReplayDriver;
 use crate::agent::tasks::AgentTasks;
 use crate::agent::{AgentDefinition, AgentMsg};
 use crate::decide::execution::ExecutionEvent;
 use crate::execution::{ExecutionActor, ExecutionArgs, ExecutionPlan};
 use crate::model::execution::record::Record;
-use crate::model::execution::trace::Trace;
+use crate::model::execution::trace::TraceContext;
 use crate::model::id::ExecutionId;
 use crate::services::Services;
 
@@ -41,7 +41,7 @@ impl ExecutionStart {
 }
 
 impl RunningExecutions {
-    /// Starts the actor of an execution. A failure is reported as [`AgentMsg::Stillborn`].
+    /// Starts the actor of an execution. A failure is reported as [`AgentMsg::SpawnFailed`].
     pub(in crate::agent) fn start(
         &mut self,
         start: ExecutionStart,
@@ -53,14 +53,14 @@ impl RunningExecutions {
         let AgentDefinition { spec, driver } = definition.clone();
         let driver = match equal {
             None => driver,
-            Some(of) => Arc::new(Echo { of, ledger: Arc::clone(&services.ledger) }),
+            Some(of) => Arc::new(ReplayDriver { of, ledger: Arc::clone(&services.ledger) }),
         };
         // The span has the highest level, so that no log filter omits its ids.
-        let trace_id = Trace::of_execution(request.origin.trace.as_ref(), id).id;
+        let trace_id = TraceContext::of_execution(request.origin.trace.as_ref(), id).id;
         let span = tracing::error_span!(parent: &span, "execution", execution = %id, agent = %spec.id, %trace_id);
         progress.send_if_modified(|progress| {
-            progress.parked = None;
-            progress.waits(None) // The execution has left the queue.
+            progress.deferred = None;
+            progress.set_queue_position(None) // The execution has left the queue.
         });
         let agent = tasks.agent().clone();
         let args = ExecutionArgs {
@@ -74,7 +74,7 @@ impl RunningExecutions {
             services: services.clone(),
             progress: progress.clone(),
             span: span.clone(),
-            at_rest: Box::new(move || _ = agent.cast(AgentMsg::AtRest(id))),
+            on_slot_released: Box::new(move || _ = agent.cast(AgentMsg::Finished(id))),
         };
         if let Some(actor) = spawn(args, tasks) {
             let _probe = probe;
@@ -98,7 +98,7 @@ fn spawn(
     let (actor, birth) = spawned.ok()?; // Only a duplicate name is rejected, and this actor has no name.
     tasks.spawn(async move {
         if !matches!(birth.await, Ok(Ok(_))) {
-            _ = agent.cast(AgentMsg::Stillborn(id)); // No other event reports this.
+            _ = agent.cast(AgentMsg::SpawnFailed(id)); // No other event reports this.
         }
     });
     Some(actor)

@@ -11,13 +11,14 @@ use crate::agent::{AgentArgs, AgentDefinition, AgentMsg};
 use crate::decide::execution::ExecutionEvent;
 use crate::decide::recovery::restart::RestartDecision;
 use crate::execution::Resumption;
-use crate::execution::recover::{ContinuedWork, settle_cut_off, take_over};
+use crate::execution::recover::{ContinuedWork, settle_interrupted, take_over};
 use crate::model::execution::progress::Progress;
 use crate::model::id::ExecutionId;
 
 impl RunningExecutions {
-    /// Settles an execution without an actor before its slot becomes free, which [`AgentMsg::CutOffSettled`] reports.
-    pub(in crate::agent) fn cut_off(
+    /// Settles an execution without an actor before its slot becomes free, which [`AgentMsg::InterruptedSettled`]
+    /// reports.
+    pub(in crate::agent) fn interrupt(
         &self,
         id: ExecutionId,
         args: &AgentArgs,
@@ -25,14 +26,14 @@ impl RunningExecutions {
     ) {
         let (services, driver) = (args.services.clone(), self.definition(id, args).driver);
         tasks.report(async move {
-            settle_cut_off(&services, &*driver, id).await;
-            AgentMsg::CutOffSettled(id)
+            settle_interrupted(&services, &*driver, id).await;
+            AgentMsg::InterruptedSettled(id)
         });
     }
 
     /// Handles a crashed execution actor, and decides about the agent. Another actor takes over its work; an execution
     /// whose second actor also crashes is settled.
-    pub(in crate::agent) fn crashed(
+    pub(in crate::agent) fn handle_crash(
         &mut self,
         id: ExecutionId,
         args: &AgentArgs,
@@ -42,10 +43,12 @@ impl RunningExecutions {
             let (services, driver) = (args.services.clone(), self.definition(id, args).driver);
             tasks.report(async move {
                 let work = take_over(&services, &*driver, id).await;
-                work.map_or(AgentMsg::CutOffSettled(id), |work| AgentMsg::TakenOver(Box::new(work)))
+                work.map_or(AgentMsg::InterruptedSettled(id), |work| {
+                    AgentMsg::TakeoverClaimed(Box::new(work))
+                })
             });
         } else {
-            self.cut_off(id, args, tasks);
+            self.interrupt(id, args, tasks);
         }
         self.record_crash()
     }
@@ -58,18 +61,18 @@ impl RunningExecutions {
         args: &AgentArgs,
         tasks: &mut AgentTasks,
     ) {
-        let ContinuedWork { record, request, work, known, is_whole } = continued;
+        let ContinuedWork { record, request, work, known, is_unredacted } = continued;
         let (id, definition) = (record.id, self.definition(record.id, args));
         let progress = match self.detach(id) {
             Some(RunningExecution { progress, .. }) => progress,
             None => watch::Sender::new(Progress { state: record.state, ..Progress::accepted() }),
         };
         let ran = work.ran.unwrap_or_else(|| args.age(record.changed_at));
-        let from = Resumption::held(&record, known, is_whole);
+        let from = Resumption::held(&record, known, is_unredacted);
         let due = args.queue_due(Duration::ZERO);
         let entry = QueuedRequest::new(request, from, record.accepted_at, due);
         let entry = QueuedRequest { progress, ..entry };
-        let first = ExecutionEvent::TakenUp { at: record.stamp, ran };
+        let first = ExecutionEvent::Resumed { at: record.attempt_id, ran };
         self.start(ExecutionStart { id, entry, definition, first }, &args.services, tasks);
     }
 

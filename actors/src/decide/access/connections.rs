@@ -13,7 +13,7 @@ use crate::model::id::PrincipalId;
 
 /// Number of connections that are inspected for one that can be displaced. If the requests of all of them
 /// wait to be read, the service is that far behind, and the new connection is admitted in addition.
-const LOOKS: usize = 32;
+const MAX_EVICTION_CANDIDATES: usize = 32;
 
 /// Number of a connection. Numbers grow in the order of arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -21,7 +21,7 @@ pub struct ConnectionId(u64);
 
 /// Decision about a new connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Admission {
+pub enum ConnectionAdmission {
     /// The connection is admitted.
     Admitted(ConnectionId),
     /// The connection is admitted, and the other connection must be closed.
@@ -83,7 +83,7 @@ impl<K: Ord + Copy> ConnectionGroups<K> {
 
 /// Holder of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Holder {
+enum ConnectionHolder {
     Network(ClientOrigin),
     Principal(PrincipalId),
 }
@@ -93,7 +93,7 @@ enum Holder {
 pub struct ConnectionTable {
     limit: usize,
     last: u64,
-    holders: BTreeMap<ConnectionId, Holder>,
+    holders: BTreeMap<ConnectionId, ConnectionHolder>,
     networks: ConnectionGroups<ClientOrigin>,
     principals: ConnectionGroups<PrincipalId>,
     /// Displaced connections that are still open.
@@ -137,16 +137,20 @@ impl ConnectionTable {
 
     /// Decides about a new connection from this network. A connection for which `waits` returns true is not
     /// displaced: its request has arrived and waits to be read, so its caller is not known yet.
-    pub fn admit(&mut self, from: ClientOrigin, waits: impl Fn(ConnectionId) -> bool) -> Admission {
+    pub fn admit(
+        &mut self,
+        from: ClientOrigin,
+        waits: impl Fn(ConnectionId) -> bool,
+    ) -> ConnectionAdmission {
         if self.holders.len() + self.closing.len() >= self.limit + Self::slack(self.limit) {
-            return Admission::Refused;
+            return ConnectionAdmission::Refused;
         }
         let is_full = self.holders.len() >= self.limit;
         let network = Some(from).filter(|from| self.networks.size(*from) >= self.share());
         let network = network.or_else(|| self.networks.largest().filter(|_| is_full));
-        let surplus = if is_full { self.surplus() } else { None };
+        let surplus = if is_full { self.principal_over_share() } else { None };
         if is_full && network.is_none() && surplus.is_none() {
-            return Admission::Refused;
+            return ConnectionAdmission::Refused;
         }
         let displaced = match (surplus, network) {
             (Some(principal), _) if self.networks.total < self.reserve() => {
@@ -155,7 +159,9 @@ impl ConnectionTable {
                 self.principals.all(principal).next_back()
             }
             // The oldest one: a caller with a credential presents it soon after it has connected.
-            (_, Some(network)) => self.networks.all(network).take(LOOKS).find(|id| !waits(*id)),
+            (_, Some(network)) => {
+                self.networks.all(network).take(MAX_EVICTION_CANDIDATES).find(|id| !waits(*id))
+            }
             _ => None,
         };
         self.last += 1;
@@ -164,24 +170,28 @@ impl ConnectionTable {
             self.forget(displaced);
             self.closing.insert(displaced);
         }
-        self.holders.insert(id, Holder::Network(from));
+        self.holders.insert(id, ConnectionHolder::Network(from));
         self.networks.insert(from, id);
-        displaced.map_or(Admission::Admitted(id), |displaced| Admission::Displaces(id, displaced))
+        displaced.map_or(ConnectionAdmission::Admitted(id), |displaced| {
+            ConnectionAdmission::Displaces(id, displaced)
+        })
     }
 
     /// Returns the principal with the most connections, if these are more than its share.
-    fn surplus(&self) -> Option<PrincipalId> {
+    fn principal_over_share(&self) -> Option<PrincipalId> {
         let largest = self.principals.largest();
         largest.filter(|principal| self.principals.size(*principal) > self.share())
     }
 
     /// Assigns the connection to a principal, because a request on the connection was authenticated. Only the first
     /// call has an effect.
-    pub fn authenticated(&mut self, id: ConnectionId, principal: PrincipalId) {
-        let Some(Holder::Network(network)) = self.holders.get(&id).copied() else { return };
+    pub fn assign_principal(&mut self, id: ConnectionId, principal: PrincipalId) {
+        let Some(ConnectionHolder::Network(network)) = self.holders.get(&id).copied() else {
+            return;
+        };
         self.networks.remove(network, id);
         self.principals.insert(principal, id);
-        self.holders.insert(id, Holder::Principal(principal));
+        self.holders.insert(id, ConnectionHolder::Principal(principal));
     }
 
     /// Removes a closed connection.
@@ -204,8 +214,8 @@ impl ConnectionTable {
 
     fn forget(&mut self, id: ConnectionId) {
         match self.holders.remove(&id) {
-            Some(Holder::Network(network)) => self.networks.remove(network, id),
-            Some(Holder::Principal(principal)) => self.principals.remove(principal, id),
+            Some(ConnectionHolder::Network(network)) => self.networks.remove(network, id),
+            Some(ConnectionHolder::Principal(principal)) => self.principals.remove(principal, id),
             None => {}
         }
     }

@@ -10,18 +10,18 @@ use std::time::Duration;
 use crate::model::access::endpoint_config::LockoutSpec;
 
 /// Maximum number of remembered addresses; the one that failed longest ago is forgotten first.
-pub const REMEMBERED: usize = 10_000;
+pub const MAX_REMEMBERED_ADDRESSES: usize = 10_000;
 
 /// Maximum number of stored failures and blocks, of all addresses together. Limits the memory if the configuration lets
 /// an address fail very often.
-pub const REMEMBERED_FAILURES: usize = 100_000;
+pub const MAX_STORED_FAILURES: usize = 100_000;
 
 /// Multiple of the failures allowed per credential after which the whole address is blocked, however few its
 /// credentials are. Limits the work of one decision.
-const REPEATS: usize = 4;
+const ADDRESS_BLOCK_FACTOR: usize = 4;
 
 /// Prefix of an IPv4 address that is mapped to IPv6.
-const MAPPED: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
+const IPV4_MAPPED_PREFIX: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
 
 /// Network that a request comes from. A whole /64 network of IPv6 counts as one origin, because one caller
 /// can use all of its addresses.
@@ -37,7 +37,7 @@ impl ClientOrigin {
     /// Returns the origin of an IPv6 address; a mapped IPv4 address becomes an IPv4 origin.
     #[must_use]
     pub fn of_v6(octets: [u8; 16]) -> Self {
-        if let Some([a, b, c, d]) = octets.strip_prefix(&MAPPED) {
+        if let Some([a, b, c, d]) = octets.strip_prefix(&IPV4_MAPPED_PREFIX) {
             return Self::V4([*a, *b, *c, *d]);
         }
         let [a, b, c, d, e, f, g, h, ..] = octets;
@@ -51,15 +51,15 @@ pub struct CredentialDigest(pub [u8; 32]);
 
 /// Failure history of one address.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Past {
+struct FailureHistory {
     /// Failures within the window, the oldest first.
     failures: VecDeque<(CredentialDigest, Duration)>,
     /// Blocked credentials, each with the end of its block.
     blocked: Vec<(CredentialDigest, Duration)>,
     /// End of the block of every wrong credential of this address.
-    until: Option<Duration>,
+    blocked_until: Option<Duration>,
     /// Position in the order of the last failures of all addresses.
-    touched: u64,
+    last_failure_order: u64,
 }
 
 /// Consequence of a failure.
@@ -77,7 +77,7 @@ pub enum LockoutDecision {
 #[derive(Debug, Clone)]
 pub struct Lockout {
     spec: LockoutSpec,
-    known: BTreeMap<ClientOrigin, Past>,
+    histories: BTreeMap<ClientOrigin, FailureHistory>,
     /// The known addresses in the order of their last failures.
     order: BTreeMap<u64, ClientOrigin>,
     last: u64,
@@ -89,41 +89,41 @@ impl Lockout {
     /// Creates an empty table.
     #[must_use]
     pub const fn new(spec: LockoutSpec) -> Self {
-        Self { spec, known: BTreeMap::new(), order: BTreeMap::new(), last: 0, weight: 0 }
+        Self { spec, histories: BTreeMap::new(), order: BTreeMap::new(), last: 0, weight: 0 }
     }
 
     /// Returns the time for which this wrong credential is still blocked at this address, if it is.
     #[must_use]
-    pub fn blocked(
+    pub fn remaining_block(
         &self,
         origin: ClientOrigin,
         of: CredentialDigest,
         now: Duration,
     ) -> Option<Duration> {
-        let past = self.known.get(&origin)?;
+        let past = self.histories.get(&origin)?;
         let own = past.blocked.iter().filter(|(credential, _)| *credential == of);
-        let ends = own.map(|(_, until)| *until).chain(past.until);
+        let ends = own.map(|(_, blocked_until)| *blocked_until).chain(past.blocked_until);
         let left = ends.max()?.checked_sub(now)?;
         (!left.is_zero()).then_some(left)
     }
 
     /// Counts a wrong credential. A blocked credential is not counted, so a block is never extended.
-    pub fn failed(
+    pub fn record_failure(
         &mut self,
         origin: ClientOrigin,
         of: CredentialDigest,
         now: Duration,
     ) -> LockoutDecision {
-        if self.blocked(origin, of, now).is_some() {
+        if self.remaining_block(origin, of, now).is_some() {
             return LockoutDecision::Counted;
         }
         let spec = self.spec;
         let past = self.touch(origin);
         let before = past.weight();
-        let verdict = past.failed(of, now, spec);
+        let verdict = past.record_failure(of, now, spec);
         let after = past.weight();
         self.weight = self.weight - before + after;
-        while self.weight > REMEMBERED_FAILURES && self.known.len() > 1 {
+        while self.weight > MAX_STORED_FAILURES && self.histories.len() > 1 {
             self.forget_oldest();
         }
         verdict
@@ -131,52 +131,59 @@ impl Lockout {
 
     /// Returns the number of addresses in the table.
     #[must_use]
-    pub fn remembered(&self) -> usize {
-        self.known.len()
+    pub fn address_count(&self) -> usize {
+        self.histories.len()
     }
 
     /// Returns the history of an address, which becomes the latest one that failed.
-    fn touch(&mut self, origin: ClientOrigin) -> &mut Past {
+    fn touch(&mut self, origin: ClientOrigin) -> &mut FailureHistory {
         self.last += 1;
-        if !self.known.contains_key(&origin) && self.known.len() >= REMEMBERED {
+        if !self.histories.contains_key(&origin) && self.histories.len() >= MAX_REMEMBERED_ADDRESSES
+        {
             self.forget_oldest();
         }
-        let past = self.known.entry(origin).or_default();
-        self.order.remove(&past.touched);
-        past.touched = self.last;
+        let past = self.histories.entry(origin).or_default();
+        self.order.remove(&past.last_failure_order);
+        past.last_failure_order = self.last;
         self.order.insert(self.last, origin);
         past
     }
 
     fn forget_oldest(&mut self) {
-        let oldest = self.order.pop_first().and_then(|(_, origin)| self.known.remove(&origin));
+        let oldest = self.order.pop_first().and_then(|(_, origin)| self.histories.remove(&origin));
         self.weight -= oldest.map_or(0, |past| past.weight());
     }
 }
 
-impl Past {
+impl FailureHistory {
     /// Counts a failure of a credential that is not blocked.
-    fn failed(
+    fn record_failure(
         &mut self,
         of: CredentialDigest,
         now: Duration,
         spec: LockoutSpec,
     ) -> LockoutDecision {
         let LockoutSpec { failures: most, window, block } = spec;
-        let (most, until) =
+        let (most, blocked_until) =
             (usize::try_from(most).unwrap_or(usize::MAX), now.saturating_add(block));
-        self.until = None; // Its end has passed, or the credential would be blocked.
+        self.blocked_until = None; // Its end has passed, or the credential would be blocked.
         self.failures.retain(|(_, at)| now.saturating_sub(*at) < window);
-        self.blocked.retain(|(_, until)| now < *until);
+        self.blocked.retain(|(_, blocked_until)| now < *blocked_until);
         self.failures.push_back((of, now));
         let repeated = self.failures.iter().filter(|(credential, _)| *credential == of).count();
-        if self.credentials() >= most || self.failures.len() >= most.saturating_mul(REPEATS) {
+        if self.credentials() >= most
+            || self.failures.len() >= most.saturating_mul(ADDRESS_BLOCK_FACTOR)
+        {
             // This block lasts longer than the blocks of single credentials; the count restarts after it.
-            *self = Self { until: Some(until), touched: self.touched, ..Self::default() };
+            *self = Self {
+                blocked_until: Some(blocked_until),
+                last_failure_order: self.last_failure_order,
+                ..Self::default()
+            };
             LockoutDecision::AddressBlocked
         } else if repeated >= most {
             self.failures.retain(|(credential, _)| *credential != of);
-            self.blocked.push((of, until));
+            self.blocked.push((of, blocked_until));
             LockoutDecision::CredentialBlocked
         } else {
             LockoutDecision::Counted

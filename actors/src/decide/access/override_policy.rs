@@ -4,13 +4,13 @@ use std::path::{Component, Path};
 
 use algonius_redact::Redactor;
 
-use crate::model::agent::Allowance;
+use crate::model::agent::OverridePolicy;
 use crate::model::code::Code;
 use crate::model::execution::request::Overrides;
 use crate::model::failure::Failure;
 
 /// Longest parameter name that an error repeats, in bytes.
-const LONGEST_NAME: usize = 64;
+const MAX_REPORTED_NAME_BYTES: usize = 64;
 
 /// Checks the overrides of a caller, as far as their text allows. Links in the path of a folder are resolved at the
 /// start of the program.
@@ -18,26 +18,26 @@ const LONGEST_NAME: usize = 64;
 /// # Errors
 /// Returns `override-refused`. The sentence names only what the caller named, and nothing of the machine.
 pub fn check(
-    allowance: &Allowance,
+    override_policy: &OverridePolicy,
     overrides: &Overrides,
     redactor: &Redactor,
 ) -> Result<(), Failure> {
     if let Some(folder) = &overrides.working_dir
-        && !is_below(allowance, Path::new(folder))
+        && !is_below(override_policy, Path::new(folder))
     {
-        return Err(refused("the working directory is not below a folder that the agent allows"));
+        return Err(refusal("the working directory is not below a folder that the agent allows"));
     }
     for (name, value) in &overrides.env {
-        if !allowance.variables.contains(name) {
-            return Err(refused("the agent does not let callers set one of these variables"));
+        if !override_policy.variables.contains(name) {
+            return Err(refusal("the agent does not let callers set one of these variables"));
         }
         if value.contains('\0') {
-            return Err(refused("the value of a variable must not hold a NUL character"));
+            return Err(refusal("the value of a variable must not hold a NUL character"));
         }
     }
     let texts = overrides.working_dir.iter().chain(overrides.env.values());
     if texts.into_iter().any(|text| redactor.redact(text) != text.as_str()) {
-        return Err(refused("a choice looks like a secret, and choices are stored as they are"));
+        return Err(refusal("a choice looks like a secret, and choices are stored as they are"));
     }
     Ok(())
 }
@@ -47,27 +47,28 @@ pub fn check(
 /// # Errors
 /// Returns `override-refused` with the first parameter that callers may not set.
 pub fn check_params<'p>(
-    allowance: &Allowance,
+    override_policy: &OverridePolicy,
     params: impl IntoIterator<Item = &'p String>,
 ) -> Result<(), Failure> {
-    let is_allowed = |name: &&String| allowance.params.contains(*name);
+    let is_allowed = |name: &&String| override_policy.params.contains(*name);
     let Some(name) = params.into_iter().find(|name| !is_allowed(name)) else { return Ok(()) };
     // A text that is not a valid name may be anything, such as a secret in the wrong place.
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let is_plain = name.len() <= LONGEST_NAME && !name.is_empty() && name.chars().all(is_name);
+    let is_plain =
+        name.len() <= MAX_REPORTED_NAME_BYTES && !name.is_empty() && name.chars().all(is_name);
     let name = if is_plain { format!("`{name}`") } else { "of this name".to_owned() };
-    Err(refused(&format!("the agent has no parameter {name} that callers may set")))
+    Err(refusal(&format!("the agent has no parameter {name} that callers may set")))
 }
 
 /// Returns true if a path is absolute, has no `.` or `..` components, and lies in an allowed folder.
-fn is_below(allowance: &Allowance, folder: &Path) -> bool {
+fn is_below(override_policy: &OverridePolicy, folder: &Path) -> bool {
     let is_plain = |part: Component<'_>| matches!(part, Component::RootDir | Component::Normal(_));
     folder.is_absolute()
         && folder.components().all(is_plain)
-        && allowance.folders.iter().any(|allowed| folder.starts_with(allowed))
+        && override_policy.folders.iter().any(|allowed| folder.starts_with(allowed))
 }
 
-fn refused(message: &str) -> Failure {
+fn refusal(message: &str) -> Failure {
     Failure::new(Code::OverrideRefused, message)
 }
 
@@ -75,24 +76,24 @@ fn refused(message: &str) -> Failure {
 mod tests {
     use super::*;
 
-    fn allowance() -> Allowance {
-        Allowance {
+    fn test_policy() -> OverridePolicy {
+        OverridePolicy {
             folders: vec!["/srv/repos".into(), "/data/repos".into()],
             variables: vec!["BRANCH".to_owned()],
             params: vec!["style".to_owned()],
         }
     }
 
-    fn may(allowance: &Allowance, overrides: &Overrides) -> bool {
+    fn is_allowed(override_policy: &OverridePolicy, overrides: &Overrides) -> bool {
         let redactor = Redactor::new([]);
-        check(allowance, overrides, &redactor).is_ok()
+        check(override_policy, overrides, &redactor).is_ok()
     }
 
-    fn folder(path: &str) -> Overrides {
+    fn folder_override(path: &str) -> Overrides {
         Overrides { working_dir: Some(path.to_owned()), ..Overrides::default() }
     }
 
-    fn variable(name: &str, value: &str) -> Overrides {
+    fn variable_override(name: &str, value: &str) -> Overrides {
         let env = [(name.to_owned(), value.to_owned())].into();
         Overrides { env, ..Overrides::default() }
     }
@@ -110,7 +111,7 @@ mod tests {
             ("", false),
             ("~/x", false),
         ] {
-            assert_eq!(may(&allowance(), &folder(path)), may_be, "{path}");
+            assert_eq!(is_allowed(&test_policy(), &folder_override(path)), may_be, "{path}");
         }
     }
 
@@ -124,22 +125,29 @@ mod tests {
             ("BRANCH", "a\0b", false),
             ("BRANCH", "ghp_0123456789abcdefghijABCDEFGHIJ012345", false),
         ] {
-            assert_eq!(may(&allowance(), &variable(name, value)), may_be, "{name}={value}");
+            assert_eq!(
+                is_allowed(&test_policy(), &variable_override(name, value)),
+                may_be,
+                "{name}={value}"
+            );
         }
     }
 
     #[test]
     fn no_overrides_are_allowed_by_default() {
-        let none = Allowance::default();
-        assert!(may(&none, &Overrides::default()));
-        assert!(!may(&none, &folder("/srv/repos")) && !may(&none, &variable("BRANCH", "main")));
+        let none = OverridePolicy::default();
+        assert!(is_allowed(&none, &Overrides::default()));
+        assert!(
+            !is_allowed(&none, &folder_override("/srv/repos"))
+                && !is_allowed(&none, &variable_override("BRANCH", "main"))
+        );
     }
 
     #[test]
     fn only_allowed_parameters_can_be_set() {
         let check = |names: &[&str]| {
             let names: Vec<_> = names.iter().map(ToString::to_string).collect();
-            check_params(&allowance(), &names).err().map(|failure| failure.message)
+            check_params(&test_policy(), &names).err().map(|failure| failure.message)
         };
         let no =
             |name: &str| Some(format!("the agent has no parameter {name} that callers may set"));

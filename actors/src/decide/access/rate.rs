@@ -5,16 +5,16 @@ use std::time::Duration;
 use crate::model::access::endpoint_config::RateLimit;
 
 /// Longest wait that is reported, in seconds.
-const LONGEST: f64 = 3600.0;
+const MAX_REPORTED_WAIT_SECONDS: f64 = 3600.0;
 
 /// Token bucket: the number of calls that are available at a time.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Bucket {
+pub struct TokenBucket {
     calls: f64,
     at: Duration,
 }
 
-impl Bucket {
+impl TokenBucket {
     /// Creates a full bucket.
     #[must_use]
     pub fn full(limit: RateLimit, now: Duration) -> Self {
@@ -24,16 +24,20 @@ impl Bucket {
 
 /// Decides about a call at `now`, which is the time since the service started. A rejected call returns the time to
 /// wait, and consumes nothing.
-pub fn step(bucket: Bucket, now: Duration, limit: RateLimit) -> (Bucket, Result<(), Duration>) {
+pub fn step(
+    bucket: TokenBucket,
+    now: Duration,
+    limit: RateLimit,
+) -> (TokenBucket, Result<(), Duration>) {
     let passed = now.saturating_sub(bucket.at).as_secs_f64();
     let calls = (bucket.calls + passed * limit.per_second).min(f64::from(limit.burst));
     let at = now.max(bucket.at);
     if calls >= 1.0 {
-        return (Bucket { calls: calls - 1.0, at }, Ok(()));
+        return (TokenBucket { calls: calls - 1.0, at }, Ok(()));
     }
-    let wait = ((1.0 - calls) / limit.per_second).clamp(0.0, LONGEST);
+    let wait = ((1.0 - calls) / limit.per_second).clamp(0.0, MAX_REPORTED_WAIT_SECONDS);
     let wait = Duration::try_from_secs_f64(wait).unwrap_or_default();
-    (Bucket { calls, at }, Err(wait))
+    (TokenBucket { calls, at }, Err(wait))
 }
 
 #[cfg(test)]
@@ -44,8 +48,8 @@ mod tests {
     const LIMIT: RateLimit = RateLimit { per_second: 2.0, burst: 3 };
 
     /// Returns which of the calls at these milliseconds are accepted.
-    fn taken(times: &[u64]) -> Vec<bool> {
-        let mut bucket = Bucket::full(LIMIT, Duration::ZERO);
+    fn accepted_calls(times: &[u64]) -> Vec<bool> {
+        let mut bucket = TokenBucket::full(LIMIT, Duration::ZERO);
         let mut taken = Vec::new();
         for time in times {
             let (next, verdict) = step(bucket, Duration::from_millis(*time), LIMIT);
@@ -58,10 +62,13 @@ mod tests {
     #[test]
     fn a_burst_of_three_is_followed_by_two_calls_per_second() {
         assert_eq!(
-            taken(&[0, 0, 0, 0, 499, 500, 501]),
+            accepted_calls(&[0, 0, 0, 0, 499, 500, 501]),
             [true, true, true, false, false, true, false]
         );
-        assert_eq!(taken(&[0, 0, 0, 9000, 9000, 9000, 9000])[3..], [true, true, true, false]);
+        assert_eq!(
+            accepted_calls(&[0, 0, 0, 9000, 9000, 9000, 9000])[3..],
+            [true, true, true, false]
+        );
     }
 
     proptest! {
@@ -70,7 +77,7 @@ mod tests {
         fn a_rejected_call_succeeds_after_the_reported_wait(
             gaps in proptest::collection::vec(0u64..400, 1..60)
         ) {
-            let (mut bucket, mut now) = (Bucket::full(LIMIT, Duration::ZERO), 0);
+            let (mut bucket, mut now) = (TokenBucket::full(LIMIT, Duration::ZERO), 0);
             let mut taken = Vec::new();
             for gap in gaps {
                 now += gap;

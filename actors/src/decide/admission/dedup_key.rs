@@ -8,7 +8,7 @@ use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
 use crate::model::execution::content::{Content, Part};
-use crate::model::execution::request::{Keys, Overrides, Request};
+use crate::model::execution::request::{DedupKeys, Overrides, Request};
 use crate::model::id::ExecutionId;
 use crate::model::interaction::Question;
 
@@ -16,7 +16,7 @@ use crate::model::interaction::Question;
 #[derive(Clone)]
 pub struct Keyring {
     /// HMAC state after the key. The key cannot be recovered from it.
-    begun: Arc<Hmac<Sha256>>,
+    keyed_hmac: Arc<Hmac<Sha256>>,
 }
 
 impl std::fmt::Debug for Keyring {
@@ -32,32 +32,32 @@ impl Keyring {
     pub fn new(key: [u8; 32]) -> Self {
         let mut block = Key::<Hmac<Sha256>>::default(); // A short key is one with zeros behind it.
         block.iter_mut().zip(key).for_each(|(byte, given)| *byte = given);
-        Self { begun: Arc::new(Hmac::new(&block)) }
+        Self { keyed_hmac: Arc::new(Hmac::new(&block)) }
     }
 
     /// Returns the keys of a request: by its message id, and by its idempotency key.
     #[must_use]
-    pub fn keys(&self, request: &Request) -> Keys {
+    pub fn keys(&self, request: &Request) -> DedupKeys {
         let named = request.idempotency.as_deref();
-        Keys {
+        DedupKeys {
             message: self.message(request),
-            named: named.map(|name| self.named(request, "idempotency", name)),
+            named: named.map(|name| self.named_key(request, "idempotency", name)),
         }
     }
 
     /// Returns the key of a request by its message id alone.
     #[must_use]
     pub fn message(&self, request: &Request) -> [u8; 32] {
-        self.named(request, "message", &request.message.0)
+        self.named_key(request, "message", &request.message.0)
     }
 
-    fn named(&self, request: &Request, kind: &str, name: &str) -> [u8; 32] {
+    fn named_key(&self, request: &Request, kind: &str, name: &str) -> [u8; 32] {
         self.digest([kind, &request.origin.owner.to_string(), request.agent.as_str(), name])
     }
 
     /// Returns the key of a request whose message id has no meaning: each request has another key.
     #[must_use]
-    pub fn key_of(&self, id: ExecutionId, turn: u32) -> [u8; 32] {
+    pub fn unique_key(&self, id: ExecutionId, turn: u32) -> [u8; 32] {
         self.digest(["execution", &id.to_string(), &turn.to_string()])
     }
 
@@ -65,23 +65,23 @@ impl Keyring {
     /// context, because a caller that names no context receives a new one each time.
     #[must_use]
     pub fn body(&self, request: &Request) -> [u8; 32] {
-        let mut said = self.begin();
-        said.add("body");
+        let mut builder = self.digest_builder();
+        builder.add("body");
         for part in &request.input.parts {
-            said.add(kind(part));
-            said.add(&text(part));
-            said.add_all(part.filename.iter().flat_map(|name| ["filename", name]));
-            said.add_all(part.media_type.iter().flat_map(|name| ["media type", name]));
+            builder.add(kind(part));
+            builder.add(&text(part));
+            builder.add_all(part.filename.iter().flat_map(|name| ["filename", name]));
+            builder.add_all(part.media_type.iter().flat_map(|name| ["media type", name]));
         }
         let Overrides { working_dir, env } = &request.input.overrides;
         if !request.input.overrides.is_empty() {
             let count = env.len().to_string(); // The following names are arbitrary.
-            said.add_all(["overrides", working_dir.as_deref().unwrap_or_default(), &count]);
-            said.add_all(env.iter().flat_map(|(name, value)| [&**name, &**value]));
+            builder.add_all(["overrides", working_dir.as_deref().unwrap_or_default(), &count]);
+            builder.add_all(env.iter().flat_map(|(name, value)| [&**name, &**value]));
         }
-        said.add("params");
-        said.add_all(request.input.params.iter().flat_map(|(name, value)| [&**name, &**value]));
-        said.end()
+        builder.add("params");
+        builder.add_all(request.input.params.iter().flat_map(|(name, value)| [&**name, &**value]));
+        builder.end()
     }
 
     /// Returns the key of the content of a request, regardless of the message id. The key includes the context of a
@@ -90,7 +90,7 @@ impl Keyring {
     pub fn content(&self, request: &Request) -> [u8; 32] {
         let (owner, body) = (request.origin.owner.to_string(), self.body(request));
         let body: String = body.iter().map(|byte| format!("{byte:02x}")).collect();
-        let context = if request.opens { "" } else { &request.context.0 };
+        let context = if request.starts_context { "" } else { &request.context.0 };
         self.digest(["content", &owner, request.agent.as_str(), context, &body])
     }
 
@@ -115,20 +115,20 @@ impl Keyring {
     }
 
     fn digest<'p>(&self, parts: impl IntoIterator<Item = &'p str>) -> [u8; 32] {
-        let mut said = self.begin();
-        said.add_all(parts);
-        said.end()
+        let mut builder = self.digest_builder();
+        builder.add_all(parts);
+        builder.end()
     }
 
-    fn begin(&self) -> Said {
-        Said(Hmac::clone(&self.begun))
+    fn digest_builder(&self) -> DigestBuilder {
+        DigestBuilder(Hmac::clone(&self.keyed_hmac))
     }
 }
 
 /// Digest state that grows by parts.
-struct Said(Hmac<Sha256>);
+struct DigestBuilder(Hmac<Sha256>);
 
-impl Said {
+impl DigestBuilder {
     /// Adds a part with its length before it, so that different lists of parts have different digests.
     fn add(&mut self, part: &str) {
         self.0.update(&(part.len() as u64).to_le_bytes());
@@ -221,11 +221,11 @@ mod tests {
             origin: RequestOrigin::direct(PrincipalId(uuid::Uuid::nil()), Trigger::Api),
             message: MessageId("m".to_owned()),
             context: ContextId("c".to_owned()),
-            opens: true,
+            starts_context: true,
             idempotency: None,
             continues: None,
-            standing: Overrides::default(),
-            input: Input::text_of("x"),
+            inherited_overrides: Overrides::default(),
+            input: Input::from_text("x"),
         }
     }
 

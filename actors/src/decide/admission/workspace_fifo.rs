@@ -7,12 +7,12 @@ use crate::model::id::ExecutionId;
 
 /// Executions of all agents that wait for a workspace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Waiters {
+pub struct WorkspaceWaiters {
     /// Waiting executions by id; ids grow with the time of arrival.
     by_arrival: BTreeMap<ExecutionId, Workspace>,
 }
 
-impl Waiters {
+impl WorkspaceWaiters {
     /// Adds an execution that waits for a workspace. An execution that already waits may change its workspace.
     pub fn join(&mut self, id: ExecutionId, workspace: Workspace) {
         self.by_arrival.insert(id, workspace);
@@ -32,7 +32,7 @@ impl Waiters {
     /// Returns the position of an execution among those that wait for an overlapping workspace, from 1, whether the
     /// execution already waits or not.
     #[must_use]
-    pub fn place(&self, id: ExecutionId, workspace: &Workspace) -> usize {
+    pub fn position(&self, id: ExecutionId, workspace: &Workspace) -> usize {
         let earlier = self.by_arrival.range(..id);
         1 + earlier.filter(|(_, wanted)| wanted.overlaps(workspace)).count()
     }
@@ -50,13 +50,14 @@ mod tests {
 
     #[test]
     fn overlapping_workspaces_are_served_in_order_of_arrival() {
-        let mut waiters = Waiters::default();
+        let mut waiters = WorkspaceWaiters::default();
         waiters.join(id(3), Workspace::new("/srv/a/b"));
         waiters.join(id(1), Workspace::new("/srv/a"));
         waiters.join(id(2), Workspace::new("/srv/c"));
-        let place =
-            |waiters: &Waiters, number, path| waiters.place(id(number), &Workspace::new(path));
-        let places = |waiters: &Waiters| {
+        let place = |waiters: &WorkspaceWaiters, number, path| {
+            waiters.position(id(number), &Workspace::new(path))
+        };
+        let places = |waiters: &WorkspaceWaiters| {
             [(1, "/srv/a"), (2, "/srv/c"), (3, "/srv/a/b"), (4, "/srv"), (5, "/tmp")]
                 .map(|(number, path)| place(waiters, number, path))
         };

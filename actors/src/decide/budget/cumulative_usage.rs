@@ -9,33 +9,36 @@ pub type CounterValues = BTreeMap<String, Number>;
 
 /// Counters at the latest report.
 #[derive(Debug, Clone, Default)]
-pub struct Counters {
-    told: CounterValues,
+pub struct CumulativeUsage {
+    reported: CounterValues,
 }
 
-impl Counters {
+impl CumulativeUsage {
     /// Continues from the counters that a session had reported before.
     #[must_use]
-    pub const fn of(told: CounterValues) -> Self {
-        Self { told }
+    pub const fn of(reported: CounterValues) -> Self {
+        Self { reported }
     }
 
     /// Returns the latest counters.
     #[must_use]
     pub const fn totals(&self) -> &CounterValues {
-        &self.told
+        &self.reported
     }
 
     /// Returns the increments, and true if they are still the totals of the session, because no earlier report is
     /// known. A counter that decreased was reset by the program.
     pub fn advance(&mut self, numbers: CounterValues) -> (CounterValues, bool) {
-        let is_first = numbers.keys().all(|name| !self.told.contains_key(name));
+        let is_first = numbers.keys().all(|name| !self.reported.contains_key(name));
         let new = numbers.iter().map(|(name, number)| {
-            let before = self.told.get(name);
-            (name.clone(), before.and_then(|before| less(number, before)).unwrap_or(number.clone()))
+            let before = self.reported.get(name);
+            (
+                name.clone(),
+                before.and_then(|before| difference(number, before)).unwrap_or(number.clone()),
+            )
         });
         let new = new.collect();
-        self.told.extend(numbers);
+        self.reported.extend(numbers);
         (new, is_first)
     }
 }
@@ -49,7 +52,7 @@ pub fn sum(one: &Number, other: &Number) -> Option<Number> {
     Number::from_f64(one.as_f64()? + other.as_f64()?)
 }
 
-fn less(number: &Number, before: &Number) -> Option<Number> {
+fn difference(number: &Number, before: &Number) -> Option<Number> {
     if let (Some(number), Some(before)) = (number.as_u64(), before.as_u64()) {
         return number.checked_sub(before).map(Number::from);
     }
@@ -61,7 +64,7 @@ fn less(number: &Number, before: &Number) -> Option<Number> {
 mod tests {
     use serde_json::{Number, json};
 
-    use super::{CounterValues, Counters, sum};
+    use super::{CounterValues, CumulativeUsage, sum};
 
     fn numbers(value: serde_json::Value) -> CounterValues {
         serde_json::from_value(value).unwrap()
@@ -69,7 +72,7 @@ mod tests {
 
     #[test]
     fn usage_that_was_counted_is_not_counted_again() {
-        let mut counters = Counters::default();
+        let mut counters = CumulativeUsage::default();
         let mut advance = |value| counters.advance(numbers(value));
         assert_eq!(advance(json!({"a": 5, "c": 0.5})), (numbers(json!({"a": 5, "c": 0.5})), true));
         assert_eq!(
@@ -77,7 +80,7 @@ mod tests {
             (numbers(json!({"a": 2, "c": 0.25})), false)
         );
         assert_eq!(advance(json!({"a": 3})), (numbers(json!({"a": 3})), false));
-        let mut known = Counters::of(numbers(json!({"a": 4})));
+        let mut known = CumulativeUsage::of(numbers(json!({"a": 4})));
         assert_eq!(known.advance(numbers(json!({"a": 6}))), (numbers(json!({"a": 2})), false));
     }
 

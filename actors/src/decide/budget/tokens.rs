@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use serde_json::Number;
 
-use crate::model::agent::success_criteria::UsageContract;
+use crate::model::agent::success_criteria::UsageRules;
 
 /// Returns the sums of the numbers that the named groups capture over all matches in the texts; empty if nothing
 /// matches.
 #[must_use]
-pub fn find(contract: &UsageContract, texts: [&str; 2]) -> BTreeMap<String, Number> {
+pub fn find(contract: &UsageRules, texts: [&str; 2]) -> BTreeMap<String, Number> {
     let mut sums: BTreeMap<String, u64> = BTreeMap::new();
     let Some(regex) = &contract.regex else { return BTreeMap::new() };
     for captures in texts.iter().flat_map(|text| regex.captures_iter(text)) {
@@ -45,8 +45,8 @@ mod tests {
 
     use super::*;
 
-    fn found(regex: &str, texts: [&str; 2]) -> Vec<(String, u64)> {
-        let contract = UsageContract { regex: Some(Regex::new(regex).unwrap()) };
+    fn found_counts(regex: &str, texts: [&str; 2]) -> Vec<(String, u64)> {
+        let contract = UsageRules { regex: Some(Regex::new(regex).unwrap()) };
         let found = find(&contract, texts).into_iter();
         found.map(|(name, number)| (name, number.as_u64().unwrap())).collect()
     }
@@ -57,10 +57,13 @@ mod tests {
         let of = |input, output| {
             vec![("input_tokens".to_owned(), input), ("output_tokens".to_owned(), output)]
         };
-        assert_eq!(found(regex, ["1,234 in, 5 out", ""]), of(1234, 5));
-        assert_eq!(found(regex, ["2.3k in, 1M out\n1k in", "7 in, 0.5k out"]), of(3307, 1_000_500));
-        assert_eq!(found(regex, ["nothing", "k in"]), []);
-        assert_eq!(found(regex, ["99999999999999999999 in", ""]), []);
-        assert_eq!(find(&UsageContract::default(), ["1 in", ""]), BTreeMap::new());
+        assert_eq!(found_counts(regex, ["1,234 in, 5 out", ""]), of(1234, 5));
+        assert_eq!(
+            found_counts(regex, ["2.3k in, 1M out\n1k in", "7 in, 0.5k out"]),
+            of(3307, 1_000_500)
+        );
+        assert_eq!(found_counts(regex, ["nothing", "k in"]), []);
+        assert_eq!(found_counts(regex, ["99999999999999999999 in", ""]), []);
+        assert_eq!(find(&UsageRules::default(), ["1 in", ""]), BTreeMap::new());
     }
 }

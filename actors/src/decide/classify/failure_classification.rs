@@ -7,62 +7,64 @@ use chrono::{DateTime, Utc};
 
 use super::attempt_outcome::AttemptOutcome;
 use super::{http_status_parser, quota_reset_parser};
-use crate::decide::retry::quota::SHORT;
-use crate::model::agent::success_criteria::{FailureContract, FailureMatchers};
+use crate::decide::retry::quota::MAX_RATE_LIMIT_WAIT;
+use crate::model::agent::success_criteria::{FailureMatchers, FailureRules};
 use crate::model::code::Code;
 use crate::model::failure::Failure;
 use crate::model::program::{OutputPattern, ProgramSpec};
 
 /// Program with the results of an attempt.
-type Case<'c> = (&'c ProgramSpec, &'c AttemptOutcome<'c>);
+type FailureCase<'c> = (&'c ProgramSpec, &'c AttemptOutcome<'c>);
 
 /// Classifies a failed attempt.
 pub(in crate::decide) fn classify(
     program: &ProgramSpec,
-    evidence: &AttemptOutcome<'_>,
+    attempt_outcome: &AttemptOutcome<'_>,
 ) -> Option<Failure> {
-    let case = (program, evidence);
+    let case = (program, attempt_outcome);
     by_status(case)
         .or_else(|| by_event(case))
         .or_else(|| by_exit(case))
         .or_else(|| by_text(case))
-        .or_else(|| by_complaint(case))
+        .or_else(|| by_stderr(case))
 }
 
 /// Classifies by status code. The contract takes precedence over the usual meaning of a status code, except for
 /// rejected credentials: a retry with the same credential is useless.
-fn by_status((program, evidence): Case<'_>) -> Option<Failure> {
-    let status = evidence.told.status.or_else(|| in_words(program, evidence))?;
-    meaning(status, (program, evidence))
+fn by_status((program, attempt_outcome): FailureCase<'_>) -> Option<Failure> {
+    let status =
+        attempt_outcome.told.status.or_else(|| status_in_text(program, attempt_outcome))?;
+    failure_of_status(status, (program, attempt_outcome))
 }
 
 /// Returns the status code in the text of a program without structured events, if its contract uses status codes.
-fn in_words(program: &ProgramSpec, evidence: &AttemptOutcome<'_>) -> Option<u16> {
-    let is_asked = program.failures.has_status() && !has_records(program);
+fn status_in_text(program: &ProgramSpec, attempt_outcome: &AttemptOutcome<'_>) -> Option<u16> {
+    let is_asked = program.failures.has_status() && !has_native_events(program);
     if !is_asked {
         return None;
     }
-    http_status_parser::find(evidence.stderr).or_else(|| http_status_parser::find(evidence.stdout))
+    http_status_parser::find(attempt_outcome.stderr)
+        .or_else(|| http_status_parser::find(attempt_outcome.stdout))
 }
 
-fn meaning(status: u16, (program, evidence): Case<'_>) -> Option<Failure> {
-    let named = named(&program.failures, |signs| signs.status.contains(&status));
+fn failure_of_status(status: u16, (program, attempt_outcome): FailureCase<'_>) -> Option<Failure> {
+    let named = matching_code(&program.failures, |matchers| matchers.status.contains(&status));
     let code = match (status, named) {
         (401 | 403, _) => Code::NotAuthenticated,
         (_, Some(Code::PermanentFailure)) => Code::PermanentFailure,
-        (429, named) => limited(named, (program, evidence)),
+        (429, named) => quota_or_rate_limit(named, (program, attempt_outcome)),
         (503 | 529, None | Some(Code::TransientFailure)) => Code::AgentOverloaded,
-        (_, named) => named.or_else(|| usual(status))?,
+        (_, named) => named.or_else(|| default_code(status))?,
     };
-    Some(failed(
+    Some(classified_failure(
         code,
-        (program, evidence),
+        (program, attempt_outcome),
         &format!("what is behind it answered with status {status}"),
     ))
 }
 
 /// Returns the usual meaning of a status code.
-const fn usual(status: u16) -> Option<Code> {
+const fn default_code(status: u16) -> Option<Code> {
     match status {
         402 => Some(Code::QuotaExceeded),
         408 | 409 | 425 | 500..600 => Some(Code::TransientFailure),
@@ -74,103 +76,121 @@ const fn usual(status: u16) -> Option<Code> {
 /// Distinguishes a rate limit from an exhausted quota: both have status code 429. A short time decides for a rate
 /// limit, because providers also write `quota` about limits per minute; without a time the contract and the program's
 /// text decide.
-fn limited(named: Option<Code>, (program, evidence): Case<'_>) -> Code {
-    let lasts = until(program, evidence).map(|until| until - evidence.now);
-    let is_quota = match lasts.and_then(|lasts| lasts.to_std().ok()) {
-        Some(lasts) => lasts > SHORT,
-        None => named == Some(Code::QuotaExceeded) || is_said_used_up((program, evidence)),
+fn quota_or_rate_limit(named: Option<Code>, (program, attempt_outcome): FailureCase<'_>) -> Code {
+    let retry_after = reset_time(program, attempt_outcome).map(|until| until - attempt_outcome.now);
+    let is_quota = match retry_after.and_then(|retry_after| retry_after.to_std().ok()) {
+        Some(retry_after) => retry_after > MAX_RATE_LIMIT_WAIT,
+        None => {
+            named == Some(Code::QuotaExceeded)
+                || reports_exhausted_quota((program, attempt_outcome))
+        }
     };
     if is_quota { Code::QuotaExceeded } else { Code::AgentRateLimited }
 }
 
-fn is_said_used_up((program, evidence): Case<'_>) -> bool {
-    let told = evidence.told.failure.as_ref();
+fn reports_exhausted_quota((program, attempt_outcome): FailureCase<'_>) -> bool {
+    let told = attempt_outcome.told.failure.as_ref();
     let pattern = program.failures.quota.regex.as_ref();
-    let stdout = if has_records(program) { "" } else { evidence.stdout };
-    let texts = [told.map_or("", |told| &told.message), evidence.stderr, stdout];
+    let stdout = if has_native_events(program) { "" } else { attempt_outcome.stdout };
+    let texts = [told.map_or("", |told| &told.message), attempt_outcome.stderr, stdout];
     told.is_some_and(|told| told.code == Code::QuotaExceeded)
         || texts.iter().any(|text| {
             pattern.is_some_and(|pattern| pattern.is_match(text))
-                || http_status_parser::is_quota(text)
+                || http_status_parser::reports_quota(text)
         })
 }
 
 /// Classifies by the program's own event, if it is more specific than a plain failure. A missing answer is a finding of
 /// the service.
-fn by_event((program, evidence): Case<'_>) -> Option<Failure> {
-    let told = evidence.told.failure.as_ref()?;
+fn by_event((program, attempt_outcome): FailureCase<'_>) -> Option<Failure> {
+    let told = attempt_outcome.told.failure.as_ref()?;
     let code = match told.code {
         Code::Reported | Code::AnswerMissing => return None,
         // The category of a native event was guessed from its text.
-        Code::QuotaExceeded if has_records(program) => {
-            limited(Some(Code::QuotaExceeded), (program, evidence))
+        Code::QuotaExceeded if has_native_events(program) => {
+            quota_or_rate_limit(Some(Code::QuotaExceeded), (program, attempt_outcome))
         }
         code => code,
     };
-    Some(failed(code, (program, evidence), &told.message))
+    Some(classified_failure(code, (program, attempt_outcome), &told.message))
 }
 
-fn by_exit((program, evidence): Case<'_>) -> Option<Failure> {
-    let code = evidence.exit.code()?;
+fn by_exit((program, attempt_outcome): FailureCase<'_>) -> Option<Failure> {
+    let code = attempt_outcome.exit.code()?;
     if program.success.exit_codes.contains(&code) {
         return None;
     }
-    let named = named(&program.failures, |signs| signs.exit_codes.contains(&code))?;
+    let named = matching_code(&program.failures, |matchers| matchers.exit_codes.contains(&code))?;
     let meaning = match named {
         Code::TransientFailure => "it may work later",
         Code::QuotaExceeded => "its quota is used up",
         _ => "it will not work later either",
     };
-    Some(failed(
+    Some(classified_failure(
         named,
-        (program, evidence),
+        (program, attempt_outcome),
         &format!("exited with code {code}, which says that {meaning}"),
     ))
 }
 
-fn by_text((program, evidence): Case<'_>) -> Option<Failure> {
-    let texts = [evidence.answer.unwrap_or_default(), evidence.stdout, evidence.stderr];
-    let matches = |signs: &FailureMatchers| {
-        let pattern = signs.regex.as_ref();
+fn by_text((program, attempt_outcome): FailureCase<'_>) -> Option<Failure> {
+    let texts = [
+        attempt_outcome.answer.unwrap_or_default(),
+        attempt_outcome.stdout,
+        attempt_outcome.stderr,
+    ];
+    let matches = |matchers: &FailureMatchers| {
+        let pattern = matchers.regex.as_ref();
         pattern.is_some_and(|pattern| texts.iter().any(|text| pattern.is_match(text)))
     };
-    let named = named(&program.failures, matches)?;
+    let named = matching_code(&program.failures, matches)?;
     let pattern = match named {
         Code::TransientFailure => "transient",
         Code::QuotaExceeded => "quota",
         _ => "permanent",
     };
-    Some(failed(named, (program, evidence), &format!("the output matched the {pattern} pattern")))
+    Some(classified_failure(
+        named,
+        (program, attempt_outcome),
+        &format!("the output matched the {pattern} pattern"),
+    ))
 }
 
 /// Classifies by the standard error of a program with structured events, if nothing else is known.
-fn by_complaint((program, evidence): Case<'_>) -> Option<Failure> {
-    if !has_records(program) {
+fn by_stderr((program, attempt_outcome): FailureCase<'_>) -> Option<Failure> {
+    if !has_native_events(program) {
         return None;
     }
-    let status = http_status_parser::find(evidence.stderr)
-        .or_else(|| http_status_parser::in_words(evidence.stderr))?;
-    meaning(status, (program, evidence))
+    let status = http_status_parser::find(attempt_outcome.stderr)
+        .or_else(|| http_status_parser::status_from_words(attempt_outcome.stderr))?;
+    failure_of_status(status, (program, attempt_outcome))
 }
 
 /// Returns the first matching kind. Permanent failures come first, so that they are not retried in vain.
-fn named(contract: &FailureContract, has_sign: impl Fn(&FailureMatchers) -> bool) -> Option<Code> {
-    let FailureContract { transient, permanent, quota, .. } = contract;
+fn matching_code(
+    contract: &FailureRules,
+    has_sign: impl Fn(&FailureMatchers) -> bool,
+) -> Option<Code> {
+    let FailureRules { transient, permanent, quota, .. } = contract;
     let kinds = [
         (permanent, Code::PermanentFailure),
         (quota, Code::QuotaExceeded),
         (transient, Code::TransientFailure),
     ];
-    kinds.into_iter().find(|(signs, _)| has_sign(signs)).map(|(_, code)| code)
+    kinds.into_iter().find(|(matchers, _)| has_sign(matchers)).map(|(_, code)| code)
 }
 
 /// Creates the failure, with the program's own message if there is one.
-fn failed(code: Code, (program, evidence): Case<'_>, sentence: &str) -> Failure {
-    let told = evidence.told.failure.as_ref().map(|told| told.message.as_str());
+fn classified_failure(
+    code: Code,
+    (program, attempt_outcome): FailureCase<'_>,
+    sentence: &str,
+) -> Failure {
+    let told = attempt_outcome.told.failure.as_ref().map(|told| told.message.as_str());
     let failure = Failure::new(code, told.unwrap_or(sentence));
     let is_timed =
         matches!(code, Code::QuotaExceeded | Code::AgentRateLimited | Code::AgentOverloaded);
-    let until = if is_timed { until(program, evidence) } else { None };
+    let until = if is_timed { reset_time(program, attempt_outcome) } else { None };
     let Some(until) = until else { return failure };
     let message = format!("{} (until {})", failure.message, until.format("%Y-%m-%dT%H:%M:%SZ"));
     Failure { message, ..failure }.until(until)
@@ -178,15 +198,18 @@ fn failed(code: Code, (program, evidence): Case<'_>, sentence: &str) -> Failure 
 
 /// Returns the time at which the failure passes, from an event or from the text. Structured output is not searched,
 /// because it contains times of all kinds.
-fn until(program: &ProgramSpec, evidence: &AttemptOutcome<'_>) -> Option<DateTime<Utc>> {
-    let told = evidence.told.failure.as_ref();
-    let in_text = |text: &str| quota_reset_parser::find(text, evidence.now);
+fn reset_time(
+    program: &ProgramSpec,
+    attempt_outcome: &AttemptOutcome<'_>,
+) -> Option<DateTime<Utc>> {
+    let told = attempt_outcome.told.failure.as_ref();
+    let in_text = |text: &str| quota_reset_parser::find(text, attempt_outcome.now);
     told.and_then(|told| told.until.or_else(|| in_text(&told.message)))
-        .or_else(|| in_text(evidence.stderr))
-        .or_else(|| if has_records(program) { None } else { in_text(evidence.stdout) })
+        .or_else(|| in_text(attempt_outcome.stderr))
+        .or_else(|| if has_native_events(program) { None } else { in_text(attempt_outcome.stdout) })
 }
 
-fn has_records(program: &ProgramSpec) -> bool {
+fn has_native_events(program: &ProgramSpec) -> bool {
     matches!(program.output, OutputPattern::Native(_))
 }
 

@@ -3,7 +3,7 @@
 use regex::Regex;
 
 /// Pattern of a status code: after a word that names it, before its reason phrase, or as the name of an exception.
-const FORMS: &str = r#"(?xi-u)
+const STATUS_PATTERN: &str = r#"(?xi-u)
     \b(?:status(?:[\s_-]?code)?|error[\s_-]?code|code|http(?:/\d(?:\.\d)?)?|api\s+error)
         ["'\\]*\s*(?:is|of)?\s*[:=]?\s*["'(\\]*([45]\d\d)\b
   | "message\\*"\s*:\s*\\*"([45]\d\d)\b
@@ -17,7 +17,7 @@ const FORMS: &str = r#"(?xi-u)
 "#;
 
 /// Exception names of model client libraries, with the status code that each name stands for.
-const NAMES: [(&str, u16); 9] = [
+const EXCEPTION_STATUSES: [(&str, u16); 9] = [
     ("badrequest", 400),
     ("authentication", 401),
     ("permissiondenied", 403),
@@ -32,15 +32,15 @@ const NAMES: [(&str, u16); 9] = [
 /// Returns the last status code in the text; `None` if there is none.
 #[must_use]
 pub fn find(text: &str) -> Option<u16> {
-    let forms = Regex::new(FORMS).ok()?;
+    let forms = Regex::new(STATUS_PATTERN).ok()?;
     let last = forms.captures_iter(text).last()?;
-    let told = last.iter().skip(1).flatten().next()?.as_str();
-    let named = || NAMES.iter().find(|(name, _)| name.eq_ignore_ascii_case(told));
-    told.parse().ok().or_else(|| named().map(|(_, status)| *status))
+    let found = last.iter().skip(1).flatten().next()?.as_str();
+    let named = || EXCEPTION_STATUSES.iter().find(|(name, _)| name.eq_ignore_ascii_case(found));
+    found.parse().ok().or_else(|| named().map(|(_, status)| *status))
 }
 
 /// Phrases that providers use for an exhausted quota, and never for a limit per minute.
-const USED_UP: [&str; 12] = [
+const QUOTA_PHRASES: [&str; 12] = [
     "insufficient_quota",
     "usage limit",
     "session limit",
@@ -57,14 +57,14 @@ const USED_UP: [&str; 12] = [
 
 /// Returns true if a text reports an exhausted quota.
 #[must_use]
-pub fn is_quota(text: &str) -> bool {
+pub fn reports_quota(text: &str) -> bool {
     let small = text.to_ascii_lowercase();
-    USED_UP.iter().any(|words| small.contains(words))
+    QUOTA_PHRASES.iter().any(|words| small.contains(words))
 }
 
 /// Returns true if a text reports too many requests, without a status code.
 #[must_use]
-pub fn is_rate_limit(text: &str) -> bool {
+pub fn reports_rate_limit(text: &str) -> bool {
     let small = text.to_ascii_lowercase();
     ["rate limit", "rate_limit", "too many requests", "resource_exhausted", "resource exhausted"]
         .iter()
@@ -73,27 +73,27 @@ pub fn is_rate_limit(text: &str) -> bool {
 
 /// Returns the status code that the words of a text stand for, if the text contains no code.
 #[must_use]
-pub fn in_words(text: &str) -> Option<u16> {
+pub fn status_from_words(text: &str) -> Option<u16> {
     let is_overload = || text.to_ascii_lowercase().contains("overloaded");
-    if is_rate_limit(text) { Some(429) } else { is_overload().then_some(529) }
+    if reports_rate_limit(text) { Some(429) } else { is_overload().then_some(529) }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{find, in_words, is_quota};
+    use super::{find, reports_quota, status_from_words};
 
     #[test]
     fn messages_distinguish_a_quota_from_a_rate_limit() {
         for text in
             ["You exceeded your current quota", "insufficient_quota", "5-hour limit reached"]
         {
-            assert!(is_quota(text), "{text}");
+            assert!(reports_quota(text), "{text}");
         }
         for text in ["rate limit exceeded", "429 Too Many Requests", "rate_limit_error"] {
-            assert!(!is_quota(text), "{text}");
+            assert!(!reports_quota(text), "{text}");
         }
         let words = ["mock: rate limit exceeded", "AI_APICallError: mock: Overloaded", "api_error"];
-        assert_eq!(words.map(in_words), [Some(429), Some(529), None]);
+        assert_eq!(words.map(status_from_words), [Some(429), Some(529), None]);
     }
 
     #[test]

@@ -1,29 +1,35 @@
 //! Parser of the time at which a quota or a rate limit resets, from the text of an error message.
 
-mod clock;
-mod span;
+mod durations;
+mod time_of_day;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use regex::Regex;
 
 /// Longest wait that is reported.
-const FARTHEST: TimeDelta = TimeDelta::days(400);
+const MAX_RESET_DELAY: TimeDelta = TimeDelta::days(400);
 
 /// Words that may precede a time.
-const AFTER: &str = r#"(?:resets?|renew(?:s|ed)?|retry|retries|again|available|until|after)"#;
+const TIME_LEAD_PATTERN: &str =
+    r#"(?:resets?|renew(?:s|ed)?|retry|retries|again|available|until|after)"#;
 
 /// Returns the latest reset time in a text, if it lies in the future. A time of day without a zone is in UTC.
 #[must_use]
 pub fn find(text: &str, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
-    let ahead = |at: &DateTime<Utc>| *at > now && *at - now <= FARTHEST;
-    let ways = [moments(text), epochs(text), span::ends(text, now), clock::times(text, now)];
+    let ahead = |at: &DateTime<Utc>| *at > now && *at - now <= MAX_RESET_DELAY;
+    let ways = [
+        timestamps(text),
+        unix_times(text),
+        durations::end_times(text, now),
+        time_of_day::find_times(text, now),
+    ];
     ways.into_iter().find_map(|found| found.into_iter().rfind(ahead))
 }
 
 /// Finds timestamps: `until 2026-11-23T04:00:00Z`, `"resetsAt": "2026-11-23 04:00:00+01:00"`.
-fn moments(text: &str) -> Vec<DateTime<Utc>> {
+fn timestamps(text: &str) -> Vec<DateTime<Utc>> {
     let form = format!(
-        r#"(?i-u){AFTER}\w*["'\\]*[\s:=]*(?:at|on|is)?[\s"'\\]*(\d{{4}}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d)?)(?:\.\d+)?\s*(Z|UTC|[+-]\d\d:?\d\d)"#
+        r#"(?i-u){TIME_LEAD_PATTERN}\w*["'\\]*[\s:=]*(?:at|on|is)?[\s"'\\]*(\d{{4}}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d)?)(?:\.\d+)?\s*(Z|UTC|[+-]\d\d:?\d\d)"#
     );
     let read = |[day, time, zone]: [&str; 3]| {
         let seconds = if time.len() == 5 { ":00" } else { "" };
@@ -37,9 +43,9 @@ fn moments(text: &str) -> Vec<DateTime<Utc>> {
 }
 
 /// Finds Unix times: `"resetsAt":1795500000`, `limit reached|1795500000`; thirteen digits are milliseconds.
-fn epochs(text: &str) -> Vec<DateTime<Utc>> {
+fn unix_times(text: &str) -> Vec<DateTime<Utc>> {
     let form = format!(
-        r#"(?i-u)(?:{AFTER}\w*["'\\]*[\s:=]*(?:at|on|is)?[\s"'\\]*|limit\sreached\|)(\d{{13}}|\d{{10}})\b"#
+        r#"(?i-u)(?:{TIME_LEAD_PATTERN}\w*["'\\]*[\s:=]*(?:at|on|is)?[\s"'\\]*|limit\sreached\|)(\d{{13}}|\d{{10}})\b"#
     );
     let Ok(form) = Regex::new(&form) else { return Vec::new() };
     let read = |digits: &str| {

@@ -9,22 +9,22 @@ use std::collections::BTreeMap;
 use crate::model::host::pressure::{HostReading, PressureBasis, PressureSpec, Shortage};
 
 /// Level below which a gauge over its limit turns back.
-const RELIEF: f64 = 0.9;
+const CLEAR_LEVEL: f64 = 0.9;
 /// Number of consecutive readings that turn a gauge.
-const TURNS: u32 = 2;
+const READINGS_TO_SWITCH: u32 = 2;
 
 /// State of the gauges between two readings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Gauges(BTreeMap<Shortage, PressureGauge>);
+pub struct PressureGauges(BTreeMap<Shortage, PressureGauge>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct PressureGauge {
     is_over: bool,
     /// Number of consecutive readings on the other side of the limit.
-    against: u32,
+    opposite_readings: u32,
 }
 
-impl Gauges {
+impl PressureGauges {
     /// Returns the short resources.
     #[must_use]
     pub fn short(&self) -> Vec<Shortage> {
@@ -44,23 +44,27 @@ pub const fn basis(reading: &HostReading, spec: &PressureSpec) -> PressureBasis 
 
 /// Updates the gauges with a reading. A missing value indicates no shortage.
 #[must_use]
-pub fn step(mut gauges: Gauges, reading: &HostReading, spec: &PressureSpec) -> Gauges {
+pub fn step(
+    mut gauges: PressureGauges,
+    reading: &HostReading,
+    spec: &PressureSpec,
+) -> PressureGauges {
     use Shortage::{Cpu, Disk, Io, Load, Memory};
     let levels = levels(reading, spec);
     for shortage in [Cpu, Memory, Io, Load, Disk] {
         let level = levels.iter().find(|(of, _)| *of == shortage).map_or(0.0, |(_, level)| *level);
-        let first = PressureGauge { is_over: level > 1.0, against: 0 };
-        gauges.0.entry(shortage).and_modify(|gauge| gauge.turn(level)).or_insert(first);
+        let first = PressureGauge { is_over: level > 1.0, opposite_readings: 0 };
+        gauges.0.entry(shortage).and_modify(|gauge| gauge.update(level)).or_insert(first);
     }
     gauges
 }
 
 impl PressureGauge {
-    fn turn(&mut self, level: f64) {
-        let is_against = if self.is_over { level < RELIEF } else { level > 1.0 };
-        self.against = if is_against { self.against + 1 } else { 0 };
-        if self.against == TURNS {
-            *self = Self { is_over: !self.is_over, against: 0 };
+    fn update(&mut self, level: f64) {
+        let is_against = if self.is_over { level < CLEAR_LEVEL } else { level > 1.0 };
+        self.opposite_readings = if is_against { self.opposite_readings + 1 } else { 0 };
+        if self.opposite_readings == READINGS_TO_SWITCH {
+            *self = Self { is_over: !self.is_over, opposite_readings: 0 };
         }
     }
 }
@@ -70,7 +74,7 @@ fn levels(reading: &HostReading, spec: &PressureSpec) -> Vec<(Shortage, f64)> {
     let of = |value: Option<f64>, bound: f64| value.unwrap_or_default() / bound;
     let per_core = reading.load.map(|load| load / f64::from(reading.cores.max(1)));
     let load_per_core = of(per_core, spec.load_per_core);
-    let mut levels = vec![(Shortage::Disk, disk(reading, spec))];
+    let mut levels = vec![(Shortage::Disk, disk_level(reading, spec))];
     match (basis(reading, spec), reading.stalls) {
         (PressureBasis::Stalls, Some(stalls)) => levels.extend([
             (Shortage::Memory, stalls.memory_percent / spec.stalls.memory_percent),
@@ -92,7 +96,7 @@ fn levels(reading: &HostReading, spec: &PressureSpec) -> Vec<(Shortage, f64)> {
 }
 
 /// Returns the level of the disk: the less free space, the higher the level.
-fn disk(reading: &HostReading, spec: &PressureSpec) -> f64 {
+fn disk_level(reading: &HostReading, spec: &PressureSpec) -> f64 {
     match (reading.disk_free_bytes, spec.min_disk_free_bytes) {
         (None, _) | (_, 0) => 0.0,
         (Some(free), least) => least as f64 / free.max(1) as f64,

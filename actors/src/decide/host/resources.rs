@@ -3,38 +3,44 @@
 use crate::model::code::Code;
 use crate::model::failure::Failure;
 use crate::model::host::resources::{
-    AttemptUsage, Controllers, Grouping, LimitEnforcement, LimitEnforcer, Refusals, ResourceLimit,
-    Resources,
+    AttemptUsage, CgroupMode, CgroupRefusals, Controllers, LimitEnforcement, LimitEnforcer,
+    ResourceLimit, ResourceLimits,
 };
 
 /// Returns the limits in force if groups have these controllers; `None` means that no groups can be created.
 #[must_use]
-pub fn holding(resources: &Resources, groups: Option<Controllers>) -> LimitEnforcement {
+pub fn enforced_limits(
+    resources: &ResourceLimits,
+    groups: Option<Controllers>,
+) -> LimitEnforcement {
     let groups = groups.filter(|_| resources.wants_group());
-    let held = groups.unwrap_or_default();
-    let limit = |most: Option<u64>, is_held: bool| {
+    let controllers = groups.unwrap_or_default();
+    let limit = |max: Option<u64>, is_held: bool| {
         let held_by = if is_held { LimitEnforcer::Group } else { LimitEnforcer::Watch };
-        most.map(|most| ResourceLimit { limit: most, enforcer: held_by })
+        max.map(|max| ResourceLimit { limit: max, enforcer: held_by })
     };
     LimitEnforcement {
-        memory_bytes: limit(resources.memory, held.memory),
-        processes: limit(resources.processes, held.pids),
+        memory_bytes: limit(resources.memory, controllers.memory),
+        processes: limit(resources.processes, controllers.pids),
         control_group: groups.is_some(),
     }
 }
 
 /// Returns the missing capability of a required control group; `None` if nothing is missing.
 #[must_use]
-pub fn wanting(resources: &Resources, groups: Option<Controllers>) -> Option<&'static str> {
-    if resources.grouping != Grouping::Required {
+pub fn missing_capability(
+    resources: &ResourceLimits,
+    groups: Option<Controllers>,
+) -> Option<&'static str> {
+    if resources.grouping != CgroupMode::Required {
         return None;
     }
     match groups {
         None => Some("no control group can be made here"),
-        Some(held) if resources.memory.is_some() && !held.memory => {
+        Some(controllers) if resources.memory.is_some() && !controllers.memory => {
             Some("control groups have no `memory` controller here")
         }
-        Some(held) if resources.processes.is_some() && !held.pids => {
+        Some(controllers) if resources.processes.is_some() && !controllers.pids => {
             Some("control groups have no `pids` controller here")
         }
         Some(_) => None,
@@ -44,31 +50,34 @@ pub fn wanting(resources: &Resources, groups: Option<Controllers>) -> Option<&'s
 /// Returns the failure of an attempt that exceeds a limit. If a group enforces the memory limit, memory is not checked
 /// here, because a group counts shared memory only once.
 #[must_use]
-pub fn excess(resources: &Resources, held: Controllers, taken: AttemptUsage) -> Option<Failure> {
-    let beyond = |taken: u64, most: Option<u64>| most.filter(|most| taken > *most);
-    if let Some(most) = beyond(taken.processes, resources.processes) {
-        let taken = taken.processes;
-        let message = format!(
-            "had {taken} processes and threads at once; `resources.processes` allows {most}"
-        );
+pub fn exceeded_limit(
+    resources: &ResourceLimits,
+    controllers: Controllers,
+    used: AttemptUsage,
+) -> Option<Failure> {
+    let beyond = |used: u64, max: Option<u64>| max.filter(|max| used > *max);
+    if let Some(max) = beyond(used.processes, resources.processes) {
+        let used = used.processes;
+        let message =
+            format!("had {used} processes and threads at once; `resources.processes` allows {max}");
         return Some(Failure::new(Code::ResourcesExceeded, message));
     }
-    let most = beyond(taken.memory, resources.memory).filter(|_| !held.memory)?;
-    let taken = taken.memory;
-    let message = format!("took {taken} bytes of memory; `resources.memory_bytes` allows {most}");
+    let max = beyond(used.memory, resources.memory).filter(|_| !controllers.memory)?;
+    let used = used.memory;
+    let message = format!("took {used} bytes of memory; `resources.memory_bytes` allows {max}");
     Some(Failure::new(Code::ResourcesExceeded, message))
 }
 
 /// Explains the failure of an attempt by the refusals of its control group.
 #[must_use]
-pub fn explain(resources: &Resources, refusals: Refusals) -> Option<Failure> {
-    let Refusals { killed, unstarted } = refusals;
+pub fn refusal_failure(resources: &ResourceLimits, refusals: CgroupRefusals) -> Option<Failure> {
+    let CgroupRefusals { killed, unstarted } = refusals;
     let message = match (resources.memory, resources.processes) {
-        (Some(most), _) if killed > 0 => format!(
-            "was killed for taking more memory than the {most} bytes of `resources.memory_bytes`"
+        (Some(max), _) if killed > 0 => format!(
+            "was killed for taking more memory than the {max} bytes of `resources.memory_bytes`"
         ),
-        (_, Some(most)) if unstarted > 0 => format!(
-            "failed after it was refused more processes and threads than the {most} of \
+        (_, Some(max)) if unstarted > 0 => format!(
+            "failed after it was refused more processes and threads than the {max} of \
              `resources.processes`"
         ),
         _ => return None,
@@ -83,12 +92,12 @@ mod tests {
     const ALL: Controllers = Controllers { memory: true, pids: true };
     const NONE: Controllers = Controllers { memory: false, pids: false };
 
-    fn both(grouping: Grouping) -> Resources {
-        Resources { memory: Some(100), processes: Some(10), grouping }
+    fn both_limits(grouping: CgroupMode) -> ResourceLimits {
+        ResourceLimits { memory: Some(100), processes: Some(10), grouping }
     }
 
-    fn holders(grouping: Grouping, groups: Option<Controllers>) -> [LimitEnforcer; 2] {
-        let holding = holding(&both(grouping), groups);
+    fn enforcers(grouping: CgroupMode, groups: Option<Controllers>) -> [LimitEnforcer; 2] {
+        let holding = enforced_limits(&both_limits(grouping), groups);
         [holding.memory_bytes, holding.processes].map(|limit| limit.unwrap().enforcer)
     }
 
@@ -96,35 +105,37 @@ mod tests {
     fn the_group_enforces_what_it_can_and_the_watch_the_rest() {
         use LimitEnforcer::{Group, Watch};
         let pids = Controllers { pids: true, ..NONE };
-        assert_eq!(holders(Grouping::Auto, None), [Watch, Watch]);
-        assert_eq!(holders(Grouping::Auto, Some(pids)), [Watch, Group]);
-        assert_eq!(holders(Grouping::Required, Some(ALL)), [Group, Group]);
-        assert_eq!(holders(Grouping::Off, Some(ALL)), [Watch, Watch]);
+        assert_eq!(enforcers(CgroupMode::Auto, None), [Watch, Watch]);
+        assert_eq!(enforcers(CgroupMode::Auto, Some(pids)), [Watch, Group]);
+        assert_eq!(enforcers(CgroupMode::Required, Some(ALL)), [Group, Group]);
+        assert_eq!(enforcers(CgroupMode::Off, Some(ALL)), [Watch, Watch]);
     }
 
     #[test]
     fn an_agent_without_limits_has_no_group_unless_it_requires_one() {
-        let bare = |grouping| Resources { grouping, ..Resources::default() };
-        assert!(holding(&bare(Grouping::Auto), Some(ALL)).is_empty());
-        assert!(holding(&bare(Grouping::Required), Some(NONE)).control_group);
-        assert_eq!(wanting(&bare(Grouping::Required), Some(NONE)), None);
-        assert!(wanting(&bare(Grouping::Required), None).is_some());
+        let bare = |grouping| ResourceLimits { grouping, ..ResourceLimits::default() };
+        assert!(enforced_limits(&bare(CgroupMode::Auto), Some(ALL)).is_empty());
+        assert!(enforced_limits(&bare(CgroupMode::Required), Some(NONE)).control_group);
+        assert_eq!(missing_capability(&bare(CgroupMode::Required), Some(NONE)), None);
+        assert!(missing_capability(&bare(CgroupMode::Required), None).is_some());
     }
 
     #[test]
     fn only_a_required_group_can_be_missing() {
-        assert_eq!(wanting(&both(Grouping::Auto), None), None);
-        assert_eq!(wanting(&both(Grouping::Required), Some(ALL)), None);
-        let without = |groups| wanting(&both(Grouping::Required), Some(groups)).unwrap();
+        assert_eq!(missing_capability(&both_limits(CgroupMode::Auto), None), None);
+        assert_eq!(missing_capability(&both_limits(CgroupMode::Required), Some(ALL)), None);
+        let without =
+            |groups| missing_capability(&both_limits(CgroupMode::Required), Some(groups)).unwrap();
         assert!(without(Controllers { pids: true, ..NONE }).contains("`memory`"));
         assert!(without(Controllers { memory: true, ..NONE }).contains("`pids`"));
     }
 
     #[test]
     fn an_exceeded_limit_is_reported_with_both_numbers() {
-        let resources = both(Grouping::Auto);
-        let judge =
-            |memory, processes| excess(&resources, NONE, AttemptUsage { memory, processes });
+        let resources = both_limits(CgroupMode::Auto);
+        let judge = |memory, processes| {
+            exceeded_limit(&resources, NONE, AttemptUsage { memory, processes })
+        };
         assert_eq!(judge(100, 10), None);
         for (memory, processes, numbers) in [(101, 10, ["101", "100"]), (1, 11, ["11", "10"])] {
             let failure = judge(memory, processes).unwrap();
@@ -135,20 +146,24 @@ mod tests {
 
     #[test]
     fn the_watch_leaves_only_memory_to_the_group() {
-        let taken = AttemptUsage { memory: 101, processes: 10 };
-        assert_eq!(excess(&both(Grouping::Auto), ALL, taken), None);
-        let taken = AttemptUsage { processes: 11, ..taken };
-        assert!(excess(&both(Grouping::Auto), ALL, taken).is_some());
+        let used = AttemptUsage { memory: 101, processes: 10 };
+        assert_eq!(exceeded_limit(&both_limits(CgroupMode::Auto), ALL, used), None);
+        let used = AttemptUsage { processes: 11, ..used };
+        assert!(exceeded_limit(&both_limits(CgroupMode::Auto), ALL, used).is_some());
     }
 
     #[test]
     fn only_a_configured_limit_explains_a_refusal() {
-        let refusals = Refusals { killed: 1, unstarted: 4 };
-        let told = |resources: &Resources| explain(resources, refusals).map(|it| it.message);
-        assert!(told(&both(Grouping::Auto)).unwrap().contains("100 bytes"));
-        let processes = Resources { memory: None, ..both(Grouping::Auto) };
-        assert!(told(&processes).unwrap().contains("the 10 of"));
-        assert_eq!(told(&Resources::default()), None);
-        assert_eq!(explain(&both(Grouping::Auto), Refusals::default()), None);
+        let refusals = CgroupRefusals { killed: 1, unstarted: 4 };
+        let message_of =
+            |resources: &ResourceLimits| refusal_failure(resources, refusals).map(|it| it.message);
+        assert!(message_of(&both_limits(CgroupMode::Auto)).unwrap().contains("100 bytes"));
+        let processes = ResourceLimits { memory: None, ..both_limits(CgroupMode::Auto) };
+        assert!(message_of(&processes).unwrap().contains("the 10 of"));
+        assert_eq!(message_of(&ResourceLimits::default()), None);
+        assert_eq!(
+            refusal_failure(&both_limits(CgroupMode::Auto), CgroupRefusals::default()),
+            None
+        );
     }
 }

@@ -7,15 +7,15 @@ use crate::model::host::sandbox::{Capabilities, Confinement, Enforcement, Isolat
 use crate::model::program::Exit;
 
 /// First version of Landlock that distinguishes truncation of a file from reading.
-const TRUNCATION: u32 = 3;
+const LANDLOCK_TRUNCATE_VERSION: u32 = 3;
 /// First version with rules for TCP.
-const NETWORK: u32 = 4;
+const LANDLOCK_NETWORK_VERSION: u32 = 4;
 /// First version that keeps signals and abstract sockets inside the domain.
-const SCOPES: u32 = 6;
+const LANDLOCK_SCOPE_VERSION: u32 = 6;
 
 /// Facts about an agent and its surroundings that decide which boundary can hold.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Surroundings {
+pub struct BoundaryFacts {
     /// True if the agent runs as another user than the service.
     pub own_user: bool,
     /// Hazards to the boundary.
@@ -35,10 +35,10 @@ pub enum Hazard {
     /// it, and Landlock cannot.
     Sockets,
     /// The configuration permits the agent to use such a socket.
-    GivenSockets,
+    AllowedSockets,
 }
 
-impl Surroundings {
+impl BoundaryFacts {
     fn has(&self, hazard: Hazard) -> bool {
         self.hazards.contains(&hazard)
     }
@@ -53,13 +53,13 @@ pub fn isolate(
     access: Access,
     sandbox: &Sandbox,
     means: Capabilities,
-    around: &Surroundings,
+    facts: &BoundaryFacts,
 ) -> Confinement {
     if !sandbox.enforce {
-        let off = if sandbox.refuses(access) { Enforcement::Off } else { Enforcement::Unneeded };
-        return Confinement { enforcement: off, isolation: None, boundary: unconfined(around) };
+        let off = if sandbox.restricts(access) { Enforcement::Off } else { Enforcement::Unneeded };
+        return Confinement { enforcement: off, isolation: None, boundary: unconfined(facts) };
     }
-    let chosen = choose(access, sandbox, means, around);
+    let chosen = choose(access, sandbox, means, facts);
     // The restrictions of the program's own sandbox are not known here.
     match sandbox.nested && access == Access::ReadOnly {
         true => Confinement { enforcement: Enforcement::Off, ..chosen },
@@ -72,37 +72,37 @@ fn choose(
     access: Access,
     sandbox: &Sandbox,
     means: Capabilities,
-    around: &Surroundings,
+    facts: &BoundaryFacts,
 ) -> Confinement {
     // Before version 6 every domain refuses the mounts that a nested sandbox needs.
-    let version = means.landlock.filter(|version| !sandbox.nested || *version >= SCOPES);
-    let landlock = with_landlock(access, sandbox, version, around);
-    let is_enough = !landlock.enforcement.is_wanting() && landlock.boundary.gaps.is_empty();
+    let version =
+        means.landlock.filter(|version| !sandbox.nested || *version >= LANDLOCK_SCOPE_VERSION);
+    let landlock = with_landlock(access, sandbox, version, facts);
+    let is_enough = !landlock.enforcement.is_incomplete() && landlock.boundary.gaps.is_empty();
     let is_asked = sandbox.isolation == Some(Isolation::Bubblewrap);
     let may_wrap = means.bubblewrap && sandbox.isolation != Some(Isolation::Landlock);
     if may_wrap && (is_asked || !is_enough) {
-        with_bubblewrap(access, sandbox, around)
+        with_bubblewrap(access, sandbox, facts)
     } else {
         landlock
     }
 }
 
 /// Confinement by bubblewrap: it hides the service's files and puts other processes in another namespace.
-fn with_bubblewrap(access: Access, sandbox: &Sandbox, around: &Surroundings) -> Confinement {
+fn with_bubblewrap(access: Access, sandbox: &Sandbox, facts: &BoundaryFacts) -> Confinement {
     let enforcement =
-        if sandbox.refuses(access) { Enforcement::Enforced } else { Enforcement::Unneeded };
-    let level =
-        if around.own_user { BoundaryLevel::OwnUser } else { BoundaryLevel::MountNamespace };
+        if sandbox.restricts(access) { Enforcement::Enforced } else { Enforcement::Unneeded };
+    let level = if facts.own_user { BoundaryLevel::OwnUser } else { BoundaryLevel::MountNamespace };
     let mut gaps = Vec::new();
-    if !around.own_user {
-        if around.has(Hazard::ConfigurationFolder) {
+    if !facts.own_user {
+        if facts.has(Hazard::ConfigurationFolder) {
             gaps.push(BoundaryGap::ConfigurationFolder);
         }
         if !sandbox.guards_files(access) {
             gaps.push(BoundaryGap::UserFiles);
         }
     }
-    if around.has(Hazard::GivenSockets) {
+    if facts.has(Hazard::AllowedSockets) {
         gaps.push(BoundaryGap::Sockets);
     }
     let boundary = Boundary { level, gaps };
@@ -114,36 +114,36 @@ fn with_landlock(
     access: Access,
     sandbox: &Sandbox,
     version: Option<u32>,
-    around: &Surroundings,
+    facts: &BoundaryFacts,
 ) -> Confinement {
-    let enforcement = match sandbox.refuses(access) {
+    let enforcement = match sandbox.restricts(access) {
         true => enforced_by_landlock(access, sandbox, version),
         false => Enforcement::Unneeded,
     };
     let Some(version) = version else {
-        return Confinement { enforcement, isolation: None, boundary: unconfined(around) };
+        return Confinement { enforcement, isolation: None, boundary: unconfined(facts) };
     };
     let isolation = (enforcement != Enforcement::Unavailable).then_some(Isolation::Landlock);
-    if around.own_user {
-        return Confinement { enforcement, isolation, boundary: unconfined(around) };
+    if facts.own_user {
+        return Confinement { enforcement, isolation, boundary: unconfined(facts) };
     }
     let mut gaps = Vec::new();
     if !sandbox.guards_files(access) {
         gaps.push(BoundaryGap::ServiceFiles);
     }
-    if !sandbox.guards_files(access) || around.has(Hazard::ServiceFiles) {
+    if !sandbox.guards_files(access) || facts.has(Hazard::ServiceFiles) {
         gaps.push(BoundaryGap::Configuration);
     }
-    if !sandbox.guards_files(access) || around.has(Hazard::ConfigurationFolder) {
+    if !sandbox.guards_files(access) || facts.has(Hazard::ConfigurationFolder) {
         gaps.push(BoundaryGap::ConfigurationFolder);
     }
     if !sandbox.guards_files(access) {
         gaps.push(BoundaryGap::UserFiles);
     }
-    if version < SCOPES {
+    if version < LANDLOCK_SCOPE_VERSION {
         gaps.push(BoundaryGap::Signals);
     }
-    if around.has(Hazard::Sockets) || around.has(Hazard::GivenSockets) {
+    if facts.has(Hazard::Sockets) || facts.has(Hazard::AllowedSockets) {
         gaps.push(BoundaryGap::Sockets);
     }
     let level = if gaps.contains(&BoundaryGap::ServiceFiles) {
@@ -156,8 +156,8 @@ fn with_landlock(
 
 /// Returns the boundary of an agent without confinement: another user is a boundary,
 /// the service's own user is none.
-fn unconfined(around: &Surroundings) -> Boundary {
-    if around.own_user {
+fn unconfined(facts: &BoundaryFacts) -> Boundary {
+    if facts.own_user {
         return Boundary { level: BoundaryLevel::OwnUser, gaps: Vec::new() };
     }
     let mut gaps = vec![
@@ -168,7 +168,7 @@ fn unconfined(around: &Surroundings) -> Boundary {
         BoundaryGap::Processes,
         BoundaryGap::Signals,
     ];
-    if around.has(Hazard::Sockets) || around.has(Hazard::GivenSockets) {
+    if facts.has(Hazard::Sockets) || facts.has(Hazard::AllowedSockets) {
         gaps.push(BoundaryGap::Sockets);
     }
     Boundary { level: BoundaryLevel::None, gaps }
@@ -178,8 +178,8 @@ fn unconfined(around: &Surroundings) -> Boundary {
 fn enforced_by_landlock(access: Access, sandbox: &Sandbox, version: Option<u32>) -> Enforcement {
     let Some(version) = version else { return Enforcement::Unavailable };
     let (guards_files, guards_network) = (sandbox.guards_files(access), !sandbox.network);
-    let lacks_files = guards_files && version < TRUNCATION;
-    let lacks_network = guards_network && version < NETWORK;
+    let lacks_files = guards_files && version < LANDLOCK_TRUNCATE_VERSION;
+    let lacks_network = guards_network && version < LANDLOCK_NETWORK_VERSION;
     let lacks_some = lacks_files || lacks_network || sandbox.needs_bubblewrap();
     match (lacks_some, guards_files || guards_network && !lacks_network) {
         (false, _) => Enforcement::Enforced,
@@ -191,16 +191,17 @@ fn enforced_by_landlock(access: Access, sandbox: &Sandbox, version: Option<u32>)
 /// Returns true if the output of a failed program complains about refused access. The result is a guess from the
 /// program's messages, so it explains a failure and never causes one.
 #[must_use]
-pub fn complains(stderr: &str) -> bool {
-    const WORDS: [&str; 4] = ["EACCES", "EXDEV", "permission denied", "read-only file system"];
+pub fn reports_denied_access(stderr: &str) -> bool {
+    const ACCESS_ERRORS: [&str; 4] =
+        ["EACCES", "EXDEV", "permission denied", "read-only file system"];
     let text = stderr.to_lowercase();
-    WORDS.iter().any(|word| text.contains(&word.to_lowercase()))
+    ACCESS_ERRORS.iter().any(|word| text.contains(&word.to_lowercase()))
 }
 
 /// Returns true if bubblewrap reports that it could not start the program. Only its message shows this, so the result
 /// is false for every program with output.
 #[must_use]
-pub fn is_unmade(isolation: Option<Isolation>, exit: Exit, stdout: &str, stderr: &str) -> bool {
+pub fn bwrap_failed(isolation: Option<Isolation>, exit: Exit, stdout: &str, stderr: &str) -> bool {
     let is_wrapped = isolation == Some(Isolation::Bubblewrap);
     is_wrapped && exit == Exit::Code(1) && stdout.is_empty() && stderr.starts_with("bwrap: ")
 }
@@ -236,7 +237,7 @@ mod tests {
         sandbox: &Sandbox,
         (landlock, bubblewrap): (Option<u32>, bool),
     ) -> Confinement {
-        isolate(access, sandbox, Capabilities { landlock, bubblewrap }, &Surroundings::default())
+        isolate(access, sandbox, Capabilities { landlock, bubblewrap }, &BoundaryFacts::default())
     }
 
     #[test]
@@ -306,16 +307,18 @@ mod tests {
             Configuration, ConfigurationFolder, Processes, ServiceFiles, Signals, Sockets,
             UserFiles,
         };
-        let with = |hazards: &[Hazard]| Surroundings { own_user: false, hazards: hazards.to_vec() };
+        let with =
+            |hazards: &[Hazard]| BoundaryFacts { own_user: false, hazards: hazards.to_vec() };
         let (nothing, sockets) = (with(&[]), with(&[Hazard::Sockets]));
-        let (covering, given) = (with(&[Hazard::ServiceFiles]), with(&[Hazard::GivenSockets]));
+        let (covering, given) = (with(&[Hazard::ServiceFiles]), with(&[Hazard::AllowedSockets]));
         let adding = with(&[Hazard::ServiceFiles, Hazard::ConfigurationFolder]);
-        let own = Surroundings { own_user: true, ..with(&[Hazard::ServiceFiles, Hazard::Sockets]) };
+        let own =
+            BoundaryFacts { own_user: true, ..with(&[Hazard::ServiceFiles, Hazard::Sockets]) };
         let off = || Sandbox { enforce: false, ..usual() };
         let some = &[ServiceFiles, Configuration, ConfigurationFolder, UserFiles][..];
         let all = &[some, &[Processes, Signals]].concat()[..];
         let none = &[][..];
-        for (access, sandbox, version, around, (level, landlock), wrapped) in [
+        for (access, sandbox, version, facts, (level, landlock), wrapped) in [
             (READS, usual(), Some(6), &nothing, (BoundaryLevel::Landlock, none), none),
             (READS, usual(), Some(5), &nothing, (BoundaryLevel::Landlock, &[Signals]), none),
             (READS, usual(), None, &nothing, (BoundaryLevel::None, all), none),
@@ -346,12 +349,12 @@ mod tests {
             (WRITES, usual(), None, &own, (BoundaryLevel::OwnUser, none), none),
             (WRITES, off(), Some(6), &own, (BoundaryLevel::OwnUser, none), none),
         ] {
-            let case = format!("{access:?} {sandbox:?} {version:?} {around:?}");
+            let case = format!("{access:?} {sandbox:?} {version:?} {facts:?}");
             let means = Capabilities { landlock: version, bubblewrap: false };
-            let found = isolate(access, &sandbox, means, around).boundary;
+            let found = isolate(access, &sandbox, means, facts).boundary;
             assert_eq!(found, Boundary { level, gaps: landlock.to_vec() }, "{case}");
             let means = Capabilities { landlock: version, bubblewrap: true };
-            assert_eq!(isolate(access, &sandbox, means, around).boundary.gaps, wrapped, "{case}");
+            assert_eq!(isolate(access, &sandbox, means, facts).boundary.gaps, wrapped, "{case}");
         }
     }
 
@@ -368,7 +371,11 @@ mod tests {
             (wrap, Exit::Code(1), "answer", said, false),
             (wrap, Exit::Code(1), "", "no bwrap: here", false),
         ] {
-            assert_eq!(is_unmade(isolation, exit, stdout, stderr), expected, "{exit:?} {stderr}");
+            assert_eq!(
+                bwrap_failed(isolation, exit, stdout, stderr),
+                expected,
+                "{exit:?} {stderr}"
+            );
         }
     }
 
@@ -381,7 +388,7 @@ mod tests {
             ("mv: cannot move: Read-only file system", true),
             ("no such model", false),
         ] {
-            assert_eq!(complains(text), expected, "{text}");
+            assert_eq!(reports_denied_access(text), expected, "{text}");
         }
     }
 }

@@ -8,10 +8,10 @@ use crate::model::id::{AgentId, ScheduleId};
 use crate::model::observation::alert::{AlertCause, AlertSpec};
 
 /// Time window in which requests are counted.
-const WINDOW: Duration = Duration::from_secs(60);
+const REQUEST_RATE_WINDOW: Duration = Duration::from_secs(60);
 
 /// Share of a day's budget that opens an alert, in percent; it leaves time to act.
-const NEARLY: u64 = 80;
+const BUDGET_ALERT_PERCENT: u64 = 80;
 
 /// Input of the alert logic.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub enum AlertChange {
 
 /// State of the alert logic: counters and open alerts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Watch {
+pub struct AlertTracker {
     /// Latest requests of each endpoint, at most as many as the limit.
     requests: BTreeMap<String, VecDeque<Duration>>,
     /// Consecutive failures of each agent.
@@ -62,51 +62,51 @@ pub struct Watch {
 /// Decides the alerts for an input at `now`, which is the time since the watch started.
 #[must_use]
 pub fn step(
-    mut watch: Watch,
-    sighting: AlertInput,
+    mut tracker: AlertTracker,
+    alert_input: AlertInput,
     now: Duration,
     spec: &AlertSpec,
-) -> (Watch, Vec<AlertChange>) {
+) -> (AlertTracker, Vec<AlertChange>) {
     let mut changes = Vec::new();
-    match sighting {
+    match alert_input {
         AlertInput::Requested(endpoint, count) => {
-            watch.requested((endpoint, count), now, spec, &mut changes);
+            tracker.count_requests((endpoint, count), now, spec, &mut changes);
         }
-        AlertInput::Ended(agent, is_good) => watch.ended(agent, is_good, spec, &mut changes),
+        AlertInput::Ended(agent, is_good) => tracker.count_end(agent, is_good, spec, &mut changes),
         AlertInput::Scheduled(id, streak, limit) => {
             let key = (AlertCause::ScheduleFailing, id.to_string());
             if limit > 0 && streak >= limit {
-                watch.open(key, None, (streak.into(), limit.into()), &mut changes);
+                tracker.open(key, None, (streak.into(), limit.into()), &mut changes);
             } else if streak == 0 {
-                watch.close(key, &mut changes);
+                tracker.close(key, &mut changes);
             }
         }
         AlertInput::Spent(agent, percent, left) => {
-            watch.spent(agent, (percent, now + left), &mut changes);
+            tracker.update_budget(agent, (percent, now + left), &mut changes);
         }
         AlertInput::Quarantined(agent) => {
-            watch.open(
+            tracker.open(
                 (AlertCause::AgentQuarantined, agent.to_string()),
                 None,
                 (1, 0),
                 &mut changes,
             );
         }
-        AlertInput::Short(short) => watch.short(&short, &mut changes),
-        AlertInput::Free(bytes) => watch.free(bytes, spec, &mut changes),
+        AlertInput::Short(short) => tracker.update_shortages(&short, &mut changes),
+        AlertInput::Free(bytes) => tracker.update_free_space(bytes, spec, &mut changes),
         AlertInput::GivenUp(failures) => {
             let (key, until) = ((AlertCause::PushGivenUp, String::new()), now + spec.linger);
-            watch.open(key, Some(until), (failures.into(), 0), &mut changes);
+            tracker.open(key, Some(until), (failures.into(), 0), &mut changes);
         }
-        AlertInput::Tick => watch.tick(now, spec, &mut changes),
+        AlertInput::Tick => tracker.tick(now, spec, &mut changes),
     }
-    (watch, changes)
+    (tracker, changes)
 }
 
-impl Watch {
+impl AlertTracker {
     /// Returns true if some state expires with time, so that the caller must send ticks.
     #[must_use]
-    pub fn ends_by_itself(&self) -> bool {
+    pub fn needs_ticks(&self) -> bool {
         let lingers = |(key, until): (&AlertKey, &Option<Duration>)| {
             key.0 == AlertCause::RequestRate || until.is_some()
         };
@@ -131,7 +131,7 @@ impl Watch {
         }
     }
 
-    fn requested(
+    fn count_requests(
         &mut self,
         (endpoint, count): (String, u64),
         now: Duration,
@@ -143,7 +143,7 @@ impl Watch {
             return;
         }
         let times = self.requests.entry(endpoint.clone()).or_default();
-        forget(times, now);
+        remove_expired(times, now);
         let value = times.len() as u64 + count;
         times.extend((0..count.min(limit)).map(|_| now));
         if value > limit {
@@ -152,7 +152,7 @@ impl Watch {
         }
     }
 
-    fn ended(
+    fn count_end(
         &mut self,
         agent: AgentId,
         is_good: bool,
@@ -173,22 +173,22 @@ impl Watch {
     }
 
     /// Closes the alert when the next day starts, or when the budget is increased.
-    fn spent(
+    fn update_budget(
         &mut self,
         agent: AgentId,
         (percent, until): (u64, Duration),
         changes: &mut Vec<AlertChange>,
     ) {
         let key = (AlertCause::BudgetNearlySpent, agent.to_string());
-        if percent >= NEARLY {
-            self.open(key, Some(until), (percent, NEARLY), changes);
+        if percent >= BUDGET_ALERT_PERCENT {
+            self.open(key, Some(until), (percent, BUDGET_ALERT_PERCENT), changes);
         } else {
             self.close(key, changes);
         }
     }
 
     /// Opens an alert for each short resource, and closes each alert whose resource is no longer short.
-    fn short(&mut self, short: &[Shortage], changes: &mut Vec<AlertChange>) {
+    fn update_shortages(&mut self, short: &[Shortage], changes: &mut Vec<AlertChange>) {
         let named: Vec<_> = short.iter().map(|short| short.as_words().to_owned()).collect();
         let is_over = |key: &&AlertKey| key.0 == AlertCause::Pressure && !named.contains(&key.1);
         for key in self.open.keys().filter(is_over).cloned().collect::<Vec<_>>() {
@@ -200,7 +200,7 @@ impl Watch {
     }
 
     /// Closes the alert at a quarter above the limit, so that the alert does not flap.
-    fn free(&mut self, bytes: u64, spec: &AlertSpec, changes: &mut Vec<AlertChange>) {
+    fn update_free_space(&mut self, bytes: u64, spec: &AlertSpec, changes: &mut Vec<AlertChange>) {
         let (key, limit) = ((AlertCause::LedgerNearlyFull, String::new()), spec.ledger_free_bytes);
         if bytes < limit {
             self.open(key, None, (bytes, limit), changes);
@@ -212,7 +212,7 @@ impl Watch {
     /// Closes a rate alert at a fifth below the limit, and other alerts at their closing time.
     fn tick(&mut self, now: Duration, spec: &AlertSpec, changes: &mut Vec<AlertChange>) {
         for times in self.requests.values_mut() {
-            forget(times, now);
+            remove_expired(times, now);
         }
         let calm = spec.requests_per_minute as usize * 4 / 5;
         let requests = &self.requests;
@@ -229,8 +229,8 @@ impl Watch {
 }
 
 /// Removes requests that are older than the window.
-fn forget(times: &mut VecDeque<Duration>, now: Duration) {
-    while times.front().is_some_and(|time| *time + WINDOW <= now) {
+fn remove_expired(times: &mut VecDeque<Duration>, now: Duration) {
+    while times.front().is_some_and(|time| *time + REQUEST_RATE_WINDOW <= now) {
         times.pop_front();
     }
 }

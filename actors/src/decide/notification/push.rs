@@ -6,31 +6,31 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::model::execution::State;
 use crate::model::execution::event::{Event, EventKind, MessageRole};
-use crate::model::push::{DeliveryState, PendingTarget, PushStage};
+use crate::model::push::{DeliveryStage, DeliveryState, PendingTarget};
 
 /// Pause after the first failure; each further failure doubles it.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const FIRST_RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// Longest pause between two tries.
-pub const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+pub const MAX_RETRY_PAUSE: Duration = Duration::from_secs(60);
 
 /// Maximum number of tries for one notification.
-pub const TRIES: u32 = 20;
+pub const MAX_DELIVERY_ATTEMPTS: u32 = 20;
 
 /// Next step for a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeliveryStep {
     /// Send the event with this number.
-    Tell {
+    Send {
         /// Number of the event.
         event: u64,
         /// True if this is the outcome, after which nothing is sent.
         last: bool,
     },
     /// Record that there was nothing to send.
-    Note(DeliveryState),
+    Record(DeliveryState),
     /// Wait for further events.
-    Rest,
+    Wait,
 }
 
 /// Result of a delivery.
@@ -47,71 +47,73 @@ pub enum DeliveryResult {
 
 /// Decides the next step for a target from its undelivered events.
 #[must_use]
-pub fn next(pending: &PendingTarget, events: &[Event], now: DateTime<Utc>) -> DeliveryStep {
-    let standing = pending.state;
-    let seen = |event: &&Event| event.number > standing.delivered;
-    let told = events.iter().filter(seen).find(|event| is_told(&event.data));
-    if let Some(event) = told {
-        return DeliveryStep::Tell { event: event.number, last: is_end(&event.data) };
+pub fn next_step(pending: &PendingTarget, events: &[Event], now: DateTime<Utc>) -> DeliveryStep {
+    let state = pending.state;
+    let seen = |event: &&Event| event.number > state.delivered;
+    let notified = events.iter().filter(seen).find(|event| is_notified(&event.data));
+    if let Some(event) = notified {
+        return DeliveryStep::Send { event: event.number, last: is_end(&event.data) };
     }
-    let delivered = events.last().map_or(standing.delivered, |event| event.number);
+    let delivered = events.last().map_or(state.delivered, |event| event.number);
     if pending.ended {
-        let stage = PushStage::Finished;
-        return DeliveryStep::Note(DeliveryState { delivered, stage, due: now, ..standing });
+        let stage = DeliveryStage::Finished;
+        return DeliveryStep::Record(DeliveryState { delivered, stage, due: now, ..state });
     }
-    if delivered > standing.delivered {
-        return DeliveryStep::Note(DeliveryState { delivered, due: now, ..standing });
+    if delivered > state.delivered {
+        return DeliveryStep::Record(DeliveryState { delivered, due: now, ..state });
     }
-    DeliveryStep::Rest
+    DeliveryStep::Wait
 }
 
 /// Returns the delivery state after an attempt to deliver `event`.
 #[must_use]
-pub fn after(
-    standing: DeliveryState,
+pub fn next_state(
+    state: DeliveryState,
     event: u64,
-    told: DeliveryResult,
+    notified: DeliveryResult,
     now: DateTime<Utc>,
     max_age: Duration,
 ) -> DeliveryState {
-    match told {
+    match notified {
         DeliveryResult::Received { last } => DeliveryState {
             delivered: event,
             failures: 0,
             failing_since: None,
             due: now,
-            stage: if last { PushStage::Finished } else { PushStage::Open },
+            stage: if last { DeliveryStage::Finished } else { DeliveryStage::Open },
         },
         DeliveryResult::Failed => {
-            let failures = standing.failures.saturating_add(1);
-            let since = standing.failing_since.unwrap_or(now);
+            let failures = state.failures.saturating_add(1);
+            let since = state.failing_since.unwrap_or(now);
             let is_old = (now - since).to_std().is_ok_and(|age| age >= max_age);
-            let given_up = failures >= TRIES || is_old;
+            let given_up = failures >= MAX_DELIVERY_ATTEMPTS || is_old;
             DeliveryState {
-                delivered: standing.delivered,
+                delivered: state.delivered,
                 failures,
                 failing_since: Some(since),
-                due: now + TimeDelta::from_std(pause(failures)).unwrap_or_default(),
-                stage: if given_up { PushStage::GivenUp } else { PushStage::Open },
+                due: now + TimeDelta::from_std(retry_pause(failures)).unwrap_or_default(),
+                stage: if given_up { DeliveryStage::Abandoned } else { DeliveryStage::Open },
             }
         }
     }
 }
 
 /// Returns the pause after this number of failures.
-fn pause(failures: u32) -> Duration {
+fn retry_pause(failures: u32) -> Duration {
     let factor = 1_u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX);
-    FIRST_PAUSE.saturating_mul(factor).min(LONGEST_PAUSE)
+    FIRST_RETRY_PAUSE.saturating_mul(factor).min(MAX_RETRY_PAUSE)
 }
 
 /// Returns true if callers see a difference. Of the transitions to the outcome callers see only the last one, into the
 /// clean-up, because a failed attempt that is retried is no outcome.
-fn is_told(fact: &EventKind) -> bool {
+fn is_notified(fact: &EventKind) -> bool {
     match fact {
-        EventKind::StateChanged(moved) => match (shown(moved.from), shown(moved.to)) {
-            (Some(from), Some(to)) => from != to,
-            (None, _) | (_, None) => is_end(fact),
-        },
+        EventKind::StateChanged(moved) => {
+            match (notified_state(moved.from), notified_state(moved.to)) {
+                (Some(from), Some(to)) => from != to,
+                (None, _) | (_, None) => is_end(fact),
+            }
+        }
         EventKind::Artifact { .. }
         | EventKind::Message { speaker: MessageRole::AgentProgress, .. } => true,
         _ => false,
@@ -125,17 +127,17 @@ fn is_end(fact: &EventKind) -> bool {
 
 /// Public form of a state that belongs neither to an outcome nor to a retry.
 #[derive(PartialEq, Eq)]
-enum ShownState {
+enum NotifiedState {
     Submitted,
     Working,
-    Asking,
+    InputRequired,
 }
 
-fn shown(state: State) -> Option<ShownState> {
+fn notified_state(state: State) -> Option<NotifiedState> {
     match state {
-        State::Idle => Some(ShownState::Submitted),
-        State::Starting | State::Running => Some(ShownState::Working),
-        State::Waiting => Some(ShownState::Asking),
+        State::Idle => Some(NotifiedState::Submitted),
+        State::Starting | State::Running => Some(NotifiedState::Working),
+        State::Waiting => Some(NotifiedState::InputRequired),
         State::Completed | State::Failed | State::Timeout | State::Cancelled | State::Cleanup => {
             None
         }
@@ -147,16 +149,16 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::model::execution::{AttemptId, MOVES, StateChange};
+    use crate::model::execution::{AttemptId, StateChange, TRANSITIONS};
     use crate::model::id::{ExecutionId, PrincipalId};
 
-    fn second(second: i64) -> DateTime<Utc> {
+    fn at_second(second: i64) -> DateTime<Utc> {
         DateTime::from_timestamp(second, 0).unwrap()
     }
 
     fn delivery_state(delivered: u64) -> DeliveryState {
-        let stage = PushStage::Open;
-        DeliveryState { delivered, failures: 0, failing_since: None, due: second(0), stage }
+        let stage = DeliveryStage::Open;
+        DeliveryState { delivered, failures: 0, failing_since: None, due: at_second(0), stage }
     }
 
     fn pending(delivered: u64, ended: bool) -> PendingTarget {
@@ -170,24 +172,32 @@ mod tests {
         }
     }
 
-    fn moved((from, to): (State, State)) -> EventKind {
+    fn state_change((from, to): (State, State)) -> EventKind {
         let reason = "because".to_owned();
-        EventKind::StateChanged(StateChange::new((from, to), AttemptId::FIRST, second(0), reason))
+        EventKind::StateChanged(StateChange::new(
+            (from, to),
+            AttemptId::FIRST,
+            at_second(0),
+            reason,
+        ))
     }
 
     fn events(facts: &[EventKind]) -> Vec<Event> {
         let numbered = (1..).zip(facts);
-        numbered.map(|(number, fact)| Event { number, at: second(0), data: fact.clone() }).collect()
+        numbered
+            .map(|(number, fact)| Event { number, at: at_second(0), data: fact.clone() })
+            .collect()
     }
 
     #[test]
     fn pushes_cover_starts_questions_and_ends() {
         use State::{Cleanup, Idle, Running, Starting, Waiting};
-        let told: Vec<_> = MOVES.iter().filter(|made| is_told(&moved(**made))).copied().collect();
+        let notified: Vec<_> =
+            TRANSITIONS.iter().filter(|made| is_notified(&state_change(**made))).copied().collect();
         let mut wanted = vec![(Idle, Starting), (Running, Waiting), (Waiting, Starting)];
-        wanted.extend(MOVES.iter().filter(|(_, to)| *to == Cleanup));
-        assert_eq!(told.len(), wanted.len(), "{told:?}");
-        assert!(wanted.iter().all(|made| told.contains(made)), "{told:?}");
+        wanted.extend(TRANSITIONS.iter().filter(|(_, to)| *to == Cleanup));
+        assert_eq!(notified.len(), wanted.len(), "{notified:?}");
+        assert!(wanted.iter().all(|made| notified.contains(made)), "{notified:?}");
     }
 
     #[test]
@@ -201,65 +211,74 @@ mod tests {
         let (name, description, pieces, append, last) = (None, None, Vec::new(), false, true);
         let artifact = EventKind::Artifact { id, name, description, pieces, append, last };
         let all = events(&[
-            moved((Idle, Starting)),
-            moved((Starting, Running)),
+            state_change((Idle, Starting)),
+            state_change((Starting, Running)),
             EventKind::ProcessStarted { pid: 1 },
-            moved((Running, Failed)),
-            moved((Failed, Starting)),
-            moved((Starting, Running)),
+            state_change((Running, Failed)),
+            state_change((Failed, Starting)),
+            state_change((Starting, Running)),
             artifact,
             said(MessageRole::AgentProgress),
             said(MessageRole::AgentOutcome),
-            moved((Running, Completed)),
-            moved((Completed, Cleanup)),
-            moved((Cleanup, Idle)),
+            state_change((Running, Completed)),
+            state_change((Completed, Cleanup)),
+            state_change((Cleanup, Idle)),
         ]);
-        let tell = |event, last| DeliveryStep::Tell { event, last };
-        let mut told = Vec::new();
+        let tell = |event, last| DeliveryStep::Send { event, last };
+        let mut notified = Vec::new();
         let mut known = 0;
-        while let DeliveryStep::Tell { event, last } = next(&pending(known, true), &all, second(0))
+        while let DeliveryStep::Send { event, last } =
+            next_step(&pending(known, true), &all, at_second(0))
         {
-            told.push(tell(event, last));
+            notified.push(tell(event, last));
             known = event;
         }
-        assert_eq!(told, [tell(1, false), tell(7, false), tell(8, false), tell(11, true)]);
+        assert_eq!(notified, [tell(1, false), tell(7, false), tell(8, false), tell(11, true)]);
         assert_eq!(
-            next(&pending(1, false), &all[..4], second(5)),
-            DeliveryStep::Note(DeliveryState { due: second(5), ..delivery_state(4) }),
+            next_step(&pending(1, false), &all[..4], at_second(5)),
+            DeliveryStep::Record(DeliveryState { due: at_second(5), ..delivery_state(4) }),
             "nothing to tell, and known"
         );
-        assert_eq!(next(&pending(4, false), &[], second(5)), DeliveryStep::Rest);
-        let finished =
-            DeliveryState { due: second(5), stage: PushStage::Finished, ..delivery_state(12) };
-        assert_eq!(next(&pending(11, true), &all[11..], second(5)), DeliveryStep::Note(finished));
+        assert_eq!(next_step(&pending(4, false), &[], at_second(5)), DeliveryStep::Wait);
+        let finished = DeliveryState {
+            due: at_second(5),
+            stage: DeliveryStage::Finished,
+            ..delivery_state(12)
+        };
+        assert_eq!(
+            next_step(&pending(11, true), &all[11..], at_second(5)),
+            DeliveryStep::Record(finished)
+        );
     }
 
     #[test]
     fn push_retries_back_off_exponentially_up_to_20_times() {
-        let (mut standing, mut now, mut pauses) = (delivery_state(3), second(0), Vec::new());
+        let (mut state, mut now, mut pauses) = (delivery_state(3), at_second(0), Vec::new());
         let day = Duration::from_secs(86_400);
-        while standing.stage == PushStage::Open {
-            standing = after(standing, 4, DeliveryResult::Failed, now, day);
-            pauses.push((standing.due - now).num_seconds());
-            now = standing.due;
+        while state.stage == DeliveryStage::Open {
+            state = next_state(state, 4, DeliveryResult::Failed, now, day);
+            pauses.push((state.due - now).num_seconds());
+            now = state.due;
         }
         assert_eq!(pauses[..8], [1, 2, 4, 8, 16, 32, 60, 60]);
-        assert_eq!((pauses.len(), standing.stage, standing.delivered), (20, PushStage::GivenUp, 3));
+        assert_eq!((pauses.len(), state.stage, state.delivered), (20, DeliveryStage::Abandoned, 3));
     }
 
     #[test]
     fn an_old_push_is_given_up_and_a_success_resets_the_backoff() {
         let hour = Duration::from_secs(3600);
-        let failed = after(delivery_state(3), 4, DeliveryResult::Failed, second(0), hour);
-        let later = after(failed, 4, DeliveryResult::Failed, second(3599), hour);
-        assert_eq!((later.stage, later.failures), (PushStage::Open, 2));
+        let failed = next_state(delivery_state(3), 4, DeliveryResult::Failed, at_second(0), hour);
+        let later = next_state(failed, 4, DeliveryResult::Failed, at_second(3599), hour);
+        assert_eq!((later.stage, later.failures), (DeliveryStage::Open, 2));
         assert_eq!(
-            after(later, 4, DeliveryResult::Failed, second(3600), hour).stage,
-            PushStage::GivenUp
+            next_state(later, 4, DeliveryResult::Failed, at_second(3600), hour).stage,
+            DeliveryStage::Abandoned
         );
-        let received = after(later, 4, DeliveryResult::Received { last: false }, second(9), hour);
-        assert_eq!(received, DeliveryState { due: second(9), ..delivery_state(4) });
-        let last = after(later, 4, DeliveryResult::Received { last: true }, second(9), hour);
-        assert_eq!(last.stage, PushStage::Finished);
+        let received =
+            next_state(later, 4, DeliveryResult::Received { last: false }, at_second(9), hour);
+        assert_eq!(received, DeliveryState { due: at_second(9), ..delivery_state(4) });
+        let last =
+            next_state(later, 4, DeliveryResult::Received { last: true }, at_second(9), hour);
+        assert_eq!(last.stage, DeliveryStage::Finished);
     }
 }

@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use algonius_redact::Redactor;
 
-use super::early::EarlyStream;
+use super::early_redaction::EarlyRedactionStream;
 use super::redact_parts::RedactedPart;
 use crate::model::execution::content::{Content, Part};
 
 /// Maximum number of open texts, because each of them uses memory. Beyond it, the text that was idle for longest is
 /// finished, so text appended later is redacted separately: a secret that is split at exactly this point is not found.
-const MOST: usize = 64;
+const MAX_OPEN_TEXTS: usize = 64;
 
 /// Artifact or a continuation of one: raw, or in the form that can be shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,13 +34,13 @@ pub struct ArtifactPiece<P> {
 }
 
 /// Artifacts of an attempt whose text may continue, and the text that is held back of each.
-pub struct Growth {
+pub struct ArtifactStream {
     redactor: Arc<Redactor>,
     /// Open texts; the one that grew last is the last.
-    open: VecDeque<(String, EarlyStream)>,
+    open: VecDeque<(String, EarlyRedactionStream)>,
 }
 
-impl Growth {
+impl ArtifactStream {
     /// Creates a state without artifacts.
     #[must_use]
     pub const fn new(redactor: Arc<Redactor>) -> Self {
@@ -58,7 +58,7 @@ impl Growth {
             shown.extend(open.take().and_then(|text| remainder(&id, text)));
         }
         let has_begun = open.is_some();
-        let parts = if append { joined(parts) } else { parts.into() };
+        let parts = if append { join_texts(parts) } else { parts.into() };
         let (mut parts, open) = self.append(open, parts, last);
         let is_silent = parts.is_empty() && has_begun && !last;
         if parts.is_empty() {
@@ -75,8 +75,8 @@ impl Growth {
     pub fn idle(&mut self) -> Vec<ArtifactPiece<RedactedPart>> {
         let shown = self.open.iter_mut().filter_map(|(id, text)| {
             let before = text.count();
-            let shown = visible((text.release(), text.count() - before))?;
-            Some(further(id.clone(), shown, false))
+            let shown = visible_part((text.release(), text.count() - before))?;
+            Some(continuation(id.clone(), shown, false))
         });
         shown.collect()
     }
@@ -85,18 +85,22 @@ impl Growth {
     pub fn end(&mut self) -> Vec<ArtifactPiece<RedactedPart>> {
         self.open
             .drain(..)
-            .map(|(id, mut text)| final_piece(id, finished(&mut text), true))
+            .map(|(id, mut text)| final_piece(id, finish_text(&mut text), true))
             .collect()
     }
 
-    fn release(&mut self, id: &str) -> Option<EarlyStream> {
+    fn release(&mut self, id: &str) -> Option<EarlyRedactionStream> {
         let at = self.open.iter().position(|(open, _)| open == id)?;
         self.open.remove(at).map(|(_, text)| text)
     }
 
-    fn hold(&mut self, id: String, text: EarlyStream) -> Option<ArtifactPiece<RedactedPart>> {
+    fn hold(
+        &mut self,
+        id: String,
+        text: EarlyRedactionStream,
+    ) -> Option<ArtifactPiece<RedactedPart>> {
         self.open.push_back((id, text));
-        if self.open.len() <= MOST {
+        if self.open.len() <= MAX_OPEN_TEXTS {
             return None;
         }
         let (id, text) = self.open.pop_front()?;
@@ -107,30 +111,30 @@ impl Growth {
     /// position can continue.
     fn append(
         &self,
-        open: Option<EarlyStream>,
+        open: Option<EarlyRedactionStream>,
         mut parts: VecDeque<Part>,
         last: bool,
-    ) -> (Vec<RedactedPart>, Option<EarlyStream>) {
+    ) -> (Vec<RedactedPart>, Option<EarlyRedactionStream>) {
         let mut shown = Vec::new();
         if let Some(mut text) = open {
-            let more = parts.pop_front_if(|part| is_plain(part));
+            let more = parts.pop_front_if(|part| is_plain_text(part));
             let goes_on = parts.is_empty() && !last;
             let before = text.count();
-            let mut grown = pushed(&mut text, more);
+            let mut grown = push_part(&mut text, more);
             if !goes_on {
                 grown.push_str(&text.finish());
             }
-            shown.extend(visible((grown, text.count() - before)));
+            shown.extend(visible_part((grown, text.count() - before)));
             if goes_on {
                 return (shown, Some(text));
             }
         }
-        let begun = if last { None } else { parts.pop_back_if(|part| is_plain(part)) };
+        let begun = if last { None } else { parts.pop_back_if(|part| is_plain_text(part)) };
         shown.extend(parts.iter().map(|part| RedactedPart::part(part, &self.redactor)));
         let open = begun.map(|begun| {
-            let mut text = EarlyStream::new(Arc::clone(&self.redactor));
-            let grown = pushed(&mut text, Some(begun));
-            shown.extend(visible((grown, text.count())));
+            let mut text = EarlyRedactionStream::new(Arc::clone(&self.redactor));
+            let grown = push_part(&mut text, Some(begun));
+            shown.extend(visible_part((grown, text.count())));
             text
         });
         (shown, open)
@@ -138,14 +142,14 @@ impl Growth {
 }
 
 /// Joins consecutive texts of an append, because a reader sees them as one text and they must be redacted as one.
-fn joined(parts: Vec<Part>) -> VecDeque<Part> {
+fn join_texts(parts: Vec<Part>) -> VecDeque<Part> {
     let mut joined: VecDeque<Part> = VecDeque::new();
     for part in parts {
         match (joined.back_mut(), &part) {
             (Some(Part { content: Content::Text(text), filename: None, .. }), more)
-                if is_plain(more) =>
+                if is_plain_text(more) =>
             {
-                text.push_str(plain(more));
+                text.push_str(plain_text(more));
             }
             _ => joined.push_back(part),
         }
@@ -153,33 +157,33 @@ fn joined(parts: Vec<Part>) -> VecDeque<Part> {
     joined
 }
 
-fn is_plain(part: &Part) -> bool {
+fn is_plain_text(part: &Part) -> bool {
     matches!(part, Part { content: Content::Text(_), filename: None, .. })
 }
 
-fn plain(part: &Part) -> &str {
+fn plain_text(part: &Part) -> &str {
     if let Content::Text(text) = &part.content { text } else { "" }
 }
 
-fn pushed(text: &mut EarlyStream, more: Option<Part>) -> String {
-    more.map(|more| text.push(plain(&more).as_bytes())).unwrap_or_default()
+fn push_part(text: &mut EarlyRedactionStream, more: Option<Part>) -> String {
+    more.map(|more| text.push(plain_text(&more).as_bytes())).unwrap_or_default()
 }
 
 /// Redacted text with the number of redactions.
 type CountedText = (String, u64);
 
-fn finished(text: &mut EarlyStream) -> CountedText {
+fn finish_text(text: &mut EarlyRedactionStream) -> CountedText {
     let before = text.count();
     (text.finish(), text.count() - before)
 }
 
-fn visible((text, redacted): CountedText) -> Option<RedactedPart> {
+fn visible_part((text, redacted): CountedText) -> Option<RedactedPart> {
     (!text.is_empty()).then(|| RedactedPart::text(text, redacted))
 }
 
 /// Returns the text that was held back, if there is any.
-fn remainder(id: &str, mut text: EarlyStream) -> Option<ArtifactPiece<RedactedPart>> {
-    let text = finished(&mut text);
+fn remainder(id: &str, mut text: EarlyRedactionStream) -> Option<ArtifactPiece<RedactedPart>> {
+    let text = finish_text(&mut text);
     (!text.0.is_empty()).then(|| final_piece(id.to_owned(), text, false))
 }
 
@@ -188,9 +192,9 @@ fn final_piece(
     (text, redacted): CountedText,
     last: bool,
 ) -> ArtifactPiece<RedactedPart> {
-    further(id, RedactedPart::text(text, redacted), last)
+    continuation(id, RedactedPart::text(text, redacted), last)
 }
 
-fn further(id: String, part: RedactedPart, last: bool) -> ArtifactPiece<RedactedPart> {
+fn continuation(id: String, part: RedactedPart, last: bool) -> ArtifactPiece<RedactedPart> {
     ArtifactPiece { id, name: None, description: None, parts: vec![part], append: true, last }
 }

@@ -5,7 +5,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::model::execution::AttemptId;
-use crate::model::execution::content::{Content, Part, PartKind, Piece};
+use crate::model::execution::content::{Content, Part, PartKind, StoredPart};
 use crate::model::execution::event::{TextChannel, TextRange};
 
 /// Parts in stored form.
@@ -14,9 +14,9 @@ pub struct StoredParts {
     /// Redacted text of all parts, one after the other.
     pub text: String,
     /// Location of each part in the text.
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<StoredPart>,
     /// True if nothing was redacted, so that the parts can be read back unchanged.
-    pub is_whole: bool,
+    pub is_unredacted: bool,
 }
 
 /// Redacted part without a location.
@@ -28,36 +28,36 @@ pub struct RedactedPart {
     media_type: Option<String>,
     redacted: u64,
     dropped: u64,
-    is_whole: bool,
+    is_unredacted: bool,
 }
 
 impl RedactedPart {
     /// Redacts one part.
     #[must_use]
     pub fn part(part: &Part, redactor: &Redactor) -> Self {
-        let (of, text, redacted) = masked(&part.content, redactor);
+        let (of, text, redacted) = redact_content(&part.content, redactor);
         let (filename, media_type) = (part.filename.clone(), part.media_type.clone());
-        Self { of, text, filename, media_type, redacted, dropped: 0, is_whole: redacted == 0 }
+        Self { of, text, filename, media_type, redacted, dropped: 0, is_unredacted: redacted == 0 }
     }
 
     /// Creates the part from a stored part and its text.
     #[must_use]
-    pub fn kept(piece: &Piece, text: String) -> Self {
+    pub fn from_stored(piece: &StoredPart, text: String) -> Self {
         let (filename, media_type) = (piece.filename.clone(), piece.media_type.clone());
         let (of, redacted, dropped) = (piece.kind, piece.redacted, piece.dropped);
-        Self { of, text, filename, media_type, redacted, dropped, is_whole: true }
+        Self { of, text, filename, media_type, redacted, dropped, is_unredacted: true }
     }
 
     /// Creates the part from a text that was redacted before in this many places.
     #[must_use]
     pub const fn text(text: String, redacted: u64) -> Self {
         let (of, filename, media_type) = (PartKind::Text, None, None);
-        Self { of, text, filename, media_type, redacted, dropped: 0, is_whole: true }
+        Self { of, text, filename, media_type, redacted, dropped: 0, is_unredacted: true }
     }
 
     /// Returns the part with `dropped` additional missing bytes.
     #[must_use]
-    pub const fn without(mut self, dropped: u64) -> Self {
+    pub const fn with_dropped(mut self, dropped: u64) -> Self {
         self.dropped += dropped;
         self
     }
@@ -68,30 +68,30 @@ impl RedactedPart {
 pub fn redact(
     parts: &[Part],
     redactor: &Redactor,
-    stamp: AttemptId,
+    attempt_id: AttemptId,
     channel: TextChannel,
     from: u64,
 ) -> StoredParts {
     let masked = parts.iter().map(|part| RedactedPart::part(part, redactor));
-    place(masked, TextRange { attempt_id: stamp, channel, from, to: from })
+    assign_ranges(masked, TextRange { attempt_id, channel, from, to: from })
 }
 
 /// Places redacted parts one after the other, starting at an empty range.
 #[must_use]
-pub fn place(parts: impl IntoIterator<Item = RedactedPart>, at: TextRange) -> StoredParts {
-    let mut kept = StoredParts { text: String::new(), pieces: Vec::new(), is_whole: true };
-    for RedactedPart { of, text, filename, media_type, redacted, dropped, is_whole } in parts {
-        let from = at.from + kept.text.len() as u64;
-        kept.text.push_str(&text);
-        let text = TextRange { from, to: at.from + kept.text.len() as u64, ..at };
-        kept.pieces.push(Piece { kind: of, text, filename, media_type, redacted, dropped });
-        kept.is_whole &= is_whole;
+pub fn assign_ranges(parts: impl IntoIterator<Item = RedactedPart>, at: TextRange) -> StoredParts {
+    let mut stored = StoredParts { text: String::new(), pieces: Vec::new(), is_unredacted: true };
+    for RedactedPart { of, text, filename, media_type, redacted, dropped, is_unredacted } in parts {
+        let from = at.from + stored.text.len() as u64;
+        stored.text.push_str(&text);
+        let text = TextRange { from, to: at.from + stored.text.len() as u64, ..at };
+        stored.pieces.push(StoredPart { kind: of, text, filename, media_type, redacted, dropped });
+        stored.is_unredacted &= is_unredacted;
     }
-    kept
+    stored
 }
 
 /// Returns the stored form of a content, with the number of redactions.
-fn masked(content: &Content, redactor: &Redactor) -> (PartKind, String, u64) {
+fn redact_content(content: &Content, redactor: &Redactor) -> (PartKind, String, u64) {
     let mask = |kind, text: &str| {
         let (masked, count) = redactor.redact_and_count(text);
         (kind, masked.into_owned(), count)
@@ -100,12 +100,12 @@ fn masked(content: &Content, redactor: &Redactor) -> (PartKind, String, u64) {
         Content::Text(text) => mask(PartKind::Text, text),
         Content::Url(url) => mask(PartKind::Url, url),
         Content::Data(data) => mask(PartKind::Data, &data.to_string()),
-        Content::Bytes(encoded) => bytes(encoded, redactor),
+        Content::Bytes(encoded) => redact_bytes(encoded, redactor),
     }
 }
 
 /// Redacts text inside a file like other text; bytes that are not text are stored unchanged.
-fn bytes(encoded: &str, redactor: &Redactor) -> (PartKind, String, u64) {
+fn redact_bytes(encoded: &str, redactor: &Redactor) -> (PartKind, String, u64) {
     let decoded = STANDARD.decode(encoded).ok().and_then(|bytes| String::from_utf8(bytes).ok());
     let masked = decoded.as_deref().map(|text| redactor.redact_and_count(text));
     match masked {

@@ -4,72 +4,80 @@ use algonius_redact::Redactor;
 use serde_json::{Map, Value};
 
 use crate::model::interaction::{
-    AnswerValue, ClosedBy, InteractionAnswer, Question, QuestionOption, ToolCallSubject,
+    AnswerValue, InteractionAnswer, InteractionEnd, Question, QuestionOption, ToolCallSubject,
 };
 
 /// Longest sentence of a question, in bytes.
-const SENTENCE: usize = 4 * 1024;
+const MAX_SENTENCE_BYTES: usize = 4 * 1024;
 
 /// Longest text among the arguments of a tool call, in bytes. The digest covers the whole arguments.
-const ARGUMENT: usize = 16 * 1024;
+const MAX_ARGUMENT_BYTES: usize = 16 * 1024;
 
 /// Returns the stored form of a question.
 #[must_use]
-pub fn question(question: Question, redactor: &Redactor) -> Question {
+pub fn redact_question(question: Question, redactor: &Redactor) -> Question {
     let Question { kind, message, options, subject, schema } = question;
     let option = |option: QuestionOption| QuestionOption {
         // The answer to a permission request is allow or deny; other questions need the id as it is.
-        id: if kind.is_permission() { text(&option.id, SENTENCE, redactor) } else { option.id },
-        name: text(&option.name, SENTENCE, redactor),
+        id: if kind.is_permission() {
+            redact_text(&option.id, MAX_SENTENCE_BYTES, redactor)
+        } else {
+            option.id
+        },
+        name: redact_text(&option.name, MAX_SENTENCE_BYTES, redactor),
         kind: option.kind,
     };
     Question {
         kind,
-        message: text(&message, SENTENCE, redactor),
+        message: redact_text(&message, MAX_SENTENCE_BYTES, redactor),
         options: options.into_iter().map(option).collect(),
-        subject: subject.map(|call| tool_call(call, redactor)),
-        schema: schema.map(|schema| value(schema, redactor)),
+        subject: subject.map(|call| redact_tool_call(call, redactor)),
+        schema: schema.map(|schema| redact_value(schema, redactor)),
     }
 }
 
 /// Returns the stored form of the end of an interaction.
 #[must_use]
-pub fn end(end: &ClosedBy, redactor: &Redactor) -> ClosedBy {
-    let ClosedBy { state, answer: InteractionAnswer { value: answer, by }, at } = end.clone();
+pub fn redact_end(end: &InteractionEnd, redactor: &Redactor) -> InteractionEnd {
+    let InteractionEnd { state, answer: InteractionAnswer { value: answer, by }, at } = end.clone();
     let answer = answer.map(|answer| match answer {
-        AnswerValue::Deny { reason } => {
-            AnswerValue::Deny { reason: reason.map(|reason| text(&reason, SENTENCE, redactor)) }
-        }
+        AnswerValue::Deny { reason } => AnswerValue::Deny {
+            reason: reason.map(|reason| redact_text(&reason, MAX_SENTENCE_BYTES, redactor)),
+        },
         AnswerValue::Text { text: said } => {
-            AnswerValue::Text { text: text(&said, usize::MAX, redactor) }
+            AnswerValue::Text { text: redact_text(&said, usize::MAX, redactor) }
         }
-        AnswerValue::Form { values } => AnswerValue::Form { values: value(values, redactor) },
+        AnswerValue::Form { values } => {
+            AnswerValue::Form { values: redact_value(values, redactor) }
+        }
         answer @ (AnswerValue::Allow | AnswerValue::Option { .. } | AnswerValue::Decline) => answer,
     });
-    ClosedBy { state, answer: InteractionAnswer { value: answer, by }, at }
+    InteractionEnd { state, answer: InteractionAnswer { value: answer, by }, at }
 }
 
-fn tool_call(call: ToolCallSubject, redactor: &Redactor) -> ToolCallSubject {
-    let short = |name: &str| text(name, SENTENCE, redactor);
+fn redact_tool_call(call: ToolCallSubject, redactor: &Redactor) -> ToolCallSubject {
+    let short = |name: &str| redact_text(name, MAX_SENTENCE_BYTES, redactor);
     ToolCallSubject {
         id: short(&call.id),
         tool: short(&call.tool),
         kind: call.kind.as_deref().map(short),
         title: call.title.as_deref().map(short),
-        command: call.command.map(|command| text(&command, ARGUMENT, redactor)),
+        command: call.command.map(|command| redact_text(&command, MAX_ARGUMENT_BYTES, redactor)),
         paths: call.paths.iter().map(|path| short(path)).collect(),
         url: call.url.as_deref().map(short),
-        args: value(call.args, redactor),
+        args: redact_value(call.args, redactor),
     }
 }
 
-fn value(given: Value, redactor: &Redactor) -> Value {
+fn redact_value(given: Value, redactor: &Redactor) -> Value {
     match given {
-        Value::String(given) => Value::String(text(&given, ARGUMENT, redactor)),
-        Value::Array(items) => items.into_iter().map(|item| value(item, redactor)).collect(),
+        Value::String(given) => Value::String(redact_text(&given, MAX_ARGUMENT_BYTES, redactor)),
+        Value::Array(items) => items.into_iter().map(|item| redact_value(item, redactor)).collect(),
         Value::Object(fields) => fields
             .into_iter()
-            .map(|(name, field)| (text(&name, SENTENCE, redactor), value(field, redactor)))
+            .map(|(name, field)| {
+                (redact_text(&name, MAX_SENTENCE_BYTES, redactor), redact_value(field, redactor))
+            })
             .collect::<Map<_, _>>()
             .into(),
         other @ (Value::Null | Value::Bool(_) | Value::Number(_)) => other,
@@ -77,12 +85,12 @@ fn value(given: Value, redactor: &Redactor) -> Value {
 }
 
 /// Redacts a text before it is cut, because a cut secret would no longer be recognized.
-fn text(given: &str, most: usize, redactor: &Redactor) -> String {
+fn redact_text(given: &str, max_bytes: usize, redactor: &Redactor) -> String {
     let redacted = redactor.redact(given);
     let plain: String = redacted.chars().filter(|char| !changes_display(*char)).collect();
-    match plain.len() > most {
+    match plain.len() > max_bytes {
         true => {
-            let end = plain.floor_char_boundary(most);
+            let end = plain.floor_char_boundary(max_bytes);
             format!("{}… ({} more bytes)", &plain.split_at(end).0, plain.len() - end)
         }
         false => plain,
@@ -119,7 +127,7 @@ mod tests {
             }),
             schema: None,
         };
-        let shown = question(asked, &redactor);
+        let shown = redact_question(asked, &redactor);
         let written = serde_json::to_string(&shown).unwrap();
         assert!(!written.contains(SECRET), "{written}");
         assert!(!shown.message.contains(['\u{202e}', '\u{1b}']), "{:?}", shown.message);
@@ -129,9 +137,12 @@ mod tests {
     #[test]
     fn a_long_text_is_cut_after_its_redaction() {
         let redactor = Redactor::new([]);
-        let long = "x".repeat(SENTENCE - 10) + " " + SECRET + " end";
-        let cut = text(&long, SENTENCE, &redactor);
+        let long = "x".repeat(MAX_SENTENCE_BYTES - 10) + " " + SECRET + " end";
+        let cut = redact_text(&long, MAX_SENTENCE_BYTES, &redactor);
         assert!(!cut.contains("ghp_0"), "{}", cut.trim_start_matches('x'));
-        assert!(text(&"x ".repeat(SENTENCE), SENTENCE, &redactor).contains("more bytes"));
+        assert!(
+            redact_text(&"x ".repeat(MAX_SENTENCE_BYTES), MAX_SENTENCE_BYTES, &redactor)
+                .contains("more bytes")
+        );
     }
 }

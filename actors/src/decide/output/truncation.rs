@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 /// Longest tail, in bytes; the tail of a smaller limit is a quarter of the limit.
-const LONGEST_TAIL: usize = 1 << 20;
+const MAX_TAIL_BYTES: usize = 1 << 20;
 
 /// Division of a limit into head and tail, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +18,7 @@ impl HeadAndTail {
     /// Returns the division of a limit.
     #[must_use]
     pub fn of(limit: usize) -> Self {
-        let tail = (limit / 4).min(LONGEST_TAIL);
+        let tail = (limit / 4).min(MAX_TAIL_BYTES);
         Self { head: limit - tail, tail }
     }
 }
@@ -30,38 +30,38 @@ pub fn marker(dropped: u64) -> String {
 }
 
 /// Removes the text before the last `most` bytes. Returns the number of removed bytes.
-pub fn shorten(text: &mut String, most: usize) -> u64 {
-    let from = text.ceil_char_boundary(text.len().saturating_sub(most));
+pub fn keep_tail(text: &mut String, max_bytes: usize) -> u64 {
+    let from = text.ceil_char_boundary(text.len().saturating_sub(max_bytes));
     text.drain(..from);
     from as u64
 }
 
 /// Ring buffer for the last bytes of a text.
 #[derive(Debug)]
-pub struct Tail {
+pub struct TailBuffer {
     bytes: VecDeque<u8>,
-    most: usize,
-    lost: u64,
+    max_bytes: usize,
+    dropped: u64,
 }
 
-impl Tail {
+impl TailBuffer {
     /// Creates a buffer for the last `most` bytes.
     #[must_use]
-    pub const fn new(most: usize) -> Self {
-        Self { bytes: VecDeque::new(), most, lost: 0 }
+    pub const fn new(max_bytes: usize) -> Self {
+        Self { bytes: VecDeque::new(), max_bytes, dropped: 0 }
     }
 
     /// Appends bytes.
     pub fn push(&mut self, bytes: &[u8]) {
-        let (passed, last) = bytes.split_at(bytes.len().saturating_sub(self.most));
-        let excess = (self.bytes.len() + last.len()).saturating_sub(self.most);
+        let (passed, last) = bytes.split_at(bytes.len().saturating_sub(self.max_bytes));
+        let excess = (self.bytes.len() + last.len()).saturating_sub(self.max_bytes);
         self.bytes.drain(..excess);
-        self.lost += (passed.len() + excess) as u64;
+        self.dropped += (passed.len() + excess) as u64;
         // A nearly full buffer would double its capacity by default and then use all of it.
         let room = self.bytes.capacity();
         let wanted = self.bytes.len() + last.len();
         if wanted > room {
-            let wanted = wanted.max(room.saturating_mul(2)).min(self.most);
+            let wanted = wanted.max(room.saturating_mul(2)).min(self.max_bytes);
             self.bytes.reserve_exact(wanted - self.bytes.len());
         }
         self.bytes.extend(last);
@@ -70,7 +70,7 @@ impl Tail {
     /// Counts missing bytes: the bytes before them are no longer part of the tail.
     pub fn skip(&mut self, count: u64) {
         if count > 0 {
-            self.lost += count + self.bytes.len() as u64;
+            self.dropped += count + self.bytes.len() as u64;
             self.bytes.clear();
         }
     }
@@ -78,41 +78,41 @@ impl Tail {
     /// Returns true if no byte arrived.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.bytes.is_empty() && self.lost == 0
+        self.bytes.is_empty() && self.dropped == 0
     }
 
     /// Returns the number of all bytes that arrived.
     #[must_use]
-    pub fn taken(&self) -> u64 {
-        self.lost + self.bytes.len() as u64
+    pub fn total_bytes(&self) -> u64 {
+        self.dropped + self.bytes.len() as u64
     }
 
     /// Returns the number of lost bytes and the remaining ones.
     #[must_use]
     pub fn end(self) -> (u64, Vec<u8>) {
-        (self.lost, self.bytes.into())
+        (self.dropped, self.bytes.into())
     }
 }
 
 /// Head and tail of a raw text.
 #[derive(Debug)]
-pub struct KeptEnds {
-    ends: HeadAndTail,
+pub struct HeadAndTailBuffer {
+    limits: HeadAndTail,
     head: Vec<u8>,
-    tail: Tail,
+    tail: TailBuffer,
 }
 
-impl KeptEnds {
+impl HeadAndTailBuffer {
     /// Creates an empty text with this limit in bytes.
     #[must_use]
     pub fn new(limit: usize) -> Self {
-        let ends = HeadAndTail::of(limit);
-        Self { ends, head: Vec::new(), tail: Tail::new(ends.tail) }
+        let limits = HeadAndTail::of(limit);
+        Self { limits, head: Vec::new(), tail: TailBuffer::new(limits.tail) }
     }
 
     /// Appends bytes.
     pub fn push(&mut self, bytes: &[u8]) {
-        let room = self.ends.head.saturating_sub(self.head.len()).min(bytes.len());
+        let room = self.limits.head.saturating_sub(self.head.len()).min(bytes.len());
         let (head, tail) = bytes.split_at_checked(room).unwrap_or((bytes, &[]));
         self.head.extend_from_slice(head);
         self.tail.push(tail);
@@ -132,26 +132,26 @@ impl KeptEnds {
     /// Returns the head, the number of missing bytes after it, and the bytes after those.
     #[must_use]
     pub fn parts(self) -> (Vec<u8>, u64, Vec<u8>) {
-        let (lost, tail) = self.tail.end();
-        (self.head, lost, tail)
+        let (dropped, tail) = self.tail.end();
+        (self.head, dropped, tail)
     }
 
     /// Returns the text; bytes that are not UTF-8 become U+FFFD.
     #[must_use]
     pub fn text(self) -> String {
-        let (head, lost, tail) = self.parts();
-        joined(head, lost, &tail)
+        let (head, dropped, tail) = self.parts();
+        join_head_and_tail(head, dropped, &tail)
     }
 }
 
 /// Joins head and tail, with the marker if bytes are missing between them. No character is split; bytes that are not
 /// UTF-8 become U+FFFD.
 #[must_use]
-pub fn joined(mut head: Vec<u8>, missing: u64, mut tail: &[u8]) -> String {
+pub fn join_head_and_tail(mut head: Vec<u8>, missing: u64, mut tail: &[u8]) -> String {
     if missing > 0 {
         let broken = tail.iter().take(3).take_while(|byte| (0x80..0xc0).contains(*byte)).count();
         tail = tail.get(broken..).unwrap_or_default();
-        head.truncate(whole(&head));
+        head.truncate(complete_length(&head));
         head.extend_from_slice(marker(missing).as_bytes());
     }
     head.extend_from_slice(tail);
@@ -160,7 +160,7 @@ pub fn joined(mut head: Vec<u8>, missing: u64, mut tail: &[u8]) -> String {
 }
 
 /// Returns the length without an incomplete character at the end.
-fn whole(bytes: &[u8]) -> usize {
+fn complete_length(bytes: &[u8]) -> usize {
     let last = bytes.get(bytes.len().saturating_sub(3)..).unwrap_or_default();
     let starts = (1..=last.len()).find(|back| {
         let byte = last.get(last.len() - back).copied().unwrap_or_default();
@@ -181,10 +181,10 @@ fn whole(bytes: &[u8]) -> usize {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{HeadAndTail, KeptEnds, marker};
+    use super::{HeadAndTail, HeadAndTailBuffer, marker};
 
-    fn kept(text: &[u8], limit: usize, mut size: impl FnMut() -> usize) -> String {
-        let mut kept = KeptEnds::new(limit);
+    fn truncated(text: &[u8], limit: usize, mut size: impl FnMut() -> usize) -> String {
+        let mut kept = HeadAndTailBuffer::new(limit);
         let mut rest = text;
         while !rest.is_empty() {
             let (piece, tail) = rest.split_at(size().clamp(1, rest.len()));
@@ -203,10 +203,10 @@ mod tests {
 
     #[test]
     fn truncated_text_states_the_dropped_bytes() {
-        assert_eq!(kept(b"0123456789", 10, || 1), "0123456789");
+        assert_eq!(truncated(b"0123456789", 10, || 1), "0123456789");
         let wanted = "012345\n[... 2 bytes were dropped ...]\n89";
-        assert_eq!(kept(b"0123456789", 8, || 3), wanted);
-        let mut far = KeptEnds::new(8);
+        assert_eq!(truncated(b"0123456789", 8, || 3), wanted);
+        let mut far = HeadAndTailBuffer::new(8);
         far.push(b"0123456");
         far.skip(1_000_000);
         far.push(b"789");
@@ -217,7 +217,7 @@ mod tests {
     fn truncation_never_splits_a_character() {
         let text = "é".repeat(100);
         for limit in 8..40 {
-            let kept = kept(text.as_bytes(), limit, || 7);
+            let kept = truncated(text.as_bytes(), limit, || 7);
             assert!(!kept.contains(char::REPLACEMENT_CHARACTER), "{limit}: {kept}");
         }
     }
@@ -235,7 +235,7 @@ mod tests {
                 let (_, tail) = text.split_at(length - tail);
                 [head, &marker(dropped), tail].concat()
             };
-            prop_assert_eq!(kept(text.as_bytes(), limit, || size), wanted);
+            prop_assert_eq!(truncated(text.as_bytes(), limit, || size), wanted);
         }
     }
 }

@@ -1,18 +1,18 @@
 //! Answers to questions: the check that an answer suits its question, and answers in plain text.
 
-use super::fault::{AnswerFault, LONGEST_TEXT};
+use super::answer_fault::{AnswerFault, LONGEST_TEXT};
 use super::form;
 use crate::model::interaction::{
     AnswerValue, InteractionKind, OptionKind, Question, QuestionOption,
 };
 
 /// Ids of the options of a confirmation for which the agent offers none.
-pub const YES: &str = "yes";
-/// See [`YES`].
-pub const NO: &str = "no";
+pub const YES_OPTION_ID: &str = "yes";
+/// See [`YES_OPTION_ID`].
+pub const NO_OPTION_ID: &str = "no";
 
-const ALLOWING_WORDS: [&str; 3] = [YES, "allow", "approve"];
-const DENYING_WORDS: [&str; 3] = [NO, "deny", "reject"];
+const ALLOWING_WORDS: [&str; 3] = [YES_OPTION_ID, "allow", "approve"];
+const DENYING_WORDS: [&str; 3] = [NO_OPTION_ID, "deny", "reject"];
 
 /// Checks that an answer suits its question, and returns the answer to store.
 ///
@@ -29,9 +29,9 @@ pub fn check(question: &Question, answer: &AnswerValue) -> Result<AnswerValue, A
             check_length(reason.as_ref().map_or(0, String::len))?;
         }
         (Kind::ToolPermission | Kind::FileApproval, AnswerValue::Option { id }) => {
-            return decision_of(offered(question, id)?.kind);
+            return decision_for(find_offered(question, id)?.kind);
         }
-        (Kind::Choice, AnswerValue::Option { id }) => _ = offered(question, id)?,
+        (Kind::Choice, AnswerValue::Option { id }) => _ = find_offered(question, id)?,
         (Kind::Confirmation, AnswerValue::Option { id }) => check_confirmation(question, id)?,
         (Kind::Choice | Kind::TextInput, AnswerValue::Text { text }) => check_length(text.len())?,
         (Kind::Form, AnswerValue::Form { values }) => {
@@ -79,8 +79,8 @@ fn permission_from(question: &Question, word: &str) -> Option<AnswerValue> {
     if DENYING_WORDS.contains(&word) {
         return Some(AnswerValue::Deny { reason: None });
     }
-    let named = question.options.iter().filter(|it| is_called(it, word));
-    let decisions: Vec<_> = named.map(|option| decision_of(option.kind)).collect();
+    let named = question.options.iter().filter(|it| has_name(it, word));
+    let decisions: Vec<_> = named.map(|option| decision_for(option.kind)).collect();
     let denial = AnswerValue::Deny { reason: None };
     if decisions.contains(&Ok(denial.clone())) {
         return Some(denial);
@@ -99,7 +99,7 @@ fn confirmation_from(question: &Question, word: &str) -> Option<AnswerValue> {
     }
     let (is_yes, is_no) = (ALLOWING_WORDS.contains(&word), DENYING_WORDS.contains(&word));
     if question.options.is_empty() && (is_yes || is_no) {
-        let id = if is_yes { YES } else { NO };
+        let id = if is_yes { YES_OPTION_ID } else { NO_OPTION_ID };
         return Some(AnswerValue::Option { id: id.to_owned() });
     }
     // Options with other names: the only one of the kind that the word means.
@@ -108,24 +108,24 @@ fn confirmation_from(question: &Question, word: &str) -> Option<AnswerValue> {
         OptionKind::RejectOnce => is_no,
         OptionKind::AllowAlways | OptionKind::RejectAlways | OptionKind::Other => false,
     };
-    only(question.options.iter().filter(is_meant))
+    single_option(question.options.iter().filter(is_meant))
 }
 
 /// Returns the only option with this id or name, in lower case.
 fn option_from(question: &Question, word: &str) -> Option<AnswerValue> {
-    only(question.options.iter().filter(|option| is_called(option, word)))
+    single_option(question.options.iter().filter(|option| has_name(option, word)))
 }
 
-fn only<'o>(mut options: impl Iterator<Item = &'o QuestionOption>) -> Option<AnswerValue> {
+fn single_option<'o>(mut options: impl Iterator<Item = &'o QuestionOption>) -> Option<AnswerValue> {
     let option = options.next()?;
     options.next().is_none().then(|| AnswerValue::Option { id: option.id.clone() })
 }
 
-fn is_called(option: &QuestionOption, word: &str) -> bool {
+fn has_name(option: &QuestionOption, word: &str) -> bool {
     [&option.id, &option.name].iter().any(|name| name.trim().to_lowercase() == word)
 }
 
-fn offered<'q>(question: &'q Question, id: &str) -> Result<&'q QuestionOption, AnswerFault> {
+fn find_offered<'q>(question: &'q Question, id: &str) -> Result<&'q QuestionOption, AnswerFault> {
     let mut named = question.options.iter().filter(|option| option.id == id);
     let first = named.next().ok_or(AnswerFault::UnknownOption)?;
     // Options with one id and two meanings: the person cannot have seen which is meant.
@@ -135,7 +135,7 @@ fn offered<'q>(question: &'q Question, id: &str) -> Result<&'q QuestionOption, A
     Ok(first)
 }
 
-fn decision_of(kind: OptionKind) -> Result<AnswerValue, AnswerFault> {
+fn decision_for(kind: OptionKind) -> Result<AnswerValue, AnswerFault> {
     match kind {
         OptionKind::AllowOnce | OptionKind::AllowAlways => Ok(AnswerValue::Allow),
         OptionKind::RejectOnce | OptionKind::RejectAlways => Ok(AnswerValue::Deny { reason: None }),
@@ -144,10 +144,10 @@ fn decision_of(kind: OptionKind) -> Result<AnswerValue, AnswerFault> {
 }
 
 fn check_confirmation(question: &Question, id: &str) -> Result<(), AnswerFault> {
-    if question.options.is_empty() && [YES, NO].contains(&id) {
+    if question.options.is_empty() && [YES_OPTION_ID, NO_OPTION_ID].contains(&id) {
         return Ok(());
     }
-    offered(question, id).map(|_| ())
+    find_offered(question, id).map(|_| ())
 }
 
 const fn check_length(bytes: usize) -> Result<(), AnswerFault> {

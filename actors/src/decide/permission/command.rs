@@ -8,15 +8,15 @@
 //! - no word climbs to a parent folder (`..`).
 //!
 //! **A rule that denies or asks** matches if any part of the line matches, in any of several readings of the line
-//! ([`readings::touches`]). It does not see through variables, encodings and scripts, so it is no substitute for a
-//! policy that asks by default.
+//! ([`interpretations::touches`]). It does not see through variables, encodings and scripts, so it is no substitute for
+//! a policy that asks by default.
 
-mod readings;
+mod interpretations;
 mod simple;
 mod wrapper;
 
 use self::simple::SimpleCommand;
-use super::pattern::{self, ANY};
+use super::pattern::{self, WILDCARD};
 
 /// Returns true if one of the patterns of a rule that allows covers the complete command line.
 pub(super) fn covers(patterns: &[String], line: &str) -> bool {
@@ -26,7 +26,7 @@ pub(super) fn covers(patterns: &[String], line: &str) -> bool {
 
 /// Returns true if one of the patterns of a rule that denies or asks matches a part of the command line.
 pub(super) fn touches(patterns: &[String], line: &str) -> bool {
-    readings::touches(patterns, line)
+    interpretations::touches(patterns, line)
 }
 
 fn is_covered(pattern: &str, command: &SimpleCommand) -> bool {
@@ -34,7 +34,7 @@ fn is_covered(pattern: &str, command: &SimpleCommand) -> bool {
         return false;
     }
     // Without a wildcard, the author of the rule has written every character of the command.
-    !pattern.contains(ANY)
+    !pattern.contains(WILDCARD)
         || !wrapper::is_wrapper(&command.program)
             && names_program(pattern, &command.program)
             && !command.words.iter().any(|word| climbs(word))

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use super::fault::AnswerFault;
+use super::answer_fault::AnswerFault;
 
 /// Checks the values of a form.
 ///

@@ -9,8 +9,8 @@ use super::pattern::matches;
 /// A relative pattern covers paths in the workspace only. A path is not covered if it has a component `..`, begins
 /// with `~` or `$`, contains a backslash or a control character, has a scheme or a drive before its first `/`, or is
 /// relative without a workspace.
-pub(super) fn cover(patterns: &[String], paths: &[String], workspace: Option<&str>) -> bool {
-    let workspace = workspace.and_then(absolute);
+pub(super) fn covers(patterns: &[String], paths: &[String], workspace: Option<&str>) -> bool {
+    let workspace = workspace.and_then(normalize_absolute);
     let workspace = workspace.as_deref();
     !paths.is_empty() && paths.iter().all(|path| is_covered(patterns, path, workspace))
 }
@@ -19,9 +19,9 @@ pub(super) fn cover(patterns: &[String], paths: &[String], workspace: Option<&st
 ///
 /// A pattern matches the path as written, the path without `.` and `..`, and each end of it that begins at a
 /// component. So `.env` matches `a/.env`, and an agent cannot evade a rule by another spelling of the folder.
-pub(super) fn touch(patterns: &[String], paths: &[String], workspace: Option<&str>) -> bool {
+pub(super) fn touches(patterns: &[String], paths: &[String], workspace: Option<&str>) -> bool {
     paths.iter().any(|path| {
-        let readings = readings(path, workspace.unwrap_or_default());
+        let readings = interpretations(path, workspace.unwrap_or_default());
         patterns.iter().any(|pattern| {
             let pattern = pattern.strip_prefix("./").unwrap_or(pattern);
             let end = format!("*/{pattern}");
@@ -39,8 +39,8 @@ fn is_covered(patterns: &[String], path: &str, workspace: Option<&str>) -> bool 
         Some(workspace) => format!("{workspace}/{path}"),
         None => return false,
     };
-    let Some(path) = absolute(&joined) else { return false };
-    let inside = workspace.and_then(|workspace| inside(&path, workspace));
+    let Some(path) = normalize_absolute(&joined) else { return false };
+    let inside = workspace.and_then(|workspace| relative_to(&path, workspace));
     patterns.iter().any(|pattern| {
         if pattern.starts_with('/') {
             !has_parent(pattern) && matches(pattern, &path)
@@ -62,7 +62,7 @@ fn is_plain(path: &str) -> bool {
 }
 
 /// Returns an absolute path without empty components and without `.`; `None` for other paths and for those with `..`.
-fn absolute(path: &str) -> Option<String> {
+fn normalize_absolute(path: &str) -> Option<String> {
     if !path.starts_with('/') || has_parent(path) {
         return None;
     }
@@ -75,13 +75,13 @@ fn has_parent(path: &str) -> bool {
 }
 
 /// Returns the part of a path below the workspace; the workspace itself is the empty text.
-fn inside<'p>(path: &'p str, workspace: &str) -> Option<&'p str> {
+fn relative_to<'p>(path: &'p str, workspace: &str) -> Option<&'p str> {
     let rest = path.strip_prefix(workspace.trim_end_matches('/'))?;
     if rest.is_empty() { Some(rest) } else { rest.strip_prefix('/') }
 }
 
 /// Returns the forms of a path that a program may see.
-fn readings(path: &str, workspace: &str) -> [String; 3] {
+fn interpretations(path: &str, workspace: &str) -> [String; 3] {
     let bare = path.strip_prefix("file://").unwrap_or(path).replace('\\', "/");
     let joined = if bare.starts_with('/') { bare.clone() } else { format!("{workspace}/{bare}") };
     let mut parts = Vec::new();
@@ -120,7 +120,7 @@ mod tests {
             ("*", "a/b:c"),
             ("*", "a..b/...c"),
         ] {
-            assert!(cover(&list(&[pattern]), &list(&[path]), WORKSPACE), "{pattern} {path}");
+            assert!(covers(&list(&[pattern]), &list(&[path]), WORKSPACE), "{pattern} {path}");
         }
     }
 
@@ -151,27 +151,27 @@ mod tests {
             ("etc/*", "/etc/hosts"),
             ("src/*", "/srv/ws/a/src/b"),
         ] {
-            assert!(!cover(&list(&[pattern]), &list(&[path]), WORKSPACE), "{pattern} {path}");
+            assert!(!covers(&list(&[pattern]), &list(&[path]), WORKSPACE), "{pattern} {path}");
         }
     }
 
     #[test]
     fn every_path_of_a_call_must_be_covered() {
         let patterns = list(&["src/*", "docs/*"]);
-        assert!(cover(&patterns, &list(&["src/a", "docs/b"]), WORKSPACE));
-        assert!(!cover(&patterns, &list(&["src/a", "b"]), WORKSPACE));
-        assert!(!cover(&patterns, &[], WORKSPACE));
-        assert!(!cover(&[], &list(&["src/a"]), WORKSPACE));
+        assert!(covers(&patterns, &list(&["src/a", "docs/b"]), WORKSPACE));
+        assert!(!covers(&patterns, &list(&["src/a", "b"]), WORKSPACE));
+        assert!(!covers(&patterns, &[], WORKSPACE));
+        assert!(!covers(&[], &list(&["src/a"]), WORKSPACE));
     }
 
     #[test]
     fn relative_paths_need_an_absolute_workspace() {
         for workspace in [None, Some("srv/ws"), Some(""), Some("/srv/../ws")] {
-            assert!(!cover(&list(&["*"]), &list(&["a"]), workspace), "{workspace:?}");
-            assert!(cover(&list(&["/a/*"]), &list(&["/a/b"]), workspace), "{workspace:?}");
+            assert!(!covers(&list(&["*"]), &list(&["a"]), workspace), "{workspace:?}");
+            assert!(covers(&list(&["/a/*"]), &list(&["/a/b"]), workspace), "{workspace:?}");
         }
-        assert!(cover(&list(&["a"]), &list(&["/a"]), Some("/")));
-        assert!(cover(&list(&["a"]), &list(&["/srv/a"]), Some("/srv/")));
+        assert!(covers(&list(&["a"]), &list(&["/a"]), Some("/")));
+        assert!(covers(&list(&["a"]), &list(&["/srv/a"]), Some("/srv/")));
     }
 
     #[test]
@@ -197,16 +197,16 @@ mod tests {
             ("*/.ssh/*", ".ssh/id"),
         ] {
             assert!(
-                touch(&list(&["no", pattern]), &list(&["x", path]), WORKSPACE),
+                touches(&list(&["no", pattern]), &list(&["x", path]), WORKSPACE),
                 "{pattern} {path}"
             );
         }
         for (pattern, path) in
             [(".env", ".envrc"), (".env", "a.env"), ("/etc/*", "etc/a"), ("a", "b")]
         {
-            assert!(!touch(&list(&[pattern]), &list(&[path]), WORKSPACE), "{pattern} {path}");
+            assert!(!touches(&list(&[pattern]), &list(&[path]), WORKSPACE), "{pattern} {path}");
         }
-        assert!(touch(&list(&["/etc/*"]), &list(&["etc/../../etc/x"]), None));
-        assert!(!touch(&list(&["*"]), &[], WORKSPACE));
+        assert!(touches(&list(&["/etc/*"]), &list(&["etc/../../etc/x"]), None));
+        assert!(!touches(&list(&["*"]), &[], WORKSPACE));
     }
 }

@@ -1,15 +1,15 @@
 //! Patterns of permission rules: `*` matches any characters, also none; every other character matches itself.
 
 /// Wildcard of a pattern.
-pub(super) const ANY: char = '*';
+pub(super) const WILDCARD: char = '*';
 
 /// Returns true if the complete text matches the pattern. Case is significant.
 pub(super) fn matches(pattern: &str, text: &str) -> bool {
-    let Some((first, rest)) = pattern.split_once(ANY) else { return pattern == text };
+    let Some((first, rest)) = pattern.split_once(WILDCARD) else { return pattern == text };
     let Some(mut text) = text.strip_prefix(first) else { return false };
-    let (middle, last) = rest.rsplit_once(ANY).unwrap_or(("", rest));
+    let (middle, last) = rest.rsplit_once(WILDCARD).unwrap_or(("", rest));
     // The leftmost place of each piece leaves the most text for the next ones, so no other place needs a try.
-    for piece in middle.split(ANY) {
+    for piece in middle.split(WILDCARD) {
         let Some((_, after)) = text.split_once(piece) else { return false };
         text = after;
     }

@@ -5,10 +5,10 @@ use crate::model::interaction::ToolCallSubject;
 use crate::model::permission::{PermissionPolicy, PermissionRule, PermissionVerdict};
 
 /// Kinds of calls whose paths are those of files.
-const FILES: [&str; 5] = ["read", "edit", "delete", "move", "search"];
+const FILE_KINDS: [&str; 5] = ["read", "edit", "delete", "move", "search"];
 
 /// Name of the rule that decides where no other rule does.
-pub(super) const DEFAULT: &str = "default";
+pub(super) const DEFAULT_RULE: &str = "default";
 
 /// Returns the verdict of a policy and the rule that gave it: `rules[2]`, `tools.edit` or `default`.
 ///
@@ -35,7 +35,7 @@ pub fn verdict(
             return (then, format!("rules[{index}]"));
         }
     }
-    by_tool(policy, subject).unwrap_or_else(|| (policy.default, DEFAULT.to_owned()))
+    verdict_by_tool(policy, subject).unwrap_or_else(|| (policy.default, DEFAULT_RULE.to_owned()))
 }
 
 /// Returns true if a rule that allows covers the call completely.
@@ -51,7 +51,7 @@ fn covers(rule: &PermissionRule, subject: &ToolCallSubject, workspace: Option<&s
             || subject.command.as_deref().is_some_and(|line| command::covers(&rule.command, line)))
         && (rule.path.is_empty()
             || (!is_more_than_paths || !rule.command.is_empty())
-                && paths::cover(&rule.path, &subject.paths, workspace))
+                && paths::covers(&rule.path, &subject.paths, workspace))
 }
 
 /// Returns true if the arguments of a call can mean what the patterns of a rule say.
@@ -64,7 +64,7 @@ fn fits_arguments(rule: &PermissionRule, subject: &ToolCallSubject) -> bool {
     let kind = subject.kind.as_deref().unwrap_or_default();
     let fits_command = rule.command.is_empty()
         || ((!is_any_tool || kind == "execute") && subject.args.get("args").is_none());
-    let fits_path = rule.path.is_empty() || !is_any_tool || FILES.contains(&kind);
+    let fits_path = rule.path.is_empty() || !is_any_tool || FILE_KINDS.contains(&kind);
     fits_command && (fits_path || !rule.command.is_empty())
 }
 
@@ -75,11 +75,11 @@ fn touches(rule: &PermissionRule, subject: &ToolCallSubject, workspace: Option<&
             || fits_kind(&rule.kind, Some(&subject.tool)))
         && (rule.command.is_empty()
             || subject.command.as_deref().is_some_and(|line| command::touches(&rule.command, line)))
-        && (rule.path.is_empty() || paths::touch(&rule.path, &subject.paths, workspace))
+        && (rule.path.is_empty() || paths::touches(&rule.path, &subject.paths, workspace))
 }
 
 fn fits_tool(patterns: &[String], subject: &ToolCallSubject) -> bool {
-    patterns.is_empty() || patterns.iter().any(|pattern| names(pattern, subject))
+    patterns.is_empty() || patterns.iter().any(|pattern| matches_tool(pattern, subject))
 }
 
 fn fits_kind(patterns: &[String], kind: Option<&str>) -> bool {
@@ -88,18 +88,18 @@ fn fits_kind(patterns: &[String], kind: Option<&str>) -> bool {
 }
 
 /// Returns true if a pattern matches the name or the kind of a tool.
-fn names(pattern: &str, subject: &ToolCallSubject) -> bool {
+fn matches_tool(pattern: &str, subject: &ToolCallSubject) -> bool {
     let kind = subject.kind.as_deref();
     pattern::matches(pattern, &subject.tool)
         || kind.is_some_and(|kind| pattern::matches(pattern, kind))
 }
 
 /// Returns the verdict of the entries for tools.
-fn by_tool(
+fn verdict_by_tool(
     policy: &PermissionPolicy,
     subject: &ToolCallSubject,
 ) -> Option<(PermissionVerdict, String)> {
-    let fitting = policy.tools.iter().filter(|(pattern, _)| names(pattern, subject));
+    let fitting = policy.tools.iter().filter(|(pattern, _)| matches_tool(pattern, subject));
     let (pattern, then) =
         fitting.max_by_key(|(pattern, then)| (restriction(**then), pattern.len()))?;
     Some((*then, format!("tools.{pattern}")))

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 /// Restart limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Intensity {
+pub struct RestartIntensity {
     /// Maximum number of restarts within a period.
     pub max: usize,
     /// Length of the period.
     pub period: Duration,
 }
 
-impl Default for Intensity {
+impl Default for RestartIntensity {
     /// Allows three restarts in a minute.
     fn default() -> Self {
         Self { max: 3, period: Duration::from_secs(60) }
@@ -30,12 +30,12 @@ pub enum RestartDecision {
 
 /// Restarts of one actor within the period.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Restarts {
+pub struct RestartHistory {
     recent: VecDeque<Duration>,
     total: u32,
 }
 
-impl Restarts {
+impl RestartHistory {
     /// Returns the total number of restarts.
     #[must_use]
     pub const fn total(&self) -> u32 {
@@ -46,10 +46,10 @@ impl Restarts {
 /// Decides about a failure at `now`, which is the time since the supervision tree started.
 #[must_use]
 pub fn step(
-    mut restarts: Restarts,
+    mut restarts: RestartHistory,
     now: Duration,
-    intensity: Intensity,
-) -> (Restarts, RestartDecision) {
+    intensity: RestartIntensity,
+) -> (RestartHistory, RestartDecision) {
     let begin = now.saturating_sub(intensity.period);
     restarts.recent.retain(|at| *at > begin || intensity.period > now);
     if restarts.recent.len() >= intensity.max {
@@ -61,13 +61,13 @@ pub fn step(
 }
 
 /// First and longest pause before the retry of a start that failed because of the ledger.
-const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
+const START_RETRY_PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
 /// Returns the pause before the retry of a start that failed because of the ledger, after a pause of `last`. Such a
 /// failure proves nothing about the actor, so it does not count as a restart. The pauses prevent useless retries.
 #[must_use]
-pub fn pause(last: Option<Duration>) -> Duration {
-    let (first, longest) = PAUSES;
+pub fn start_retry_pause(last: Option<Duration>) -> Duration {
+    let (first, longest) = START_RETRY_PAUSES;
     last.map_or(first, |last| last.saturating_mul(2).min(longest))
 }
 
@@ -76,12 +76,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn verdicts(seconds: &[u64]) -> Vec<RestartDecision> {
-        let mut restarts = Restarts::default();
+    fn decisions(seconds: &[u64]) -> Vec<RestartDecision> {
+        let mut restarts = RestartHistory::default();
         let mut verdicts = Vec::new();
         for second in seconds {
             let (next, verdict) =
-                step(restarts, Duration::from_secs(*second), Intensity::default());
+                step(restarts, Duration::from_secs(*second), RestartIntensity::default());
             restarts = next;
             verdicts.push(verdict);
         }
@@ -92,33 +92,33 @@ mod tests {
 
     #[test]
     fn the_fourth_failure_within_a_minute_quarantines() {
-        assert_eq!(verdicts(&[0, 1, 2, 3]), [Restart, Restart, Restart, Quarantine]);
-        assert_eq!(verdicts(&[100, 101, 102, 159]), [Restart, Restart, Restart, Quarantine]);
+        assert_eq!(decisions(&[0, 1, 2, 3]), [Restart, Restart, Restart, Quarantine]);
+        assert_eq!(decisions(&[100, 101, 102, 159]), [Restart, Restart, Restart, Quarantine]);
     }
 
     #[test]
     fn pauses_grow_from_a_second_to_half_a_minute() {
-        let mut pauses = vec![pause(None)];
+        let mut pauses = vec![start_retry_pause(None)];
         for _ in 0..6 {
-            pauses.push(pause(pauses.last().copied()));
+            pauses.push(start_retry_pause(pauses.last().copied()));
         }
         assert_eq!(pauses, [1, 2, 4, 8, 16, 30, 30].map(Duration::from_secs));
     }
 
     #[test]
     fn failures_far_apart_are_tolerated_forever() {
-        assert_eq!(verdicts(&[100, 101, 102, 161, 162, 163]), [Restart; 6]);
+        assert_eq!(decisions(&[100, 101, 102, 161, 162, 163]), [Restart; 6]);
     }
 
     proptest! {
         /// No period has more restarts than allowed.
         #[test]
         fn no_period_has_more_restarts_than_allowed(gaps in proptest::collection::vec(0u64..40, 1..60)) {
-            let mut restarts = Restarts::default();
+            let mut restarts = RestartHistory::default();
             let (mut now, mut made) = (0, Vec::new());
             for gap in gaps {
                 now += gap;
-                let (next, verdict) = step(restarts, Duration::from_secs(now), Intensity::default());
+                let (next, verdict) = step(restarts, Duration::from_secs(now), RestartIntensity::default());
                 restarts = next;
                 if verdict == Restart {
                     made.push(now);

@@ -10,14 +10,14 @@ use crate::model::agent::quota::AccountCause;
 use crate::model::id::ExecutionId;
 
 /// Longest block: the credential is probed once in this time, whatever the provider states.
-const LONGEST: TimeDelta = TimeDelta::hours(24);
+const MAX_BLOCK_DURATION: TimeDelta = TimeDelta::hours(24);
 
 /// Tolerance for clock changes: a clock that was set back by more than this ends the block.
-const TOLERANCE: TimeDelta = TimeDelta::minutes(1);
+const CLOCK_TOLERANCE: TimeDelta = TimeDelta::minutes(1);
 
 /// State of an unusable credential. A usable credential has no state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Circuit {
+pub struct OpenCircuit {
     /// Cause of the block.
     pub cause: AccountCause,
     /// Start time of the block.
@@ -27,7 +27,7 @@ pub struct Circuit {
     /// Execution that probes the credential.
     pub probe: Option<ExecutionId>,
     /// Number of failed probes.
-    pub again: u32,
+    pub failed_probes: u32,
 }
 
 /// Event of the circuit breaker.
@@ -47,20 +47,20 @@ pub enum BreakerEvent {
         now: DateTime<Utc>,
     },
     /// An execution requests to probe the credential.
-    Try {
+    ProbeRequested {
         /// Id of the execution.
         id: ExecutionId,
         /// Present time.
         now: DateTime<Utc>,
     },
     /// An execution was served with the credential.
-    Served(ExecutionId),
+    Succeeded(ExecutionId),
     /// An execution ended or was deferred.
-    Left(ExecutionId),
+    ExecutionLeft(ExecutionId),
     /// The rejected credential was repaired.
-    Mended,
+    CredentialRepaired,
     /// An operator closes the circuit, regardless of the cause.
-    Reopened,
+    ClosedByOperator,
 }
 
 /// State of the circuit breaker.
@@ -73,7 +73,7 @@ pub enum BreakerState {
     /// One execution may start as a probe.
     HalfOpen,
     /// No execution may start: one execution probes the credential.
-    Tried,
+    Probing,
 }
 
 impl BreakerState {
@@ -84,18 +84,20 @@ impl BreakerState {
             Self::Closed => "closed",
             Self::Open => "open",
             Self::HalfOpen => "half-open",
-            Self::Tried => "tried",
+            Self::Probing => "tried",
         }
     }
 }
 
 /// Returns the state of the circuit at a time.
 #[must_use]
-pub fn state(circuit: Option<&Circuit>, now: DateTime<Utc>) -> BreakerState {
+pub fn state(circuit: Option<&OpenCircuit>, now: DateTime<Utc>) -> BreakerState {
     match circuit {
         None => BreakerState::Closed,
-        Some(Circuit { probe: Some(_), .. }) => BreakerState::Tried,
-        Some(Circuit { since, until, .. }) if now < *until && now >= *since - TOLERANCE => {
+        Some(OpenCircuit { probe: Some(_), .. }) => BreakerState::Probing,
+        Some(OpenCircuit { since, until, .. })
+            if now < *until && now >= *since - CLOCK_TOLERANCE =>
+        {
             BreakerState::Open
         }
         Some(_) => BreakerState::HalfOpen,
@@ -104,39 +106,42 @@ pub fn state(circuit: Option<&Circuit>, now: DateTime<Utc>) -> BreakerState {
 
 /// Decides the next state of the circuit for an event.
 #[must_use]
-pub fn step(circuit: Option<Circuit>, event: BreakerEvent) -> Option<Circuit> {
+pub fn step(circuit: Option<OpenCircuit>, event: BreakerEvent) -> Option<OpenCircuit> {
     match event {
         BreakerEvent::Failed { id, cause, until, usual, now } => {
             let tried = circuit.is_some_and(|circuit| circuit.probe == Some(id));
-            let again = circuit.map_or(0, |circuit| circuit.again + u32::from(tried));
-            let until = until.or_else(|| after(now, doubled_wait(usual, again)));
-            let until = until.unwrap_or(DateTime::<Utc>::MAX_UTC).min(now + LONGEST);
-            Some(failed(
+            let failed_probes =
+                circuit.map_or(0, |circuit| circuit.failed_probes + u32::from(tried));
+            let until = until.or_else(|| after(now, doubled_wait(usual, failed_probes)));
+            let until = until.unwrap_or(DateTime::<Utc>::MAX_UTC).min(now + MAX_BLOCK_DURATION);
+            Some(merge_failure(
                 circuit.filter(|_| !tried),
-                Circuit { cause, since: now, until, probe: None, again },
+                OpenCircuit { cause, since: now, until, probe: None, failed_probes },
             ))
         }
-        BreakerEvent::Try { id, now } if state(circuit.as_ref(), now) == BreakerState::HalfOpen => {
-            circuit.map(|circuit| Circuit { probe: Some(id), ..circuit })
+        BreakerEvent::ProbeRequested { id, now }
+            if state(circuit.as_ref(), now) == BreakerState::HalfOpen =>
+        {
+            circuit.map(|circuit| OpenCircuit { probe: Some(id), ..circuit })
         }
-        BreakerEvent::Served(id) => circuit.filter(|circuit| circuit.probe != Some(id)),
-        BreakerEvent::Left(id) => circuit.map(|circuit| Circuit {
+        BreakerEvent::Succeeded(id) => circuit.filter(|circuit| circuit.probe != Some(id)),
+        BreakerEvent::ExecutionLeft(id) => circuit.map(|circuit| OpenCircuit {
             probe: circuit.probe.filter(|probe| *probe != id),
             ..circuit
         }),
-        BreakerEvent::Mended => {
+        BreakerEvent::CredentialRepaired => {
             circuit.filter(|circuit| circuit.cause != AccountCause::CredentialRefused)
         }
-        BreakerEvent::Reopened => None,
-        BreakerEvent::Try { .. } => circuit,
+        BreakerEvent::ClosedByOperator => None,
+        BreakerEvent::ProbeRequested { .. } => circuit,
     }
 }
 
 /// Merges a failure into an open circuit: the later end time applies, and a running probe continues.
-fn failed(before: Option<Circuit>, now: Circuit) -> Circuit {
+fn merge_failure(before: Option<OpenCircuit>, now: OpenCircuit) -> OpenCircuit {
     match before {
         None => now,
-        Some(before) => Circuit {
+        Some(before) => OpenCircuit {
             // The short rate limit of a late execution must not hide a quota that lasts for hours.
             cause: if now.until >= before.until { now.cause } else { before.cause },
             since: before.since.min(now.since),
@@ -163,13 +168,13 @@ mod tests {
         ExecutionId(uuid::Uuid::from_u128(id))
     }
 
-    fn fails(id: u128, now: i64, until: Option<i64>) -> BreakerEvent {
+    fn failure_event(id: u128, now: i64, until: Option<i64>) -> BreakerEvent {
         let usual = Duration::from_secs(100);
         let (id, until) = (run(id), until.map(at));
         BreakerEvent::Failed { id, cause: AccountCause::QuotaExhausted, until, usual, now: at(now) }
     }
 
-    fn after(events: &[BreakerEvent]) -> Option<Circuit> {
+    fn after(events: &[BreakerEvent]) -> Option<OpenCircuit> {
         events.iter().fold(None, |circuit, event| step(circuit, *event))
     }
 
@@ -179,81 +184,94 @@ mod tests {
 
     #[test]
     fn an_open_breaker_admits_one_probe_after_the_pause() {
-        let (failed, tries) =
-            (fails(1, 0, Some(60)), BreakerEvent::Try { id: run(2), now: at(60) });
+        let (failed, tries) = (
+            failure_event(1, 0, Some(60)),
+            BreakerEvent::ProbeRequested { id: run(2), now: at(60) },
+        );
         assert_eq!(state_after(&[failed], 59), BreakerState::Open);
         assert_eq!(state_after(&[failed], 60), BreakerState::HalfOpen);
         assert_eq!(
-            state_after(&[failed, BreakerEvent::Try { id: run(2), now: at(59) }], 60),
+            state_after(&[failed, BreakerEvent::ProbeRequested { id: run(2), now: at(59) }], 60),
             BreakerState::HalfOpen
         );
-        assert_eq!(state_after(&[failed, tries], 60), BreakerState::Tried);
-        let other = BreakerEvent::Try { id: run(3), now: at(60) };
+        assert_eq!(state_after(&[failed, tries], 60), BreakerState::Probing);
+        let other = BreakerEvent::ProbeRequested { id: run(3), now: at(60) };
         assert_eq!(after(&[failed, tries, other]).unwrap().probe, Some(run(2)));
         assert_eq!(
-            state_after(&[failed, tries, BreakerEvent::Served(run(9))], 60),
-            BreakerState::Tried
+            state_after(&[failed, tries, BreakerEvent::Succeeded(run(9))], 60),
+            BreakerState::Probing
         );
         assert_eq!(
-            state_after(&[failed, tries, BreakerEvent::Served(run(2))], 60),
+            state_after(&[failed, tries, BreakerEvent::Succeeded(run(2))], 60),
             BreakerState::Closed
         );
     }
 
     #[test]
     fn a_failed_probe_reopens_and_an_abandoned_one_frees_the_slot() {
-        let (failed, tries) =
-            (fails(1, 0, Some(60)), BreakerEvent::Try { id: run(2), now: at(60) });
-        let again = [failed, tries, fails(2, 61, Some(90))];
+        let (failed, tries) = (
+            failure_event(1, 0, Some(60)),
+            BreakerEvent::ProbeRequested { id: run(2), now: at(60) },
+        );
+        let failed_probes = [failed, tries, failure_event(2, 61, Some(90))];
         assert_eq!(
-            (state_after(&again, 89), state_after(&again, 90)),
+            (state_after(&failed_probes, 89), state_after(&failed_probes, 90)),
             (BreakerState::Open, BreakerState::HalfOpen)
         );
         assert_eq!(
-            state_after(&[failed, tries, BreakerEvent::Left(run(2))], 60),
+            state_after(&[failed, tries, BreakerEvent::ExecutionLeft(run(2))], 60),
             BreakerState::HalfOpen
         );
         assert_eq!(
-            state_after(&[failed, tries, BreakerEvent::Left(run(3))], 60),
-            BreakerState::Tried
+            state_after(&[failed, tries, BreakerEvent::ExecutionLeft(run(3))], 60),
+            BreakerState::Probing
         );
     }
 
     #[test]
     fn an_unknown_pause_doubles_after_a_failed_probe() {
-        let first = fails(1, 0, None);
+        let first = failure_event(1, 0, None);
         assert_eq!(after(&[first]).unwrap().until, at(100));
-        let tries = BreakerEvent::Try { id: run(2), now: at(100) };
-        assert_eq!(after(&[first, tries, fails(2, 100, None)]).unwrap().until, at(300));
+        let tries = BreakerEvent::ProbeRequested { id: run(2), now: at(100) };
+        assert_eq!(after(&[first, tries, failure_event(2, 100, None)]).unwrap().until, at(300));
         // Executions that were already in progress bring no new information.
-        assert_eq!(after(&[first, fails(3, 1, None)]).unwrap().until, at(101));
+        assert_eq!(after(&[first, failure_event(3, 1, None)]).unwrap().until, at(101));
     }
 
     #[test]
     fn the_later_end_of_a_pause_counts_up_to_one_day() {
-        assert_eq!(after(&[fails(1, 0, Some(60)), fails(2, 1, Some(30))]).unwrap().until, at(60));
-        assert_eq!(after(&[fails(1, 0, Some(900_000))]).unwrap().until, at(86_400));
+        assert_eq!(
+            after(&[failure_event(1, 0, Some(60)), failure_event(2, 1, Some(30))]).unwrap().until,
+            at(60)
+        );
+        assert_eq!(after(&[failure_event(1, 0, Some(900_000))]).unwrap().until, at(86_400));
     }
 
     #[test]
     fn a_clock_set_back_allows_a_probe() {
-        assert_eq!(state_after(&[fails(1, 0, Some(60))], -30), BreakerState::Open);
-        assert_eq!(state_after(&[fails(1, 0, Some(60))], -3600), BreakerState::HalfOpen);
+        assert_eq!(state_after(&[failure_event(1, 0, Some(60))], -30), BreakerState::Open);
+        assert_eq!(state_after(&[failure_event(1, 0, Some(60))], -3600), BreakerState::HalfOpen);
     }
 
     #[test]
     fn only_a_refused_credential_can_be_repaired() {
-        let used_up = fails(1, 0, Some(60));
+        let used_up = failure_event(1, 0, Some(60));
         let BreakerEvent::Failed { id, until, usual, now, .. } = used_up else { unreachable!() };
         let refused =
             BreakerEvent::Failed { id, cause: AccountCause::CredentialRefused, until, usual, now };
-        assert_eq!(state_after(&[refused, BreakerEvent::Mended], 1), BreakerState::Closed);
-        assert_eq!(state_after(&[used_up, BreakerEvent::Mended], 1), BreakerState::Open);
+        assert_eq!(
+            state_after(&[refused, BreakerEvent::CredentialRepaired], 1),
+            BreakerState::Closed
+        );
+        assert_eq!(
+            state_after(&[used_up, BreakerEvent::CredentialRepaired], 1),
+            BreakerState::Open
+        );
     }
 
     #[test]
     fn an_operator_reopens_a_breaker_with_any_cause() {
-        let quota = fails(1, 0, Some(3600));
+        let quota = failure_event(1, 0, Some(3600));
         let BreakerEvent::Failed { usual, .. } = quota else { unreachable!() };
         let (id, until, now) = (run(2), Some(at(20)), at(1));
         let limit =
@@ -261,8 +279,8 @@ mod tests {
         let circuit = after(&[quota, limit]).unwrap();
         assert_eq!((circuit.cause, circuit.until), (AccountCause::QuotaExhausted, at(3600)));
         assert_eq!(after(&[limit, quota]).unwrap().cause, AccountCause::QuotaExhausted);
-        assert_eq!(state_after(&[quota, BreakerEvent::Reopened], 1), BreakerState::Closed);
-        assert_eq!(state_after(&[limit, BreakerEvent::Mended], 1), BreakerState::Open);
+        assert_eq!(state_after(&[quota, BreakerEvent::ClosedByOperator], 1), BreakerState::Closed);
+        assert_eq!(state_after(&[limit, BreakerEvent::CredentialRepaired], 1), BreakerState::Open);
     }
 
     fn event() -> impl Strategy<Value = (i64, u8, u128, i64)> {
@@ -274,23 +292,23 @@ mod tests {
         /// the circuit never stays open past the latest reported time.
         #[test]
         fn at_most_one_probe_runs_and_no_pause_is_lost(steps in proptest::collection::vec(event(), 0..60)) {
-            let (mut circuit, mut now, mut latest): (Option<Circuit>, i64, i64) = (None, 0, 0);
-            for (passes, kind, id, lasts) in steps {
+            let (mut circuit, mut now, mut latest): (Option<OpenCircuit>, i64, i64) = (None, 0, 0);
+            for (passes, kind, id, retry_after) in steps {
                 now += passes;
                 let stood = state(circuit.as_ref(), at(now));
                 let before = circuit;
                 let event = match kind {
                     0 => {
-                        latest = latest.max(now + lasts);
-                        fails(id, now, Some(now + lasts))
+                        latest = latest.max(now + retry_after);
+                        failure_event(id, now, Some(now + retry_after))
                     }
-                    1 => BreakerEvent::Try { id: run(id), now: at(now) },
-                    2 => BreakerEvent::Served(run(id)),
-                    3 => BreakerEvent::Left(run(id)),
-                    _ => BreakerEvent::Mended,
+                    1 => BreakerEvent::ProbeRequested { id: run(id), now: at(now) },
+                    2 => BreakerEvent::Succeeded(run(id)),
+                    3 => BreakerEvent::ExecutionLeft(run(id)),
+                    _ => BreakerEvent::CredentialRepaired,
                 };
                 circuit = step(circuit, event);
-                let probe = |circuit: Option<Circuit>| circuit.and_then(|circuit| circuit.probe);
+                let probe = |circuit: Option<OpenCircuit>| circuit.and_then(|circuit| circuit.probe);
                 if probe(circuit) != probe(before) && probe(circuit).is_some() {
                     prop_assert_eq!((kind, stood), (1, BreakerState::HalfOpen));
                     prop_assert_eq!(probe(before), None);

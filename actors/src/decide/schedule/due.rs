@@ -8,32 +8,32 @@ use sha2::{Digest, Sha256};
 
 use crate::model::id::ScheduleId;
 use crate::model::schedule::occurrence::{OccurrenceCause, OccurrenceStatus};
-use crate::model::schedule::recurrence::Timetable;
-use crate::model::schedule::{Missed, Overlap, ScheduleSpec};
+use crate::model::schedule::recurrence::RecurrenceRule;
+use crate::model::schedule::{MissedPolicy, OverlapPolicy, ScheduleSpec};
 
 /// Longest delay of an occurrence that still counts as on time.
-pub const ON_TIME: Duration = Duration::from_secs(30);
+pub const ON_TIME_TOLERANCE: Duration = Duration::from_secs(30);
 /// Minimum backward clock change that reopens decided times.
-const SET_BACK: TimeDelta = TimeDelta::minutes(1);
+const MIN_CLOCK_SETBACK: TimeDelta = TimeDelta::minutes(1);
 /// Maximum number of planned times that one evaluation inspects; of older times only the latest matter.
-const STEPS: usize = 5_000;
+const MAX_INSPECTED_TIMES: usize = 5_000;
 /// Maximum number of waiting occurrences of one schedule.
-pub const WAITING: usize = 100;
+pub const MAX_WAITING_OCCURRENCES: usize = 100;
 
 /// Parts of a schedule that determine its due times.
 #[derive(Debug, Clone, Copy)]
-pub struct Recurrence<'s> {
+pub struct DueRule<'s> {
     /// Id of the schedule.
     pub id: &'s ScheduleId,
     /// Planned times.
-    pub timetable: &'s Timetable,
+    pub timetable: &'s RecurrenceRule,
     /// Maximum delay of an occurrence.
     pub jitter: Duration,
     /// Policy for missed occurrences.
-    pub missed: Missed,
+    pub missed: MissedPolicy,
 }
 
-impl<'s> From<&'s ScheduleSpec> for Recurrence<'s> {
+impl<'s> From<&'s ScheduleSpec> for DueRule<'s> {
     fn from(spec: &'s ScheduleSpec) -> Self {
         let ScheduleSpec { id, timetable, jitter, missed, .. } = spec;
         Self { id, timetable, jitter: *jitter, missed: *missed }
@@ -46,7 +46,7 @@ pub struct DueEvaluation {
     /// Occurrences to submit, in order: each with its planned time and its due time.
     pub fires: Vec<(DateTime<Utc>, DateTime<Utc>, OccurrenceCause)>,
     /// Missed or coalesced occurrences, in order.
-    pub passed: Vec<Passed>,
+    pub passed: Vec<UnsubmittedRun>,
     /// Time up to which every occurrence is decided.
     pub cursor: DateTime<Utc>,
     /// Time of the next evaluation; `None` if there is no further planned time.
@@ -55,7 +55,7 @@ pub struct DueEvaluation {
 
 /// Run of occurrences that are not submitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Passed {
+pub struct UnsubmittedRun {
     /// First planned time.
     pub first: DateTime<Utc>,
     /// Last planned time.
@@ -73,29 +73,25 @@ type ScheduledTime = (DateTime<Utc>, DateTime<Utc>);
 
 /// Due occurrences, by their delay.
 #[derive(Default)]
-struct DueTime {
-    old: Option<Passed>,
+struct DueTimes {
+    old: Option<UnsubmittedRun>,
     late: VecDeque<ScheduledTime>,
     punctual: Vec<ScheduledTime>,
 }
 
 /// Evaluates a schedule at one instant.
 #[must_use]
-pub fn evaluate(
-    rhythm: Recurrence<'_>,
-    cursor: DateTime<Utc>,
-    now: DateTime<Utc>,
-) -> DueEvaluation {
-    let begin = if cursor - now > SET_BACK { now } else { cursor };
-    let (come, cursor, next) = walk(rhythm, begin, now);
-    let DueTime { old, late, punctual } = come;
+pub fn evaluate(due_rule: DueRule<'_>, cursor: DateTime<Utc>, now: DateTime<Utc>) -> DueEvaluation {
+    let begin = if cursor - now > MIN_CLOCK_SETBACK { now } else { cursor };
+    let (due_times, cursor, next) = find_due_times(due_rule, begin, now);
+    let DueTimes { old, late, punctual } = due_times;
     let mut passed: Vec<_> = old.into_iter().collect();
     let mut fires = Vec::new();
-    let made_up = catch_up(rhythm.missed, late.len(), !punctual.is_empty());
+    let made_up = catch_up(due_rule.missed, late.len(), !punctual.is_empty());
     for ((planned, due), reason) in late.into_iter().zip(made_up) {
         match reason {
             None => fires.push((planned, due, OccurrenceCause::CatchUp)),
-            Some((verdict, reason)) => note(&mut passed, planned, verdict, reason),
+            Some((verdict, reason)) => record_unsubmitted(&mut passed, planned, verdict, reason),
         }
     }
     fires.extend(punctual.into_iter().map(|(planned, due)| (planned, due, OccurrenceCause::Due)));
@@ -103,50 +99,50 @@ pub fn evaluate(
 }
 
 /// Iterates over the planned times after the cursor that are due. Returns them, the new cursor, and the next due time.
-fn walk(
-    Recurrence { id, timetable, jitter, missed }: Recurrence<'_>,
+fn find_due_times(
+    DueRule { id, timetable, jitter, missed }: DueRule<'_>,
     mut cursor: DateTime<Utc>,
     now: DateTime<Utc>,
-) -> (DueTime, DateTime<Utc>, Option<DateTime<Utc>>) {
-    let window = missed.window().max(ON_TIME);
-    let mut come = DueTime::default();
+) -> (DueTimes, DateTime<Utc>, Option<DateTime<Utc>>) {
+    let window = missed.window().max(ON_TIME_TOLERANCE);
+    let mut due_times = DueTimes::default();
     let mut times = timetable.after(cursor);
     let mut steps = 0;
     loop {
-        let Some(planned) = times.next() else { return (come, cursor, None) };
+        let Some(planned) = times.next() else { return (due_times, cursor, None) };
         let due = due_at(id, jitter, planned);
         if due > now {
-            return (come, cursor, Some(due));
+            return (due_times, cursor, Some(due));
         }
         let late = (now - due).to_std().unwrap_or_default();
-        if late <= ON_TIME {
-            come.punctual.push((planned, due));
+        if late <= ON_TIME_TOLERANCE {
+            due_times.punctual.push((planned, due));
         } else if late <= window {
-            come.late.push_back((planned, due));
+            due_times.late.push_back((planned, due));
         } else {
-            come.skip(planned);
+            due_times.skip(planned);
         }
         cursor = planned;
         steps += 1;
-        if steps == STEPS {
+        if steps == MAX_INSPECTED_TIMES {
             // A list of so many occurrences is not useful: the count is a lower bound from here on.
-            let kept = now - TimeDelta::from_std(ON_TIME + jitter).unwrap_or_default();
-            come.lose_count();
+            let kept = now - TimeDelta::from_std(ON_TIME_TOLERANCE + jitter).unwrap_or_default();
+            due_times.merge_skipped();
             cursor = cursor.max(kept);
             times = timetable.after(cursor);
         }
     }
 }
 
-impl DueTime {
+impl DueTimes {
     fn skip(&mut self, planned: DateTime<Utc>) {
         let (verdict, reason) = (OccurrenceStatus::Missed, "its time passed too long ago");
         let mut old: Vec<_> = self.old.take().into_iter().collect();
-        note(&mut old, planned, verdict, reason);
+        record_unsubmitted(&mut old, planned, verdict, reason);
         self.old = old.pop();
     }
 
-    fn lose_count(&mut self) {
+    fn merge_skipped(&mut self) {
         if let Some(old) = &mut self.old {
             old.reason = "its time passed too long ago, like that of more than are counted";
         }
@@ -155,23 +151,23 @@ impl DueTime {
 
 /// Returns for each late occurrence `None` if it is caught up, else its status and the reason.
 fn catch_up(
-    missed: Missed,
+    missed: MissedPolicy,
     count: usize,
     has_punctual: bool,
 ) -> Vec<Option<(OccurrenceStatus, &'static str)>> {
     let stands = (OccurrenceStatus::Coalesced, "a later one stands for it");
     let of = |index: usize| match missed {
-        Missed::Skip => Some((OccurrenceStatus::Missed, "what is missed is not made up for")),
-        Missed::Once { .. } => (has_punctual || index + 1 < count).then_some(stands),
-        Missed::All { max, .. } => (index + (max as usize) < count)
+        MissedPolicy::Skip => Some((OccurrenceStatus::Missed, "what is missed is not made up for")),
+        MissedPolicy::Once { .. } => (has_punctual || index + 1 < count).then_some(stands),
+        MissedPolicy::All { max, .. } => (index + (max as usize) < count)
             .then_some((OccurrenceStatus::Missed, "more were missed than are made up for")),
     };
     (0..count).map(of).collect()
 }
 
 /// Records an occurrence that is not submitted, merged with equal ones directly before it.
-fn note(
-    passed: &mut Vec<Passed>,
+fn record_unsubmitted(
+    passed: &mut Vec<UnsubmittedRun>,
     planned: DateTime<Utc>,
     verdict: OccurrenceStatus,
     reason: &'static str,
@@ -181,7 +177,15 @@ fn note(
             last.last = planned;
             last.times = last.times.saturating_add(1);
         }
-        None => passed.push(Passed { first: planned, last: planned, times: 1, verdict, reason }),
+        None => {
+            passed.push(UnsubmittedRun {
+                first: planned,
+                last: planned,
+                times: 1,
+                verdict,
+                reason,
+            });
+        }
     }
 }
 
@@ -218,15 +222,21 @@ pub enum OverlapDecision {
 
 /// Returns the decision for a number of running and waiting occurrences.
 #[must_use]
-pub const fn way(overlap: Overlap, working: usize, waiting: usize) -> OverlapDecision {
+pub const fn overlap_decision(
+    overlap: OverlapPolicy,
+    working: usize,
+    waiting: usize,
+) -> OverlapDecision {
     let is_free = working == 0 && waiting == 0;
     match overlap {
-        Overlap::Allow => OverlapDecision::Fire,
+        OverlapPolicy::Allow => OverlapDecision::Fire,
         _ if is_free => OverlapDecision::Fire,
-        Overlap::Skip => OverlapDecision::Skip("the one before it is not over"),
-        Overlap::Queue if waiting >= WAITING => OverlapDecision::Skip("too many wait already"),
-        Overlap::Queue => OverlapDecision::Wait,
-        Overlap::CancelPrevious => OverlapDecision::Replace,
+        OverlapPolicy::Skip => OverlapDecision::Skip("the one before it is not over"),
+        OverlapPolicy::Queue if waiting >= MAX_WAITING_OCCURRENCES => {
+            OverlapDecision::Skip("too many wait already")
+        }
+        OverlapPolicy::Queue => OverlapDecision::Wait,
+        OverlapPolicy::CancelPrevious => OverlapDecision::Replace,
     }
 }
 

@@ -1,15 +1,15 @@
 //! Statistics of a schedule: the status of its occurrences, the outcomes of its executions, and its punctuality.
 
-use super::due::ON_TIME;
+use super::due::ON_TIME_TOLERANCE;
 use crate::model::code::{Category, Code};
 use crate::model::execution::Outcome;
 use crate::model::schedule::occurrence::{Occurrence, OccurrenceEnding, OccurrenceStatus};
-use crate::model::schedule::statistics::{Class, Statistics};
+use crate::model::schedule::statistics::{FailureClass, ScheduleStatistics};
 
 /// Returns the statistics of these occurrences.
 #[must_use]
-pub fn statistics(occurrences: &[Occurrence]) -> Statistics {
-    let mut all = Statistics::default();
+pub fn statistics(occurrences: &[Occurrence]) -> ScheduleStatistics {
+    let mut all = ScheduleStatistics::default();
     for occurrence in occurrences {
         *all.times.entry(occurrence.verdict).or_default() += u64::from(occurrence.times);
         if let Some(ending) = occurrence.ending {
@@ -21,7 +21,7 @@ pub fn statistics(occurrences: &[Occurrence]) -> Statistics {
     let deviations = occurrences.iter().filter_map(Occurrence::deviation);
     let mut deviations: Vec<i64> = deviations.map(|it| it.num_milliseconds().abs()).collect();
     deviations.sort_unstable();
-    let on_time = i64::try_from(ON_TIME.as_millis()).unwrap_or(i64::MAX);
+    let on_time = i64::try_from(ON_TIME_TOLERANCE.as_millis()).unwrap_or(i64::MAX);
     let punctual = deviations.iter().filter(|it| **it <= on_time).count();
     all.punctual_permille = permille(punctual as u64, deviations.len() as u64);
     all.delay_p95_ms =
@@ -30,33 +30,33 @@ pub fn statistics(occurrences: &[Occurrence]) -> Statistics {
     all
 }
 
-impl Statistics {
+impl ScheduleStatistics {
     fn count(&mut self, ending: OccurrenceEnding) {
         self.ended += 1;
         if ending.outcome == Outcome::Completed {
             self.succeeded += 1;
             self.recovered += u64::from(ending.recovered);
         } else {
-            *self.failed.entry(class(ending)).or_default() += 1;
+            *self.failed.entry(failure_class(ending)).or_default() += 1;
         }
     }
 }
 
 /// Returns the class of an end that is not a success.
 #[must_use]
-pub fn class(ending: OccurrenceEnding) -> Class {
+pub fn failure_class(ending: OccurrenceEnding) -> FailureClass {
     match (ending.outcome, ending.code) {
-        (Outcome::Cancelled, _) => Class::Cancelled,
-        (Outcome::Timeout, _) => Class::Timeout,
+        (Outcome::Cancelled, _) => FailureClass::Cancelled,
+        (Outcome::Timeout, _) => FailureClass::Timeout,
         (_, Some(Code::Forbidden | Code::Unauthenticated | Code::LockedOut)) => {
-            Class::Authentication
+            FailureClass::Authentication
         }
         (_, Some(code)) => match code.category() {
-            Category::Transient => Class::Transient,
-            Category::Agent => Class::Agent,
-            Category::Permanent | Category::System => Class::System,
+            Category::Transient => FailureClass::Transient,
+            Category::Agent => FailureClass::Agent,
+            Category::Permanent | Category::System => FailureClass::System,
         },
-        (_, None) => Class::Agent,
+        (_, None) => FailureClass::Agent,
     }
 }
 
@@ -113,21 +113,21 @@ mod tests {
         };
         let refused = Occurrence { verdict: OccurrenceStatus::Refused, times: 1, ..missed.clone() };
         all.extend([missed, refused]);
-        let told = statistics(&all);
+        let result = statistics(&all);
         let times = [
             (OccurrenceStatus::Fired, 4),
             (OccurrenceStatus::Missed, 7),
             (OccurrenceStatus::Refused, 1),
         ];
-        assert_eq!(told.times.into_iter().collect::<Vec<_>>(), times);
-        assert_eq!((told.ended, told.succeeded, told.success_permille), (3, 1, Some(250)));
-        let failed = [(Class::Timeout, 1), (Class::Agent, 1)];
-        assert_eq!(told.failed.into_iter().collect::<Vec<_>>(), failed);
-        assert_eq!((told.punctual_permille, told.delay_p95_ms), (Some(750), Some(40_000)));
+        assert_eq!(result.times.into_iter().collect::<Vec<_>>(), times);
+        assert_eq!((result.ended, result.succeeded, result.success_permille), (3, 1, Some(250)));
+        let failed = [(FailureClass::Timeout, 1), (FailureClass::Agent, 1)];
+        assert_eq!(result.failed.into_iter().collect::<Vec<_>>(), failed);
+        assert_eq!((result.punctual_permille, result.delay_p95_ms), (Some(750), Some(40_000)));
     }
 
     #[test]
     fn statistics_of_no_occurrences_are_empty() {
-        assert_eq!(statistics(&[]), Statistics::default());
+        assert_eq!(statistics(&[]), ScheduleStatistics::default());
     }
 }

@@ -12,19 +12,19 @@ fn claim(resources: &AttemptResources) -> ResourceClaim {
     ResourceClaim::new(ExecutionId::fresh(), Some(6), resources, Duration::ZERO)
 }
 
-fn held_up(reason: QueueReason, workspace: Option<Workspace>) -> ClaimHeldUp {
-    ClaimHeldUp { at: AttemptId::FIRST, reason, workspace }
+fn blocked_claim(reason: QueueReason, workspace: Option<Workspace>) -> ClaimBlocked {
+    ClaimBlocked { at: AttemptId::FIRST, reason, workspace }
 }
 
 #[test]
 fn a_repeated_claim_of_an_attempt_continues_its_wait() {
     let now = Instant::now();
-    let new = ClaimWait { stamp: None, since: now, before: 5 * SECOND };
-    let first = new.claimed(AttemptId::FIRST, now + SECOND);
+    let new = ClaimWait { attempt_id: None, since: now, before: 5 * SECOND };
+    let first = new.after_claim(AttemptId::FIRST, now + SECOND);
     assert_eq!(first.waited(now + 3 * SECOND), 7 * SECOND, "the queue of the agent counts");
-    assert_eq!(first.claimed(AttemptId::FIRST, now + 2 * SECOND), first);
+    assert_eq!(first.after_claim(AttemptId::FIRST, now + 2 * SECOND), first);
     let second = AttemptId { attempt: 2, ..AttemptId::FIRST };
-    let retried = first.claimed(second, now + 9 * SECOND);
+    let retried = first.after_claim(second, now + 9 * SECOND);
     assert_eq!(retried.waited(now + 10 * SECOND), SECOND, "an earlier wait does not count");
 }
 
@@ -46,7 +46,7 @@ fn memory_of_a_blocked_claim_is_free_for_others() {
     let resources = AttemptResources::with_memory(Some(10));
     let (mut first, mut second) = (claim(&resources), claim(&resources));
     assert!(first.begin(AttemptId::FIRST) && !second.begin(AttemptId::FIRST));
-    first.held_up(held_up(QueueReason::AgentBusy, None));
+    first.handle_blocked(blocked_claim(QueueReason::AgentBusy, None));
     assert!(second.begin(AttemptId::FIRST) && !first.begin(AttemptId::FIRST));
     first.hold_memory();
     second.release_memory();
@@ -58,10 +58,12 @@ fn a_claim_keeps_its_place_until_it_is_granted() {
     let resources = AttemptResources::default();
     let (mut first, mut second) = (claim(&resources), claim(&resources));
     let wait = |claim: &mut ResourceClaim| {
-        claim.held_up(held_up(QueueReason::WorkspaceBusy, Some(folder("/srv/a")))).position
+        claim
+            .handle_blocked(blocked_claim(QueueReason::WorkspaceBusy, Some(folder("/srv/a"))))
+            .position
     };
     assert_eq!([wait(&mut first), wait(&mut second), wait(&mut first)], [1, 2, 1]);
-    first.granted(Some(folder("/srv/a")));
+    first.apply_grant(Some(folder("/srv/a")));
     assert_eq!(first.workspace(), Some(folder("/srv/a")));
     assert_eq!(wait(&mut second), 1, "the granted claim has left the queue");
     assert!(second.begin(AttemptId::FIRST) && !second.freed.has_changed().unwrap());

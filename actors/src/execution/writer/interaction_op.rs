@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 
 use crate::execution::{ExecutionMsg, InteractionMsg};
 use crate::model::execution::Fence;
-use crate::model::interaction::{ClosedBy, Interaction, InteractionId};
+use crate::model::interaction::{Interaction, InteractionEnd, InteractionId};
 use crate::model::permission::PermissionDecision;
 use crate::ports::interactions::Interactions;
 use crate::ports::ledger::LedgerError;
@@ -17,7 +17,7 @@ pub(in crate::execution) enum InteractionOp {
     /// Record an open interaction.
     Open(Fence, Box<Interaction>),
     /// Close an interaction without an answer.
-    Close(InteractionId, Box<ClosedBy>),
+    Close(InteractionId, Box<InteractionEnd>),
     /// Record that an answer was written to the agent.
     Delivered(InteractionId, DateTime<Utc>),
     /// Record the verdict of a rule.

@@ -12,17 +12,17 @@ pub(in crate::maintenance::monitor) type OpenAlerts = BTreeMap<AlertKey, Alert>;
 
 impl MonitorData {
     /// Applies an input. No other function opens or closes alerts.
-    pub(in crate::maintenance::monitor) fn observe(&mut self, sighting: AlertInput) {
-        let (now, spec) = (self.born.elapsed(), self.args.alerts);
-        let (watch, changes) = step(std::mem::take(&mut self.watch), sighting, now, &spec);
+    pub(in crate::maintenance::monitor) fn observe(&mut self, alert_input: AlertInput) {
+        let (now, spec) = (self.started.elapsed(), self.args.alerts);
+        let (watch, changes) = step(std::mem::take(&mut self.watch), alert_input, now, &spec);
         self.watch = watch;
         for change in changes {
-            self.alert(change);
+            self.apply_change(change);
         }
     }
 
-    fn alert(&mut self, change: AlertChange) {
-        let told = match change {
+    fn apply_change(&mut self, change: AlertChange) {
+        let changed = match change {
             AlertChange::Opened((cause, subject), value, limit) => {
                 let since = self.args.services.clock.now();
                 let alert = Alert { cause, subject: subject.clone(), since, value, limit };
@@ -33,17 +33,17 @@ impl MonitorData {
                 self.open.remove(&key).map(|alert| (AlertPhase::Closed, alert))
             }
         };
-        if let Some((turn, alert)) = told {
-            log(turn, &alert);
-            self.args.services.observer.record(TelemetryEvent::Alerted(turn, alert));
+        if let Some((phase, alert)) = changed {
+            log_alert(phase, &alert);
+            self.args.services.observer.record(TelemetryEvent::AlertChanged(phase, alert));
         }
     }
 }
 
-fn log(turn: AlertPhase, alert: &Alert) {
+fn log_alert(phase: AlertPhase, alert: &Alert) {
     let Alert { cause, subject, value, limit, .. } = alert;
     let cause = cause.as_str();
-    match turn {
+    match phase {
         AlertPhase::Opened => tracing::warn!(cause, subject, value, limit, "alert"),
         AlertPhase::Closed => tracing::info!(cause, subject, "alert over"),
     }

@@ -109,7 +109,7 @@ impl ProtocolOperation {
 
 /// Authentication method for callers of one agent. Tokens of the service are valid for every agent.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Credential {
+pub enum CallerAuth {
     /// Token in `Authorization: Bearer`.
     #[default]
     Bearer,
@@ -169,7 +169,7 @@ pub struct CardDetails {
 
 /// Endpoint settings of an agent: what callers can reach, and how.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Exposure {
+pub struct EndpointConfig {
     /// Supported protocol versions; never empty.
     pub versions: Vec<ProtocolVersion>,
     /// Supported bindings; never empty, the preferred one first.
@@ -187,13 +187,13 @@ pub struct Exposure {
     /// Media types that the agent writes.
     pub output_modes: Vec<String>,
     /// Authentication method of callers.
-    pub credential: Credential,
+    pub credential: CallerAuth,
     /// True if callers without credentials are accepted as the anonymous principal. Only on loopback.
     pub open: bool,
     /// Rate limit of calls; `None` is unlimited.
     pub rate_limit: Option<RateLimit>,
     /// Meaning of a message id that was used before.
-    pub message_ids: MessageIds,
+    pub message_ids: MessageIdPolicy,
     /// True if a caller that waits for the answer of its own request receives the raw text of the agent. All text that
     /// is stored, streamed, logged, pushed or fetched later is redacted nevertheless.
     pub raw: bool,
@@ -203,7 +203,7 @@ pub struct Exposure {
 
 /// Meaning of a message id that was used before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum MessageIds {
+pub enum MessageIdPolicy {
     /// The id identifies the request: the same body returns the existing task, and another body is rejected.
     #[default]
     Unique,
@@ -211,7 +211,7 @@ pub enum MessageIds {
     Reused,
 }
 
-impl MessageIds {
+impl MessageIdPolicy {
     /// Every meaning.
     pub const ALL: &[Self] = &[Self::Unique, Self::Reused];
 
@@ -225,7 +225,7 @@ impl MessageIds {
     }
 }
 
-impl Exposure {
+impl EndpointConfig {
     /// Returns true if callers may request the operation.
     #[must_use]
     pub fn offers(&self, operation: ProtocolOperation) -> bool {
@@ -233,7 +233,7 @@ impl Exposure {
     }
 }
 
-impl Default for Exposure {
+impl Default for EndpointConfig {
     /// Enables everything: text and data as input, text as output, a bearer token, and no rate limit.
     fn default() -> Self {
         let texts = |list: &[&str]| list.iter().map(|&text| text.to_owned()).collect();
@@ -246,10 +246,10 @@ impl Default for Exposure {
             operations: ProtocolOperation::ALL.to_vec(),
             input_modes: texts(&["text/plain", "application/json"]),
             output_modes: texts(&["text/plain"]),
-            credential: Credential::default(),
+            credential: CallerAuth::default(),
             open: false,
             rate_limit: None,
-            message_ids: MessageIds::default(),
+            message_ids: MessageIdPolicy::default(),
             raw: false,
             stream_output: true,
         }

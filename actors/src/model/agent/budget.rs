@@ -37,7 +37,7 @@ impl Charge {
             input_tokens: whole("input_tokens"),
             output_tokens: whole("output_tokens"),
             cached_input_tokens: whole("cached_input_tokens"),
-            cost_micros: micros(cost),
+            cost_micros: micros_of_dollars(cost),
             wall_ms: 0,
         }
     }
@@ -57,7 +57,7 @@ impl Charge {
 
     /// Returns these amounts minus `other`; no amount falls below 0.
     #[must_use]
-    pub const fn beyond(self, other: Self) -> Self {
+    pub const fn saturating_sub(self, other: Self) -> Self {
         Self {
             turns: self.turns.saturating_sub(other.turns),
             input_tokens: self.input_tokens.saturating_sub(other.input_tokens),
@@ -76,7 +76,7 @@ impl Charge {
 
     /// Returns true if every amount is 0.
     #[must_use]
-    pub fn is_nothing(&self) -> bool {
+    pub fn is_zero(&self) -> bool {
         *self == Self::default()
     }
 }
@@ -88,7 +88,7 @@ impl Charge {
     clippy::cast_sign_loss,
     reason = "it is no less than nothing, and a cast of what is too large stops at the largest"
 )]
-pub fn micros(dollars: f64) -> u64 {
+pub fn micros_of_dollars(dollars: f64) -> u64 {
     (dollars.max(0.0) * 1e6).round() as u64
 }
 

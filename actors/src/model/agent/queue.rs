@@ -92,7 +92,7 @@ impl fmt::Display for Queued {
     /// Writes one clause, such as `waiting: 3rd in line, the agent is busy`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { position, reason, until } = self;
-        write!(f, "waiting: {position}{} in line, {}", ending(*position), reason.clause())?;
+        write!(f, "waiting: {position}{} in line, {}", ordinal_suffix(*position), reason.clause())?;
         match until {
             None => Ok(()),
             Some(until) => write!(f, " until {}", until.to_rfc3339_opts(SecondsFormat::Secs, true)),
@@ -101,7 +101,7 @@ impl fmt::Display for Queued {
 }
 
 /// Returns the ordinal suffix of a number.
-const fn ending(number: usize) -> &'static str {
+const fn ordinal_suffix(number: usize) -> &'static str {
     match (number % 100, number % 10) {
         (11..=13, _) => "th",
         (_, 1) => "st",
@@ -126,8 +126,8 @@ mod tests {
             (112, "112th"),
             (1021, "1021st"),
         ] {
-            let told = Queued::new(position, QueueReason::AgentBusy).to_string();
-            assert_eq!(told, format!("waiting: {ordinal} in line, the agent is busy"));
+            let text = Queued::new(position, QueueReason::AgentBusy).to_string();
+            assert_eq!(text, format!("waiting: {ordinal} in line, the agent is busy"));
         }
     }
 
@@ -135,9 +135,9 @@ mod tests {
     fn a_queue_position_states_the_known_end_of_the_wait() {
         let until = DateTime::from_timestamp(1_800_000_000, 0);
         let queued = Queued { until, ..Queued::new(1, QueueReason::QuotaExhausted) };
-        let told = "waiting: 1st in line, the quota of the agent's account is used up \
+        let text = "waiting: 1st in line, the quota of the agent's account is used up \
                     until 2027-01-15T08:00:00Z";
-        assert_eq!(queued.to_string(), told);
+        assert_eq!(queued.to_string(), text);
     }
 
     #[test]

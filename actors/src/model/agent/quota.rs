@@ -13,7 +13,7 @@ use super::queue::QueueReason;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuotaSpec {
     /// Limits of the deferral.
-    pub parking: Parking,
+    pub deferral: DeferralPolicy,
     /// Credential of the agent's account.
     pub credential: QuotaCredential,
     /// True if the agent starts nothing while its credential is known to be unusable.
@@ -25,14 +25,14 @@ pub struct QuotaSpec {
 impl Default for QuotaSpec {
     /// Defers executions, gives the agent its own credential, and pauses for half an hour after a rejection.
     fn default() -> Self {
-        let (parking, credential) = (Parking::default(), QuotaCredential::default());
-        Self { parking, credential, breaker: true, refused: Duration::from_secs(1800) }
+        let (deferral, credential) = (DeferralPolicy::default(), QuotaCredential::default());
+        Self { deferral, credential, breaker: true, refused: Duration::from_secs(1800) }
     }
 }
 
 /// Limits of the deferral of an execution: duration and number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Parking {
+pub struct DeferralPolicy {
     /// Longest wait; zero disables deferral.
     pub max: Duration,
     /// First wait if the provider states no time; it doubles each time. Zero disables deferral in that case.
@@ -41,7 +41,7 @@ pub struct Parking {
     pub times: u32,
 }
 
-impl Default for Parking {
+impl Default for DeferralPolicy {
     /// Allows up to eight deferrals of at most six hours; the first wait is 15 minutes.
     fn default() -> Self {
         Self { max: Duration::from_secs(6 * 3600), usual: Duration::from_secs(900), times: 8 }
@@ -113,13 +113,13 @@ impl AccountCause {
     /// Returns true if the cause passes without a change by the operator; such a wait does not count towards the queue
     /// timeout.
     #[must_use]
-    pub const fn passes(self) -> bool {
+    pub const fn is_temporary(self) -> bool {
         !matches!(self, Self::CredentialRefused)
     }
 
     /// Returns true if the cause concerns all work under the account, and not one request alone.
     #[must_use]
-    pub const fn shuts_the_account(self) -> bool {
+    pub const fn blocks_account(self) -> bool {
         !matches!(self, Self::Overloaded)
     }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 /// Success criteria of an attempt.
 #[derive(Debug, Clone, Default)]
-pub struct SuccessContract {
+pub struct SuccessCriteria {
     /// Exit codes that mean success.
     pub exit_codes: Vec<i32>,
     /// True if an answer that consists of white space is a failure.
@@ -23,12 +23,12 @@ pub struct SuccessContract {
     /// JSON Schema that the answer must match.
     pub schema: Option<Value>,
     /// Command that verifies the result of a successful attempt.
-    pub check: Option<Box<Check>>,
+    pub check: Option<Box<CheckCommand>>,
 }
 
 /// Format in which a program reports its usage within other output.
 #[derive(Debug, Clone, Default)]
-pub struct UsageContract {
+pub struct UsageRules {
     /// Pattern whose matches in the outputs count as usage. Its named groups capture numbers, and the names of the
     /// groups are the names of the counters.
     pub regex: Option<Regex>,
@@ -36,7 +36,7 @@ pub struct UsageContract {
 
 /// Check command. It runs in the same sandbox as the program, and exit code 0 means success.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Check {
+pub struct CheckCommand {
     /// Absolute path of the executable.
     pub command: PathBuf,
     /// Templates of the arguments, in order.
@@ -58,7 +58,7 @@ pub struct FailureMatchers {
 
 /// Classification of the failures of a program.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct FailureContract {
+pub struct FailureRules {
     /// Conditions of a transient failure.
     pub transient: FailureMatchers,
     /// Conditions of a permanent failure.
@@ -81,32 +81,32 @@ pub struct OwnRetries {
 impl PartialEq for OwnRetries {
     fn eq(&self, other: &Self) -> bool {
         let Self { regex, max } = self;
-        written(regex) == written(&other.regex) && *max == other.max
+        pattern_sources(regex) == pattern_sources(&other.regex) && *max == other.max
     }
 }
 
-impl FailureContract {
+impl FailureRules {
     /// Returns true if a condition uses an HTTP status code.
     #[must_use]
     pub fn has_status(&self) -> bool {
         let Self { transient, permanent, quota, .. } = self;
-        [transient, permanent, quota].iter().any(|signs| !signs.status.is_empty())
+        [transient, permanent, quota].iter().any(|matchers| !matchers.status.is_empty())
     }
 }
 
-impl PartialEq for UsageContract {
+impl PartialEq for UsageRules {
     fn eq(&self, other: &Self) -> bool {
-        written(&self.regex) == written(&other.regex)
+        pattern_sources(&self.regex) == pattern_sources(&other.regex)
     }
 }
 
-impl PartialEq for SuccessContract {
+impl PartialEq for SuccessCriteria {
     fn eq(&self, other: &Self) -> bool {
         let Self { exit_codes, require_output, fail_regex, json_pointer, artifact, schema, check } =
             self;
         *exit_codes == other.exit_codes
             && *require_output == other.require_output
-            && written(fail_regex) == written(&other.fail_regex)
+            && pattern_sources(fail_regex) == pattern_sources(&other.fail_regex)
             && *json_pointer == other.json_pointer
             && *artifact == other.artifact
             && *schema == other.schema
@@ -119,12 +119,12 @@ impl PartialEq for FailureMatchers {
         let Self { status, exit_codes, regex } = self;
         *status == other.status
             && *exit_codes == other.exit_codes
-            && written(regex) == written(&other.regex)
+            && pattern_sources(regex) == pattern_sources(&other.regex)
     }
 }
 
 /// Returns the source texts of the patterns.
-pub(in crate::model) fn written<'r>(
+pub(in crate::model) fn pattern_sources<'r>(
     expressions: impl IntoIterator<Item = &'r Regex>,
 ) -> Vec<&'r str> {
     expressions.into_iter().map(Regex::as_str).collect()

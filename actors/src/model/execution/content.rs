@@ -71,7 +71,7 @@ pub enum PartKind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Part")]
 #[serde(rename_all = "camelCase")]
-pub struct Piece {
+pub struct StoredPart {
     /// Kind of the content.
     pub kind: PartKind,
     /// Location of the text in the ledger.
@@ -90,7 +90,7 @@ pub struct Piece {
     pub dropped: u64,
 }
 
-impl Piece {
+impl StoredPart {
     /// Creates a stored text part.
     #[must_use]
     pub const fn text(text: TextRange) -> Self {

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
 
-use super::content::Piece;
+use super::content::StoredPart;
 pub use super::text_range::{TextChannel, TextRange};
 use super::usage::{ResourceUsage, UsageReading};
 use super::{AttemptId, StateChange};
@@ -18,25 +18,25 @@ use crate::model::interaction::{AnswerSource, InteractionId, InteractionKind, In
 use crate::model::permission::PermissionVerdict;
 
 /// Longest text of one chunk, in bytes.
-pub const CHUNK: usize = 64 * 1024;
+pub const MAX_CHUNK_BYTES: usize = 64 * 1024;
 
 /// Chunk of redacted text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chunk {
     /// Attempt that wrote the text.
-    pub stamp: AttemptId,
+    pub attempt_id: AttemptId,
     /// Channel that the chunk continues.
     pub channel: TextChannel,
     /// Number of the chunk within the channel, from 0.
     pub number: u32,
     /// Offset of the chunk in the channel, in bytes of redacted text.
     pub offset: u64,
-    /// Text of at most [`CHUNK`] bytes.
+    /// Text of at most [`MAX_CHUNK_BYTES`] bytes.
     pub text: String,
 }
 
 /// Id and name of the artifact that contains the text of the answer.
-pub const ANSWER: &str = "answer";
+pub const ANSWER_ARTIFACT_ID: &str = "answer";
 
 /// Author of a message and its purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -152,7 +152,7 @@ pub enum EventKind {
         /// Id of the message.
         message: String,
         /// Content of the message.
-        pieces: Vec<Piece>,
+        pieces: Vec<StoredPart>,
     },
     /// The agent produced an artifact or a part of one.
     Artifact {
@@ -165,7 +165,7 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         description: Option<String>,
         /// Content of the artifact.
-        pieces: Vec<Piece>,
+        pieces: Vec<StoredPart>,
         /// True if the pieces follow those sent earlier under this id.
         append: bool,
         /// True if these are the last pieces of the artifact.
@@ -290,8 +290,8 @@ pub enum EventKind {
 impl EventKind {
     /// Creates the artifact event of a whole answer.
     #[must_use]
-    pub fn answer(text: Piece) -> Self {
-        let (id, name) = (ANSWER.to_owned(), Some(ANSWER.to_owned()));
+    pub fn answer(text: StoredPart) -> Self {
+        let (id, name) = (ANSWER_ARTIFACT_ID.to_owned(), Some(ANSWER_ARTIFACT_ID.to_owned()));
         let pieces = vec![text];
         Self::Artifact { id, name, description: None, pieces, append: false, last: true }
     }

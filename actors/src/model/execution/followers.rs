@@ -10,10 +10,10 @@ use tokio::sync::Notify;
 /// present: output of an execution without followers is written in large pieces, which costs less. Clones are cheap and
 /// belong to the same execution.
 #[derive(Clone, Default)]
-pub struct Followers(Arc<SharedPass>);
+pub struct Followers(Arc<FollowerCount>);
 
 #[derive(Default)]
-struct SharedPass {
+struct FollowerCount {
     count: AtomicUsize,
     first: Notify,
 }
@@ -21,11 +21,11 @@ struct SharedPass {
 impl Followers {
     /// Adds a follower; dropping the guard removes it.
     #[must_use]
-    pub fn join(&self) -> Following {
+    pub fn join(&self) -> FollowerGuard {
         if self.0.count.fetch_add(1, Ordering::AcqRel) == 0 {
             self.0.first.notify_waiters();
         }
-        Following(self.clone())
+        FollowerGuard(self.clone())
     }
 
     /// Returns the number of followers.
@@ -36,17 +36,17 @@ impl Followers {
 
     /// Returns true if there is a follower.
     #[must_use]
-    pub fn are_there(&self) -> bool {
+    pub fn has_any(&self) -> bool {
         self.count() > 0
     }
 
     /// Waits until there is a follower.
-    pub async fn changed(&self) {
+    pub async fn wait_for_first(&self) {
         loop {
             // Registered before the count is read, so that a follower that joins in between is not missed.
             let mut notified = std::pin::pin!(self.0.first.notified());
             notified.as_mut().enable();
-            if self.are_there() {
+            if self.has_any() {
                 return;
             }
             notified.await;
@@ -72,9 +72,9 @@ impl Eq for Followers {}
 
 /// Guard of one follower. Dropping the guard removes the follower.
 #[derive(Debug)]
-pub struct Following(Followers);
+pub struct FollowerGuard(Followers);
 
-impl Drop for Following {
+impl Drop for FollowerGuard {
     fn drop(&mut self) {
         self.0.0.count.fetch_sub(1, Ordering::AcqRel);
     }
@@ -91,16 +91,16 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_wait_for_followers_ends_with_the_first_follower() {
         let followers = Followers::default();
-        let patience = Duration::from_secs(9);
-        assert!(timeout(patience, followers.changed()).await.is_err());
+        let limit = Duration::from_secs(9);
+        assert!(timeout(limit, followers.wait_for_first()).await.is_err());
         let (heard, other) = (followers.clone(), followers.clone());
-        let waiting = tokio::spawn(async move { heard.changed().await });
+        let waiting = tokio::spawn(async move { heard.wait_for_first().await });
         tokio::task::yield_now().await;
         let (one, two) = (other.join(), other.join());
-        timeout(patience, waiting).await.expect("in time").expect("woken");
+        timeout(limit, waiting).await.expect("in time").expect("woken");
         drop(one);
-        assert!(followers.are_there());
+        assert!(followers.has_any());
         drop(two);
-        assert!(!followers.are_there());
+        assert!(!followers.has_any());
     }
 }

@@ -14,46 +14,46 @@ use crate::model::agent::quota::Deferral;
 /// Raw text of an answer, with all secrets. The text stays in memory only, while a reference exists, and is for the
 /// owner of the execution alone.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Raw {
+pub struct RawAnswer {
     /// Attempt that produced the text.
-    pub stamp: AttemptId,
+    pub attempt_id: AttemptId,
     /// Text, as far as the output limits keep it.
     pub text: Arc<str>,
 }
 
-impl fmt::Debug for Raw {
+impl fmt::Debug for RawAnswer {
     /// Omits the text.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Raw").field("stamp", &self.stamp).finish_non_exhaustive()
+        f.debug_struct("Raw").field("stamp", &self.attempt_id).finish_non_exhaustive()
     }
 }
 
 /// State of a deferred execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stay {
+pub struct DeferredExecution {
     /// Deferral with its end time.
-    pub parked: Deferral,
+    pub deferred: Deferral,
     /// Attempt that failed.
-    pub stamp: AttemptId,
+    pub attempt_id: AttemptId,
     /// Generation of the claim.
     pub fence: Fence,
     /// Amounts that the execution has used.
     pub spent: Charge,
 }
 
-impl Stay {
+impl DeferredExecution {
     /// Returns the state of a deferred execution from its record in the ledger.
     #[must_use]
-    pub const fn of(record: &Record, parked: Deferral) -> Self {
-        Self { parked, stamp: record.stamp, fence: record.fence, spent: record.spent }
+    pub const fn of(record: &Record, deferred: Deferral) -> Self {
+        Self { deferred, attempt_id: record.attempt_id, fence: record.fence, spent: record.spent }
     }
 }
 
 /// Growing text that becomes the answer of an attempt if the attempt succeeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Growing {
+pub struct PartialAnswer {
     /// Attempt that produces the text.
-    pub stamp: AttemptId,
+    pub attempt_id: AttemptId,
     /// Channel of the text.
     pub channel: TextChannel,
     /// First byte of the answer in that text. A later message superseded the text before this byte.
@@ -66,21 +66,21 @@ pub struct Progress {
     /// State of the execution.
     pub state: State,
     /// True if the agent has requested input and the ledger has not yet recorded the request.
-    pub asks: bool,
+    pub has_requested_input: bool,
     /// Number of open interactions that the ledger has recorded: the work waits for answers.
     pub interactions: u32,
     /// Position in the queue and its reason, while the execution waits to start.
     pub queued: Option<Queued>,
     /// Deferral of the execution; set once the ledger has recorded it, when the actor of the execution ends.
-    pub parked: Option<Stay>,
+    pub deferred: Option<DeferredExecution>,
     /// Outcome; set once the ledger has recorded it.
     pub outcome: Option<Outcome>,
     /// Counter that grows with every record of the execution in the ledger.
-    pub news: u64,
+    pub revision: u64,
     /// Raw text of the answer, if the owner may receive it.
-    pub raw: Option<Raw>,
+    pub raw: Option<RawAnswer>,
     /// Growing answer of the present attempt, if it can be shown.
-    pub growing: Option<Growing>,
+    pub partial_answer: Option<PartialAnswer>,
     /// Followers of the execution.
     pub followers: Followers,
 }
@@ -91,14 +91,14 @@ impl Progress {
     pub fn accepted() -> Self {
         Self {
             state: State::Idle,
-            asks: false,
+            has_requested_input: false,
             interactions: 0,
             queued: None,
-            parked: None,
+            deferred: None,
             outcome: None,
-            news: 0,
+            revision: 0,
             raw: None,
-            growing: None,
+            partial_answer: None,
             followers: Followers::default(),
         }
     }
@@ -109,25 +109,27 @@ impl Progress {
         match self.state {
             State::Cleanup => self.outcome.is_none(),
             State::Waiting => false,
-            _ => self.asks,
+            _ => self.has_requested_input,
         }
     }
 
     /// Sets the queue position, or clears it. Returns true if the position changed.
-    pub fn waits(&mut self, queued: Option<Queued>) -> bool {
+    pub fn set_queue_position(&mut self, queued: Option<Queued>) -> bool {
         let is_new = self.queued != queued;
         self.queued = queued;
         is_new
     }
 
     /// Moves the start of the growing answer to this byte of a channel. Returns true if this is a change for followers.
-    pub fn answer_begins_at(&mut self, channel: TextChannel, from: u64) -> bool {
-        let growing = self.growing.as_mut().filter(|growing| growing.channel == channel);
-        growing.is_some_and(|growing| std::mem::replace(&mut growing.from, from) != from)
+    pub fn set_answer_start(&mut self, channel: TextChannel, from: u64) -> bool {
+        let partial_answer =
+            self.partial_answer.as_mut().filter(|partial_answer| partial_answer.channel == channel);
+        partial_answer
+            .is_some_and(|partial_answer| std::mem::replace(&mut partial_answer.from, from) != from)
     }
 
     /// Counts a new record in the ledger.
-    pub const fn has_news(&mut self) {
-        self.news += 1;
+    pub const fn count_record(&mut self) {
+        self.revision += 1;
     }
 }

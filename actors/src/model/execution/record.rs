@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use super::request::{Overrides, Trigger};
-use super::trace::Trace;
+use super::trace::TraceContext;
 use super::{AttemptId, Fence, Interruption, Outcome, State};
 use crate::model::agent::Access;
 use crate::model::agent::budget::Charge;
@@ -36,13 +36,13 @@ pub struct Record {
     /// Failure, if the execution or its latest attempt failed.
     pub failure: Option<Failure>,
     /// Id of the latest attempt.
-    pub stamp: AttemptId,
+    pub attempt_id: AttemptId,
     /// Generation of the claim.
     pub fence: Fence,
     /// Redacted parameters of the request.
     pub params: std::collections::BTreeMap<String, String>,
     /// Trace context of the first request.
-    pub trace: Option<Trace>,
+    pub trace: Option<TraceContext>,
     /// Overrides of the latest request.
     pub overrides: Overrides,
     /// True if the stored input is the raw input, so that the execution can be run from the ledger.
@@ -50,7 +50,7 @@ pub struct Record {
     /// Input that the execution has requested from people.
     pub requested: RequestedInput,
     /// Latest deferral in this turn; the execution is still deferred while it is between two attempts.
-    pub parked: Option<Deferral>,
+    pub deferred: Option<Deferral>,
     /// Amounts that the execution has used so far.
     pub spent: Charge,
     /// Time of acceptance.
@@ -98,14 +98,14 @@ impl Record {
     /// Returns the state that callers see: the final state after the end, else the present state. A deferred execution
     /// shows `waiting`, because its attempt has failed and the execution has not ended.
     #[must_use]
-    pub fn shown(&self) -> State {
-        let is = if self.is_parked().is_some() { State::Waiting } else { self.state };
+    pub fn visible_state(&self) -> State {
+        let is = if self.deferral().is_some() { State::Waiting } else { self.state };
         self.outcome.map_or(is, Outcome::state)
     }
 
     /// Returns the public state, which hides attempts, retries and the clean-up from the caller.
     #[must_use]
-    pub fn shown_state(&self) -> PublicState {
+    pub fn public_state(&self) -> PublicState {
         match (self.outcome, self.state) {
             (Some(Outcome::Completed), _) => PublicState::Completed,
             (Some(Outcome::Cancelled), _) => PublicState::Canceled,
@@ -136,10 +136,10 @@ impl Record {
 
     /// Returns the deferral if the execution waits for the quota of its account.
     #[must_use]
-    pub fn is_parked(&self) -> Option<Deferral> {
+    pub fn deferral(&self) -> Option<Deferral> {
         let is_between = self.outcome.is_none() && self.state == State::Failed;
         // An execution that was deferred before an earlier attempt is in an ordinary retry pause.
-        self.parked.filter(|parked| is_between && parked.attempt == self.stamp.attempt)
+        self.deferred.filter(|deferred| is_between && deferred.attempt == self.attempt_id.attempt)
     }
 
     /// Returns true if the agent rejected the work, or the execution never started.
@@ -151,7 +151,7 @@ impl Record {
     /// Returns the reason why the execution waits for its caller; `None` while it does not wait.
     #[must_use]
     pub fn open_interruption(&self) -> Option<Interruption> {
-        match self.shown_state() {
+        match self.public_state() {
             PublicState::InputRequired => Some(Interruption::InputRequired),
             PublicState::AuthRequired => Some(Interruption::AuthRequired),
             PublicState::Submitted
@@ -226,20 +226,20 @@ pub struct IdPart(String);
 
 impl IdPart {
     /// Minimum number of digits: fewer digits would match too many ids by chance.
-    pub const SHORTEST: usize = 4;
+    pub const MIN_DIGITS: usize = 4;
 
     /// Parses a part of an id, with or without its hyphens.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let digits: String = text.chars().filter(|char| *char != '-').collect();
-        let is_part = (Self::SHORTEST..=32).contains(&digits.len());
+        let is_part = (Self::MIN_DIGITS..=32).contains(&digits.len());
         let is_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
         (is_part && is_hex).then(|| Self(digits.to_ascii_lowercase()))
     }
 
     /// Returns true if an id starts or ends with these digits.
     #[must_use]
-    pub fn fits(&self, id: ExecutionId) -> bool {
+    pub fn matches(&self, id: ExecutionId) -> bool {
         let digits = id.0.simple().to_string();
         digits.starts_with(&self.0) || digits.ends_with(&self.0)
     }
@@ -253,7 +253,7 @@ impl IdPart {
 
 /// Filter for a list of executions.
 #[derive(Debug, Clone, Default)]
-pub struct Filter {
+pub struct ExecutionFilter {
     /// Restricts the list to this agent.
     pub agent: Option<AgentId>,
     /// Restricts the list to ids that start or end with this part.
@@ -266,7 +266,7 @@ pub struct Filter {
     pub caller: Option<String>,
     /// True to restrict the list to executions that have not ended.
     pub unfinished: bool,
-    /// Restricts the list to executions that show this state: see [`Record::shown`].
+    /// Restricts the list to executions that show this state: see [`Record::visible_state`].
     pub state: Option<State>,
     /// Restricts the list to this outcome.
     pub outcome: Option<Outcome>,
@@ -290,17 +290,17 @@ pub struct Filter {
     pub limit: u32,
 }
 
-impl Filter {
+impl ExecutionFilter {
     /// Returns true if a record matches the filter; the owner's name and the limit are not checked.
     #[must_use]
-    pub fn fits(&self, record: &Record) -> bool {
+    pub fn matches(&self, record: &Record) -> bool {
         let code = record.failure.as_ref().map(|failure| failure.code);
         self.agent.as_ref().is_none_or(|agent| record.agent == *agent)
-            && self.id.as_ref().is_none_or(|part| part.fits(record.id))
+            && self.id.as_ref().is_none_or(|part| part.matches(record.id))
             && self.agents.as_ref().is_none_or(|agents| agents.contains(&record.agent))
             && self.owner.is_none_or(|owner| record.owner == owner)
             && !(self.unfinished && record.outcome.is_some())
-            && self.state.is_none_or(|state| record.shown() == state)
+            && self.state.is_none_or(|state| record.visible_state() == state)
             && self.outcome.is_none_or(|outcome| record.outcome == Some(outcome))
             && self.code.is_none_or(|wanted| code == Some(wanted))
             && self.category.is_none_or(|wanted| code.map(Code::category) == Some(wanted))
@@ -318,7 +318,7 @@ impl Filter {
 /// A reader that continues after the last record of each page meets every execution exactly once whose status does not
 /// change meanwhile; an execution whose status changes moves to the front, behind the reader.
 #[derive(Debug, Clone)]
-pub struct PageQuery {
+pub struct ExecutionPageQuery {
     /// Restricts the page to this owner.
     pub owner: Option<PrincipalId>,
     /// Agent of the executions.
@@ -337,7 +337,7 @@ pub struct PageQuery {
 
 /// Page of executions, as they are at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Page {
+pub struct ExecutionPage {
     /// Executions of the page.
     pub records: Vec<Record>,
     /// Number of matching executions on all pages.

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::content::{Content, Part};
-use super::trace::Trace;
+use super::trace::TraceContext;
 use crate::model::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId, ScheduleId};
 
 /// Trigger of a request.
@@ -98,7 +98,7 @@ impl fmt::Debug for Input {
 impl Input {
     /// Creates a text input.
     #[must_use]
-    pub fn text_of(text: impl Into<String>) -> Self {
+    pub fn from_text(text: impl Into<String>) -> Self {
         Self { parts: vec![Part::text(text)], ..Self::default() }
     }
 
@@ -132,7 +132,7 @@ pub struct RequestOrigin {
     /// Trigger of the request.
     pub trigger: Trigger,
     /// Trace context of the request; of a continued execution, the trace context of that execution.
-    pub trace: Option<Trace>,
+    pub trace: Option<TraceContext>,
     /// Number of services that passed the request on before it arrived here; 0 if its first sender called this service.
     /// The ledger does not store it: an execution that starts again after a restart counts from 0.
     pub hops: u32,
@@ -140,7 +140,7 @@ pub struct RequestOrigin {
 
 impl RequestOrigin {
     /// Greatest number of services that may pass a request on, one after the other.
-    pub const MOST_HOPS: u32 = 8;
+    pub const MAX_HOPS: u32 = 8;
 
     /// Returns the origin of a request that no other service passed on, without a trace.
     #[must_use]
@@ -163,11 +163,11 @@ pub struct Request {
     /// Conversation of the request.
     pub context: ContextId,
     /// True if the request starts the conversation.
-    pub opens: bool,
+    pub starts_context: bool,
     /// Execution that the request continues, because the execution requested input.
     pub continues: Option<ExecutionId>,
     /// Overrides of the continued execution; they apply unless this request overrides them.
-    pub standing: Overrides,
+    pub inherited_overrides: Overrides,
     /// Raw input.
     pub input: Input,
 }
@@ -177,23 +177,23 @@ impl Request {
     #[must_use]
     pub fn overrides(&self) -> Overrides {
         let Overrides { working_dir, env } = self.input.overrides.clone();
-        let mut all = self.standing.env.clone();
+        let mut all = self.inherited_overrides.env.clone();
         all.extend(env);
-        let working_dir = working_dir.or_else(|| self.standing.working_dir.clone());
+        let working_dir = working_dir.or_else(|| self.inherited_overrides.working_dir.clone());
         Overrides { working_dir, env: all }
     }
 }
 
 /// Deduplication keys of a request. Each key alone identifies the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Keys {
+pub struct DedupKeys {
     /// Key of (owner, agent, message).
     pub message: [u8; 32],
     /// Key of (owner, agent, idempotency key).
     pub named: Option<[u8; 32]>,
 }
 
-impl Keys {
+impl DedupKeys {
     /// Iterates over the keys.
     pub fn each(self) -> impl Iterator<Item = [u8; 32]> {
         std::iter::once(self.message).chain(self.named)

@@ -12,13 +12,13 @@ use super::AttemptId;
 use crate::model::id::ExecutionId;
 
 /// Longest `tracestate` that is passed on, in bytes.
-const LONGEST_STATE: usize = 512;
+const MAX_TRACESTATE_BYTES: usize = 512;
 
 /// Maximum number of members of a `tracestate`.
-const MOST_MEMBERS: usize = 32;
+const MAX_TRACESTATE_MEMBERS: usize = 32;
 
 /// Length of a `traceparent` of version 00, in bytes.
-const LENGTH: usize = 55;
+const TRACEPARENT_BYTES: usize = 55;
 
 /// Id of a trace: 16 bytes, not all of them zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -51,8 +51,8 @@ impl SpanId {
 
     /// Returns the span id of one attempt of an execution.
     #[must_use]
-    pub fn of_attempt(id: ExecutionId, stamp: AttemptId) -> Self {
-        let (turn, attempt) = (stamp.turn.to_be_bytes(), stamp.attempt.to_be_bytes());
+    pub fn of_attempt(id: ExecutionId, attempt_id: AttemptId) -> Self {
+        let (turn, attempt) = (attempt_id.turn.to_be_bytes(), attempt_id.attempt.to_be_bytes());
         Self::derived(&[id.0.as_bytes(), &turn, &attempt])
     }
 
@@ -79,8 +79,8 @@ impl fmt::Display for SpanId {
 
 /// Trace context: a span in a trace, from which child spans start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(into = "Headers", try_from = "Headers")]
-pub struct Trace {
+#[serde(into = "TraceHeaders", try_from = "TraceHeaders")]
+pub struct TraceContext {
     /// Id of the trace.
     pub id: TraceId,
     /// Id of the span.
@@ -91,35 +91,36 @@ pub struct Trace {
     pub state: String,
 }
 
-impl Trace {
+impl TraceContext {
     /// Creates the first span of a trace.
     #[must_use]
-    pub const fn begun(id: TraceId, span: SpanId, sampled: bool) -> Self {
+    pub const fn root(id: TraceId, span: SpanId, sampled: bool) -> Self {
         Self { id, span, sampled, state: String::new() }
     }
 
     /// Parses the headers of a caller; `None` for a malformed `traceparent`. A malformed `tracestate` counts as empty.
     #[must_use]
-    pub fn read(traceparent: &str, tracestate: &str) -> Option<Self> {
+    pub fn parse(traceparent: &str, tracestate: &str) -> Option<Self> {
         let mut fields = traceparent.split('-');
-        let version = hex::<1>(fields.next()?)?;
-        let id = TraceId::new(hex(fields.next()?)?)?;
-        let span = SpanId::new(hex(fields.next()?)?)?;
-        let [flags] = hex(fields.next()?)?;
+        let version = parse_hex::<1>(fields.next()?)?;
+        let id = TraceId::new(parse_hex(fields.next()?)?)?;
+        let span = SpanId::new(parse_hex(fields.next()?)?)?;
+        let [flags] = parse_hex(fields.next()?)?;
         // A future version may append more fields after the known ones; version 00 may not.
         let is_whole = match version {
-            [0] => traceparent.len() == LENGTH,
+            [0] => traceparent.len() == TRACEPARENT_BYTES,
             [255] => false,
             [_] => true,
         };
-        let state = if is_state(tracestate) { tracestate.trim().to_owned() } else { String::new() };
+        let state =
+            if is_tracestate(tracestate) { tracestate.trim().to_owned() } else { String::new() };
         is_whole.then_some(Self { id, span, sampled: flags & 1 == 1, state })
     }
 
     /// Returns the `traceparent` header for the next service.
     #[must_use]
     pub fn traceparent(&self) -> String {
-        let mut text = String::with_capacity(LENGTH);
+        let mut text = String::with_capacity(TRACEPARENT_BYTES);
         // Writing to a `String` cannot fail.
         _ = write!(text, "00-{}-{}-0{}", self.id, self.span, u8::from(self.sampled));
         text
@@ -133,18 +134,18 @@ impl Trace {
 
     /// Returns the span of an execution: within the caller's trace, or in a trace of its own.
     #[must_use]
-    pub fn of_execution(asked: Option<&Self>, id: ExecutionId) -> Self {
+    pub fn of_execution(parent: Option<&Self>, id: ExecutionId) -> Self {
         let span = SpanId::of_execution(id);
-        asked.map_or_else(
-            || Self::begun(TraceId(id.0.into_bytes()), span, false),
-            |asked| asked.child(span),
+        parent.map_or_else(
+            || Self::root(TraceId(id.0.into_bytes()), span, false),
+            |parent| parent.child(span),
         )
     }
 
     /// Returns the span of one attempt of an execution.
     #[must_use]
-    pub fn of_attempt(asked: Option<&Self>, id: ExecutionId, stamp: AttemptId) -> Self {
-        Self::of_execution(asked, id).child(SpanId::of_attempt(id, stamp))
+    pub fn of_attempt(parent: Option<&Self>, id: ExecutionId, attempt_id: AttemptId) -> Self {
+        Self::of_execution(parent, id).child(SpanId::of_attempt(id, attempt_id))
     }
 }
 
@@ -161,7 +162,7 @@ fn write_hex(id: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
 }
 
 /// Parses bytes from lower-case hexadecimal digits, two for each byte.
-fn hex<const N: usize>(text: &str) -> Option<[u8; N]> {
+fn parse_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
     let digit = |byte: u8| match byte {
         b'0'..=b'9' => Some(byte - b'0'),
         b'a'..=b'f' => Some(byte - b'a' + 10),
@@ -179,10 +180,10 @@ fn hex<const N: usize>(text: &str) -> Option<[u8; N]> {
 }
 
 /// Returns true if a text is a list of keys and values that may be passed on.
-fn is_state(text: &str) -> bool {
+fn is_tracestate(text: &str) -> bool {
     let members: Vec<_> = text.split(',').map(str::trim).filter(|one| !one.is_empty()).collect();
-    text.len() <= LONGEST_STATE
-        && members.len() <= MOST_MEMBERS
+    text.len() <= MAX_TRACESTATE_BYTES
+        && members.len() <= MAX_TRACESTATE_MEMBERS
         && members.iter().all(|member| is_member(member))
 }
 
@@ -197,23 +198,23 @@ fn is_member(member: &str) -> bool {
 
 /// Stored and transferred form of a trace context.
 #[derive(Serialize, Deserialize)]
-struct Headers {
+struct TraceHeaders {
     traceparent: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     tracestate: String,
 }
 
-impl From<Trace> for Headers {
-    fn from(trace: Trace) -> Self {
+impl From<TraceContext> for TraceHeaders {
+    fn from(trace: TraceContext) -> Self {
         Self { traceparent: trace.traceparent(), tracestate: trace.state }
     }
 }
 
-impl TryFrom<Headers> for Trace {
+impl TryFrom<TraceHeaders> for TraceContext {
     type Error = &'static str;
 
-    fn try_from(headers: Headers) -> Result<Self, Self::Error> {
-        Self::read(&headers.traceparent, &headers.tracestate).ok_or("not a place in a trace")
+    fn try_from(headers: TraceHeaders) -> Result<Self, Self::Error> {
+        Self::parse(&headers.traceparent, &headers.tracestate).ok_or("not a place in a trace")
     }
 }
 
@@ -228,12 +229,13 @@ mod tests {
 
     #[test]
     fn the_example_of_the_specification_survives_a_round_trip() {
-        let trace = Trace::read(GIVEN, "rojo=00f067aa0ba902b7,congo=t61rcWkgMzE").expect("a trace");
+        let trace =
+            TraceContext::parse(GIVEN, "rojo=00f067aa0ba902b7,congo=t61rcWkgMzE").expect("a trace");
         assert_eq!(trace.traceparent(), GIVEN);
         assert_eq!(trace.id.to_string(), "4bf92f3577b34da6a3ce929d0e0e4736");
         assert_eq!((trace.sampled, trace.state.len()), (true, 39));
         let kept = serde_json::to_string(&trace).expect("JSON");
-        assert_eq!(serde_json::from_str::<Trace>(&kept).expect("a trace"), trace);
+        assert_eq!(serde_json::from_str::<TraceContext>(&kept).expect("a trace"), trace);
     }
 
     #[test]
@@ -244,19 +246,19 @@ mod tests {
         let more = format!("{GIVEN}-more");
         let reserved = GIVEN.replacen("00", "ff", 1);
         for wrong in ["", "00", &zeros, &no_span, &upper, &more, &reserved, " ", "00-x-y-01"] {
-            assert_eq!(Trace::read(wrong, ""), None, "{wrong}");
+            assert_eq!(TraceContext::parse(wrong, ""), None, "{wrong}");
         }
         // A future version is parsed as far as it is known, and answered with version 00.
         let later = format!("{}-more", GIVEN.replacen("00", "cc", 1));
-        let read = Trace::read(&later, "").expect("a trace");
+        let read = TraceContext::parse(&later, "").expect("a trace");
         assert_eq!(read.traceparent(), GIVEN);
     }
 
     #[test]
     fn an_invalid_tracestate_is_dropped() {
-        let state = |text: &str| Trace::read(GIVEN, text).map(|trace| trace.state);
-        let long = format!("a={}", "x".repeat(LONGEST_STATE));
-        let many = vec!["a=b"; MOST_MEMBERS + 1].join(",");
+        let state = |text: &str| TraceContext::parse(GIVEN, text).map(|trace| trace.state);
+        let long = format!("a={}", "x".repeat(MAX_TRACESTATE_BYTES));
+        let many = vec!["a=b"; MAX_TRACESTATE_MEMBERS + 1].join(",");
         for wrong in ["a", "A=b", "=b", "a=b=c", "a=\u{e9}", &long, &many] {
             assert_eq!(state(wrong).as_deref(), Some(""), "{wrong}");
         }
@@ -265,15 +267,18 @@ mod tests {
 
     #[test]
     fn attempts_of_an_execution_share_its_trace() {
-        let (asked, id) = (Trace::read(GIVEN, "a=b"), ExecutionId(Uuid::from_u128(7)));
-        let whole = Trace::of_execution(asked.as_ref(), id);
-        let first = Trace::of_attempt(asked.as_ref(), id, AttemptId::FIRST);
-        let next =
-            Trace::of_attempt(asked.as_ref(), id, AttemptId { attempt: 2, ..AttemptId::FIRST });
+        let (parent, id) = (TraceContext::parse(GIVEN, "a=b"), ExecutionId(Uuid::from_u128(7)));
+        let whole = TraceContext::of_execution(parent.as_ref(), id);
+        let first = TraceContext::of_attempt(parent.as_ref(), id, AttemptId::FIRST);
+        let next = TraceContext::of_attempt(
+            parent.as_ref(),
+            id,
+            AttemptId { attempt: 2, ..AttemptId::FIRST },
+        );
         assert!(whole.id == first.id && first.id == next.id && next.state == "a=b");
         assert!(whole.span != first.span && first.span != next.span && whole.span != next.span);
-        assert_eq!(Trace::of_execution(asked.as_ref(), id), whole);
-        let alone = Trace::of_execution(None, id);
+        assert_eq!(TraceContext::of_execution(parent.as_ref(), id), whole);
+        let alone = TraceContext::of_execution(None, id);
         assert_eq!(alone.traceparent().get(3..35), Some(id.0.simple().to_string().as_str()));
     }
 
@@ -283,8 +288,8 @@ mod tests {
             id in any::<[u8; 16]>(), span in any::<[u8; 8]>(), sampled in any::<bool>()
         ) {
             let ids = TraceId::new(id).zip(SpanId::new(span));
-            if let Some(trace) = ids.map(|(id, span)| Trace::begun(id, span, sampled)) {
-                prop_assert_eq!(Trace::read(&trace.traceparent(), ""), Some(trace));
+            if let Some(trace) = ids.map(|(id, span)| TraceContext::root(id, span, sampled)) {
+                prop_assert_eq!(TraceContext::parse(&trace.traceparent(), ""), Some(trace));
             }
         }
 
@@ -293,11 +298,11 @@ mod tests {
             parent in "\\PC{0,60}|[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}",
             state in "\\PC{0,40}"
         ) {
-            if let Some(trace) = Trace::read(&parent, &state) {
+            if let Some(trace) = TraceContext::parse(&parent, &state) {
                 let written = trace.traceparent();
-                prop_assert_eq!(written.len(), LENGTH);
+                prop_assert_eq!(written.len(), TRACEPARENT_BYTES);
                 prop_assert_eq!(written.get(3..52), parent.get(3..52));
-                prop_assert_eq!(Trace::read(&written, &trace.state), Some(trace));
+                prop_assert_eq!(TraceContext::parse(&written, &trace.state), Some(trace));
             }
         }
     }

@@ -65,7 +65,7 @@ pub struct HostCapabilities {
 impl HostCapabilities {
     /// Returns the capabilities that enforce sandboxes.
     #[must_use]
-    pub fn means(&self) -> Capabilities {
+    pub fn sandbox_capabilities(&self) -> Capabilities {
         Capabilities {
             landlock: self.landlock,
             bubblewrap: self.bubblewrap == CapabilityState::Usable,

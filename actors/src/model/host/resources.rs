@@ -7,16 +7,16 @@ use serde::{Deserialize, Serialize};
 
 /// Configured resource limits of each attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Resources {
+pub struct ResourceLimits {
     /// Memory limit for all processes together, in bytes.
     pub memory: Option<u64>,
     /// Limit of processes and threads, as counted by the system.
     pub processes: Option<u64>,
     /// Use of a control group for each attempt.
-    pub grouping: Grouping,
+    pub grouping: CgroupMode,
 }
 
-impl Resources {
+impl ResourceLimits {
     /// Returns true if any limit is set.
     #[must_use]
     pub const fn is_limited(&self) -> bool {
@@ -27,16 +27,16 @@ impl Resources {
     #[must_use]
     pub const fn wants_group(&self) -> bool {
         match self.grouping {
-            Grouping::Auto => self.is_limited(),
-            Grouping::Required => true,
-            Grouping::Off => false,
+            CgroupMode::Auto => self.is_limited(),
+            CgroupMode::Required => true,
+            CgroupMode::Off => false,
         }
     }
 }
 
 /// Use of control groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Grouping {
+pub enum CgroupMode {
     /// A control group is used if it can be created and a limit is set.
     #[default]
     Auto,
@@ -66,7 +66,7 @@ pub struct Controllers {
 
 /// Refusals of a control group so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Refusals {
+pub struct CgroupRefusals {
     /// Number of processes that were killed because memory was exhausted.
     pub killed: u64,
     /// Number of processes and threads that were not started.

@@ -34,18 +34,18 @@ pub struct Sandbox {
     /// sandbox through them.
     pub sockets: Vec<PathBuf>,
     /// Folders of the agent without links; absent until the service has resolved them.
-    pub roots: Option<Roots>,
+    pub roots: Option<SandboxRoots>,
 }
 
 /// Folders that an agent may change, as paths without links. The service resolves them once, so that a link
 /// that an agent puts in their place later leads nowhere.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Roots {
+pub struct SandboxRoots {
     /// Resolved paths of [`Sandbox::writable`]. A path with a link to the service's own files stays unresolved, and the
     /// start of a program rejects it.
     pub writable: Vec<PathBuf>,
     /// Working folder, and the folders below which callers may choose one.
-    pub workplaces: Vec<PathBuf>,
+    pub working_dirs: Vec<PathBuf>,
 }
 
 impl Default for Sandbox {
@@ -124,7 +124,7 @@ impl Sandbox {
 
     /// Returns true if the sandbox restricts anything.
     #[must_use]
-    pub fn refuses(&self, access: Access) -> bool {
+    pub fn restricts(&self, access: Access) -> bool {
         self.guards_files(access) || !self.network || self.needs_bubblewrap()
     }
 }
@@ -161,7 +161,7 @@ impl Enforcement {
 
     /// Returns true if the sandbox has restrictions that are not fully enforced.
     #[must_use]
-    pub const fn is_wanting(self) -> bool {
+    pub const fn is_incomplete(self) -> bool {
         matches!(self, Self::Partial | Self::Off | Self::Unavailable)
     }
 }

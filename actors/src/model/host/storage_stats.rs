@@ -36,7 +36,7 @@ impl StorageStats {
 
 /// Retention limits for executions that have ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct KeepPolicy {
+pub struct RetentionLimits {
     /// Longest age; `None` is unlimited.
     pub max_age: Option<Duration>,
     /// Maximum number of executions; `None` is unlimited.
@@ -74,7 +74,7 @@ pub enum Deletion {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "RetentionPass")]
 #[serde(rename_all = "camelCase")]
-pub struct Pass {
+pub struct RetentionPass {
     /// End time of the pass.
     pub at: DateTime<Utc>,
     /// Number of executions that the pass removed.

@@ -93,7 +93,7 @@ pub struct InteractionAnswer {
 
 /// End of an interaction.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ClosedBy {
+pub struct InteractionEnd {
     /// State after the end; never open.
     pub state: InteractionState,
     /// Answer and its source.

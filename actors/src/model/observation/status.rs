@@ -14,7 +14,7 @@ use crate::model::execution::{AttemptId, Outcome, State};
 use crate::model::host::pressure::Pressure;
 use crate::model::host::resources::LimitEnforcement;
 use crate::model::host::sandbox::Confinement;
-use crate::model::host::storage_stats::Pass;
+use crate::model::host::storage_stats::RetentionPass;
 use crate::model::id::{AgentId, ExecutionId, ScheduleId};
 
 /// Health of an actor.
@@ -60,12 +60,12 @@ pub struct ExecutionStatus {
     /// Deadline of the present phase.
     pub deadline: Option<DateTime<Utc>>,
     /// Number of clients that follow the output; for them the output is written to the ledger at once.
-    #[serde(default, skip_serializing_if = "is_nobody")]
+    #[serde(default, skip_serializing_if = "has_no_followers")]
     pub followers: usize,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde calls takes a reference")]
-const fn is_nobody(count: &usize) -> bool {
+const fn has_no_followers(count: &usize) -> bool {
     *count == 0
 }
 
@@ -301,7 +301,7 @@ pub struct RetentionStatus {
     pub actor: ActorStatus,
     /// Latest pass.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub last_pass: Option<Pass>,
+    pub last_pass: Option<RetentionPass>,
 }
 
 /// Status of a credential that is temporarily unusable.

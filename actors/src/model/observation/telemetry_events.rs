@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 
 use super::alert::{Alert, AlertPhase};
 use crate::model::code::Code;
-use crate::model::execution::trace::Trace;
+use crate::model::execution::trace::TraceContext;
 use crate::model::execution::{AttemptId, Outcome};
 use crate::model::id::{AgentId, ContextId, ExecutionId};
 
@@ -12,11 +12,11 @@ use crate::model::id::{AgentId, ContextId, ExecutionId};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TelemetryEvent {
     /// An attempt ended.
-    Attempted(Attempted),
+    AttemptEnded(EndedAttempt),
     /// An execution reached its outcome.
-    Ended(EndedExecution),
+    ExecutionEnded(EndedExecution),
     /// An alert started or ended.
-    Alerted(AlertPhase, Alert),
+    AlertChanged(AlertPhase, Alert),
 }
 
 /// Execution to which a telemetry event belongs.
@@ -29,16 +29,16 @@ pub struct TelemetrySubject {
     /// Id of the conversation.
     pub context: ContextId,
     /// Trace context of the request.
-    pub asked: Option<Trace>,
+    pub asked: Option<TraceContext>,
 }
 
 /// Attempt that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Attempted {
+pub struct EndedAttempt {
     /// Execution of the attempt.
     pub of: TelemetrySubject,
     /// Id of the attempt.
-    pub stamp: AttemptId,
+    pub attempt_id: AttemptId,
     /// Time at which the attempt started or was resumed.
     pub begun: DateTime<Utc>,
     /// End time of the attempt.
@@ -55,7 +55,7 @@ pub struct EndedExecution {
     /// Execution that ended.
     pub of: TelemetrySubject,
     /// Id of the latest attempt.
-    pub stamp: AttemptId,
+    pub attempt_id: AttemptId,
     /// Time of acceptance.
     pub accepted: DateTime<Utc>,
     /// End time.
@@ -65,19 +65,19 @@ pub struct EndedExecution {
     /// Error code, if the execution failed.
     pub code: Option<Code>,
     /// Tokens that the agent reported since the start of the service process.
-    pub tokens: Tokens,
+    pub tokens: TokenCounts,
 }
 
 /// Tokens of language models, as counted by agents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Tokens {
+pub struct TokenCounts {
     /// Input tokens of models.
     pub input: u64,
     /// Output tokens of models.
     pub output: u64,
 }
 
-impl Tokens {
+impl TokenCounts {
     /// Returns the sum of both counts.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {

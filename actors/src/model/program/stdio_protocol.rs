@@ -83,13 +83,13 @@ pub struct RpcSpec {
     /// Framing of the messages.
     pub framing: Framing,
     /// Call before all others.
-    pub initialize: Option<Call>,
+    pub initialize: Option<RpcCall>,
     /// Notification after the answer to `initialize`.
-    pub initialized: Option<Call>,
+    pub initialized: Option<RpcCall>,
     /// Call that submits the input.
-    pub ask: Call,
+    pub ask: RpcCall,
     /// Notification that cancels a call.
-    pub cancel: Option<Call>,
+    pub cancel: Option<RpcCall>,
     /// Location of the answer in the result, as an RFC 6901 pointer.
     pub result: String,
     /// Location of the program's session id in a result.
@@ -104,7 +104,7 @@ pub struct RpcSpec {
 
 /// JSON-RPC call or notification.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Call {
+pub struct RpcCall {
     /// Method name.
     pub method: String,
     /// Template of the parameters.
@@ -157,18 +157,18 @@ pub enum MessageTemplate {
 
 impl MessageTemplate {
     /// Template that writes the input on one line.
-    pub const LINE: &str = "{{ input }}\n";
+    pub const LINE_TEMPLATE: &str = "{{ input }}\n";
 
     /// Returns the default message template.
     #[must_use]
-    pub fn usual() -> Self {
-        Self::Text(Self::LINE.to_owned())
+    pub fn default_template() -> Self {
+        Self::Text(Self::LINE_TEMPLATE.to_owned())
     }
 
     /// Returns true if this is the default template, which writes the input on one line.
     #[must_use]
-    pub fn is_usual(&self) -> bool {
-        matches!(self, Self::Text(text) if text == Self::LINE)
+    pub fn is_default_template(&self) -> bool {
+        matches!(self, Self::Text(text) if text == Self::LINE_TEMPLATE)
     }
 }
 

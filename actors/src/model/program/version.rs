@@ -5,9 +5,9 @@ use std::fmt;
 
 /// Numbers of a version, such as 2.1.330. Text after the numbers is omitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Version(Vec<u64>);
+pub struct ProgramVersion(Vec<u64>);
 
-impl Version {
+impl ProgramVersion {
     /// Parses a text such as `2.1.330`; a leading `v` and any text after the numbers are ignored.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
@@ -27,7 +27,7 @@ impl Version {
     }
 }
 
-impl fmt::Display for Version {
+impl fmt::Display for ProgramVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let numbers: Vec<_> = self.0.iter().map(ToString::to_string).collect();
         f.write_str(&numbers.join("."))
@@ -36,27 +36,27 @@ impl fmt::Display for Version {
 
 /// Comparison operator of a bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Bound {
-    Least,
+enum VersionBound {
+    AtLeast,
     Above,
-    Most,
+    AtMost,
     Below,
-    Exactly,
+    Equal,
 }
 
-const BOUNDS: [(&str, Bound); 5] = [
-    (">=", Bound::Least),
-    (">", Bound::Above),
-    ("<=", Bound::Most),
-    ("<", Bound::Below),
-    ("=", Bound::Exactly),
+const BOUNDS: [(&str, VersionBound); 5] = [
+    (">=", VersionBound::AtLeast),
+    (">", VersionBound::Above),
+    ("<=", VersionBound::AtMost),
+    ("<", VersionBound::Below),
+    ("=", VersionBound::Equal),
 ];
 
 /// Range of versions, such as `>=2.1, <3`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VersionRange {
     written: String,
-    bounds: Vec<(Bound, Version)>,
+    bounds: Vec<(VersionBound, ProgramVersion)>,
 }
 
 impl VersionRange {
@@ -68,7 +68,7 @@ impl VersionRange {
             let (word, bound) = BOUNDS.iter().find(|(word, _)| part.starts_with(word))?;
             let version = part.strip_prefix(word)?.trim();
             let is_plain = version.chars().all(|char| char.is_ascii_digit() || char == '.');
-            Some((*bound, Version::parse(version).filter(|_| is_plain)?))
+            Some((*bound, ProgramVersion::parse(version).filter(|_| is_plain)?))
         };
         let bounds: Option<Vec<_>> = text.split(',').map(bound).collect();
         bounds.map(|bounds| Self { written: text.trim().to_owned(), bounds })
@@ -76,15 +76,15 @@ impl VersionRange {
 
     /// Returns true if a version lies within all bounds.
     #[must_use]
-    pub fn holds(&self, version: &Version) -> bool {
+    pub fn contains(&self, version: &ProgramVersion) -> bool {
         self.bounds.iter().all(|(bound, limit)| {
             let order = version.order(limit);
             match bound {
-                Bound::Least => order.is_ge(),
-                Bound::Above => order.is_gt(),
-                Bound::Most => order.is_le(),
-                Bound::Below => order.is_lt(),
-                Bound::Exactly => order.is_eq(),
+                VersionBound::AtLeast => order.is_ge(),
+                VersionBound::Above => order.is_gt(),
+                VersionBound::AtMost => order.is_le(),
+                VersionBound::Below => order.is_lt(),
+                VersionBound::Equal => order.is_eq(),
             }
         })
     }
@@ -98,7 +98,7 @@ impl fmt::Display for VersionRange {
 
 #[cfg(test)]
 mod tests {
-    use super::{Version, VersionRange};
+    use super::{ProgramVersion, VersionRange};
 
     #[test]
     fn a_version_range_contains_versions_within_all_bounds() {
@@ -115,18 +115,22 @@ mod tests {
             ("=0.36", "0.36.1", false),
         ] {
             let range = VersionRange::parse(range).unwrap();
-            assert_eq!(range.holds(&Version::parse(version).unwrap()), expected, "{version}");
+            assert_eq!(
+                range.contains(&ProgramVersion::parse(version).unwrap()),
+                expected,
+                "{version}"
+            );
         }
     }
 
     #[test]
     fn invalid_versions_and_ranges_are_rejected() {
         for text in ["", "x", ".", "1..2", "beta-1"] {
-            assert_eq!(Version::parse(text), None, "{text}");
+            assert_eq!(ProgramVersion::parse(text), None, "{text}");
         }
         for text in ["", "2.1", ">=", ">=2.x", ">=2 <3", ">=2,"] {
             assert_eq!(VersionRange::parse(text), None, "{text}");
         }
-        assert_eq!(Version::parse("2.1.330 (Claude)").unwrap().to_string(), "2.1.330");
+        assert_eq!(ProgramVersion::parse("2.1.330 (Claude)").unwrap().to_string(), "2.1.330");
     }
 }

@@ -10,11 +10,11 @@ use croner::parser::{CronParser, Seconds, Year};
 use serde::{Deserialize, Serialize};
 
 /// Longest interval: a year.
-const SLOWEST: Duration = Duration::from_secs(366 * 86_400);
+const MAX_INTERVAL: Duration = Duration::from_secs(366 * 86_400);
 
 /// Error of a text that is not a valid recurrence.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum TimetableError {
+pub enum RecurrenceError {
     /// The time zone is unknown.
     #[error("`{given}` is not a time zone; use an IANA name such as `Europe/Zurich` or `UTC`")]
     Zone {
@@ -45,7 +45,7 @@ pub enum TimetableError {
     #[error(
         "`{given}` is not an interval; write `@every` and a time from 1s to 366d, such as `@every 15m`"
     )]
-    Pace {
+    Interval {
         /// Text as given.
         given: String,
     },
@@ -61,50 +61,55 @@ pub enum TimetableError {
 /// that hour. When the clock moves back, a fixed time is due once, the first time; a repeating one (`*/30 * * * *`) is
 /// due in both hours.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "RecurrenceFile", into = "RecurrenceFile")]
-pub struct Timetable {
+#[serde(try_from = "StoredRecurrence", into = "StoredRecurrence")]
+pub struct RecurrenceRule {
     text: String,
     zone: Tz,
-    pace: Option<Duration>,
+    interval: Option<Duration>,
 }
 
 /// Stored form of a recurrence.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct RecurrenceFile {
+struct StoredRecurrence {
     cron: String,
     timezone: String,
 }
 
-impl Timetable {
+impl RecurrenceRule {
     /// Parses an expression and the name of a time zone. `seconds` allows a sixth field.
     ///
     /// # Errors
     /// Returns an error if the zone is unknown, the expression is invalid, or it is never due.
-    pub fn new(text: &str, zone: &str, seconds: bool) -> Result<Self, TimetableError> {
+    pub fn new(text: &str, zone: &str, seconds: bool) -> Result<Self, RecurrenceError> {
         let given = || text.to_owned();
         let zone = zone.parse().map_err(|_unknown: chrono_tz::ParseError| {
-            TimetableError::Zone { given: zone.to_owned() }
+            RecurrenceError::Zone { given: zone.to_owned() }
         })?;
         let text = text.trim();
-        if let Some(pace) = text.strip_prefix("@every ") {
-            let pace = span(pace.trim()).filter(|pace| seconds || pace.as_secs() >= 60);
-            let pace = pace.ok_or_else(|| TimetableError::Pace { given: given() })?;
-            return Ok(Self { text: text.to_owned(), zone, pace: Some(pace) });
+        if let Some(interval) = text.strip_prefix("@every ") {
+            let interval = parse_interval(interval.trim())
+                .filter(|interval| seconds || interval.as_secs() >= 60);
+            let interval = interval.ok_or_else(|| RecurrenceError::Interval { given: given() })?;
+            return Ok(Self { text: text.to_owned(), zone, interval: Some(interval) });
         }
         if !seconds && text.split_whitespace().count() == 6 && parse(text).is_ok() {
-            return Err(TimetableError::Seconds { given: given() });
+            return Err(RecurrenceError::Seconds { given: given() });
         }
         let cron =
-            parse(text).map_err(|cause| TimetableError::Expression { given: given(), cause })?;
+            parse(text).map_err(|cause| RecurrenceError::Expression { given: given(), cause })?;
         let epoch = DateTime::<Utc>::UNIX_EPOCH.with_timezone(&zone);
         let is_ever = cron.find_next_occurrence(&epoch, false).is_ok();
-        let table = Self { text: text.to_owned(), zone, pace: None };
-        is_ever.then_some(table).ok_or_else(|| TimetableError::Never { given: given() })
+        let table = Self { text: text.to_owned(), zone, interval: None };
+        is_ever.then_some(table).ok_or_else(|| RecurrenceError::Never { given: given() })
     }
 
     /// Returns the recurrence of every full hour.
     pub(crate) fn hourly() -> Self {
-        Self { text: "@every 1h".to_owned(), zone: Tz::UTC, pace: Some(Duration::from_secs(3600)) }
+        Self {
+            text: "@every 1h".to_owned(),
+            zone: Tz::UTC,
+            interval: Some(Duration::from_secs(3600)),
+        }
     }
 
     /// Returns the expression as written.
@@ -122,13 +127,13 @@ impl Timetable {
     /// Iterates over the due times after the given instant, in order.
     pub fn after(&self, instant: DateTime<Utc>) -> impl Iterator<Item = DateTime<Utc>> + use<> {
         let mut last = Some(instant);
-        let (pace, zone) = (self.pace, self.zone);
-        let cron = if pace.is_none() { parse(&self.text).ok() } else { None };
+        let (interval, zone) = (self.interval, self.zone);
+        let cron = if interval.is_none() { parse(&self.text).ok() } else { None };
         std::iter::from_fn(move || {
             let from = last?;
-            last = match (pace, &cron) {
-                (Some(pace), _) => next_step(from, pace),
-                (None, Some(cron)) => next(cron, from, zone),
+            last = match (interval, &cron) {
+                (Some(interval), _) => next_interval_time(from, interval),
+                (None, Some(cron)) => next_cron_time(cron, from, zone),
                 (None, None) => None, // The text was parsed before, so it can be parsed.
             };
             last
@@ -137,32 +142,32 @@ impl Timetable {
 
     /// Describes the recurrence in words.
     #[must_use]
-    pub fn notation(&self) -> String {
-        match self.pace {
-            Some(pace) => format!("every {} seconds, counted from 1970", pace.as_secs()),
+    pub fn description(&self) -> String {
+        match self.interval {
+            Some(interval) => format!("every {} seconds, counted from 1970", interval.as_secs()),
             None => parse(&self.text).map(|cron| cron.describe()).unwrap_or_default(),
         }
     }
 }
 
-impl fmt::Display for Timetable {
+impl fmt::Display for RecurrenceRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({})", self.text, self.zone)
     }
 }
 
-impl From<Timetable> for RecurrenceFile {
-    fn from(table: Timetable) -> Self {
+impl From<RecurrenceRule> for StoredRecurrence {
+    fn from(table: RecurrenceRule) -> Self {
         Self { cron: table.text, timezone: table.zone.name().to_owned() }
     }
 }
 
-impl TryFrom<RecurrenceFile> for Timetable {
-    type Error = TimetableError;
+impl TryFrom<StoredRecurrence> for RecurrenceRule {
+    type Error = RecurrenceError;
 
     /// Parses a stored recurrence, which was valid when it was stored.
-    fn try_from(written: RecurrenceFile) -> Result<Self, TimetableError> {
-        Self::new(&written.cron, &written.timezone, true)
+    fn try_from(stored: StoredRecurrence) -> Result<Self, RecurrenceError> {
+        Self::new(&stored.cron, &stored.timezone, true)
     }
 }
 
@@ -172,21 +177,21 @@ fn parse(text: &str) -> Result<Cron, String> {
 }
 
 /// Returns the next due time, in whole seconds; no due time lies between two seconds.
-fn next(cron: &Cron, from: DateTime<Utc>, zone: Tz) -> Option<DateTime<Utc>> {
+fn next_cron_time(cron: &Cron, from: DateTime<Utc>, zone: Tz) -> Option<DateTime<Utc>> {
     let found = cron.find_next_occurrence(&from.with_timezone(&zone), false).ok()?;
     // A skipped or repeated hour must never lead back in time, or the iteration would not advance.
     Some(found.with_timezone(&Utc)).filter(|found| *found > from)
 }
 
-fn next_step(from: DateTime<Utc>, pace: Duration) -> Option<DateTime<Utc>> {
-    let pace = i64::try_from(pace.as_secs()).ok()?;
+fn next_interval_time(from: DateTime<Utc>, interval: Duration) -> Option<DateTime<Utc>> {
+    let interval = i64::try_from(interval.as_secs()).ok()?;
     let at = from.timestamp();
     DateTime::from_timestamp(at, 0)?
-        .checked_add_signed(TimeDelta::seconds(pace - at.rem_euclid(pace)))
+        .checked_add_signed(TimeDelta::seconds(interval - at.rem_euclid(interval)))
 }
 
 /// Parses a duration such as `90s`, `15m`, `6h` or `2d`.
-fn span(text: &str) -> Option<Duration> {
+fn parse_interval(text: &str) -> Option<Duration> {
     let digits = text.find(|digit: char| !digit.is_ascii_digit())?;
     let (number, unit) = text.split_at_checked(digits)?;
     let seconds = match unit {
@@ -197,7 +202,7 @@ fn span(text: &str) -> Option<Duration> {
         _ => return None,
     };
     let span = Duration::from_secs(number.parse::<u64>().ok()?.checked_mul(seconds)?);
-    (!span.is_zero() && span <= SLOWEST).then_some(span)
+    (!span.is_zero() && span <= MAX_INTERVAL).then_some(span)
 }
 
 #[cfg(test)]
@@ -208,32 +213,32 @@ mod tests {
         DateTime::parse_from_rfc3339(text).unwrap().with_timezone(&Utc)
     }
 
-    fn table(text: &str, zone: &str) -> Timetable {
-        Timetable::new(text, zone, true).unwrap()
+    fn rule_of(text: &str, zone: &str) -> RecurrenceRule {
+        RecurrenceRule::new(text, zone, true).unwrap()
     }
 
-    fn firsts(table: &Timetable, from: &str, count: usize) -> Vec<String> {
+    fn first_times(table: &RecurrenceRule, from: &str, count: usize) -> Vec<String> {
         let show = |instant: DateTime<Utc>| instant.format("%m-%dT%H:%M:%SZ").to_string();
         table.after(at(from)).take(count).map(show).collect()
     }
 
     #[test]
     fn a_skipped_hour_is_made_up_for_once() {
-        let nightly = table("30 2 * * *", "America/New_York");
-        let found = firsts(&nightly, "2026-03-07T12:00:00Z", 2);
+        let nightly = rule_of("30 2 * * *", "America/New_York");
+        let found = first_times(&nightly, "2026-03-07T12:00:00Z", 2);
         assert_eq!(found, ["03-08T07:00:00Z", "03-09T06:30:00Z"], "03:00 local is the first after");
-        let steady = table("*/30 * * * *", "America/New_York");
-        let found = firsts(&steady, "2026-03-08T06:00:00Z", 3);
+        let steady = rule_of("*/30 * * * *", "America/New_York");
+        let found = first_times(&steady, "2026-03-08T06:00:00Z", 3);
         assert_eq!(found, ["03-08T06:30:00Z", "03-08T07:00:00Z", "03-08T07:30:00Z"]);
     }
 
     #[test]
     fn a_repeated_hour_fires_fixed_times_once_and_intervals_twice() {
-        let fixed = table("30 1 * * *", "America/New_York");
-        let found = firsts(&fixed, "2026-10-31T12:00:00Z", 2);
+        let fixed = rule_of("30 1 * * *", "America/New_York");
+        let found = first_times(&fixed, "2026-10-31T12:00:00Z", 2);
         assert_eq!(found, ["11-01T05:30:00Z", "11-02T06:30:00Z"]);
-        let steady = table("*/30 * * * *", "America/New_York");
-        let found = firsts(&steady, "2026-11-01T05:00:00Z", 4);
+        let steady = rule_of("*/30 * * * *", "America/New_York");
+        let found = first_times(&steady, "2026-11-01T05:00:00Z", 4);
         assert_eq!(
             found,
             ["11-01T05:30:00Z", "11-01T06:00:00Z", "11-01T06:30:00Z", "11-01T07:00:00Z"]
@@ -242,36 +247,36 @@ mod tests {
 
     #[test]
     fn an_interval_is_aligned_with_the_epoch() {
-        let steady = table("@every 15m", "Asia/Kolkata");
-        let found = firsts(&steady, "2026-05-05T10:07:31Z", 2);
+        let steady = rule_of("@every 15m", "Asia/Kolkata");
+        let found = first_times(&steady, "2026-05-05T10:07:31Z", 2);
         assert_eq!(found, ["05-05T10:15:00Z", "05-05T10:30:00Z"]);
     }
 
     #[test]
     fn impossible_and_forbidden_times_are_refused_by_kind() {
-        let refused = |text, zone, seconds| Timetable::new(text, zone, seconds).unwrap_err();
-        assert!(matches!(refused("0 0 31 2 *", "UTC", false), TimetableError::Never { .. }));
-        assert!(matches!(refused("0 0 * * *", "Mars/Base", false), TimetableError::Zone { .. }));
-        assert!(matches!(refused("* * * * * *", "UTC", false), TimetableError::Seconds { .. }));
+        let refused = |text, zone, seconds| RecurrenceRule::new(text, zone, seconds).unwrap_err();
+        assert!(matches!(refused("0 0 31 2 *", "UTC", false), RecurrenceError::Never { .. }));
+        assert!(matches!(refused("0 0 * * *", "Mars/Base", false), RecurrenceError::Zone { .. }));
+        assert!(matches!(refused("* * * * * *", "UTC", false), RecurrenceError::Seconds { .. }));
         for text in ["", "* * *", "61 * * * *", "@reboot", "* * * * * * 2030", "daily"] {
             let error = refused(text, "UTC", false);
-            assert!(matches!(error, TimetableError::Expression { .. }), "{text}: {error}");
+            assert!(matches!(error, RecurrenceError::Expression { .. }), "{text}: {error}");
         }
         for text in
             ["@every 0s", "@every 5", "@every 9w", "@every 400d", "@every 10s", "@every -1m"]
         {
             let error = refused(text, "UTC", false);
-            assert!(matches!(error, TimetableError::Pace { .. }), "{text}: {error}");
+            assert!(matches!(error, RecurrenceError::Interval { .. }), "{text}: {error}");
         }
-        assert!(Timetable::new("0 0 29 2 *", "UTC", false).is_ok(), "leap days come");
+        assert!(RecurrenceRule::new("0 0 29 2 *", "UTC", false).is_ok(), "leap days come");
     }
 
     #[test]
     fn a_timetable_is_stored_as_written() {
-        let daily = table("@daily", "Europe/Zurich");
+        let daily = rule_of("@daily", "Europe/Zurich");
         let stored = serde_json::to_value(&daily).unwrap();
         assert_eq!(stored, serde_json::json!({"cron": "@daily", "timezone": "Europe/Zurich"}));
-        assert_eq!(serde_json::from_value::<Timetable>(stored).unwrap(), daily);
-        assert!(!daily.notation().is_empty());
+        assert_eq!(serde_json::from_value::<RecurrenceRule>(stored).unwrap(), daily);
+        assert!(!daily.description().is_empty());
     }
 }

@@ -13,7 +13,7 @@ use super::occurrence::OccurrenceStatus;
 )]
 #[schemars(rename = "FailureClass")]
 #[serde(rename_all = "kebab-case")]
-pub enum Class {
+pub enum FailureClass {
     /// The execution exceeded a deadline.
     Timeout,
     /// The agent failed.
@@ -32,7 +32,7 @@ pub enum Class {
 #[derive(Debug, Clone, PartialEq, Eq, Default, JsonSchema, Serialize, Deserialize)]
 #[schemars(rename = "ScheduleStatistics")]
 #[serde(rename_all = "camelCase")]
-pub struct Statistics {
+pub struct ScheduleStatistics {
     /// Number of occurrences by status.
     pub times: BTreeMap<OccurrenceStatus, u64>,
     /// Number of executions that ended.
@@ -42,7 +42,7 @@ pub struct Statistics {
     /// Number of executions that succeeded after a failed attempt.
     pub recovered: u64,
     /// Number of executions that did not succeed, by class.
-    pub failed: BTreeMap<Class, u64>,
+    pub failed: BTreeMap<FailureClass, u64>,
     /// Share of successes among the executions that ended or were rejected, in thousandths; absent if there were none.
     pub success_permille: Option<u64>,
     /// Share of occurrences submitted within 30 seconds of the due time, in thousandths.

@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 use crate::model::execution::Outcome;
 use crate::model::execution::event::EventKind;
 use crate::model::interaction::{
-    AnswerSource, AnswerValue, ClosedBy, Interaction, InteractionAnswer, InteractionId,
+    AnswerSource, AnswerValue, Interaction, InteractionAnswer, InteractionEnd, InteractionId,
     InteractionState,
 };
 use crate::model::permission::{PermissionDecision, PermissionVerdict};
@@ -25,7 +25,7 @@ pub fn opened(interaction: &Interaction) -> EventKind {
 
 /// Returns the event that reports the end of an interaction. It contains no text of the answer.
 #[must_use]
-pub fn closed(interaction: InteractionId, end: &ClosedBy) -> EventKind {
+pub fn closed(interaction: InteractionId, end: &InteractionEnd) -> EventKind {
     EventKind::InteractionClosed {
         interaction,
         state: end.state,
@@ -36,7 +36,7 @@ pub fn closed(interaction: InteractionId, end: &ClosedBy) -> EventKind {
 
 /// Returns the decision about the tool call of an interaction; `None` if the end decides about no tool call.
 #[must_use]
-pub fn decision(interaction: &Interaction, end: &ClosedBy) -> Option<PermissionDecision> {
+pub fn decision(interaction: &Interaction, end: &InteractionEnd) -> Option<PermissionDecision> {
     let question = &interaction.question;
     let verdict = verdict(end).filter(|_| question.kind.is_permission())?;
     let waited = (end.at - interaction.asked_at).num_milliseconds();
@@ -56,7 +56,7 @@ pub fn decision(interaction: &Interaction, end: &ClosedBy) -> Option<PermissionD
     })
 }
 
-fn verdict(end: &ClosedBy) -> Option<PermissionVerdict> {
+fn verdict(end: &InteractionEnd) -> Option<PermissionVerdict> {
     match (end.state, &end.answer.value) {
         (InteractionState::Open, _) => None,
         (InteractionState::Answered, Some(AnswerValue::Allow)) => Some(PermissionVerdict::Allow),
@@ -73,11 +73,11 @@ fn verdict(end: &ClosedBy) -> Option<PermissionVerdict> {
 
 /// Returns the end of an interaction that is open when its execution settles.
 #[must_use]
-pub const fn settled(outcome: Outcome, at: DateTime<Utc>) -> ClosedBy {
+pub const fn settled(outcome: Outcome, at: DateTime<Utc>) -> InteractionEnd {
     match outcome {
         Outcome::Completed | Outcome::Timeout | Outcome::Cancelled => {
             let answer = InteractionAnswer { value: None, by: AnswerSource::Cancel };
-            ClosedBy { state: InteractionState::Withdrawn, answer, at }
+            InteractionEnd { state: InteractionState::Withdrawn, answer, at }
         }
         Outcome::Failed => lost(at),
     }
@@ -85,9 +85,9 @@ pub const fn settled(outcome: Outcome, at: DateTime<Utc>) -> ClosedBy {
 
 /// Returns the end of an interaction whose process has ended.
 #[must_use]
-pub const fn lost(at: DateTime<Utc>) -> ClosedBy {
+pub const fn lost(at: DateTime<Utc>) -> InteractionEnd {
     let answer = InteractionAnswer { value: None, by: AnswerSource::ProcessEnd };
-    ClosedBy { state: InteractionState::Lost, answer, at }
+    InteractionEnd { state: InteractionState::Lost, answer, at }
 }
 
 /// Returns the position among the last events of an execution at which the ends of its interactions are recorded: before

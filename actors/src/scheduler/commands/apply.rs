@@ -13,8 +13,8 @@ impl SchedulerData {
     pub(in crate::scheduler) fn start_change(&mut self) {
         while let Some(PendingChange { change, reply }) = self.changes.pop_front() {
             let SchedulerArgs { config, services, .. } = &self.args;
-            let (wording, now) = (&*config.wording, services.clock.now());
-            let planner = ChangePlanner { table: &self.table, wording, now };
+            let (renderer, now) = (&*config.renderer, services.clock.now());
+            let planner = ChangePlanner { table: &self.table, renderer, now };
             match planner.plan(change) {
                 Err(failure) => _ = reply.send(Err(failure)),
                 Ok(planned) => {
@@ -25,8 +25,8 @@ impl SchedulerData {
     }
 
     /// Applies a stored change, then replies.
-    pub(in crate::scheduler) fn changed(&mut self, changed: ChangeResult) {
-        self.writer.written();
+    pub(in crate::scheduler) fn apply_stored_change(&mut self, changed: ChangeResult) {
+        self.writer.finish_write();
         let ChangeResult { change, result, reply } = changed;
         if let Err(failure) = result {
             _ = reply.send(Err(failure));
@@ -36,7 +36,7 @@ impl SchedulerData {
             StoredChange::Schedules { puts, removes } => {
                 removes.iter().for_each(|id| self.remove(id));
                 puts.into_iter().for_each(|schedule| self.put(schedule));
-                self.table.tidy();
+                self.table.drop_unused();
             }
             StoredChange::Triggered(advance) => {
                 for occurrence in advance.occurrences {

@@ -19,7 +19,7 @@ use crate::scheduler::result_writer::RETRY_PAUSE;
 use crate::scheduler::{OccurrenceKey, SchedulerMsg};
 
 /// Maximum number of consecutive failures that are counted.
-const COUNTED: u32 = 100;
+const MAX_COUNTED_FAILURES: u32 = 100;
 
 /// Waits for the end of an execution, stores it, and returns it with the number of consecutive failures.
 pub(in crate::scheduler) async fn observe(
@@ -46,31 +46,31 @@ async fn ending(
 ) -> OccurrenceEnding {
     loop {
         match requests.reader.services.ledger.execution(execution).await {
-            Ok(Some(record)) if record.outcome.is_some() => return of(&record),
+            Ok(Some(record)) if record.outcome.is_some() => return recorded_ending(&record),
             Ok(Some(record)) => {
                 if progress.is_none() {
                     progress = requests.reader.watch(&record.agent, record.id).await;
                 }
                 _ = requests.ended(&record, progress.take()).await; // The record is read again in any case.
             }
-            Ok(None) => return gone(requests.reader.now()),
+            Ok(None) => return removed_ending(requests.reader.now()),
             Err(error) => tracing::error!(%execution, %error, "read failed"),
         }
         tokio::time::sleep(Duration::from_millis(250)).await; // Only if it has not ended.
     }
 }
 
-fn of(record: &Record) -> OccurrenceEnding {
+fn recorded_ending(record: &Record) -> OccurrenceEnding {
     OccurrenceEnding {
         outcome: record.outcome.unwrap_or(Outcome::Failed),
         code: record.failure.as_ref().map(|failure| failure.code),
-        recovered: record.outcome == Some(Outcome::Completed) && record.stamp.attempt > 1,
+        recovered: record.outcome == Some(Outcome::Completed) && record.attempt_id.attempt > 1,
         at: record.ended_at.unwrap_or(record.changed_at),
     }
 }
 
 /// Returns the end of an execution that was removed.
-const fn gone(at: DateTime<Utc>) -> OccurrenceEnding {
+const fn removed_ending(at: DateTime<Utc>) -> OccurrenceEnding {
     OccurrenceEnding {
         outcome: Outcome::Failed,
         code: Some(Code::ExecutionUnknown),
@@ -88,7 +88,8 @@ async fn latest(
 ) -> Vec<Occurrence> {
     let since = (ending.outcome == Outcome::Completed).then_some(key.planned);
     let schedule = Some(key.schedule.clone());
-    let query = OccurrenceQuery { schedule, since, limit: COUNTED, ..Default::default() };
+    let query =
+        OccurrenceQuery { schedule, since, limit: MAX_COUNTED_FAILURES, ..Default::default() };
     store.occurrences(query).await.unwrap_or_default()
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::DispatchResult;
 use crate::agent::SubmitReply;
-use crate::decide::recovery::Lost;
+use crate::decide::recovery::InputLoss;
 use crate::gateway::requests::Requests;
 use crate::model::access::principal::{Caller, Right, Scope};
 use crate::model::code::{Category, Code};
@@ -13,8 +13,8 @@ use crate::model::failure::Failure;
 use crate::model::id::{ContextId, MessageId, PrincipalId};
 use crate::model::schedule::ScheduleSpec;
 use crate::model::schedule::occurrence::Occurrence;
-use crate::ports::schedule_template::Wording;
-use crate::scheduler::authorization::{TokenSnapshot, not_given};
+use crate::ports::schedule_template::ScheduleTemplateRenderer;
+use crate::scheduler::authorization::{TokenSnapshot, not_authorized};
 use crate::scheduler::entry::SubmissionMode;
 
 /// Occurrence that is to be submitted.
@@ -29,8 +29,8 @@ pub(super) struct OccurrenceSubmission {
 
 impl OccurrenceSubmission {
     /// Returns the input at the planned time, or the reason why the template cannot be rendered.
-    pub(super) fn input(&self, wording: &dyn Wording) -> Result<String, String> {
-        wording.input(&self.spec, self.occurrence.planned)
+    pub(super) fn input(&self, renderer: &dyn ScheduleTemplateRenderer) -> Result<String, String> {
+        renderer.input(&self.spec, self.occurrence.planned)
     }
 
     /// Submits the request.
@@ -53,9 +53,9 @@ impl OccurrenceSubmission {
         }
         match requests.submit(&caller(request.origin.owner, "schedule"), request).await {
             Ok(SubmitReply { execution, progress, .. }) => {
-                DispatchResult::Taken(execution, progress)
+                DispatchResult::Accepted(execution, progress)
             }
-            Err(failure) if is_temporary(&failure) => DispatchResult::Later(failure),
+            Err(failure) if is_temporary(&failure) => DispatchResult::Retryable(failure),
             Err(failure) => DispatchResult::Refused(failure),
         }
     }
@@ -76,9 +76,9 @@ impl OccurrenceSubmission {
         };
         let request = self.request(input);
         if let Ok(false) =
-            self.tokens.is_given(requests, request.origin.owner, &request.agent).await
+            self.tokens.is_authorized(requests, request.origin.owner, &request.agent).await
         {
-            return Some(not_given());
+            return Some(not_authorized());
         }
         requests.refusal(request).await.filter(|failure| !is_temporary(failure))
     }
@@ -86,21 +86,21 @@ impl OccurrenceSubmission {
     /// Returns the result without a submission: the request was accepted before, or its owner has no right.
     async fn known(&self, requests: &Requests, request: &Request) -> Option<DispatchResult> {
         let services = &requests.reader.services;
-        let unread = |error| DispatchResult::Later(crate::gateway::reader::unreadable(&error));
+        let unread = |error| DispatchResult::Retryable(crate::gateway::reader::unreadable(&error));
         if self.mode != SubmissionMode::First {
             let key = services.keyring.keys(request).message;
-            match services.ledger.taken(request.origin.owner, &request.agent, key).await {
+            match services.ledger.find_by_key(request.origin.owner, &request.agent, key).await {
                 Ok(None) if self.mode == SubmissionMode::FindOnly => {
-                    return Some(DispatchResult::Lapsed);
+                    return Some(DispatchResult::Expired);
                 }
                 Ok(None) => {}
-                Ok(Some((execution, _))) => return Some(DispatchResult::Taken(execution, None)),
+                Ok(Some((execution, _))) => return Some(DispatchResult::Accepted(execution, None)),
                 Err(error) => return Some(unread(error)),
             }
         }
-        match self.tokens.is_given(requests, request.origin.owner, &request.agent).await {
+        match self.tokens.is_authorized(requests, request.origin.owner, &request.agent).await {
             Ok(true) => None,
-            Ok(false) => Some(DispatchResult::Refused(not_given())),
+            Ok(false) => Some(DispatchResult::Refused(not_authorized())),
             Err(error) => Some(unread(error)),
         }
     }
@@ -119,10 +119,10 @@ impl OccurrenceSubmission {
             message: MessageId(message.clone()),
             idempotency: None,
             context: ContextId(message),
-            opens: true,
+            starts_context: true,
             continues: None,
-            standing: Overrides::default(),
-            input: Input { params: spec.params.clone(), ..Input::text_of(input) },
+            inherited_overrides: Overrides::default(),
+            input: Input { params: spec.params.clone(), ..Input::from_text(input) },
         }
     }
 }
@@ -134,7 +134,7 @@ fn not_rendered(why: &str) -> Failure {
 
 /// Returns the refusal of an occurrence whose input no key opens.
 fn not_opened() -> Failure {
-    Failure::new(Code::InputSealed, Lost::KeyGone.reason())
+    Failure::new(Code::InputSealed, InputLoss::KeyGone.reason())
 }
 
 /// Returns true if a retry may succeed.

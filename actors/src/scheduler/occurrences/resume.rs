@@ -2,13 +2,15 @@
 
 use chrono::{DateTime, Utc};
 
-use super::{Effects, OccurrenceEffect, OccurrenceMachine, OccurrenceRun, closed, deadline};
+use super::{
+    Effects, OccurrenceEffect, OccurrenceMachine, OccurrenceRun, deadline, result_without_run,
+};
 use crate::model::id::{ExecutionId, ScheduleId};
-use crate::model::schedule::Overlap;
+use crate::model::schedule::OverlapPolicy;
 use crate::model::schedule::occurrence::{Occurrence, OccurrenceStatus};
 use crate::scheduler::OccurrenceKey;
 use crate::scheduler::entry::{OccurrencePhase, OpenOccurrence, SubmissionMode};
-use crate::scheduler::interned::InternedSchedule;
+use crate::scheduler::interned_schedule::InternedSchedule;
 use crate::scheduler::table::ScheduleTable;
 
 impl OccurrenceMachine {
@@ -23,7 +25,8 @@ impl OccurrenceMachine {
         let entry = table.get(&key.schedule);
         match (entry, occurrence.verdict, occurrence.execution) {
             (None, OccurrenceStatus::Pending, _) => {
-                let removed = closed(&key, OccurrenceStatus::Refused, "its schedule was removed");
+                let removed =
+                    result_without_run(&key, OccurrenceStatus::Refused, "its schedule was removed");
                 self.close(removed, table)
             }
             (None, _, execution) => observed(key, execution).into_iter().collect(),
@@ -50,7 +53,7 @@ impl OccurrenceMachine {
         let mut effects: Effects = deadline(&occurrence).into_iter().collect();
         let mut open = OpenOccurrence::of(occurrence);
         // Queued occurrences keep their place, however long they wait.
-        let is_lasting = schedule.alike().spec.overlap == Overlap::Queue
+        let is_lasting = schedule.shared().spec.overlap == OverlapPolicy::Queue
             || open.is_in_time(schedule.late_window(), now);
         if is_lasting {
             (open.mode, open.phase) = (SubmissionMode::Repeated, OccurrencePhase::Waiting);

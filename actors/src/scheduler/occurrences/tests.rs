@@ -10,25 +10,25 @@ use crate::model::code::Code;
 use crate::model::failure::Failure;
 use crate::model::id::{AgentId, ExecutionId, PrincipalId, ScheduleId};
 use crate::model::schedule::occurrence::Occurrence;
-use crate::model::schedule::recurrence::Timetable;
+use crate::model::schedule::recurrence::RecurrenceRule;
 use crate::model::schedule::{
-    Missed, Overlap, Schedule, ScheduleOrigin, ScheduleSpec, SealedTexts,
+    MissedPolicy, OverlapPolicy, Schedule, ScheduleOrigin, ScheduleSpec, SealedTexts,
 };
 use crate::scheduler::OccurrenceKey;
-use crate::scheduler::evaluate::plain;
+use crate::scheduler::evaluate::new_occurrence;
 use crate::scheduler::table::ScheduleTable;
 
 const NOW: DateTime<Utc> = DateTime::UNIX_EPOCH;
 
-fn table(overlap: Overlap) -> ScheduleTable {
+fn table(overlap: OverlapPolicy) -> ScheduleTable {
     let spec = ScheduleSpec {
         id: id(),
         name: "a".to_owned(),
         agent: AgentId::new("worker").unwrap(),
-        timetable: Timetable::hourly(),
+        timetable: RecurrenceRule::hourly(),
         input: String::new(),
         params: BTreeMap::new(),
-        missed: Missed::Once { window: Duration::from_secs(60) },
+        missed: MissedPolicy::Once { window: Duration::from_secs(60) },
         overlap,
         jitter: Duration::ZERO,
         deadline: None,
@@ -57,7 +57,7 @@ fn id() -> ScheduleId {
 
 fn occurrence(table: &ScheduleTable, second: i64) -> Occurrence {
     let planned = NOW + TimeDelta::seconds(second);
-    plain(&table.get(&id()).unwrap().schedule, planned, planned, NOW)
+    new_occurrence(&table.get(&id()).unwrap().schedule, planned, planned, NOW)
 }
 
 fn key(second: i64) -> OccurrenceKey {
@@ -84,20 +84,20 @@ fn run(second: i64) -> OccurrenceRun {
 
 #[test]
 fn a_queued_occurrence_starts_when_the_run_before_it_ends() {
-    let (table, mut machine) = (table(Overlap::Queue), OccurrenceMachine::default());
+    let (table, mut machine) = (table(OverlapPolicy::Queue), OccurrenceMachine::default());
     let both = vec![occurrence(&table, 1), occurrence(&table, 2)];
     assert_eq!(shown(machine.start(&id(), both, &table)), ["submit 1"]);
-    assert_eq!(shown(machine.fired(run(1), NOW)), ["record 1 fired", "observe 1"]);
-    assert_eq!(shown(machine.ended(&key(1), &table)), ["submit 2"]);
+    assert_eq!(shown(machine.record_run(run(1), NOW)), ["record 1 fired", "observe 1"]);
+    assert_eq!(shown(machine.handle_end(&key(1), &table)), ["submit 2"]);
 }
 
 #[test]
 fn a_cancellation_waits_until_the_execution_is_known() {
-    let (table, mut machine) = (table(Overlap::Queue), OccurrenceMachine::default());
+    let (table, mut machine) = (table(OverlapPolicy::Queue), OccurrenceMachine::default());
     let both = vec![occurrence(&table, 1), occurrence(&table, 2)];
     machine.start(&id(), both, &table);
     assert_eq!(shown(machine.cancel(&key(1), "late", NOW, &table)), ["timer 1"]);
-    machine.fired(run(1), NOW);
+    machine.record_run(run(1), NOW);
     assert_eq!(shown(machine.cancel(&key(1), "late", NOW, &table)), ["cancel 1"]);
     assert_eq!(shown(machine.cancel(&key(2), "late", NOW, &table)), ["record 2 skipped"]);
     assert_eq!(shown(machine.cancel(&key(2), "late", NOW, &table)), Vec::<String>::new());
@@ -105,7 +105,7 @@ fn a_cancellation_waits_until_the_execution_is_known() {
 
 #[test]
 fn a_temporary_rejection_is_retried_within_the_window() {
-    let (table, mut machine) = (table(Overlap::Queue), OccurrenceMachine::default());
+    let (table, mut machine) = (table(OverlapPolicy::Queue), OccurrenceMachine::default());
     machine.start(&id(), vec![occurrence(&table, 0)], &table);
     let failure = Failure::new(Code::QueueFull, "full");
     let mut pauses = Vec::new();
@@ -120,30 +120,30 @@ fn a_temporary_rejection_is_retried_within_the_window() {
 
 #[test]
 fn a_replacing_occurrence_cancels_only_once_it_is_accepted() {
-    let (table, mut machine) = (table(Overlap::CancelPrevious), OccurrenceMachine::default());
+    let (table, mut machine) = (table(OverlapPolicy::CancelPrevious), OccurrenceMachine::default());
     machine.start(&id(), vec![occurrence(&table, 1)], &table);
-    machine.fired(run(1), NOW);
+    machine.record_run(run(1), NOW);
     let later = vec![occurrence(&table, 2), occurrence(&table, 3)];
     let started = shown(machine.start(&id(), later, &table));
     assert_eq!(started, ["record 2 coalesced", "check 3"]);
-    assert_eq!(shown(machine.checked(&key(3), None, NOW, &table)), ["cancel 1"]);
+    assert_eq!(shown(machine.handle_check(&key(3), None, NOW, &table)), ["cancel 1"]);
     let refusal = Failure::new(Code::AgentDisabled, "disabled");
-    let refused = shown(machine.checked(&key(3), Some(refusal), NOW, &table));
+    let refused = shown(machine.handle_check(&key(3), Some(refusal), NOW, &table));
     assert_eq!(refused, ["record 3 refused"]);
 }
 
 #[test]
 fn a_removed_schedule_keeps_the_record_of_its_run() {
-    let (mut table, mut machine) = (table(Overlap::Queue), OccurrenceMachine::default());
+    let (mut table, mut machine) = (table(OverlapPolicy::Queue), OccurrenceMachine::default());
     machine.start(&id(), vec![occurrence(&table, 1)], &table);
     machine.drop_all(&id());
     table.remove(&id());
-    assert_eq!(shown(machine.fired(run(1), NOW)), ["record 1 fired", "observe 1"]);
+    assert_eq!(shown(machine.record_run(run(1), NOW)), ["record 1 fired", "observe 1"]);
     assert_eq!(shown(machine.resume(pending(2), &table, NOW)), ["record 2 refused"]);
     assert_eq!(machine.open().counts(&id()), Default::default());
 }
 
 /// Returns an occurrence of a schedule that is no longer in a table.
 fn pending(second: i64) -> Occurrence {
-    occurrence(&table(Overlap::Queue), second)
+    occurrence(&table(OverlapPolicy::Queue), second)
 }

@@ -6,172 +6,173 @@ use crate::decide::output::artifact_stream::ArtifactPiece;
 use crate::model::code::Code;
 use crate::model::execution::content::Part;
 use crate::model::interaction::{Question, WireId};
-use crate::testing::questions::permission;
+use crate::testing::interactions::permission;
 
-/// Script of one attempt. Created by [`Act::ok`], [`Act::fail`] and similar functions, then refined.
+/// Script of one attempt. Created by [`ScriptedAttempt::ok`], [`ScriptedAttempt::fail`] and similar functions, then
+/// refined.
 #[derive(Debug, Clone)]
-pub struct Act {
-    pub(super) starts_after: Duration,
-    pub(super) runs_for: Duration,
+pub struct ScriptedAttempt {
+    pub(super) start_delay: Duration,
+    pub(super) run_time: Duration,
     pub(super) verdict: Result<(), Code>,
-    pub(super) says: String,
-    pub(super) murmurs: Vec<Duration>,
-    pub(super) makes: Vec<ArtifactPiece<Part>>,
-    pub(super) uses: Vec<Used>,
-    pub(super) lasts: Option<Duration>,
+    pub(super) answer_text: String,
+    pub(super) stderr_pauses: Vec<Duration>,
+    pub(super) artifacts: Vec<ArtifactPiece<Part>>,
+    pub(super) usage_reports: Vec<ReportedTokens>,
+    pub(super) retry_after: Option<Duration>,
     pub(super) questions: Vec<(WireId, Question)>,
-    pub(super) manner: Manner,
-    pub(super) ends_after_stop: Duration,
-    pub(super) clears_for: Duration,
+    pub(super) behavior: ScriptedBehavior,
+    pub(super) stop_delay: Duration,
+    pub(super) cleanup_time: Duration,
 }
 
 /// Input tokens, output tokens, and true if they are totals of the attempt.
-pub(super) type Used = (u64, u64, bool);
+pub(super) type ReportedTokens = (u64, u64, bool);
 
 /// Way in which the work of an attempt behaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Manner {
-    Proper,
+pub(super) enum ScriptedBehavior {
+    Regular,
     /// Ignores a stop request.
-    Deaf,
+    IgnoresStop,
     /// Runs without a report of its start.
-    Mute,
+    NeverReportsStart,
     /// Requests input after it has run.
-    Asker,
+    RequestsInput,
     /// Ends without starting.
-    Stillborn,
+    EndsBeforeStart,
     /// Drops its reporter.
-    Deserter,
+    DropsReporter,
     /// Panics in `start`.
-    Bomb,
+    PanicsOnStart,
 }
 
-impl Act {
-    const fn new(seconds: u64, verdict: Result<(), Code>, manner: Manner) -> Self {
+impl ScriptedAttempt {
+    const fn new(seconds: u64, verdict: Result<(), Code>, behavior: ScriptedBehavior) -> Self {
         Self {
-            starts_after: Duration::ZERO,
-            runs_for: Duration::from_secs(seconds),
+            start_delay: Duration::ZERO,
+            run_time: Duration::from_secs(seconds),
             verdict,
-            says: String::new(),
-            murmurs: Vec::new(),
-            makes: Vec::new(),
-            uses: Vec::new(),
-            lasts: None,
+            answer_text: String::new(),
+            stderr_pauses: Vec::new(),
+            artifacts: Vec::new(),
+            usage_reports: Vec::new(),
+            retry_after: None,
             questions: Vec::new(),
-            manner,
-            ends_after_stop: Duration::ZERO,
-            clears_for: Duration::ZERO,
+            behavior,
+            stop_delay: Duration::ZERO,
+            cleanup_time: Duration::ZERO,
         }
     }
 
     /// Runs for `seconds`, then succeeds. After a stop request it also reports success.
     #[must_use]
     pub const fn ok(seconds: u64) -> Self {
-        Self::new(seconds, Ok(()), Manner::Proper)
+        Self::new(seconds, Ok(()), ScriptedBehavior::Regular)
     }
 
     /// Runs for `seconds`, then fails.
     #[must_use]
     pub const fn fail(seconds: u64, code: Code) -> Self {
-        Self::new(seconds, Err(code), Manner::Proper)
+        Self::new(seconds, Err(code), ScriptedBehavior::Regular)
     }
 
     /// Runs for `seconds`, then requests input.
     #[must_use]
     pub const fn ask(seconds: u64) -> Self {
-        Self::new(seconds, Ok(()), Manner::Asker)
+        Self::new(seconds, Ok(()), ScriptedBehavior::RequestsInput)
     }
 
     /// Fails before it runs.
     #[must_use]
-    pub const fn stillborn(code: Code) -> Self {
-        Self::new(0, Err(code), Manner::Stillborn)
+    pub const fn failing_to_start(code: Code) -> Self {
+        Self::new(0, Err(code), ScriptedBehavior::EndsBeforeStart)
     }
 
     /// Runs until it is killed, despite stop requests.
     #[must_use]
-    pub const fn deaf() -> Self {
-        Self::new(u32::MAX as u64, Ok(()), Manner::Deaf)
+    pub const fn ignoring_stop() -> Self {
+        Self::new(u32::MAX as u64, Ok(()), ScriptedBehavior::IgnoresStop)
     }
 
     /// Never reports that it runs.
     #[must_use]
-    pub const fn mute() -> Self {
-        Self::new(u32::MAX as u64, Ok(()), Manner::Mute)
+    pub const fn never_reporting_start() -> Self {
+        Self::new(u32::MAX as u64, Ok(()), ScriptedBehavior::NeverReportsStart)
     }
 
     /// Runs for `seconds`, then drops its reporter without a report.
     #[must_use]
-    pub const fn desert(seconds: u64) -> Self {
-        Self::new(seconds, Ok(()), Manner::Deserter)
+    pub const fn dropping_reporter(seconds: u64) -> Self {
+        Self::new(seconds, Ok(()), ScriptedBehavior::DropsReporter)
     }
 
     /// Panics in the driver's `start`, and so in the execution's actor.
     #[must_use]
-    pub const fn bomb() -> Self {
-        Self::new(0, Ok(()), Manner::Bomb)
+    pub const fn panicking() -> Self {
+        Self::new(0, Ok(()), ScriptedBehavior::PanicsOnStart)
     }
 
     /// Starts only after `seconds`.
     #[must_use]
-    pub const fn starting_for(mut self, seconds: u64) -> Self {
-        self.starts_after = Duration::from_secs(seconds);
+    pub const fn with_start_delay(mut self, seconds: u64) -> Self {
+        self.start_delay = Duration::from_secs(seconds);
         self
     }
 
     /// Ends only `seconds` after a stop request.
     #[must_use]
-    pub const fn stopping_for(mut self, seconds: u64) -> Self {
-        self.ends_after_stop = Duration::from_secs(seconds);
+    pub const fn with_stop_delay(mut self, seconds: u64) -> Self {
+        self.stop_delay = Duration::from_secs(seconds);
         self
     }
 
     /// Needs `seconds` for its clean-up.
     #[must_use]
-    pub const fn clearing_for(mut self, seconds: u64) -> Self {
-        self.clears_for = Duration::from_secs(seconds);
+    pub const fn with_cleanup_time(mut self, seconds: u64) -> Self {
+        self.cleanup_time = Duration::from_secs(seconds);
         self
     }
 
     /// Writes an answer.
     #[must_use]
-    pub fn saying(mut self, text: &str) -> Self {
-        text.clone_into(&mut self.says);
+    pub fn with_answer(mut self, text: &str) -> Self {
+        text.clone_into(&mut self.answer_text);
         self
     }
 
     /// Writes to its standard error after each of these pauses, before it continues.
     #[must_use]
-    pub fn murmuring(mut self, pauses: impl IntoIterator<Item = u64>) -> Self {
-        self.murmurs.extend(pauses.into_iter().map(Duration::from_secs));
+    pub fn writing_stderr(mut self, pauses: impl IntoIterator<Item = u64>) -> Self {
+        self.stderr_pauses.extend(pauses.into_iter().map(Duration::from_secs));
         self
     }
 
     /// Reports input and output tokens before it continues: increments, or totals if the flag is true.
     #[must_use]
-    pub fn using(mut self, uses: impl IntoIterator<Item = (u64, u64, bool)>) -> Self {
-        self.uses.extend(uses);
+    pub fn with_usage(mut self, usage_reports: impl IntoIterator<Item = (u64, u64, bool)>) -> Self {
+        self.usage_reports.extend(usage_reports);
         self
     }
 
     /// Reports that its failure lasts for `seconds`.
     #[must_use]
-    pub const fn lasting(mut self, seconds: u64) -> Self {
-        self.lasts = Some(Duration::from_secs(seconds));
+    pub const fn with_retry_after(mut self, seconds: u64) -> Self {
+        self.retry_after = Some(Duration::from_secs(seconds));
         self
     }
 
     /// Asks for permission to run a command, and waits for the answer before it continues.
     #[must_use]
-    pub fn asking(mut self, wire: &str, command: &str) -> Self {
+    pub fn with_question(mut self, wire: &str, command: &str) -> Self {
         self.questions.push((WireId(wire.to_owned()), permission(command)));
         self
     }
 
     /// Creates artifacts, or pieces of them, before it continues.
     #[must_use]
-    pub fn making(mut self, made: impl IntoIterator<Item = ArtifactPiece<Part>>) -> Self {
-        self.makes.extend(made);
+    pub fn with_artifacts(mut self, made: impl IntoIterator<Item = ArtifactPiece<Part>>) -> Self {
+        self.artifacts.extend(made);
         self
     }
 }

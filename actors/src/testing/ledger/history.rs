@@ -13,11 +13,11 @@ use crate::model::host::storage_stats::{Deletion, RetentionBatch, StorageStats};
 use crate::model::id::{ExecutionId, PrincipalId};
 use crate::ports::history::{History, TextSlice};
 use crate::ports::ledger::{Ledger, LedgerError};
-use crate::testing::gate::GatedCall;
+use crate::testing::fault_injection::GatedCall;
 
 #[async_trait]
 impl History for MemoryLedger {
-    async fn some_events(
+    async fn events_up_to(
         &self,
         id: ExecutionId,
         after: u64,
@@ -34,8 +34,9 @@ impl History for MemoryLedger {
         let mut texts: BTreeMap<(AttemptId, &str), TextRange> = BTreeMap::new();
         for chunk in rows.executions.get(&id).iter().flat_map(|row| &row.chunks) {
             let to = chunk.offset + chunk.text.len() as u64;
-            let whole = TextRange { attempt_id: chunk.stamp, channel: chunk.channel, from: 0, to };
-            let text = texts.entry((chunk.stamp, chunk.channel.as_str())).or_insert(whole);
+            let whole =
+                TextRange { attempt_id: chunk.attempt_id, channel: chunk.channel, from: 0, to };
+            let text = texts.entry((chunk.attempt_id, chunk.channel.as_str())).or_insert(whole);
             text.to = text.to.max(to);
         }
         Ok(texts.into_values().collect())
@@ -56,7 +57,7 @@ impl History for MemoryLedger {
         Ok(tokens.map(|token| (token.principal, token.name)).collect())
     }
 
-    async fn stock(&self) -> Result<StorageStats, LedgerError> {
+    async fn storage_stats(&self) -> Result<StorageStats, LedgerError> {
         self.enter(GatedCall::List).await?;
         let rows = self.rows.lock().await;
         let records = || rows.executions.values().map(|row| &row.record);
@@ -80,18 +81,18 @@ impl History for MemoryLedger {
         })
     }
 
-    async fn sweep(&self, sweep: RetentionBatch) -> Result<u64, LedgerError> {
+    async fn remove_batch(&self, batch: RetentionBatch) -> Result<u64, LedgerError> {
         self.enter(GatedCall::Settle).await?;
         let mut rows = self.rows.lock().await;
         let fits = |at| {
-            sweep.from.is_none_or(|from| at >= from)
-                && sweep.before.is_none_or(|before| at < before)
+            batch.from.is_none_or(|from| at >= from)
+                && batch.before.is_none_or(|before| at < before)
         };
         let records = rows.executions.values().map(|row| &row.record);
         let ended = records.filter_map(|record| Some((record.ended_at?, record.id)));
         let mut ended: Vec<_> = ended.filter(|(at, _)| fits(*at)).collect();
         ended.sort_unstable();
-        ended.truncate(sweep.most as usize);
+        ended.truncate(batch.most as usize);
         for (_, id) in &ended {
             rows.remove(*id);
         }

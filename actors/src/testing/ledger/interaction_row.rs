@@ -1,13 +1,13 @@
 //! Row of an interaction in the in-memory ledger.
 
-use crate::model::interaction::{ClosedBy, Interaction};
+use crate::model::interaction::{Interaction, InteractionEnd};
 
 /// Row of one interaction.
 pub(super) struct InteractionRow {
     /// Interaction; its answer is redacted.
     pub(super) interaction: Interaction,
     /// Raw end until the delivery of the answer.
-    pub(super) raw: Option<ClosedBy>,
+    pub(super) raw: Option<InteractionEnd>,
 }
 
 impl InteractionRow {

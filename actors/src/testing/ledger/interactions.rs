@@ -9,13 +9,14 @@ use super::rows::LedgerRows;
 use crate::model::execution::{AttemptId, Fence, State};
 use crate::model::id::ExecutionId;
 use crate::model::interaction::{
-    ClosedBy, Interaction, InteractionFilter, InteractionId, InteractionPlace, InteractionState,
+    Interaction, InteractionEnd, InteractionFilter, InteractionId, InteractionRequestKey,
+    InteractionState,
 };
 use crate::model::permission::{DecisionFilter, PermissionDecision};
 use crate::ports::interactions::reports::{closed, decision, lost, opened};
-use crate::ports::interactions::{Closing, Interactions, OpenOutcome};
+use crate::ports::interactions::{CloseOutcome, Interactions, OpenOutcome};
 use crate::ports::ledger::LedgerError;
-use crate::testing::gate::GatedCall;
+use crate::testing::fault_injection::GatedCall;
 
 #[async_trait]
 impl Interactions for MemoryLedger {
@@ -26,7 +27,7 @@ impl Interactions for MemoryLedger {
     ) -> Result<OpenOutcome, LedgerError> {
         self.enter(GatedCall::Interaction).await?;
         let mut rows = self.rows.lock().await;
-        let LedgerRows { executions, interactions, breaches, .. } = &mut *rows;
+        let LedgerRows { executions, interactions, violations, .. } = &mut *rows;
         let Some(row) = executions.get_mut(&interaction.place.execution) else {
             return Ok(OpenOutcome::Gone);
         };
@@ -36,9 +37,9 @@ impl Interactions for MemoryLedger {
         }
         let is_it = |known: &&InteractionRow| known.interaction.place == interaction.place;
         if let Some(known) = interactions.values().find(is_it) {
-            return Ok(OpenOutcome::Known(Box::new(known.raw())));
+            return Ok(OpenOutcome::Existing(Box::new(known.raw())));
         }
-        row.append(interaction.asked_at, opened(&interaction), breaches);
+        row.append(interaction.asked_at, opened(&interaction), violations);
         interactions.insert(interaction.id, InteractionRow { interaction, raw: None });
         Ok(OpenOutcome::New)
     }
@@ -46,24 +47,25 @@ impl Interactions for MemoryLedger {
     async fn close(
         &self,
         id: InteractionId,
-        end: ClosedBy,
-        shown: ClosedBy,
-    ) -> Result<Closing, LedgerError> {
+        end: InteractionEnd,
+        shown: InteractionEnd,
+    ) -> Result<CloseOutcome, LedgerError> {
         self.enter(GatedCall::Interaction).await?;
         let mut rows = self.rows.lock().await;
         let Some(row) = rows.interactions.get(&id) else {
-            return Ok(Closing::Unknown);
+            return Ok(CloseOutcome::Unknown);
         };
         if end.state == InteractionState::Open || end.state != shown.state {
             let cause = format!("the end of interaction {id} is none");
             return Err(LedgerError::Unavailable { cause });
         }
         if !row.interaction.is_open() {
-            return Ok(Closing::Before(Box::new(row.raw())));
+            return Ok(CloseOutcome::AlreadyClosed(Box::new(row.raw())));
         }
         let raw = (end != shown).then_some(end);
-        let closed = rows.close(id, &shown, raw).map(|closed| Closing::Closed(Box::new(closed)));
-        Ok(closed.unwrap_or(Closing::Unknown))
+        let closed =
+            rows.close(id, &shown, raw).map(|closed| CloseOutcome::Closed(Box::new(closed)));
+        Ok(closed.unwrap_or(CloseOutcome::Unknown))
     }
 
     async fn delivered(&self, id: InteractionId, at: DateTime<Utc>) -> Result<(), LedgerError> {
@@ -89,8 +91,8 @@ impl Interactions for MemoryLedger {
         self.enter(GatedCall::List).await?;
         let rows = self.rows.lock().await;
         let newest_first = rows.interactions.values().rev().map(|row| &row.interaction);
-        let found = newest_first.filter(|interaction| fits(&filter, interaction));
-        Ok(found.take(limit(filter.limit)).cloned().collect())
+        let found = newest_first.filter(|interaction| matches_filter(&filter, interaction));
+        Ok(found.take(max_results(filter.limit)).cloned().collect())
     }
 
     async fn decide(&self, decision: PermissionDecision) -> Result<(), LedgerError> {
@@ -112,7 +114,7 @@ impl Interactions for MemoryLedger {
                 && filter.execution.is_none_or(|execution| decision.execution == execution)
         });
         let cloned = found.map(|(number, decision)| (number, decision.clone()));
-        Ok(cloned.take(limit(filter.limit)).collect())
+        Ok(cloned.take(max_results(filter.limit)).collect())
     }
 }
 
@@ -127,12 +129,12 @@ impl LedgerRows {
     pub(super) fn close_all(
         &mut self,
         id: ExecutionId,
-        end: &ClosedBy,
+        end: &InteractionEnd,
         fits: impl Fn(AttemptId) -> bool,
     ) {
         let mut open = Vec::new();
         for (key, row) in &mut self.interactions {
-            let InteractionPlace { execution, attempt, .. } = row.interaction.place;
+            let InteractionRequestKey { execution, attempt, .. } = row.interaction.place;
             if execution == id && fits(attempt) {
                 row.raw = None;
                 open.extend(row.interaction.is_open().then_some(*key));
@@ -147,8 +149,8 @@ impl LedgerRows {
     fn close(
         &mut self,
         id: InteractionId,
-        shown: &ClosedBy,
-        raw: Option<ClosedBy>,
+        shown: &InteractionEnd,
+        raw: Option<InteractionEnd>,
     ) -> Option<Interaction> {
         let row = self.interactions.get_mut(&id)?;
         row.interaction.state = shown.state;
@@ -156,12 +158,12 @@ impl LedgerRows {
         row.raw = raw;
         self.decisions.extend(decision(&row.interaction, shown));
         let execution = self.executions.get_mut(&row.interaction.place.execution)?;
-        execution.append(shown.at, closed(id, shown), &mut self.breaches);
+        execution.append(shown.at, closed(id, shown), &mut self.violations);
         Some(row.raw())
     }
 }
 
-fn fits(filter: &InteractionFilter, interaction: &Interaction) -> bool {
+fn matches_filter(filter: &InteractionFilter, interaction: &Interaction) -> bool {
     let Interaction { owner, place, .. } = interaction;
     filter.id.is_none_or(|id| interaction.id == id)
         && filter.owner.is_none_or(|principal| owner.principal == principal)
@@ -171,6 +173,6 @@ fn fits(filter: &InteractionFilter, interaction: &Interaction) -> bool {
         && filter.before.is_none_or(|before| interaction.id < before)
 }
 
-fn limit(limit: u32) -> usize {
+fn max_results(limit: u32) -> usize {
     if limit == 0 { usize::MAX } else { limit as usize }
 }

@@ -16,7 +16,7 @@ use crate::model::execution::{AttemptId, Fence, Outcome, State};
 use crate::model::id::{AgentId, ExecutionId, PrincipalId};
 use crate::model::interaction::InteractionId;
 use crate::model::permission::PermissionDecision;
-use crate::ports::ledger::Accept;
+use crate::ports::ledger::AcceptCommand;
 use crate::report::pieces;
 
 /// All rows.
@@ -27,7 +27,7 @@ pub(super) struct LedgerRows {
     /// Permission decisions; the number of a decision is its position from 1.
     pub(super) decisions: Vec<PermissionDecision>,
     pub(super) tokens: Vec<Token>,
-    pub(super) breaches: Vec<String>,
+    pub(super) violations: Vec<String>,
 }
 
 /// Row of one execution.
@@ -46,11 +46,11 @@ pub(super) struct LedgerRow {
 
 impl LedgerRows {
     /// Returns the execution with equal content: completed ones before those in progress, and of these the first.
-    pub(super) fn equal(&self, accept: &Accept) -> Option<ExecutionId> {
-        let (key, after, before) = accept.window()?;
+    pub(super) fn equal(&self, accept: &AcceptCommand) -> Option<ExecutionId> {
+        let (key, after, before) = accept.coalescing_window()?;
         let is_equal = |row: &&LedgerRow| {
             let at = row.record.accepted_at;
-            row.content == Some(key) && at > after && at < before && row.record.stamp.turn == 1
+            row.content == Some(key) && at > after && at < before && row.record.attempt_id.turn == 1
         };
         let equal: Vec<_> = self.executions.values().filter(is_equal).collect();
         let completed = |row: &&&LedgerRow| row.record.outcome == Some(Outcome::Completed);
@@ -96,8 +96,8 @@ impl LedgerRows {
 }
 
 impl LedgerRow {
-    pub(super) fn new(accept: Accept) -> Self {
-        let stamp = AttemptId::FIRST;
+    pub(super) fn new(accept: AcceptCommand) -> Self {
+        let attempt_id = AttemptId::FIRST;
         let record = Record {
             id: accept.id,
             agent: accept.agent,
@@ -110,13 +110,13 @@ impl LedgerRow {
             state: State::Idle,
             outcome: None,
             failure: None,
-            stamp,
+            attempt_id,
             fence: Fence::default(),
             params: accept.params,
             overrides: accept.overrides,
             replayable: accept.replayable,
             requested: RequestedInput::default(),
-            parked: None,
+            deferred: None,
             spent: Charge::default(),
             accepted_at: accept.at,
             started_at: None,
@@ -133,7 +133,7 @@ impl LedgerRow {
         let (workspace, settle_calls, sealed) = (None, 0, accept.sealed);
         let mut row =
             Self { record, keys, content, workspace, events, chunks, settle_calls, sealed };
-        row.take_input(stamp, &accept.input);
+        row.take_input(attempt_id, &accept.input);
         row.append(
             accept.at,
             EventKind::Message { speaker: MessageRole::User, message, pieces },
@@ -148,11 +148,11 @@ impl LedgerRow {
         *id != than && outcome.is_none() && matches!(state, State::Starting | State::Running)
     }
 
-    pub(super) fn take_input(&mut self, stamp: AttemptId, input: &str) {
+    pub(super) fn take_input(&mut self, attempt_id: AttemptId, input: &str) {
         let (channel, mut offset) = (TextChannel::Input, 0);
         for (number, text) in (0..).zip(pieces(input)) {
             let length = text.len() as u64;
-            self.chunks.push(Chunk { stamp, channel, number, offset, text });
+            self.chunks.push(Chunk { attempt_id, channel, number, offset, text });
             offset += length;
         }
     }
@@ -161,23 +161,23 @@ impl LedgerRow {
         &mut self,
         at: DateTime<Utc>,
         fact: EventKind,
-        breaches: &mut Vec<String>,
+        violations: &mut Vec<String>,
     ) {
         match &fact {
             EventKind::StateChanged(moved) => {
                 if moved.from != self.record.state || !moved.from.may_become(moved.to) {
                     let is = self.record.state;
-                    breaches.push(format!("{} moves from {is} by {moved:?}", self.record.id));
+                    violations.push(format!("{} moves from {is} by {moved:?}", self.record.id));
                 }
                 self.record.state = moved.to;
-                self.record.stamp = moved.attempt_id;
+                self.record.attempt_id = moved.attempt_id;
                 self.record.changed_at = moved.at;
                 let requested = &mut self.record.requested;
                 requested.interruption = moved.interruption.or(requested.interruption);
             }
             EventKind::ProcessStarted { pid } => self.record.pid = Some(*pid),
             EventKind::AttemptFailed(failure) => self.record.failure = Some(failure.clone()),
-            EventKind::Deferred(parked) => self.record.parked = Some(*parked),
+            EventKind::Deferred(deferred) => self.record.deferred = Some(*deferred),
             EventKind::BudgetCharged { charge, .. } => {
                 self.record.spent = self.record.spent.plus(*charge);
             }
@@ -211,7 +211,8 @@ impl LedgerRow {
     }
 
     pub(super) fn text(&self, span: TextRange) -> String {
-        let fits = |chunk: &&Chunk| (chunk.stamp, chunk.channel) == (span.attempt_id, span.channel);
+        let fits =
+            |chunk: &&Chunk| (chunk.attempt_id, chunk.channel) == (span.attempt_id, span.channel);
         let mut chunks: Vec<_> = self.chunks.iter().filter(fits).collect();
         chunks.sort_by_key(|chunk| chunk.offset);
         let bytes = chunks.into_iter().flat_map(|chunk| chunk.text.bytes());

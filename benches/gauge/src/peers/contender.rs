@@ -5,16 +5,16 @@ use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::rc::Rc;
 
-use algonius_gauge::ask::{VERSION_1_0, message_of_1_0, plain, stamped};
-use algonius_gauge::client::{Answer, Client};
-use algonius_gauge::limit::found;
-use algonius_gauge::load::{Asked, number};
-use algonius_gauge::process::share;
+use algonius_gauge::a2a_requests::{VERSION_1_0_HEADER, message_of_1_0, numbered_request, plain};
+use algonius_gauge::client::{BenchResponse, KeepAliveClient};
+use algonius_gauge::load::{LoadRequest, unique_number};
+use algonius_gauge::process::proportional_bytes;
 use algonius_gauge::service::Service;
 use algonius_gauge::spawn::text;
+use algonius_gauge::spawn_limit::find_program;
 use serde_json::{Value, json};
 
-use super::BYTES;
+use super::MESSAGE_BYTES;
 
 /// Agent as in the other benches, with a queue.
 const CAT: &str = "[agents.cat]\ncommand = \"cat\"\nmax_concurrent = 10\nqueue_depth = 1000\n";
@@ -24,11 +24,11 @@ pub(crate) struct Contender {
     /// Name of its components, with versions.
     pub(crate) name: String,
     pub(crate) address: SocketAddr,
-    pub(crate) asked: Rc<Asked>,
-    server: Server,
+    pub(crate) asked: Rc<LoadRequest>,
+    server: ContenderProcess,
 }
 
-enum Server {
+enum ContenderProcess {
     Service(Service),
     Peer(Child),
 }
@@ -37,13 +37,13 @@ impl Contender {
     /// Starts the service with this binary.
     pub(crate) async fn service(program: &str) -> Self {
         let service = Service::start(program, "", CAT).await;
-        let request = service.request("POST /agents/cat/v1", VERSION_1_0, &call());
+        let request = service.request("POST /agents/cat/v1", VERSION_1_0_HEADER, &request_body());
         let name = "this service".to_owned();
         Self {
             name,
             address: service.address,
-            asked: asked(&request),
-            server: Server::Service(service),
+            asked: checked_request(&request),
+            server: ContenderProcess::Service(service),
         }
     }
 
@@ -51,15 +51,15 @@ impl Contender {
     pub(crate) fn peer(words: &[String]) -> Self {
         let (program, words) = words.split_first().expect("a command after `--`");
         let mut command = Command::new(program);
-        command.args(words).arg(found("cat")).stdin(Stdio::null()).stdout(Stdio::piped());
+        command.args(words).arg(find_program("cat")).stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("a peer");
         let mut line = String::new();
         let said = child.stdout.as_mut().expect("its output");
         BufReader::new(said).read_line(&mut line).expect("a line");
-        let server = Server::Peer(child);
+        let server = ContenderProcess::Peer(child);
         let (address, name) = line.trim().split_once(' ').expect("a peer that tells its address");
         let address = address.parse().expect("an address");
-        let asked = asked(&plain("/", VERSION_1_0, &call()));
+        let asked = checked_request(&plain("/", VERSION_1_0_HEADER, &request_body()));
         Self { name: name.to_owned(), address, asked, server }
     }
 
@@ -71,8 +71,8 @@ impl Contender {
     /// Returns the memory of its processes in bytes, with proportional shares of shared pages.
     pub(crate) fn memory(&self) -> f64 {
         match &self.server {
-            Server::Service(service) => service.sum(share),
-            Server::Peer(child) => share(child.id()),
+            ContenderProcess::Service(service) => service.sum(proportional_bytes),
+            ContenderProcess::Peer(child) => proportional_bytes(child.id()),
         }
     }
 
@@ -81,8 +81,8 @@ impl Contender {
     /// # Panics
     /// Panics if the answer is not a completed task with the sent text as its artifact.
     pub(crate) async fn is_tried(&self, bytes: usize) {
-        let mut client = Client::to(self.address).await;
-        let answer = client.ask(&(self.asked.request)(number())).await;
+        let mut client = KeepAliveClient::to(self.address).await;
+        let answer = client.ask(&(self.asked.request)(unique_number())).await;
         let said: Value = serde_json::from_slice(answer.body).unwrap_or_default();
         let at = |path: &str| said.pointer(path).and_then(Value::as_str);
         let state = at("/result/task/status/state");
@@ -92,7 +92,7 @@ impl Contender {
     }
 }
 
-impl Drop for Server {
+impl Drop for ContenderProcess {
     fn drop(&mut self) {
         if let Self::Peer(child) = self {
             _ = child.kill(); // The process may have ended.
@@ -101,15 +101,15 @@ impl Drop for Server {
     }
 }
 
-fn call() -> String {
-    let params = message_of_1_0(BYTES);
+fn request_body() -> String {
+    let params = message_of_1_0(MESSAGE_BYTES);
     json!({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params}).to_string()
 }
 
 /// Each answer contains the sent text and the resulting artifact.
-fn asked(request: &str) -> Rc<Asked> {
-    let is_good = |answer: &Answer<'_>| {
-        answer.holds("\"TASK_STATE_COMPLETED\"") && answer.body.len() >= 2 * BYTES
+fn checked_request(request: &str) -> Rc<LoadRequest> {
+    let is_good = |answer: &BenchResponse<'_>| {
+        answer.holds("\"TASK_STATE_COMPLETED\"") && answer.body.len() >= 2 * MESSAGE_BYTES
     };
-    Rc::new(Asked { request: stamped(request), is_good: Box::new(is_good) })
+    Rc::new(LoadRequest { request: numbered_request(request), is_good: Box::new(is_good) })
 }

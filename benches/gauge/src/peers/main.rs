@@ -14,27 +14,27 @@ mod table;
 
 use std::time::Duration;
 
-use algonius_gauge::limit::{Limit, cores};
-use algonius_gauge::load::{Until, run};
+use algonius_gauge::load::{StopCondition, run};
 use algonius_gauge::round::Rounds;
-use algonius_gauge::run::Run;
-use algonius_gauge::{machine, page, part};
+use algonius_gauge::run::RunTimes;
+use algonius_gauge::spawn_limit::{SpawnLimit, cores};
+use algonius_gauge::{machine, page, role};
 use contender::Contender;
-use table::Measured;
+use table::ContenderRow;
 use tokio::runtime::Builder;
 use tokio::time::sleep;
 
 /// Bytes of each message, and of its answer.
-const BYTES: usize = 1024;
+const MESSAGE_BYTES: usize = 1024;
 
 /// Number of requests in flight in the wide runs.
-const WIDE: usize = 10;
+const PARALLEL_REQUESTS: usize = 10;
 
 /// Time for the processes to settle after their start.
-const SETTLED: Duration = Duration::from_secs(2);
+const SETTLE_TIME: Duration = Duration::from_secs(2);
 
 fn main() {
-    if part::is_played() {
+    if role::run_requested_role() {
         return;
     }
     let words: Vec<_> = std::env::args().skip(1).collect();
@@ -48,7 +48,7 @@ fn main() {
         for Contender { address, name, .. } in &contenders {
             println!("{address} is {name}");
         }
-        measured(&contenders).await
+        measure(&contenders).await
     });
     println!("{text}");
     if own.iter().any(|word| word == "--keep") {
@@ -57,36 +57,37 @@ fn main() {
 }
 
 /// Returns the measured text for the page.
-async fn measured(contenders: &[Contender]) -> String {
-    sleep(SETTLED).await;
+async fn measure(contenders: &[Contender]) -> String {
+    sleep(SETTLE_TIME).await;
     let idle: Vec<_> = contenders.iter().map(Contender::memory).collect();
     let mut asked = Vec::new();
     for contender in contenders {
-        contender.is_tried(BYTES).await;
-        asked.push(ran(contender, WIDE).await.count()); // The first requests are slow in some languages.
+        contender.is_tried(MESSAGE_BYTES).await;
+        asked.push(run_load(contender, PARALLEL_REQUESTS).await.count()); // The first requests are slow in some languages.
     }
-    let rounds = rounds(contenders).await;
+    let rounds = measure_rounds(contenders).await;
     let before: Vec<_> = idle.into_iter().zip(asked).collect();
-    let table = table::markdown(&Measured::all(contenders, &rounds, &before));
-    let (limit, bare) = (rounds.of("L", Run::rate), rounds.of("bare", table::half));
-    format!("{table}\nL: {limit:.0}/s; bare: p50 {bare:.2} ms. {}", machine::told())
+    let table = table::markdown(&ContenderRow::all(contenders, &rounds, &before));
+    let (limit, bare) = (rounds.of("L", RunTimes::rate), rounds.of("bare", table::half));
+    format!("{table}\nL: {limit:.0}/s; bare: p50 {bare:.2} ms. {}", machine::description())
 }
 
 /// Measures all contenders and both baselines, in turns.
-async fn rounds(contenders: &[Contender]) -> Rounds {
-    let (limit, mut rounds) = (Limit::of_cat(BYTES), Rounds::default());
+async fn measure_rounds(contenders: &[Contender]) -> Rounds {
+    let (limit, mut rounds) = (SpawnLimit::of_cat(MESSAGE_BYTES), Rounds::default());
     for _ in 0..Rounds::count() {
         rounds.take("L", limit.run(cores(), Rounds::lasting()));
         rounds.take("bare", limit.run(1, Rounds::lasting()));
         for contender in contenders {
-            for in_flight in [WIDE, 1] {
-                rounds.take(&contender.key(in_flight), ran(contender, in_flight).await);
+            for in_flight in [PARALLEL_REQUESTS, 1] {
+                rounds.take(&contender.key(in_flight), run_load(contender, in_flight).await);
             }
         }
     }
     rounds
 }
 
-async fn ran(contender: &Contender, in_flight: usize) -> Run {
-    run(contender.address, &contender.asked, in_flight, Until::Over(Rounds::lasting())).await
+async fn run_load(contender: &Contender, in_flight: usize) -> RunTimes {
+    run(contender.address, &contender.asked, in_flight, StopCondition::Elapsed(Rounds::lasting()))
+        .await
 }

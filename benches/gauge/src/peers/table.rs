@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use algonius_gauge::page::number_of;
 use algonius_gauge::round::Rounds;
-use algonius_gauge::run::Run;
+use algonius_gauge::run::RunTimes;
 
-use super::WIDE;
+use super::PARALLEL_REQUESTS;
 use super::contender::Contender;
 
 const HEAD: &str = "\
@@ -14,7 +14,7 @@ const HEAD: &str = "\
     | Memory at first | after so many requests |\n|---|---|---|---|---|---|---|---|---|\n";
 
 /// Line of the table.
-pub(crate) struct Measured {
+pub(crate) struct ContenderRow {
     name: String,
     /// Requests per second, then as ratios to L and of the service to it.
     rate: f64,
@@ -32,23 +32,24 @@ pub(crate) struct Measured {
     asked: f64,
 }
 
-impl Measured {
+impl ContenderRow {
     /// Returns the lines of all contenders, of which the first is the service. `before` contains the memory of each,
     /// and its answered requests, before the rounds.
     pub(crate) fn all(these: &[Contender], rounds: &Rounds, before: &[(f64, f64)]) -> Vec<Self> {
-        let service = these.first().map_or_else(String::new, |service| service.key(WIDE));
+        let service =
+            these.first().map_or_else(String::new, |service| service.key(PARALLEL_REQUESTS));
         let one = |(it, before)| Self::of(it, &service, rounds, before);
         these.iter().zip(before).map(one).collect()
     }
 
     fn of(it: &Contender, service: &str, rounds: &Rounds, before: &(f64, f64)) -> Self {
-        let (wide, one) = (it.key(WIDE), it.key(1));
+        let (wide, one) = (it.key(PARALLEL_REQUESTS), it.key(1));
         let (all, each) = (rounds.whole(&wide), rounds.whole(&one));
         Self {
             name: it.name.clone(),
-            rate: rounds.of(&wide, Run::rate),
-            of_limit: rounds.ratio(&wide, "L", Run::rate),
-            of_service: rounds.ratio(service, &wide, Run::rate),
+            rate: rounds.of(&wide, RunTimes::rate),
+            of_limit: rounds.ratio(&wide, "L", RunTimes::rate),
+            of_service: rounds.ratio(service, &wide, RunTimes::rate),
             half: rounds.of(&one, half),
             of_bare: rounds.ratio(&one, "bare", half),
             most: all.at(990),
@@ -60,17 +61,17 @@ impl Measured {
 }
 
 /// Returns the median in milliseconds.
-pub(crate) fn half(run: &Run) -> f64 {
+pub(crate) fn half(run: &RunTimes) -> f64 {
     run.at(500)
 }
 
 /// Returns all lines as a table.
-pub(crate) fn markdown(rows: &[Measured]) -> String {
+pub(crate) fn markdown(rows: &[ContenderRow]) -> String {
     let mut text = HEAD.to_owned();
     for row in rows {
-        let Measured { name, rate, of_limit, of_service, half, of_bare, most, .. } = row;
+        let ContenderRow { name, rate, of_limit, of_service, half, of_bare, most, .. } = row;
         let [of_limit, of_service, of_bare] = [*of_limit, *of_service, *of_bare].map(number_of);
-        let Measured { idle, after, asked, .. } = row;
+        let ContenderRow { idle, after, asked, .. } = row;
         _ = writeln!(
             text,
             "| {name} | {rate:.0}/s | {of_limit} | {of_service} | {half:.2} ms | {of_bare} | {most:.2} ms \
@@ -86,7 +87,7 @@ mod tests {
 
     #[test]
     fn a_row_has_a_cell_for_each_column() {
-        let row = Measured {
+        let row = ContenderRow {
             name: "a server 1.0".to_owned(),
             rate: 812.4,
             of_limit: 0.3333,

@@ -12,10 +12,10 @@ use std::fs;
 
 use algonius_gauge::machine;
 use algonius_gauge::page::{folder as docs, write};
-use algonius_gauge::report::{Curve, Report, Row, folder};
+use algonius_gauge::report::{BenchReport, Curve, ResultRow, folder};
 
 fn main() {
-    let (rows, curves) = measured();
+    let (rows, curves) = stored_results();
     assert!(!rows.is_empty(), "nothing is measured yet: run the benches first");
     let plots = docs().join("performance");
     fs::create_dir_all(&plots).expect("a folder for plots");
@@ -24,7 +24,7 @@ fn main() {
         fs::write(file, plot::svg(curve)).expect("a plot");
     }
     write(&[
-        ("machine", machine::told()),
+        ("machine", machine::description()),
         ("table", page::table(&rows)),
         ("curves", page::plots(&curves)),
     ]);
@@ -32,17 +32,17 @@ fn main() {
 }
 
 /// Returns the stored results of all benches, by number.
-fn measured() -> (Vec<Row>, Vec<Curve>) {
+fn stored_results() -> (Vec<ResultRow>, Vec<Curve>) {
     let files = fs::read_dir(folder()).into_iter().flatten().flatten().map(|file| file.path());
     let mut files: Vec<_> =
         files.filter(|file| file.extension().is_some_and(|end| end == "json")).collect();
     files.sort();
     let read = |file| {
         let text = fs::read_to_string(file).expect("what was kept");
-        serde_json::from_str::<Report>(&text).expect("a report")
+        serde_json::from_str::<BenchReport>(&text).expect("a report")
     };
     let reports: Vec<_> = files.iter().map(read).collect();
-    let mut rows: Vec<_> = reports.iter().flat_map(Report::rows).cloned().collect();
+    let mut rows: Vec<_> = reports.iter().flat_map(BenchReport::rows).cloned().collect();
     rows.sort_by_key(|row| row.number);
-    (rows, reports.iter().flat_map(Report::curves).cloned().collect())
+    (rows, reports.iter().flat_map(BenchReport::curves).cloned().collect())
 }

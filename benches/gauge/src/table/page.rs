@@ -3,16 +3,16 @@
 use std::fmt::Write as _;
 
 use algonius_gauge::page::number_of;
-use algonius_gauge::report::{Curve, Goal, Row};
+use algonius_gauge::report::{Curve, Goal, ResultRow};
 
 /// Returns all rows as a table.
-pub(crate) fn table(rows: &[Row]) -> String {
+pub(crate) fn table(rows: &[ResultRow]) -> String {
     let mut text = "| # | What | Value | Gate, stretch | Reached | Behind it |\n\
         |---|---|---|---|---|---|\n"
         .to_owned();
-    for Row { number, what, value, unit, goal, behind } in rows {
+    for ResultRow { number, what, value, unit, goal, behind } in rows {
         let (value, reached) = (number_of(*value), goal.verdict(*value));
-        let (goal, behind) = (told(*goal), behind.replace('|', "\\|").replace('\n', " "));
+        let (goal, behind) = (goal_text(*goal), behind.replace('|', "\\|").replace('\n', " "));
         _ = writeln!(
             text,
             "| {number} | {what} | {value} {unit} | {goal} | {reached} | {behind} |"
@@ -21,7 +21,7 @@ pub(crate) fn table(rows: &[Row]) -> String {
     text
 }
 
-fn told(goal: Goal) -> String {
+fn goal_text(goal: Goal) -> String {
     match goal {
         Goal::AtLeast(gate, stretch) if gate >= stretch => format!("≥ {gate}"),
         Goal::AtMost(gate, stretch) if gate <= stretch => format!("≤ {gate}"),

@@ -12,7 +12,7 @@ const TOP: f64 = 34.0;
 const BOTTOM: f64 = 240.0;
 
 /// Ratio of the last value to the first from which the axis is logarithmic.
-const WIDE: f64 = 30.0;
+const LOG_SCALE_RATIO: f64 = 30.0;
 
 /// Draws the curve, from zero upwards.
 pub(crate) fn svg(curve: &Curve) -> String {
@@ -30,7 +30,7 @@ pub(crate) fn svg(curve: &Curve) -> String {
         _ = writeln!(
             picture,
             "<path d=\"M{LEFT} {at:.1}H{RIGHT}\" stroke=\"#ddd\"/>\n{}",
-            words((LEFT - 6.0, at + 4.0), "end", &number_of(line))
+            text_element((LEFT - 6.0, at + 4.0), "end", &number_of(line))
         );
         line += step;
     }
@@ -40,12 +40,12 @@ pub(crate) fn svg(curve: &Curve) -> String {
         let (up, command) = (height(*up), if path.is_empty() { 'M' } else { 'L' });
         _ = write!(path, "{command}{at:.1} {up:.1}");
         _ = writeln!(picture, "<circle cx=\"{at:.1}\" cy=\"{up:.1}\" r=\"3\" fill=\"#26c\"/>");
-        _ = writeln!(picture, "{}", words((*at, BOTTOM + 18.0), "middle", &short(*value)));
+        _ = writeln!(picture, "{}", text_element((*at, BOTTOM + 18.0), "middle", &short(*value)));
     }
     _ = writeln!(picture, "<path d=\"{path}\" fill=\"none\" stroke=\"#26c\" stroke-width=\"2\"/>");
     let middle = f64::midpoint(LEFT, RIGHT);
-    _ = writeln!(picture, "{}", words((middle, BOTTOM + 40.0), "middle", &curve.across));
-    _ = writeln!(picture, "{}", words((LEFT, TOP - 16.0), "start", &curve.up));
+    _ = writeln!(picture, "{}", text_element((middle, BOTTOM + 40.0), "middle", &curve.across));
+    _ = writeln!(picture, "{}", text_element((LEFT, TOP - 16.0), "start", &curve.up));
     picture + "</svg>\n"
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn svg(curve: &Curve) -> String {
 fn across(value: f64, curve: &Curve) -> f64 {
     let of = |point: Option<&(f64, f64)>| point.map_or(0.0, |point| point.0);
     let (first, last) = (of(curve.points.first()), of(curve.points.last()));
-    let part = match first > 0.0 && last / first >= WIDE {
+    let part = match first > 0.0 && last / first >= LOG_SCALE_RATIO {
         true => (value / first).ln() / (last / first).ln(),
         false => (value - first) / (last - first).max(f64::MIN_POSITIVE),
     };
@@ -67,7 +67,7 @@ fn step(most: f64) -> f64 {
     steps.into_iter().find(|step| most / step <= 5.0).unwrap_or(power)
 }
 
-fn words((across, down): (f64, f64), anchor: &str, text: &str) -> String {
+fn text_element((across, down): (f64, f64), anchor: &str, text: &str) -> String {
     format!("<text x=\"{across:.1}\" y=\"{down:.1}\" text-anchor=\"{anchor}\">{text}</text>")
 }
 

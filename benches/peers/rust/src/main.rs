@@ -32,9 +32,9 @@ use tokio::process::Command;
 type Events = BoxStream<'static, Result<StreamResponse, A2AError>>;
 
 /// Executor that runs the program with this absolute path once for each message.
-struct Program(String);
+struct ProgramExecutor(String);
 
-impl AgentExecutor for Program {
+impl AgentExecutor for ProgramExecutor {
     fn execute(&self, context: ExecutorContext) -> Events {
         let (task, conversation) = context.task_info();
         let text = context.message.iter().filter_map(|message| message.text()).collect::<String>();
@@ -136,7 +136,7 @@ fn package(name: &str) -> String {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let program = Program(std::env::args().nth(1).ok_or("algonius-peer PROGRAM")?);
+    let program = ProgramExecutor(std::env::args().nth(1).ok_or("algonius-peer PROGRAM")?);
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?.to_string();
     let handler = DefaultRequestHandler::new(program, InMemoryTaskStore::new());

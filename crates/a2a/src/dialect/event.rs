@@ -4,20 +4,20 @@ use algonius_actors::model::failure::Failure;
 use serde_json::Value;
 
 use super::JsonDialect;
-use crate::json_object::{Object, ObjectFields, invalid};
-use crate::v1::{ArtifactUpdate, Reply, StatusUpdate, StreamEvent};
+use crate::json_object::{ObjectBuilder, ObjectFields, invalid};
+use crate::v1::{ArtifactUpdate, SendResponse, StatusUpdate, StreamEvent};
 
 /// Way in which a dialect marks the kind of an object.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Tag {
+pub(crate) enum TagStyle {
     /// The field `kind` of the object names the kind.
-    Kind,
+    Field,
     /// The name of the member that contains the object names the kind.
     Member,
 }
 
 /// Kinds of events: the name of the member and the value of `kind`.
-const EVENTS: [(&str, &str); 4] = [
+const EVENT_KINDS: [(&str, &str); 4] = [
     ("task", "task"),
     ("message", "message"),
     ("statusUpdate", "status-update"),
@@ -26,10 +26,10 @@ const EVENTS: [(&str, &str); 4] = [
 
 impl JsonDialect {
     /// Creates an object, with the field `kind` if the dialect has one.
-    pub(super) fn tagged(&self, kind: &str) -> Object {
+    pub(super) fn object_of_kind(&self, kind: &str) -> ObjectBuilder {
         match self.tag {
-            Tag::Kind => Object::of("kind", kind),
-            Tag::Member => Object::default(),
+            TagStyle::Field => ObjectBuilder::of("kind", kind),
+            TagStyle::Member => ObjectBuilder::default(),
         }
     }
 
@@ -37,33 +37,33 @@ impl JsonDialect {
     pub(super) fn check_kind(&self, fields: &mut ObjectFields, kind: &str) -> Result<(), Failure> {
         match self.tag {
             // An absent `kind` is accepted: the place of the object determines what it is.
-            Tag::Kind if fields.string("kind")?.is_some_and(|said| said != kind) => {
+            TagStyle::Field if fields.string("kind")?.is_some_and(|said| said != kind) => {
                 Err(invalid(format!("`{}` must be \"{kind}\"", fields.place("kind"))))
             }
-            Tag::Kind | Tag::Member => Ok(()),
+            TagStyle::Field | TagStyle::Member => Ok(()),
         }
     }
 
-    fn member(&self, name: &str, value: Value) -> Value {
+    fn in_member(&self, name: &str, value: Value) -> Value {
         match self.tag {
-            Tag::Kind => value,
-            Tag::Member => Object::of(name, value).into(),
+            TagStyle::Field => value,
+            TagStyle::Member => ObjectBuilder::of(name, value).into(),
         }
     }
 
     /// Writes an answer as JSON.
-    pub(crate) fn reply_out(&self, reply: Reply) -> Value {
+    pub(crate) fn reply_out(&self, reply: SendResponse) -> Value {
         match reply {
-            Reply::Task(task) => self.event_out(StreamEvent::Task(task)),
-            Reply::Message(message) => self.event_out(StreamEvent::Message(message)),
+            SendResponse::Task(task) => self.event_out(StreamEvent::Task(task)),
+            SendResponse::Message(message) => self.event_out(StreamEvent::Message(message)),
         }
     }
 
     /// Reads an answer from JSON.
-    pub(crate) fn reply_in(&self, value: Value) -> Result<Reply, Failure> {
+    pub(crate) fn reply_in(&self, value: Value) -> Result<SendResponse, Failure> {
         match self.event_in(value)? {
-            StreamEvent::Task(task) => Ok(Reply::Task(task)),
-            StreamEvent::Message(message) => Ok(Reply::Message(message)),
+            StreamEvent::Task(task) => Ok(SendResponse::Task(task)),
+            StreamEvent::Message(message) => Ok(SendResponse::Message(message)),
             StreamEvent::Status(_) | StreamEvent::Artifact(_) => {
                 Err(invalid("the answer is neither a task nor a message"))
             }
@@ -73,10 +73,14 @@ impl JsonDialect {
     /// Writes a stream event as JSON.
     pub(crate) fn event_out(&self, event: StreamEvent) -> Value {
         match event {
-            StreamEvent::Task(task) => self.member("task", self.task_out(task)),
-            StreamEvent::Message(message) => self.member("message", self.message_out(message)),
-            StreamEvent::Status(update) => self.member("statusUpdate", self.moved_out(update)),
-            StreamEvent::Artifact(update) => self.member("artifactUpdate", self.made_out(update)),
+            StreamEvent::Task(task) => self.in_member("task", self.task_out(task)),
+            StreamEvent::Message(message) => self.in_member("message", self.message_out(message)),
+            StreamEvent::Status(update) => {
+                self.in_member("statusUpdate", self.status_update_out(update))
+            }
+            StreamEvent::Artifact(update) => {
+                self.in_member("artifactUpdate", self.artifact_update_out(update))
+            }
         }
     }
 
@@ -84,13 +88,14 @@ impl JsonDialect {
     pub(crate) fn event_in(&self, value: Value) -> Result<StreamEvent, Failure> {
         let mut fields = ObjectFields::of(value)?;
         let (member, fields) = match self.tag {
-            Tag::Kind => {
-                let kind = fields.needed("kind")?;
-                (EVENTS.iter().find(|(_, known)| *known == kind).map(|(member, _)| *member), fields)
+            TagStyle::Field => {
+                let kind = fields.required("kind")?;
+                let known = EVENT_KINDS.iter().find(|(_, known)| *known == kind);
+                (known.map(|(member, _)| *member), fields)
             }
-            Tag::Member => {
+            TagStyle::Member => {
                 let mut found = None;
-                for (member, _) in EVENTS {
+                for (member, _) in EVENT_KINDS {
                     // Unknown members are ignored, so the known ones are tried in turn.
                     found = fields.object(member)?.map(|inner| (member, inner)).or(found);
                 }
@@ -100,15 +105,15 @@ impl JsonDialect {
         match member {
             Some("task") => self.task_in(fields).map(StreamEvent::Task),
             Some("message") => self.message_in(fields).map(StreamEvent::Message),
-            Some("statusUpdate") => self.moved_in(fields).map(StreamEvent::Status),
-            Some("artifactUpdate") => self.made_in(fields).map(StreamEvent::Artifact),
+            Some("statusUpdate") => self.status_update_in(fields).map(StreamEvent::Status),
+            Some("artifactUpdate") => self.artifact_update_in(fields).map(StreamEvent::Artifact),
             _ => Err(invalid("the event is of no known kind")),
         }
     }
 
-    fn moved_out(&self, update: StatusUpdate) -> Value {
+    fn status_update_out(&self, update: StatusUpdate) -> Value {
         let StatusUpdate { task_id, context_id, status, is_final, metadata } = update;
-        self.tagged("status-update")
+        self.object_of_kind("status-update")
             .with("taskId", task_id)
             .with("contextId", context_id)
             .with("status", self.status_out(status))
@@ -118,13 +123,13 @@ impl JsonDialect {
     }
 
     /// Reads a status update. In a dialect without the field `final`, a terminal state ends the stream.
-    fn moved_in(&self, mut fields: ObjectFields) -> Result<StatusUpdate, Failure> {
-        let status = fields.inner("status")?;
+    fn status_update_in(&self, mut fields: ObjectFields) -> Result<StatusUpdate, Failure> {
+        let status = fields.required_object("status")?;
         let status = self.status_in(status)?;
         // Dialects with the field may end a stream at a question, which is no terminal state.
-        let told = if self.finals { fields.truth("final")? } else { None };
+        let told = if self.finals { fields.boolean("final")? } else { None };
         Ok(StatusUpdate {
-            task_id: fields.needed("taskId")?,
+            task_id: fields.required("taskId")?,
             context_id: fields.text("contextId")?.unwrap_or_default(),
             is_final: told.unwrap_or(!self.finals && status.state.is_terminal()),
             status,
@@ -132,9 +137,9 @@ impl JsonDialect {
         })
     }
 
-    fn made_out(&self, update: ArtifactUpdate) -> Value {
+    fn artifact_update_out(&self, update: ArtifactUpdate) -> Value {
         let ArtifactUpdate { task_id, context_id, artifact, append, last_chunk, metadata } = update;
-        self.tagged("artifact-update")
+        self.object_of_kind("artifact-update")
             .with("taskId", task_id)
             .with("contextId", context_id)
             .with("artifact", self.artifact_out(artifact))
@@ -144,15 +149,15 @@ impl JsonDialect {
             .into()
     }
 
-    fn made_in(&self, mut fields: ObjectFields) -> Result<ArtifactUpdate, Failure> {
-        let artifact = fields.inner("artifact")?;
+    fn artifact_update_in(&self, mut fields: ObjectFields) -> Result<ArtifactUpdate, Failure> {
+        let artifact = fields.required_object("artifact")?;
         Ok(ArtifactUpdate {
-            task_id: fields.needed("taskId")?,
+            task_id: fields.required("taskId")?,
             context_id: fields.text("contextId")?.unwrap_or_default(),
             artifact: self.artifact_in(artifact)?,
             // Writers of protobuf JSON omit `false`.
-            append: fields.truth("append")?.unwrap_or_default(),
-            last_chunk: fields.truth("lastChunk")?.unwrap_or_default(),
+            append: fields.boolean("append")?.unwrap_or_default(),
+            last_chunk: fields.boolean("lastChunk")?.unwrap_or_default(),
             metadata: fields.data("metadata")?,
         })
     }

@@ -3,8 +3,8 @@
 use algonius_actors::model::failure::Failure;
 use serde_json::Value;
 
-use super::{JsonDialect, Tag};
-use crate::json_object::{Object, ObjectFields, invalid, time};
+use super::{JsonDialect, TagStyle};
+use crate::json_object::{ObjectBuilder, ObjectFields, invalid, time};
 use crate::v1::{A2aPart, Artifact, Message, Task, TaskStatus};
 
 impl JsonDialect {
@@ -21,22 +21,22 @@ impl JsonDialect {
             reference_task_ids,
         } = message;
         let references = if self.references { reference_task_ids } else { Vec::new() };
-        self.tagged("message")
+        self.object_of_kind("message")
             .with("messageId", message_id)
             .some("contextId", context_id)
             .some("taskId", task_id)
             .with("role", (self.role)(role))
             .with(self.parts, self.parts_out(parts))
             .data("metadata", metadata)
-            .listed("extensions", extensions)
-            .listed("referenceTaskIds", references)
+            .with_list("extensions", extensions)
+            .with_list("referenceTaskIds", references)
             .into()
     }
 
     /// Reads a message from JSON.
     pub(crate) fn message_in(&self, mut fields: ObjectFields) -> Result<Message, Failure> {
         self.check_kind(&mut fields, "message")?;
-        let message_id = fields.needed("messageId")?;
+        let message_id = fields.required("messageId")?;
         let role = self.role_of(&mut fields)?;
         let parts = self.parts_in(&mut fields, self.parts)?;
         // Checked for messages only: an artifact may be the end of one that was streamed, without parts of its own.
@@ -62,19 +62,19 @@ impl JsonDialect {
     /// Writes an artifact as JSON.
     pub(super) fn artifact_out(&self, artifact: Artifact) -> Value {
         let Artifact { artifact_id, name, description, parts, metadata, extensions } = artifact;
-        Object::of("artifactId", artifact_id)
+        ObjectBuilder::of("artifactId", artifact_id)
             .some("name", name)
             .some("description", description)
             .with("parts", self.parts_out(parts))
             .data("metadata", metadata)
-            .listed("extensions", extensions)
+            .with_list("extensions", extensions)
             .into()
     }
 
     /// Reads an artifact from JSON.
     pub(super) fn artifact_in(&self, mut fields: ObjectFields) -> Result<Artifact, Failure> {
         Ok(Artifact {
-            artifact_id: fields.needed("artifactId")?,
+            artifact_id: fields.required("artifactId")?,
             name: fields.string("name")?,
             description: fields.string("description")?,
             parts: self.parts_in(&mut fields, "parts")?,
@@ -86,7 +86,7 @@ impl JsonDialect {
     /// Writes a status as JSON.
     pub(crate) fn status_out(&self, status: TaskStatus) -> Value {
         let TaskStatus { state, message, timestamp } = status;
-        Object::of("state", (self.state)(state))
+        ObjectBuilder::of("state", (self.state)(state))
             .some("message", message.map(|message| self.message_out(message)))
             .with("timestamp", time(timestamp))
             .into()
@@ -99,7 +99,7 @@ impl JsonDialect {
             None => fields.object("update")?,
             said => said,
         };
-        let state = fields.needed("state")?;
+        let state = fields.required("state")?;
         Ok(TaskStatus {
             state: self.state_of(&state, &fields.place("state"))?,
             message: said.map(|said| self.message_in(said)).transpose()?,
@@ -113,26 +113,28 @@ impl JsonDialect {
         let artifacts: Vec<_> = artifacts.into_iter().map(|made| self.artifact_out(made)).collect();
         let history: Vec<_> = history.into_iter().map(|said| self.message_out(said)).collect();
         let task = self
-            .tagged("task")
+            .object_of_kind("task")
             .with("id", id)
             .with("contextId", context_id)
             .with("status", self.status_out(status))
             .data("metadata", metadata);
         match self.tag {
             // Older clients read both lists without a check that they exist.
-            Tag::Kind => task.with("artifacts", artifacts).with("history", history).into(),
-            Tag::Member => task.listed("artifacts", artifacts).listed("history", history).into(),
+            TagStyle::Field => task.with("artifacts", artifacts).with("history", history).into(),
+            TagStyle::Member => {
+                task.with_list("artifacts", artifacts).with_list("history", history).into()
+            }
         }
     }
 
     /// Reads a task from JSON.
     pub(crate) fn task_in(&self, mut fields: ObjectFields) -> Result<Task, Failure> {
         self.check_kind(&mut fields, "task")?;
-        let status = fields.inner("status")?;
+        let status = fields.required_object("status")?;
         let artifacts = fields.objects("artifacts")?.into_iter();
         let history = fields.objects("history")?.into_iter();
         Ok(Task {
-            id: fields.needed("id")?,
+            id: fields.required("id")?,
             // The answer of another service may lack it, and nothing here depends on it.
             context_id: fields.text("contextId")?.unwrap_or_default(),
             status: self.status_in(status)?,

@@ -8,7 +8,7 @@ use crate::json_object::{ObjectFields, invalid};
 use crate::v1::{HistoryLength, ListRequest, PushAuthentication, PushConfig, PushQuery, TaskQuery};
 
 /// Maximum number of tasks on a page.
-const LARGEST_PAGE: u32 = 100;
+const MAX_PAGE_SIZE: u32 = 100;
 
 /// Reads the requested length of the history: an absent length means the whole history, zero means none.
 pub(crate) fn history(fields: &mut ObjectFields) -> Result<HistoryLength, Failure> {
@@ -42,8 +42,8 @@ pub(crate) fn list(dialect: &JsonDialect, params: Value) -> Result<ListRequest, 
     };
     let page_size = fields.count("pageSize")?;
     // Checked here and not by each transport, so that the message names the field of JSON.
-    if page_size.is_some_and(|size| size == 0 || size > LARGEST_PAGE) {
-        return Err(invalid(format!("`pageSize` must be 1 to {LARGEST_PAGE}")));
+    if page_size.is_some_and(|size| size == 0 || size > MAX_PAGE_SIZE) {
+        return Err(invalid(format!("`pageSize` must be 1 to {MAX_PAGE_SIZE}")));
     }
     Ok(ListRequest {
         context_id: fields.string("contextId")?,
@@ -52,7 +52,7 @@ pub(crate) fn list(dialect: &JsonDialect, params: Value) -> Result<ListRequest, 
         page_token: fields.string("pageToken")?,
         history_length: length(&mut fields)?,
         changed_since: fields.time("statusTimestampAfter")?,
-        include_artifacts: fields.truth("includeArtifacts")?.unwrap_or_default(),
+        include_artifacts: fields.boolean("includeArtifacts")?.unwrap_or_default(),
     })
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn push(mut fields: ObjectFields) -> Result<PushConfig, Failure> {
     Ok(PushConfig {
         id: fields.string("id")?,
         task_id: fields.string("taskId")?,
-        url: fields.needed("url")?,
+        url: fields.required("url")?,
         token: fields.string("token")?,
         authentication: authentication.map(push_authentication).transpose()?.flatten(),
     })

@@ -11,7 +11,7 @@ use crate::base64;
 use crate::v1::Metadata;
 
 /// Limit up to which a gRPC number represents every whole number exactly.
-const WHOLE: f64 = 9_007_199_254_740_992.0;
+const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
 
 /// Returns the failure of invalid parameters.
 pub fn invalid(message: impl Into<String>) -> Failure {
@@ -19,17 +19,17 @@ pub fn invalid(message: impl Into<String>) -> Failure {
 }
 
 /// Returns a required field.
-pub fn needed<T>(field: Option<T>, name: &str) -> Result<T, Failure> {
+pub fn required<T>(field: Option<T>, name: &str) -> Result<T, Failure> {
     field.ok_or_else(|| invalid(format!("`{name}` must be given")))
 }
 
 /// Returns a required text that is not empty.
-pub fn filled(text: String, name: &str) -> Result<String, Failure> {
+pub fn required_text(text: String, name: &str) -> Result<String, Failure> {
     if text.is_empty() { Err(invalid(format!("`{name}` must not be empty"))) } else { Ok(text) }
 }
 
 /// Returns `None` for an empty text: the wire format cannot distinguish it from an absent text.
-pub fn some(text: String) -> Option<String> {
+pub fn optional_text(text: String) -> Option<String> {
     Some(text).filter(|text| !text.is_empty())
 }
 
@@ -44,7 +44,7 @@ pub fn metadata(read: Option<Struct>) -> Result<Metadata, Failure> {
 }
 
 /// Writes free-form data; returns `None` if it is empty.
-pub fn written(metadata: Metadata) -> Option<Struct> {
+pub fn optional_struct(metadata: Metadata) -> Option<Struct> {
     Some(metadata).filter(|metadata| !metadata.is_empty()).map(to_struct)
 }
 
@@ -76,7 +76,7 @@ pub fn json(read: prost_types::Value) -> Result<Value, Failure> {
 
 fn number_of(number: f64) -> Result<Number, Failure> {
     // Otherwise `1` would come back as `1.0`, which is another value for a schema that wants an integer.
-    if number.fract() == 0.0 && number.abs() <= WHOLE {
+    if number.fract() == 0.0 && number.abs() <= MAX_EXACT_INTEGER {
         #[expect(clippy::cast_possible_truncation, reason = "whole and small enough")]
         return Ok(Number::from(number as i64));
     }
@@ -122,7 +122,7 @@ pub fn bytes(text: &str) -> Result<Vec<u8>, Failure> {
 }
 
 /// Converts a number, limited to the maximum of the wire format.
-pub fn capped<T>(number: T) -> i32
+pub fn saturating_i32<T>(number: T) -> i32
 where
     i32: TryFrom<T>,
 {

@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::CONFIRMATION;
-use super::reply::{AskUserAnswer, InteractionReply, Replies, ReplyFault, decided, read, texts};
+use super::CONFIRMATION_FUNCTION;
+use super::reply::{
+    AskUserAnswer, InteractionReply, Replies, ReplyFault, decision_answer, read, texts_answer,
+};
 use crate::v1::Metadata;
 
 /// Key under which kagent gives one reason for all calls.
-const EVERY_CALL: &str = "*";
+const ALL_CALLS_KEY: &str = "*";
 
 /// Reads the decisions in the data parts of a message. Other data is left to the agent.
 ///
@@ -32,7 +34,7 @@ pub(super) fn read_parts<'p>(
             if has_decision {
                 return Err(ReplyFault::Duplicate);
             }
-            replies.list.push(confirmation(response)?);
+            replies.list.push(confirmation_reply(response)?);
         }
     }
     Ok(replies)
@@ -42,7 +44,7 @@ pub(super) fn read_parts<'p>(
 struct DecisionPart {
     decision_type: DecisionType,
     #[serde(default)]
-    decisions: BTreeMap<String, DecisionWord>,
+    decisions: BTreeMap<String, CallDecision>,
     #[serde(default)]
     rejection_reasons: BTreeMap<String, String>,
     rejection_reason: Option<String>,
@@ -60,7 +62,7 @@ enum DecisionType {
 
 #[derive(Deserialize, Clone, Copy, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
-enum DecisionWord {
+enum CallDecision {
     Approve,
     #[serde(alias = "deny")]
     Reject,
@@ -71,8 +73,8 @@ fn decision(data: &Value) -> Result<Replies, ReplyFault> {
     let part: DecisionPart = read(data, "decision_type", expected)?;
     let DecisionPart { decision_type, decisions, mut rejection_reasons, .. } = part;
     let malformed =
-        ReplyFault::Malformed { place: "decisions", expected: "there for `batch` only" };
-    let common = part.rejection_reason.or_else(|| rejection_reasons.remove(EVERY_CALL));
+        ReplyFault::Malformed { field: "decisions", expected: "there for `batch` only" };
+    let common = part.rejection_reason.or_else(|| rejection_reasons.remove(ALL_CALLS_KEY));
     let is_batch = decision_type == DecisionType::Batch;
     if is_batch == decisions.is_empty() {
         return Err(malformed);
@@ -82,17 +84,17 @@ fn decision(data: &Value) -> Result<Replies, ReplyFault> {
         .into_iter()
         .map(|(id, word)| {
             let reason = rejection_reasons.remove(&id).or_else(|| common.clone());
-            let answer = decided(word == DecisionWord::Approve, reason);
+            let answer = decision_answer(word == CallDecision::Approve, reason);
             InteractionReply { id: Some(id), answer, digest: None }
         })
         .collect();
     match (decision_type, part.ask_user_answers) {
         (DecisionType::Approve | DecisionType::Batch, Some(answers)) => {
-            list.push(unnamed(texts(answers)));
+            list.push(unnamed(texts_answer(answers)));
         }
         (DecisionType::Batch, None) => {}
-        (DecisionType::Approve, None) => list.push(unnamed(decided(true, None))),
-        (DecisionType::Reject, _) => list.push(unnamed(decided(false, common))),
+        (DecisionType::Approve, None) => list.push(unnamed(decision_answer(true, None))),
+        (DecisionType::Reject, _) => list.push(unnamed(decision_answer(false, common))),
     }
     Ok(Replies { list, is_complete: is_batch })
 }
@@ -105,7 +107,7 @@ fn function_response<'p>(data: &'p Value, metadata: &Metadata) -> Option<&'p Val
     let is_marked = ["adk_type", "kagent_type"]
         .iter()
         .any(|key| metadata.get(*key).is_some_and(|kind| kind == "function_response"));
-    let is_named = data.get("name").is_some_and(|name| name == CONFIRMATION);
+    let is_named = data.get("name").is_some_and(|name| name == CONFIRMATION_FUNCTION);
     let is_response = data.get("response").is_some() && (is_named || is_marked);
     (is_response || is_marked && is_named).then_some(data)
 }
@@ -123,9 +125,9 @@ struct Confirmation {
     rejection_reason: Option<String>,
 }
 
-fn confirmation(response: &Value) -> Result<InteractionReply, ReplyFault> {
+fn confirmation_reply(response: &Value) -> Result<InteractionReply, ReplyFault> {
     let expected = "an `id` and a `response` with the truth value `confirmed`";
     let FunctionResponse { id, response } = read(response, "function_response", expected)?;
-    let answer = decided(response.confirmed, response.rejection_reason);
+    let answer = decision_answer(response.confirmed, response.rejection_reason);
     Ok(InteractionReply { id: Some(id), answer, digest: None })
 }

@@ -3,24 +3,28 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::HUMAN_IN_THE_LOOP;
-use super::reply::{AskUserAnswer, InteractionReply, Replies, ReplyFault, decided, read, texts};
+use super::HUMAN_IN_THE_LOOP_EXTENSION;
+use super::reply::{
+    AskUserAnswer, InteractionReply, Replies, ReplyFault, decision_answer, read, texts_answer,
+};
 
 /// Reads the metadata of kagent; `None` if it is the request that the service has published.
 pub(super) fn read_kagent(payload: &Value) -> Result<Option<Replies>, ReplyFault> {
     let expected = "`tool_approval_response` or `ask_user_response` with all its fields";
-    let payload: KagentPayload = read(&tagged(payload), HUMAN_IN_THE_LOOP, expected)?;
+    let payload: KagentPayload =
+        read(&with_type_field(payload), HUMAN_IN_THE_LOOP_EXTENSION, expected)?;
     Ok(match payload {
         KagentPayload::ToolApprovalResponse { approvals } => {
             let list = approvals.into_iter().map(|approval| InteractionReply {
                 id: Some(approval.id),
-                answer: decided(approval.approved, approval.rejection_reason),
+                answer: decision_answer(approval.approved, approval.rejection_reason),
                 digest: None,
             });
             Some(Replies { list: list.collect(), is_complete: true })
         }
         KagentPayload::AskUserResponse { id, answers } => {
-            let reply = InteractionReply { id: Some(id), answer: texts(answers), digest: None };
+            let reply =
+                InteractionReply { id: Some(id), answer: texts_answer(answers), digest: None };
             Some(Replies { list: vec![reply], is_complete: false })
         }
         KagentPayload::ToolApprovalRequest | KagentPayload::AskUserRequest => None,
@@ -46,7 +50,7 @@ struct ToolApproval {
 }
 
 /// Returns a payload with its type as a field, also if the type is the name of an object.
-fn tagged(payload: &Value) -> Value {
+fn with_type_field(payload: &Value) -> Value {
     for name in ["tool_approval_response", "ask_user_response"] {
         if let Some(Value::Object(body)) = payload.get(name) {
             let mut body = body.clone();

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use super::decision::read_parts;
 use super::kagent::read_kagent;
-use super::own::read_own;
 use super::reply::{Replies, ReplyFault};
-use super::{HUMAN_IN_THE_LOOP, INTERACTIONS};
+use super::service_extension::read_service_extension;
+use super::{HUMAN_IN_THE_LOOP_EXTENSION, INTERACTIONS_EXTENSION};
 use crate::v1::{A2aPart, Metadata, PartContent};
 
 /// Reads the structured answers of a message. The first form that the message contains counts: the metadata of this
@@ -15,7 +15,7 @@ use crate::v1::{A2aPart, Metadata, PartContent};
 /// # Errors
 /// Returns the first fault: a malformed value, or two answers with the same id.
 pub fn replies(metadata: &Metadata, parts: &[A2aPart]) -> Result<Replies, ReplyFault> {
-    let replies = in_metadata(metadata)?.map_or_else(|| in_parts(parts), Ok)?;
+    let replies = metadata_replies(metadata)?.map_or_else(|| part_replies(parts), Ok)?;
     let mut ids = BTreeSet::new();
     if replies.list.iter().any(|reply| !ids.insert(&reply.id)) {
         return Err(ReplyFault::Duplicate);
@@ -23,15 +23,16 @@ pub fn replies(metadata: &Metadata, parts: &[A2aPart]) -> Result<Replies, ReplyF
     Ok(replies)
 }
 
-fn in_metadata(metadata: &Metadata) -> Result<Option<Replies>, ReplyFault> {
-    let own = metadata.get(INTERACTIONS).map(read_own).transpose()?.flatten();
+fn metadata_replies(metadata: &Metadata) -> Result<Option<Replies>, ReplyFault> {
+    let own =
+        metadata.get(INTERACTIONS_EXTENSION).map(read_service_extension).transpose()?.flatten();
     if own.is_some() {
         return Ok(own);
     }
-    Ok(metadata.get(HUMAN_IN_THE_LOOP).map(read_kagent).transpose()?.flatten())
+    Ok(metadata.get(HUMAN_IN_THE_LOOP_EXTENSION).map(read_kagent).transpose()?.flatten())
 }
 
-fn in_parts(parts: &[A2aPart]) -> Result<Replies, ReplyFault> {
+fn part_replies(parts: &[A2aPart]) -> Result<Replies, ReplyFault> {
     read_parts(parts.iter().filter_map(|part| match &part.content {
         PartContent::Data(data) => Some((data, &part.metadata)),
         PartContent::Text(_) | PartContent::Raw(_) | PartContent::Url(_) => None,

@@ -5,13 +5,13 @@ use algonius_actors::model::interaction::{
 };
 use serde_json::{Map, Value};
 
-use super::{CONFIRMATION, HUMAN_IN_THE_LOOP, INTERACTIONS};
-use crate::json_object::{Object, time};
+use super::{CONFIRMATION_FUNCTION, HUMAN_IN_THE_LOOP_EXTENSION, INTERACTIONS_EXTENSION};
+use crate::json_object::{ObjectBuilder, time};
 use crate::v1::{A2aPart, Metadata, PartContent};
 
 /// Parts of the status message of a paused task.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Pause {
+pub struct PauseMessage {
     /// Sentence of each question, then a data part for each permission request.
     pub parts: Vec<A2aPart>,
     /// Metadata of the message.
@@ -25,46 +25,46 @@ pub struct Pause {
 /// The extension of kagent has room for either all permission requests or one question. It contains the permission
 /// requests if there are any, and otherwise the first question.
 #[must_use]
-pub fn pause(interactions: &[Interaction]) -> Pause {
+pub fn pause(interactions: &[Interaction]) -> PauseMessage {
     let open: Vec<_> = interactions.iter().filter(|interaction| interaction.is_open()).collect();
     if open.is_empty() {
-        return Pause { parts: Vec::new(), metadata: Map::new(), extensions: Vec::new() };
+        return PauseMessage { parts: Vec::new(), metadata: Map::new(), extensions: Vec::new() };
     }
     let permissions: Vec<_> = open.iter().filter(|it| it.question.kind.is_permission()).collect();
     let texts = open
         .iter()
         .map(|interaction| A2aPart::of(PartContent::Text(interaction.question.message.clone())));
     let parts =
-        texts.chain(permissions.iter().map(|permission| confirmation(permission))).collect();
-    let all: Vec<Value> = open.iter().map(|interaction| published(interaction)).collect();
+        texts.chain(permissions.iter().map(|permission| confirmation_part(permission))).collect();
+    let all: Vec<Value> = open.iter().map(|interaction| interaction_json(interaction)).collect();
     let payload = match (permissions.as_slice(), open.first()) {
-        ([first, ..], _) => Object::of("type", "tool_approval_request")
+        ([first, ..], _) => ObjectBuilder::of("type", "tool_approval_request")
             .with("hint", first.question.message.clone())
-            .with("tools", permissions.iter().map(|it| tool(it)).collect::<Vec<_>>()),
-        ([], Some(question)) => Object::of("type", "ask_user_request")
+            .with("tools", permissions.iter().map(|it| tool_entry(it)).collect::<Vec<_>>()),
+        ([], Some(question)) => ObjectBuilder::of("type", "ask_user_request")
             .with("id", question.id.to_string())
             .with("questions", questions(question)),
-        ([], None) => Object::default(),
+        ([], None) => ObjectBuilder::default(),
     };
     let metadata = [
-        (INTERACTIONS.to_owned(), Object::of("interactions", all).into()),
-        (HUMAN_IN_THE_LOOP.to_owned(), payload.into()),
+        (INTERACTIONS_EXTENSION.to_owned(), ObjectBuilder::of("interactions", all).into()),
+        (HUMAN_IN_THE_LOOP_EXTENSION.to_owned(), payload.into()),
     ];
-    Pause {
+    PauseMessage {
         parts,
         metadata: metadata.into_iter().collect(),
-        extensions: vec![INTERACTIONS.to_owned(), HUMAN_IN_THE_LOOP.to_owned()],
+        extensions: vec![INTERACTIONS_EXTENSION.to_owned(), HUMAN_IN_THE_LOOP_EXTENSION.to_owned()],
     }
 }
 
 /// Returns an interaction as the extension of this service publishes it.
-fn published(interaction: &Interaction) -> Value {
+fn interaction_json(interaction: &Interaction) -> Value {
     let question = &interaction.question;
     let options = question.options.iter().map(option).collect();
-    Object::of("id", interaction.id.to_string())
+    ObjectBuilder::of("id", interaction.id.to_string())
         .with("kind", question.kind.as_str())
         .with("message", question.message.clone())
-        .listed::<Value>("options", options)
+        .with_list::<Value>("options", options)
         .some("tool", question.subject.as_ref().map(subject))
         .some("schema", question.schema.clone())
         .with("askedAt", time(interaction.asked_at))
@@ -74,28 +74,28 @@ fn published(interaction: &Interaction) -> Value {
 }
 
 fn option(option: &QuestionOption) -> Value {
-    Object::of("id", option.id.clone())
+    ObjectBuilder::of("id", option.id.clone())
         .with("name", option.name.clone())
         .some("kind", serde_json::to_value(option.kind).ok())
         .into()
 }
 
 fn subject(subject: &ToolCallSubject) -> Value {
-    Object::of("id", subject.id.clone())
+    ObjectBuilder::of("id", subject.id.clone())
         .with("name", subject.tool.clone())
         .some("kind", subject.kind.clone())
         .some("title", subject.title.clone())
         .some("command", subject.command.clone())
-        .listed("paths", subject.paths.clone())
+        .with_list("paths", subject.paths.clone())
         .some("url", subject.url.clone())
         .some("args", Some(subject.args.clone()).filter(|args| !args.is_null()))
         .into()
 }
 
 /// Returns a permission request as an entry of the extension of kagent.
-fn tool(interaction: &Interaction) -> Value {
+fn tool_entry(interaction: &Interaction) -> Value {
     let call = function_call(interaction);
-    Object::of("id", interaction.id.to_string())
+    ObjectBuilder::of("id", interaction.id.to_string())
         .with("call_id", call.id)
         .with("name", call.name)
         .with("args", call.args)
@@ -103,14 +103,16 @@ fn tool(interaction: &Interaction) -> Value {
 }
 
 /// Returns a permission request as a function call of the Agent Development Kit.
-fn confirmation(interaction: &Interaction) -> A2aPart {
+fn confirmation_part(interaction: &Interaction) -> A2aPart {
     let call = function_call(interaction);
-    let original = Object::of("name", call.name).with("args", call.args).with("id", call.id);
+    let original = ObjectBuilder::of("name", call.name).with("args", call.args).with("id", call.id);
     let confirmation =
-        Object::of("hint", interaction.question.message.clone()).with("confirmed", false);
-    let args = Object::of("originalFunctionCall", original).with("toolConfirmation", confirmation);
-    let data =
-        Object::of("name", CONFIRMATION).with("id", interaction.id.to_string()).with("args", args);
+        ObjectBuilder::of("hint", interaction.question.message.clone()).with("confirmed", false);
+    let args =
+        ObjectBuilder::of("originalFunctionCall", original).with("toolConfirmation", confirmation);
+    let data = ObjectBuilder::of("name", CONFIRMATION_FUNCTION)
+        .with("id", interaction.id.to_string())
+        .with("args", args);
     let marks = [
         ("adk_type".to_owned(), Value::from("function_call")),
         ("adk_is_long_running".to_owned(), Value::from(true)),
@@ -140,7 +142,10 @@ fn function_call(interaction: &Interaction) -> FunctionCall {
 pub(super) fn questions(interaction: &Interaction) -> Vec<Value> {
     let question = &interaction.question;
     let ask = |text: &str, choices: Vec<String>, multiple: bool| -> Value {
-        Object::of("question", text).with("choices", choices).with("multiple", multiple).into()
+        ObjectBuilder::of("question", text)
+            .with("choices", choices)
+            .with("multiple", multiple)
+            .into()
     };
     if question.kind != InteractionKind::Form {
         let choices = question.options.iter().map(|option| option.name.clone()).collect();
@@ -153,13 +158,13 @@ pub(super) fn questions(interaction: &Interaction) -> Vec<Value> {
     let asked = |(name, schema): (&String, &Value)| {
         let title = schema.get("title").and_then(Value::as_str).unwrap_or(name);
         let items = schema.get("items").unwrap_or(schema);
-        ask(title, offered(items), schema.get("type").is_some_and(|it| it == "array"))
+        ask(title, offered_texts(items), schema.get("type").is_some_and(|it| it == "array"))
     };
     fields.into_iter().map(asked).collect()
 }
 
 /// Returns the texts that the schema of a field offers.
-fn offered(schema: &Value) -> Vec<String> {
+fn offered_texts(schema: &Value) -> Vec<String> {
     let list = |name: &str| schema.get(name).and_then(Value::as_array).into_iter().flatten();
     let titled = list("oneOf").chain(list("anyOf")).filter_map(|entry| entry.get("const"));
     list("enum").chain(titled).filter_map(Value::as_str).map(str::to_owned).collect()

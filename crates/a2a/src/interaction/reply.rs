@@ -54,7 +54,7 @@ pub enum ReplyFault {
     /// A value has the wrong form.
     Malformed {
         /// Name of the value.
-        place: &'static str,
+        field: &'static str,
         /// Description of a valid value.
         expected: &'static str,
     },
@@ -73,8 +73,8 @@ pub enum ReplyFault {
 impl fmt::Display for ReplyFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Malformed { place, expected } => {
-                return write!(f, "`{place}` must be {expected}");
+            Self::Malformed { field, expected } => {
+                return write!(f, "`{field}` must be {expected}");
             }
             Self::Duplicate => "two answers are for the same interaction",
             Self::Incomplete => "an open interaction has no answer",
@@ -99,10 +99,10 @@ impl From<ReplyFault> for Failure {
 /// Reads a value into a type.
 pub(super) fn read<T: DeserializeOwned>(
     value: &Value,
-    place: &'static str,
+    field: &'static str,
     expected: &'static str,
 ) -> Result<T, ReplyFault> {
-    T::deserialize(value).map_err(|_details| ReplyFault::Malformed { place, expected })
+    T::deserialize(value).map_err(|_details| ReplyFault::Malformed { field, expected })
 }
 
 /// Answers to the questions of an interaction.
@@ -113,12 +113,12 @@ pub(super) struct AskUserAnswer {
 }
 
 /// Returns a decision. A reason counts for a rejection only, and an empty reason is none.
-pub(super) fn decided(approved: bool, reason: Option<String>) -> ReplyAnswer {
+pub(super) fn decision_answer(approved: bool, reason: Option<String>) -> ReplyAnswer {
     let reason = reason.filter(|reason| !approved && !reason.is_empty());
     ReplyAnswer::Decision { approved, reason }
 }
 
 /// Returns the texts of answers.
-pub(super) fn texts(answers: Vec<AskUserAnswer>) -> ReplyAnswer {
+pub(super) fn texts_answer(answers: Vec<AskUserAnswer>) -> ReplyAnswer {
     ReplyAnswer::Texts(answers.into_iter().map(|answer| answer.answer).collect())
 }

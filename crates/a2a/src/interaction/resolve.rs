@@ -60,9 +60,9 @@ fn targets<'i>(
             ReplyAnswer::Decision { approved: false, .. } if !permissions.is_empty() => {
                 Ok(permissions)
             }
-            ReplyAnswer::Decision { .. } if !permissions.is_empty() => only(permissions),
-            ReplyAnswer::Decision { .. } | ReplyAnswer::Texts(_) => only(questions),
-            ReplyAnswer::Value(_) => only(open.to_vec()),
+            ReplyAnswer::Decision { .. } if !permissions.is_empty() => exactly_one(permissions),
+            ReplyAnswer::Decision { .. } | ReplyAnswer::Texts(_) => exactly_one(questions),
+            ReplyAnswer::Value(_) => exactly_one(open.to_vec()),
         };
     };
     // The agent chooses the ids of its calls, so the id of an interaction comes first.
@@ -72,10 +72,10 @@ fn targets<'i>(
     }
     let is_call =
         |it: &Interaction| it.question.subject.as_ref().is_some_and(|call| call.id == *id);
-    only(open.iter().copied().filter(|it| !id.is_empty() && is_call(it)).collect())
+    exactly_one(open.iter().copied().filter(|it| !id.is_empty() && is_call(it)).collect())
 }
 
-fn only(candidates: Vec<&Interaction>) -> Result<Vec<&Interaction>, ReplyFault> {
+fn exactly_one(candidates: Vec<&Interaction>) -> Result<Vec<&Interaction>, ReplyFault> {
     match candidates.len() {
         0 => Err(ReplyFault::UnknownTarget),
         1 => Ok(candidates),
@@ -89,7 +89,7 @@ fn check(reply: &InteractionReply, target: &Interaction) -> Result<(), ReplyFaul
     }
     match &reply.answer {
         ReplyAnswer::Texts(_) if target.question.kind.is_permission() => {
-            Err(ReplyFault::Malformed { place: "answers", expected: "a decision for a tool call" })
+            Err(ReplyFault::Malformed { field: "answers", expected: "a decision for a tool call" })
         }
         ReplyAnswer::Texts(texts) if texts.len() != questions(target).len() => {
             Err(ReplyFault::Incomplete)

@@ -5,7 +5,7 @@ use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, PrincipalId};
 use algonius_actors::model::interaction::{
     AnswerValue, ApprovalTerms, Interaction, InteractionId, InteractionKind, InteractionOwner,
-    InteractionPlace, InteractionState, OptionKind, Question, QuestionOption, ToolCallSubject,
+    InteractionRequestKey, InteractionState, OptionKind, Question, QuestionOption, ToolCallSubject,
     WireId,
 };
 use chrono::DateTime;
@@ -33,7 +33,7 @@ fn interaction(number: u128, kind: InteractionKind) -> Interaction {
         |id: &str, kind| QuestionOption { id: id.to_owned(), name: id.to_uppercase(), kind };
     Interaction {
         id: id(number),
-        place: InteractionPlace {
+        place: InteractionRequestKey {
             execution: ExecutionId(Uuid::from_u128(9)),
             attempt: AttemptId::FIRST,
             wire: WireId(number.to_string()),
@@ -113,11 +113,11 @@ fn by_data(part: Value, open: &[Interaction]) -> Result<Vec<String>, ReplyFault>
 }
 
 fn by_kagent(payload: Value, open: &[Interaction]) -> Result<Vec<String>, ReplyFault> {
-    answers(&under(HUMAN_IN_THE_LOOP, payload), &[], open)
+    answers(&under(HUMAN_IN_THE_LOOP_EXTENSION, payload), &[], open)
 }
 
-fn by_own(list: Value, open: &[Interaction]) -> Result<Vec<String>, ReplyFault> {
-    answers(&under(INTERACTIONS, json!({"answers": list})), &[], open)
+fn by_service_extension(list: Value, open: &[Interaction]) -> Result<Vec<String>, ReplyFault> {
+    answers(&under(INTERACTIONS_EXTENSION, json!({"answers": list})), &[], open)
 }
 
 #[test]
@@ -129,18 +129,18 @@ fn a_pause_for_permissions_has_every_known_form() {
         {"id": "a", "name": "A", "kind": "allow_once"}, {"id": "b", "name": "B", "kind": "reject_once"},
     ]);
     let times = ("1970-01-01T00:00:00.000Z", "1970-01-01T00:05:00.000Z");
-    assert_eq!(pause.extensions, [INTERACTIONS, HUMAN_IN_THE_LOOP]);
+    assert_eq!(pause.extensions, [INTERACTIONS_EXTENSION, HUMAN_IN_THE_LOOP_EXTENSION]);
     assert_eq!(
         Value::Object(pause.metadata),
         json!({
-            INTERACTIONS: {"interactions": [
+            INTERACTIONS_EXTENSION: {"interactions": [
                 {"id": one, "kind": "tool_permission", "message": "Question 1?", "options": options,
                  "tool": {"id": "call-1", "name": "Bash", "command": "ls", "args": {"command": "ls"}},
                  "askedAt": times.0, "dueAt": times.1, "digest": "digest-1"},
                 {"id": two, "kind": "choice", "message": "Question 2?", "options": options,
                  "askedAt": times.0, "dueAt": times.1, "digest": "digest-2"},
             ]},
-            HUMAN_IN_THE_LOOP: {"type": "tool_approval_request", "hint": "Question 1?", "tools": [
+            HUMAN_IN_THE_LOOP_EXTENSION: {"type": "tool_approval_request", "hint": "Question 1?", "tools": [
                 {"id": one, "call_id": "call-1", "name": "Bash", "args": {"command": "ls"}},
             ]},
         })
@@ -162,8 +162,9 @@ fn a_pause_for_permissions_has_every_known_form() {
 
 #[test]
 fn a_pause_for_questions_lists_choices_and_fields() {
-    let asked =
-        |interaction: Interaction| pause(&[interaction]).metadata[HUMAN_IN_THE_LOOP].clone();
+    let asked = |interaction: Interaction| {
+        pause(&[interaction]).metadata[HUMAN_IN_THE_LOOP_EXTENSION].clone()
+    };
     assert_eq!(
         asked(question(2)),
         json!({
@@ -195,7 +196,7 @@ fn answers_of_this_service_are_read() {
         (json!([{"id": three, "decline": true}]), &["3 decline"]),
         (json!([]), &[]),
     ] {
-        assert_eq!(by_own(list.clone(), &open).unwrap(), expected, "{list}");
+        assert_eq!(by_service_extension(list.clone(), &open).unwrap(), expected, "{list}");
     }
 }
 
@@ -204,7 +205,7 @@ fn faulty_answers_of_this_service_are_refused() {
     let open = [permission(1), permission(2)];
     let one = id(1).to_string();
     let place = |fault| match fault {
-        Err(ReplyFault::Malformed { place, .. }) => place,
+        Err(ReplyFault::Malformed { field, .. }) => field,
         other => panic!("{other:?}"),
     };
     for (list, expected) in [
@@ -220,7 +221,7 @@ fn faulty_answers_of_this_service_are_refused() {
         (json!([{"id": one, "verdict": "Allow"}]), "verdict"),
         (json!([{"id": one, "verdict": "ask"}]), "verdict"),
     ] {
-        assert_eq!(place(by_own(list.clone(), &open)), expected, "{list}");
+        assert_eq!(place(by_service_extension(list.clone(), &open)), expected, "{list}");
     }
     for (list, fault) in [
         (
@@ -235,7 +236,7 @@ fn faulty_answers_of_this_service_are_refused() {
         (json!([{"id": "call-9", "verdict": "allow"}]), ReplyFault::UnknownTarget),
         (json!([{"id": "", "verdict": "allow"}]), ReplyFault::UnknownTarget),
     ] {
-        assert_eq!(by_own(list.clone(), &open), Err(fault), "{list}");
+        assert_eq!(by_service_extension(list.clone(), &open), Err(fault), "{list}");
     }
 }
 
@@ -410,10 +411,11 @@ fn function_responses_confirm_calls() {
 fn the_first_form_of_a_message_counts() {
     let open = [permission(1)];
     let one = id(1).to_string();
-    let mut metadata = under(INTERACTIONS, json!({"answers": [{"id": one, "verdict": "deny"}]}));
+    let mut metadata =
+        under(INTERACTIONS_EXTENSION, json!({"answers": [{"id": one, "verdict": "deny"}]}));
     let approval =
         json!({"type": "tool_approval_response", "approvals": [{"id": one, "approved": true}]});
-    metadata.insert(HUMAN_IN_THE_LOOP.to_owned(), approval);
+    metadata.insert(HUMAN_IN_THE_LOOP_EXTENSION.to_owned(), approval);
     let part = json!({"decision_type": "approve"});
     assert_eq!(
         answers(&metadata, std::slice::from_ref(&part), &open),
@@ -432,7 +434,7 @@ fn an_id_of_an_interaction_precedes_ids_of_calls() {
     let mut twin = permission(3);
     twin.question.subject.as_mut().unwrap().id = "call-4".to_owned();
     let open = [other, permission(1), twin, permission(4)];
-    let allow = |id: &str| by_own(json!([{"id": id, "verdict": "allow"}]), &open);
+    let allow = |id: &str| by_service_extension(json!([{"id": id, "verdict": "allow"}]), &open);
     assert_eq!(allow(&id(1).to_string()), Ok(vec!["1 allow".to_owned()]));
     assert_eq!(allow("call-4"), Err(ReplyFault::Ambiguous));
 }
@@ -441,14 +443,17 @@ fn an_id_of_an_interaction_precedes_ids_of_calls() {
 fn closed_interactions_take_no_answers() {
     let closed = Interaction { state: InteractionState::Answered, ..permission(1) };
     let list = json!([{"id": id(1).to_string(), "verdict": "allow"}]);
-    assert_eq!(by_own(list, std::slice::from_ref(&closed)), Err(ReplyFault::UnknownTarget));
+    assert_eq!(
+        by_service_extension(list, std::slice::from_ref(&closed)),
+        Err(ReplyFault::UnknownTarget)
+    );
     let rest = [closed, permission(2)];
     assert_eq!(by_data(json!({"decision_type": "approve"}), &rest), Ok(vec!["2 yes".to_owned()]));
 }
 
 #[test]
 fn a_fault_is_an_error_of_the_caller() {
-    let failure = Failure::from(ReplyFault::Malformed { place: "verdict", expected: "`allow`" });
+    let failure = Failure::from(ReplyFault::Malformed { field: "verdict", expected: "`allow`" });
     assert_eq!(failure.message, "`verdict` must be `allow`");
     assert_eq!(failure.code, crate::json_object::invalid("").code);
 }
@@ -508,7 +513,7 @@ proptest! {
     #[test]
     fn answers_are_for_distinct_open_interactions(own in values(), other in values(), part in values()) {
         let open = [permission(1), question(2)];
-        for metadata in [under(INTERACTIONS, own), under(HUMAN_IN_THE_LOOP, other), Map::new()] {
+        for metadata in [under(INTERACTIONS_EXTENSION, own), under(HUMAN_IN_THE_LOOP_EXTENSION, other), Map::new()] {
             let Ok(replies) = replies(&metadata, &[data(part.clone())]) else { continue };
             if let Ok(resolved) = resolve(&replies, &open) {
                 let mut ids: Vec<_> = resolved.iter().map(|it| it.interaction).collect();
@@ -525,7 +530,7 @@ proptest! {
     fn published_ids_are_accepted_in_answers(count in 1_u128..5) {
         let open: Vec<_> = (1..=count).map(permission).collect();
         let metadata = pause(&open).metadata;
-        let tools = metadata[HUMAN_IN_THE_LOOP]["tools"].as_array().unwrap();
+        let tools = metadata[HUMAN_IN_THE_LOOP_EXTENSION]["tools"].as_array().unwrap();
         let approvals: Vec<_> =
             tools.iter().map(|tool| json!({"id": tool["id"], "approved": true})).collect();
         let payload = json!({"type": "tool_approval_response", "approvals": approvals});

@@ -6,7 +6,7 @@ use super::*;
 fn bad_input_never_answers_with_a_server_error() {
     use algonius_actors::model::code::Category;
     for code in Code::ALL.iter().copied() {
-        let WireCodes { jsonrpc, http, grpc: _ } = numbers(code);
+        let WireCodes { jsonrpc, http, grpc: _ } = wire_codes(code);
         if code.category() == Category::Permanent && jsonrpc != -32060 {
             assert!((400..500).contains(&http), "{code} answers {http}");
         }
@@ -26,7 +26,7 @@ fn protocol_errors_have_the_specified_status() {
     assert_eq!(told(Code::ContentType), of(400, "INVALID_ARGUMENT"));
     for code in Code::ALL.iter().copied() {
         let is_other = [-32009, -32008, -32007, -32004, -32003, -32002];
-        if is_other.contains(&numbers(code).jsonrpc) {
+        if is_other.contains(&wire_codes(code).jsonrpc) {
             assert_eq!(told(code), of(400, "FAILED_PRECONDITION"), "{code}");
         }
     }
@@ -34,18 +34,18 @@ fn protocol_errors_have_the_specified_status() {
 
 #[test]
 fn error_info_names_its_domain_and_reason() {
-    let info = |code| info(&Failure::new(code, "it is so"));
-    let unknown = info(Code::ExecutionUnknown);
+    let error_info = |code| error_info(&Failure::new(code, "it is so"));
+    let unknown = error_info(Code::ExecutionUnknown);
     assert_eq!(unknown["@type"], "type.googleapis.com/google.rpc.ErrorInfo");
     assert_eq!(
         (&unknown["reason"], &unknown["domain"]),
-        (&json!("TASK_NOT_FOUND"), &json!(DOMAIN))
+        (&json!("TASK_NOT_FOUND"), &json!(PROTOCOL_DOMAIN))
     );
     assert_eq!(unknown["metadata"]["code"], "execution-unknown");
-    let full = info(Code::QueueFull);
-    assert_eq!((&full["reason"], &full["domain"]), (&json!("QUEUE_FULL"), &json!(OUR_DOMAIN)));
+    let full = error_info(Code::QueueFull);
+    assert_eq!((&full["reason"], &full["domain"]), (&json!("QUEUE_FULL"), &json!(SERVICE_DOMAIN)));
     for code in Code::ALL.iter().copied() {
-        let all = info(code);
+        let all = error_info(code);
         let texts = all["metadata"].as_object().expect("an object").values();
         assert!(texts.into_iter().all(Value::is_string), "{code}");
     }
@@ -69,7 +69,7 @@ fn errors_of_0_3_have_a_number_and_a_type() {
 #[test]
 fn own_error_numbers_differ_from_those_of_the_protocol() {
     for code in Code::ALL.iter().copied() {
-        let number = numbers(code).jsonrpc;
+        let number = wire_codes(code).jsonrpc;
         let standard = (-32700..=-32600).contains(&number) || (-32009..=-32001).contains(&number);
         assert!(standard || (-32079..=-32050).contains(&number), "{code} is {number}");
     }

@@ -3,12 +3,13 @@
 use algonius_actors::model::code::Code;
 use serde_json::{Value, json};
 
-use crate::placed;
 use crate::v0_3::{self, rest};
 use crate::v1::{
-    A2aPart, HistoryLength, ListPage, Message, PartContent, PushQuery, SendRequest, TaskState, Wait,
+    A2aPart, HistoryLength, ListPage, Message, PartContent, PushQuery, SendMode, SendRequest,
+    TaskState,
 };
 use crate::v1_json::{read as new, write as json_of_1_0};
+use crate::with_path_params;
 
 fn contents(request: SendRequest) -> Vec<PartContent> {
     request.message.parts.into_iter().map(|part| part.content).collect()
@@ -31,7 +32,7 @@ fn http_requests_of_0_3_clients_are_read() {
         },
     });
     let read = rest::read::send(script).expect("a request");
-    assert_eq!((read.wait, read.history), (Wait::ForTheEnd, HistoryLength::All));
+    assert_eq!((read.wait, read.history), (SendMode::Blocking, HistoryLength::All));
     let push = read.push.clone().expect("a push configuration");
     assert_eq!((push.id, push.token.as_deref()), (None, Some("t")));
     assert_eq!(
@@ -49,7 +50,7 @@ fn http_requests_of_0_3_clients_are_read() {
         "configuration": {"accepted_output_modes": ["text/plain"]},
     });
     let read = rest::read::send(snake).expect("a request");
-    assert_eq!((read.wait, read.message.message_id.as_str()), (Wait::ForAcceptance, "m"));
+    assert_eq!((read.wait, read.message.message_id.as_str()), (SendMode::NonBlocking, "m"));
     assert_eq!(read.accepted_output_modes, ["text/plain"]);
 }
 
@@ -57,11 +58,11 @@ fn http_requests_of_0_3_clients_are_read() {
 fn a_body_may_be_empty_if_the_path_has_the_id() {
     for body in ["", " \n", "null", "{}", r#"{"name":"tasks/T1"}"#, r#"{"id":"T1"}"#] {
         let body = rest::read::body(body.as_bytes()).expect("a body");
-        let body = placed(body, &[("id", "T1")]).expect("a body");
+        let body = with_path_params(body, &[("id", "T1")]).expect("a body");
         assert_eq!(rest::read::cancel(body), Ok("T1".to_owned()));
     }
-    assert!(placed(json!({"id": "T2"}), &[("id", "T1")]).is_err());
-    assert!(placed(json!([]), &[("id", "T1")]).is_err());
+    assert!(with_path_params(json!({"id": "T2"}), &[("id", "T1")]).is_err());
+    assert!(with_path_params(json!([]), &[("id", "T1")]).is_err());
     assert_eq!(rest::read::body(b"{").map_err(|no| no.code), Err(Code::MalformedJson));
 }
 
@@ -72,25 +73,25 @@ fn the_default_wait_depends_on_version_and_binding() {
         let body = json!({"message": said, "configuration": configuration});
         rest::read::send(body).expect("a request").wait
     };
-    assert_eq!(over_http(Value::Null), Wait::ForTheEnd);
-    assert_eq!(over_http(json!({})), Wait::ForAcceptance);
-    assert_eq!(over_http(json!({"blocking": false})), Wait::ForAcceptance);
-    assert_eq!(over_http(json!({"blocking": true})), Wait::ForTheEnd);
+    assert_eq!(over_http(Value::Null), SendMode::Blocking);
+    assert_eq!(over_http(json!({})), SendMode::NonBlocking);
+    assert_eq!(over_http(json!({"blocking": false})), SendMode::NonBlocking);
+    assert_eq!(over_http(json!({"blocking": true})), SendMode::Blocking);
     let said = json!({"messageId": "m", "role": "user", "parts": [{"kind": "text", "text": ""}]});
     let over_jsonrpc = |configuration: Value| {
         let params = json!({"message": said, "configuration": configuration});
         v0_3::read::send(params).expect("a request").wait
     };
-    assert_eq!(over_jsonrpc(Value::Null), Wait::ForTheEnd);
-    assert_eq!(over_jsonrpc(json!({})), Wait::ForTheEnd);
-    assert_eq!(over_jsonrpc(json!({"blocking": false})), Wait::ForAcceptance);
+    assert_eq!(over_jsonrpc(Value::Null), SendMode::Blocking);
+    assert_eq!(over_jsonrpc(json!({})), SendMode::Blocking);
+    assert_eq!(over_jsonrpc(json!({"blocking": false})), SendMode::NonBlocking);
     let said = json!({"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "x"}]});
     let in_1_0 = |configuration: Value| {
         let params = json!({"message": said, "configuration": configuration});
         new::send(params).expect("a request").wait
     };
-    assert_eq!(in_1_0(Value::Null), Wait::ForTheEnd);
-    assert_eq!(in_1_0(json!({"returnImmediately": true})), Wait::ForAcceptance);
+    assert_eq!(in_1_0(Value::Null), SendMode::Blocking);
+    assert_eq!(in_1_0(json!({"returnImmediately": true})), SendMode::NonBlocking);
 }
 
 #[test]
@@ -106,12 +107,12 @@ fn push_configurations_of_both_http_clients_are_read() {
             "push_notification_config": {"url": "https://example.org",
                 "authentication": {"schemes": ["Bearer"], "credentials": "c"}}}});
     for body in [alone, wrapped, snake] {
-        let body = placed(body, &[("taskId", "T1")]).expect("a body");
+        let body = with_path_params(body, &[("taskId", "T1")]).expect("a body");
         let config = rest::read::push_set(body.clone()).expect("a configuration");
         assert_eq!((config.id.as_deref(), config.task_id.as_deref()), (Some("cfg"), Some("T1")));
         let proof = config.authentication.expect("credentials");
         assert_eq!((proof.scheme.as_str(), proof.credentials.as_deref()), ("Bearer", Some("c")));
-        let elsewhere = placed(body, &[("taskId", "T1")]).map(|mut body| {
+        let elsewhere = with_path_params(body, &[("taskId", "T1")]).map(|mut body| {
             body["taskId"] = json!("T2");
             rest::read::push_set(body).is_err()
         });
@@ -251,7 +252,7 @@ fn each_dialect_has_its_own_words() {
         reference_task_ids: vec!["t".to_owned()],
     };
     let told = |of: &Value| of.clone();
-    let reply = || crate::v1::Reply::Message(said(part.clone()));
+    let reply = || crate::v1::SendResponse::Message(said(part.clone()));
     assert_eq!(
         told(&v0_3::write::reply(reply())),
         json!({"kind": "message", "messageId": "m", "role": "agent", "referenceTaskIds": ["t"],

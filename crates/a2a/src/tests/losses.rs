@@ -10,16 +10,19 @@ use super::v1::{
 
 /// Losses of a dialect in a part, a message and an update.
 #[derive(Clone, Copy)]
-pub(super) struct Losses {
+pub(super) struct DialectLosses {
     part: fn(A2aPart) -> A2aPart,
     references: bool,
     finals: bool,
 }
 
 /// Losses of 1.0: none, except that 1.0 marks the end of a stream only by ending it.
-pub(super) const OF_1_0: Losses = Losses { part: |part| part, references: false, finals: true };
-pub(super) const OF_0_3: Losses = Losses { part: in_0_3, references: false, finals: false };
-pub(super) const OF_REST: Losses = Losses { part: in_0_3, references: true, finals: false };
+pub(super) const LOSSES_1_0: DialectLosses =
+    DialectLosses { part: |part| part, references: false, finals: true };
+pub(super) const LOSSES_0_3: DialectLosses =
+    DialectLosses { part: in_0_3, references: false, finals: false };
+pub(super) const LOSSES_REST: DialectLosses =
+    DialectLosses { part: in_0_3, references: true, finals: false };
 
 fn in_0_3(part: A2aPart) -> A2aPart {
     match part.content {
@@ -35,7 +38,7 @@ fn in_0_3(part: A2aPart) -> A2aPart {
     }
 }
 
-impl Losses {
+impl DialectLosses {
     fn message(self, message: Message) -> Message {
         let parts = message.parts.into_iter().map(self.part).collect();
         let kept = if self.references { Vec::new() } else { message.reference_task_ids };

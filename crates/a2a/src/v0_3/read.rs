@@ -6,7 +6,9 @@ use serde_json::Value;
 use super::DIALECT;
 use crate::dialect;
 use crate::json_object::{ObjectFields, invalid};
-use crate::v1::{PushConfig, PushQuery, Reply, SendRequest, StreamEvent, Task, TaskQuery, Wait};
+use crate::v1::{
+    PushConfig, PushQuery, SendMode, SendRequest, SendResponse, StreamEvent, Task, TaskQuery,
+};
 
 /// Reads the parameters of `message/send` and `message/stream`. Without `blocking`, the answer waits for the end of
 /// the task.
@@ -15,13 +17,13 @@ use crate::v1::{PushConfig, PushQuery, Reply, SendRequest, StreamEvent, Task, Ta
 /// `invalid-params`, naming the field.
 pub fn send(params: Value) -> Result<SendRequest, Failure> {
     let mut fields = ObjectFields::of(params)?;
-    let message = fields.inner("message")?;
+    let message = fields.required_object("message")?;
     let mut configuration = fields.object("configuration")?.unwrap_or_default();
     let push = configuration.object("pushNotificationConfig")?;
-    let waits = configuration.truth("blocking")?.unwrap_or(true);
+    let waits = configuration.boolean("blocking")?.unwrap_or(true);
     Ok(SendRequest {
         message: DIALECT.message_in(message)?,
-        wait: if waits { Wait::ForTheEnd } else { Wait::ForAcceptance },
+        wait: if waits { SendMode::Blocking } else { SendMode::NonBlocking },
         history: dialect::history(&mut configuration)?,
         accepted_output_modes: configuration.strings("acceptedOutputModes")?,
         push: push.map(dialect::push).transpose()?,
@@ -60,7 +62,7 @@ pub fn subscribe(params: Value) -> Result<String, Failure> {
 pub fn push_set(params: Value) -> Result<PushConfig, Failure> {
     let mut fields = ObjectFields::of(params)?;
     let task_id = fields.id("taskId")?;
-    let config = dialect::push(fields.inner("pushNotificationConfig")?)?;
+    let config = dialect::push(fields.required_object("pushNotificationConfig")?)?;
     Ok(PushConfig { task_id: Some(task_id), ..config })
 }
 
@@ -97,7 +99,7 @@ pub fn push_delete(params: Value) -> Result<PushQuery, Failure> {
 ///
 /// # Errors
 /// `invalid-params`, naming the field.
-pub fn reply(result: Value) -> Result<Reply, Failure> {
+pub fn reply(result: Value) -> Result<SendResponse, Failure> {
     DIALECT.reply_in(result)
 }
 

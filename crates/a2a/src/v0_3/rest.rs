@@ -5,21 +5,21 @@
 //! `tasks/ID`. Losses: those of JSON-RPC and the references to other tasks. Readers of that version reject unknown
 //! fields, so the service adds none.
 
-pub mod name;
 pub mod read;
+pub mod resource_name;
 pub mod write;
 
 use algonius_actors::model::failure::Failure;
 use serde_json::Value;
 
-use crate::dialect::{JsonDialect, Tag};
-use crate::json_object::{Object, ObjectFields, invalid};
+use crate::dialect::{JsonDialect, TagStyle};
+use crate::json_object::{ObjectBuilder, ObjectFields, invalid};
 use crate::v1::{A2aPart, PartContent, TaskState};
 use crate::v1_json::role;
 
 /// Dialect of 0.3 over HTTP.
 const DIALECT: JsonDialect = JsonDialect {
-    tag: Tag::Member,
+    tag: TagStyle::Member,
     parts: "content",
     references: false,
     finals: true,
@@ -47,13 +47,16 @@ pub const fn state(state: TaskState) -> &'static str {
 fn part_out(part: A2aPart) -> Value {
     let A2aPart { content, filename, media_type, metadata } = part;
     let file = |name: &str, content: String| {
-        let file = Object::of(name, content).some("mimeType", media_type).some("name", filename);
-        Object::of("file", file)
+        let file =
+            ObjectBuilder::of(name, content).some("mimeType", media_type).some("name", filename);
+        ObjectBuilder::of("file", file)
     };
     let part = match content {
-        PartContent::Text(text) => Object::of("text", text),
+        PartContent::Text(text) => ObjectBuilder::of("text", text),
         // The `.proto` file has a message for data with one field of the same name.
-        PartContent::Data(data) => Object::of("data", Object::of("data", super::object(data))),
+        PartContent::Data(data) => {
+            ObjectBuilder::of("data", ObjectBuilder::of("data", super::object(data)))
+        }
         PartContent::Raw(bytes) => file("fileWithBytes", bytes),
         PartContent::Url(url) => file("fileWithUri", url),
     };
@@ -72,7 +75,7 @@ fn part_in(mut fields: ObjectFields) -> Result<A2aPart, Failure> {
                 (Some(bytes), None) => PartContent::Raw(bytes),
                 (None, Some(uri)) => PartContent::Url(uri),
                 _ => {
-                    let place = file.called();
+                    let place = file.path_for_error();
                     let either = "either `fileWithBytes` or `fileWithUri`";
                     return Err(invalid(format!("`{place}` must have {either}")));
                 }
@@ -80,7 +83,7 @@ fn part_in(mut fields: ObjectFields) -> Result<A2aPart, Failure> {
             (content, file.string("name")?, file.string("mimeType")?)
         }
         _ => {
-            let place = fields.called();
+            let place = fields.path_for_error();
             return Err(invalid(format!("`{place}` must have one of `text`, `data` and `file`")));
         }
     };

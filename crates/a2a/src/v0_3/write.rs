@@ -3,8 +3,10 @@
 use serde_json::Value;
 
 use super::DIALECT;
-use crate::json_object::Object;
-use crate::v1::{Message, PushAuthentication, PushConfig, Reply, StreamEvent, Task, TaskStatus};
+use crate::json_object::ObjectBuilder;
+use crate::v1::{
+    Message, PushAuthentication, PushConfig, SendResponse, StreamEvent, Task, TaskStatus,
+};
 
 /// Writes a message.
 #[must_use]
@@ -14,7 +16,7 @@ pub fn message(message: Message) -> Value {
 
 /// Writes the answer to a message.
 #[must_use]
-pub fn reply(reply: Reply) -> Value {
+pub fn reply(reply: SendResponse) -> Value {
     DIALECT.reply_out(reply)
 }
 
@@ -40,29 +42,29 @@ pub fn event(event: StreamEvent) -> Value {
 #[must_use]
 pub fn push(config: PushConfig) -> Value {
     let task = config.task_id.clone().unwrap_or_default();
-    Object::of("taskId", task).with("pushNotificationConfig", push_alone(config)).into()
+    ObjectBuilder::of("taskId", task).with("pushNotificationConfig", push_alone(config)).into()
 }
 
 /// Writes all push configurations of a task.
 #[must_use]
-pub fn pushes(configs: Vec<PushConfig>) -> Value {
+pub fn push_configs(configs: Vec<PushConfig>) -> Value {
     configs.into_iter().map(push).collect()
 }
 
 /// Returns the empty answer: null.
 #[must_use]
-pub const fn nothing() -> Value {
+pub const fn empty_response() -> Value {
     Value::Null
 }
 
 /// Writes a push configuration without the id of its task.
-pub(super) fn push_alone(config: PushConfig) -> Object {
+pub(super) fn push_alone(config: PushConfig) -> ObjectBuilder {
     // The task is named by the object around this one.
     let PushConfig { id, task_id: _, url, token, authentication } = config;
     let authentication = authentication.map(|PushAuthentication { scheme, credentials }| {
-        Object::of("schemes", vec![scheme]).some("credentials", credentials)
+        ObjectBuilder::of("schemes", vec![scheme]).some("credentials", credentials)
     });
-    Object::of("url", url)
+    ObjectBuilder::of("url", url)
         .some("id", id)
         .some("token", token)
         .some("authentication", authentication)

@@ -6,11 +6,11 @@ use super::{Message, Metadata, Task, TaskState};
 
 /// Moment at which the service sends the answer to a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wait {
+pub enum SendMode {
     /// After the task has ended or waits for its caller.
-    ForTheEnd,
+    Blocking,
     /// As soon as the task is accepted.
-    ForAcceptance,
+    NonBlocking,
 }
 
 /// Requested length of the history.
@@ -28,7 +28,7 @@ pub struct SendRequest {
     /// Message to send.
     pub message: Message,
     /// Moment of the answer.
-    pub wait: Wait,
+    pub wait: SendMode,
     /// Length of the history in the answer.
     pub history: HistoryLength,
     /// Media types that the caller can read; an empty list allows all.

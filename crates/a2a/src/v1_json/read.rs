@@ -1,7 +1,7 @@
 //! Readers of A2A 1.0: parameters and, for clients, answers.
 //!
 //! Over JSON-RPC these functions read `params`; over HTTP they read the body or the query, to which
-//! [`placed`](crate::placed) adds the ids of the path.
+//! [`placed`](crate::with_path_params) adds the ids of the path.
 
 use algonius_actors::model::failure::Failure;
 use serde_json::Value;
@@ -10,7 +10,8 @@ use super::DIALECT;
 use crate::dialect;
 use crate::json_object::{ObjectFields, invalid};
 use crate::v1::{
-    ListRequest, PushConfig, PushQuery, Reply, SendRequest, StreamEvent, Task, TaskQuery, Wait,
+    ListRequest, PushConfig, PushQuery, SendMode, SendRequest, SendResponse, StreamEvent, Task,
+    TaskQuery,
 };
 
 /// Reads the parameters of `SendMessage` and `SendStreamingMessage`.
@@ -19,16 +20,16 @@ use crate::v1::{
 /// `invalid-params`, naming the field.
 pub fn send(params: Value) -> Result<SendRequest, Failure> {
     let mut fields = ObjectFields::of(params)?;
-    let message = fields.inner("message")?;
+    let message = fields.required_object("message")?;
     let mut configuration = fields.object("configuration")?.unwrap_or_default();
     let push = match configuration.object("taskPushNotificationConfig")? {
         None => configuration.object("pushNotificationConfig")?,
         push => push,
     };
-    let at_once = configuration.truth("returnImmediately")?.unwrap_or_default();
+    let at_once = configuration.boolean("returnImmediately")?.unwrap_or_default();
     Ok(SendRequest {
         message: DIALECT.message_in(message)?,
-        wait: if at_once { Wait::ForAcceptance } else { Wait::ForTheEnd },
+        wait: if at_once { SendMode::NonBlocking } else { SendMode::Blocking },
         history: dialect::history(&mut configuration)?,
         accepted_output_modes: configuration.strings("acceptedOutputModes")?,
         push: push.map(dialect::push).transpose()?,
@@ -125,7 +126,7 @@ pub fn push_delete(params: Value) -> Result<PushQuery, Failure> {
 ///
 /// # Errors
 /// `invalid-params`, naming the field.
-pub fn reply(result: Value) -> Result<Reply, Failure> {
+pub fn reply(result: Value) -> Result<SendResponse, Failure> {
     DIALECT.reply_in(result)
 }
 

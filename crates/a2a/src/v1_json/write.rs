@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::DIALECT;
-use crate::json_object::{Object, total};
+use crate::json_object::{ObjectBuilder, total};
 use crate::v1::{
-    ListPage, Message, PushAuthentication, PushConfig, Reply, StreamEvent, Task, TaskStatus,
+    ListPage, Message, PushAuthentication, PushConfig, SendResponse, StreamEvent, Task, TaskStatus,
 };
 
 /// Writes a message.
@@ -16,7 +16,7 @@ pub fn message(message: Message) -> Value {
 
 /// Writes the answer to a message.
 #[must_use]
-pub fn reply(reply: Reply) -> Value {
+pub fn reply(reply: SendResponse) -> Value {
     DIALECT.reply_out(reply)
 }
 
@@ -43,7 +43,7 @@ pub fn event(event: StreamEvent) -> Value {
 pub fn page(page: ListPage) -> Value {
     let ListPage { tasks, next_page_token, page_size, total_size } = page;
     let tasks: Vec<_> = tasks.into_iter().map(task).collect();
-    Object::of("tasks", tasks)
+    ObjectBuilder::of("tasks", tasks)
         .with("nextPageToken", next_page_token)
         .with("pageSize", page_size)
         .with("totalSize", total(total_size))
@@ -55,9 +55,9 @@ pub fn page(page: ListPage) -> Value {
 pub fn push(config: PushConfig) -> Value {
     let PushConfig { id, task_id, url, token, authentication } = config;
     let authentication = authentication.map(|PushAuthentication { scheme, credentials }| {
-        Object::of("scheme", scheme).some("credentials", credentials)
+        ObjectBuilder::of("scheme", scheme).some("credentials", credentials)
     });
-    Object::of("url", url)
+    ObjectBuilder::of("url", url)
         .some("id", id)
         .some("taskId", task_id)
         .some("token", token)
@@ -67,14 +67,14 @@ pub fn push(config: PushConfig) -> Value {
 
 /// Writes all push configurations of a task on one page.
 #[must_use]
-pub fn pushes(configs: Vec<PushConfig>) -> Value {
+pub fn push_configs(configs: Vec<PushConfig>) -> Value {
     let configs: Vec<_> = configs.into_iter().map(push).collect();
     // A task has few configurations, so all are on one page; clients read the empty token as its end.
-    Object::of("configs", configs).with("nextPageToken", "").into()
+    ObjectBuilder::of("configs", configs).with("nextPageToken", "").into()
 }
 
 /// Returns the empty answer: an object without members.
 #[must_use]
-pub fn nothing() -> Value {
-    Object::default().into()
+pub fn empty_response() -> Value {
+    ObjectBuilder::default().into()
 }

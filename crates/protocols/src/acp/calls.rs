@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::wire::part;
+use super::wire::read_or_default;
 use crate::model::tool_call::{FileDiff, ToolCall, ToolKind, ToolStatus};
 use crate::subject::{add_path, apply_args};
 
@@ -26,7 +26,7 @@ impl ToolCalls {
 
     /// Merges what the agent reports about a call; `None` if the report has no id.
     pub(super) fn merge(&mut self, report: &Value) -> Option<ToolCall> {
-        let known = self.known(report)?;
+        let known = self.find_or_insert(report)?;
         apply(&mut known.call, report);
         Some(known.call.clone())
     }
@@ -34,12 +34,12 @@ impl ToolCalls {
     /// Merges a report; returns the call, and whether it is the first report that becomes a step.
     pub(super) fn report(&mut self, report: &Value) -> Option<(ToolCall, bool)> {
         let call = self.merge(report)?;
-        let known = self.known(report)?;
+        let known = self.find_or_insert(report)?;
         let is_new = !std::mem::replace(&mut known.is_reported, true);
         Some((call, is_new))
     }
 
-    fn known(&mut self, report: &Value) -> Option<&mut KnownCall> {
+    fn find_or_insert(&mut self, report: &Value) -> Option<&mut KnownCall> {
         let id = report.get("toolCallId")?.as_str()?;
         // The latest call is the likely one.
         let place = self.calls.iter().rposition(|known| known.call.id == id);
@@ -71,7 +71,7 @@ fn apply(call: &mut ToolCall, report: &Value) {
     if let Some(args) = report.get("rawInput") {
         apply_args(call, args);
     }
-    let locations: Vec<Value> = part(report.get("locations"));
+    let locations: Vec<Value> = read_or_default(report.get("locations"));
     for path in locations.iter().filter_map(|location| location.get("path")?.as_str()) {
         add_path(call, path);
     }
@@ -81,7 +81,7 @@ fn apply(call: &mut ToolCall, report: &Value) {
 /// Replaces the diffs, if the report has some: a report of the result shows its text instead, and the changes of the
 /// call remain the same.
 fn apply_diffs(call: &mut ToolCall, report: &Value) {
-    let content: Vec<Value> = part(report.get("content"));
+    let content: Vec<Value> = read_or_default(report.get("content"));
     let diff = |block: &Value| {
         let text = |name: &str| block.get(name).and_then(Value::as_str).map(str::to_owned);
         let is_diff = block.get("type").and_then(Value::as_str) == Some("diff");

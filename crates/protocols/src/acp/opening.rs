@@ -5,12 +5,12 @@ use std::collections::VecDeque;
 use serde_json::{Value, json};
 
 use super::wire::ConfigOption;
-use crate::model::command::Open;
+use crate::model::command::SessionStart;
 use crate::model::ids::SessionKey;
-use crate::model::step::{Ability, AgentInfo, OpenFault, Step};
+use crate::model::step::{AgentCapability, AgentInfo, OpenFault, Step};
 
 /// Settings in their order. A setting of a replay has the id of its request, which is not sent again.
-pub(super) type SettingQueue = VecDeque<(Option<i64>, Setting)>;
+pub(super) type SettingQueue = VecDeque<(Option<i64>, AcpSetting)>;
 
 /// Session that is being opened.
 #[derive(Debug)]
@@ -20,12 +20,12 @@ pub(super) struct SessionOpening {
     pub(super) target: Option<String>,
     cwd: String,
     pub(super) settings: SettingQueue,
-    pub(super) origin: Origin,
+    pub(super) origin: OpeningOrigin,
 }
 
 /// Source of the request of an opening.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Origin {
+pub(super) enum OpeningOrigin {
     /// Command of the caller.
     Command,
     /// Replayed line. The settings are those that follow it among the replayed lines.
@@ -35,18 +35,23 @@ pub(super) enum Origin {
 }
 
 impl SessionOpening {
-    pub(super) fn new(session: SessionKey, how: Open, cwd: String, settings: SettingQueue) -> Self {
+    pub(super) fn new(
+        session: SessionKey,
+        how: SessionStart,
+        cwd: String,
+        settings: SettingQueue,
+    ) -> Self {
         let target = match how {
-            Open::New => None,
-            Open::Resume { id } => Some(id),
+            SessionStart::New => None,
+            SessionStart::Resume { id } => Some(id),
         };
-        Self { session, target, cwd, settings, origin: Origin::Command }
+        Self { session, target, cwd, settings, origin: OpeningOrigin::Command }
     }
 
     /// Returns the opening of a replayed request.
     pub(super) fn replayed(session: SessionKey, target: Option<String>) -> Self {
         let settings = SettingQueue::new();
-        Self { session, target, cwd: String::new(), settings, origin: Origin::Replay }
+        Self { session, target, cwd: String::new(), settings, origin: OpeningOrigin::Replay }
     }
 
     /// Returns the method of the request; `None` if the agent cannot continue conversations.
@@ -54,17 +59,17 @@ impl SessionOpening {
         match &self.target {
             None => Some("session/new"),
             // The response to `load` repeats the complete history first.
-            Some(_) if agent.can(Ability::Resume) => Some("session/resume"),
-            Some(_) if agent.can(Ability::Load) => Some("session/load"),
+            Some(_) if agent.has_capability(AgentCapability::Resume) => Some("session/resume"),
+            Some(_) if agent.has_capability(AgentCapability::Load) => Some("session/load"),
             Some(_) => None,
         }
     }
 
     /// Takes over the settings of a command for a replayed opening; returns whether the opening is one.
     pub(super) fn adopt(&mut self, settings: &mut SettingQueue) -> bool {
-        let is_replayed = self.origin == Origin::Replay;
+        let is_replayed = self.origin == OpeningOrigin::Replay;
         if is_replayed {
-            self.origin = Origin::Adopted;
+            self.origin = OpeningOrigin::Adopted;
             self.settings = std::mem::take(settings);
         }
         is_replayed
@@ -73,9 +78,9 @@ impl SessionOpening {
     /// Assigns the replayed settings to the opening; returns those that were sent after it.
     pub(super) fn merge(&mut self, mut recorded: SettingQueue) -> SettingQueue {
         match self.origin {
-            Origin::Command => {}
-            Origin::Replay => self.settings = std::mem::take(&mut recorded),
-            Origin::Adopted => {
+            OpeningOrigin::Command => {}
+            OpeningOrigin::Replay => self.settings = std::mem::take(&mut recorded),
+            OpeningOrigin::Adopted => {
                 for (wanted, sent) in self.settings.iter_mut().zip(recorded.iter()) {
                     wanted.0 = sent.0;
                 }
@@ -104,7 +109,7 @@ impl SessionOpening {
 
 /// Setting of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Setting {
+pub(super) enum AcpSetting {
     /// Id of a mode.
     Mode(String),
     /// Id of a model.
@@ -119,13 +124,13 @@ pub(super) fn settings(
     model: Option<String>,
     options: Vec<(String, String)>,
 ) -> SettingQueue {
-    let mode = mode.map(Setting::Mode);
-    let model = model.map(Setting::Model);
-    let options = options.into_iter().map(|(id, value)| Setting::Config(id, value));
+    let mode = mode.map(AcpSetting::Mode);
+    let model = model.map(AcpSetting::Model);
+    let options = options.into_iter().map(|(id, value)| AcpSetting::Config(id, value));
     mode.into_iter().chain(model).chain(options).map(|setting| (None, setting)).collect()
 }
 
-impl Setting {
+impl AcpSetting {
     /// Returns the method and the parameters of the request. `has_modes` is whether the session lists modes beside its
     /// options.
     pub(super) fn request(

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::core::Pending;
-use super::opening::{SessionOpening, Setting, SettingQueue};
-use super::{AcpConnection, AgentState};
+use super::client_state::AcpPending;
+use super::opening::{AcpSetting, SessionOpening, SettingQueue};
+use super::{AcpConnection, InitializeState};
 use crate::model::ids::{RequestId, SessionKey};
 use crate::rpc::RpcFrame;
 
@@ -61,26 +61,26 @@ pub(super) fn record(connection: &mut AcpConnection, line: &[u8]) {
             None
         }
     };
-    connection.core.rpc.record(number);
+    connection.client_state.rpc.record(number);
     match frame {
         RpcFrame::Request { method, params, .. } => {
             if let Some(pending) = request(connection, &method, &params, number)
                 && let Some(id) = number
             {
-                connection.core.pending.insert(id, pending);
+                connection.client_state.pending.insert(id, pending);
             }
         }
         RpcFrame::Notification { method, params } if method == "session/cancel" => {
             if let Some(native) = native(&params) {
-                connection.core.sessions.turns(&native).record_cancel();
+                connection.client_state.sessions.turns(&native).record_cancel();
             }
         }
         RpcFrame::Notification { .. } => {}
         RpcFrame::Response { id, outcome } => {
-            let line = connection.core.rpc.line();
+            let line = connection.client_state.rpc.line();
             let is_conflict = RpcFrame::is_conflict(&outcome);
             let answer = (is_conflict, outcome.unwrap_or_default());
-            connection.core.requests.record_answer(id, line, answer);
+            connection.client_state.requests.record_answer(id, line, answer);
         }
     }
 }
@@ -91,37 +91,39 @@ fn request(
     method: &str,
     params: &Value,
     id: Option<i64>,
-) -> Option<Pending> {
+) -> Option<AcpPending> {
     let recorded = &mut connection.recorded;
     match method {
         "initialize" => {
-            connection.agent = AgentState::Initializing(Vec::new());
-            Some(Pending::Initialize)
+            connection.agent = InitializeState::Initializing(Vec::new());
+            Some(AcpPending::Initialize)
         }
-        "session/new" => Some(Pending::Open(SessionOpening::replayed(recorded.next_key(), None))),
+        "session/new" => {
+            Some(AcpPending::Open(SessionOpening::replayed(recorded.next_key(), None)))
+        }
         "session/load" | "session/resume" => {
             let target = native(params)?;
             let records = recorded.openings.entry(target.clone()).or_default();
             records.push(OpeningRecord { request: id, ..OpeningRecord::default() });
-            Some(Pending::Open(SessionOpening::replayed(recorded.next_key(), Some(target))))
+            Some(AcpPending::Open(SessionOpening::replayed(recorded.next_key(), Some(target))))
         }
         "session/prompt" => {
             let native = native(params)?;
             recorded.latest(&native)?.is_complete = true;
-            let line = connection.core.rpc.line();
-            connection.core.sessions.turns(&native).record_prompt(line);
-            Some(Pending::Prompt { native, line })
+            let line = connection.client_state.rpc.line();
+            connection.client_state.sessions.turns(&native).record_prompt(line);
+            Some(AcpPending::Prompt { native, line })
         }
         "session/close" => {
-            let line = connection.core.rpc.line();
-            native(params).map(|native| Pending::Close { native, line })
+            let line = connection.client_state.rpc.line();
+            native(params).map(|native| AcpPending::Close { native, line })
         }
         _ => {
-            let setting = Setting::read(method, params)?;
+            let setting = AcpSetting::read(method, params)?;
             let native = native(params)?;
             let record = recorded.latest(&native)?;
             if record.is_complete {
-                return Some(Pending::Setting { native, setting });
+                return Some(AcpPending::Setting { native, setting });
             }
             record.settings.push_back((id, setting));
             None

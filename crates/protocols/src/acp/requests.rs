@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 
 use super::sessions::AcpSessions;
 use super::wire::{ElicitationParams, OptionParams, PermissionParams};
-use crate::asks::{AskTable, IdClaim, OpenAsk};
-use crate::model::command::{Answer, FormAction};
+use crate::agent_requests::{AgentRequestTable, IdClaim, UnansweredRequest};
+use crate::model::command::{FormAction, RequestAnswer};
 use crate::model::ids::{RequestId, SessionKey};
 use crate::model::step::{
-    AnsweredCall, Ask, AskKind, PermissionOption, PermissionOptionKind, Step,
+    AgentRequest, AgentRequestKind, AnsweredCall, PermissionOption, PermissionOptionKind, Step,
 };
 use crate::rpc::{INVALID_PARAMS, METHOD_NOT_FOUND, RpcWriter};
 
@@ -23,19 +23,19 @@ pub(super) enum AnswerForm {
 struct SessionRequest {
     native: String,
     form: AnswerForm,
-    kind: AskKind,
+    kind: AgentRequestKind,
 }
 
 /// Requests of the agent that are open.
 #[derive(Debug, Default)]
 pub(super) struct AgentRequests {
-    asks: AskTable<AnswerForm>,
+    table: AgentRequestTable<AnswerForm>,
 }
 
 impl AgentRequests {
     /// Records an answer of a replay.
     pub(super) fn record_answer(&mut self, id: RequestId, line: u64, answer: (bool, Value)) {
-        self.asks.record_answer(id, line, answer);
+        self.table.record_answer(id, line, answer);
     }
 
     /// Handles a request of the agent.
@@ -46,8 +46,8 @@ impl AgentRequests {
         params: &Value,
         (sessions, rpc): (&mut AcpSessions, &mut RpcWriter),
     ) -> Vec<Step> {
-        if let IdClaim::Reused(open) = self.asks.claim(id) {
-            let withdrawn = open.map(|ask| withdrawn(&ask));
+        if let IdClaim::Reused(open) = self.table.claim(id) {
+            let withdrawn = open.map(|request| withdrawal_step(&request));
             let reply = self.reply(id, |rpc| rpc.conflict(id), rpc);
             let report = Step::protocol_error(format!("the agent used the request id {id} again"));
             return withdrawn.into_iter().chain(reply).chain([report]).collect();
@@ -63,7 +63,7 @@ impl AgentRequests {
             }
         };
         match request {
-            Some(request) => self.ask(id, request, sessions, rpc),
+            Some(request) => self.open_request(id, request, sessions, rpc),
             None => {
                 let reject = |rpc: &mut RpcWriter| {
                     rpc.error(id, INVALID_PARAMS, "the parameters are incomplete")
@@ -75,7 +75,7 @@ impl AgentRequests {
         }
     }
 
-    fn ask(
+    fn open_request(
         &mut self,
         id: &RequestId,
         request: SessionRequest,
@@ -83,7 +83,7 @@ impl AgentRequests {
         rpc: &mut RpcWriter,
     ) -> Vec<Step> {
         let SessionRequest { native, form, kind } = request;
-        let recorded = self.asks.recorded_line(id);
+        let recorded = self.table.recorded_line(id);
         let key = sessions.key(&native);
         let ready = key.filter(|key| sessions.ready_mut(*key).is_some());
         let turns = sessions.turns_of(&native);
@@ -94,17 +94,20 @@ impl AgentRequests {
             let report = Step::protocol_error(format!("request {id} {cause}"));
             return reply.into_iter().chain([report]).collect();
         };
-        let is_cancelling = turns.is_some_and(crate::turns::Turns::is_cancelling)
-            && !self.asks.is_recorded_as_open(id);
+        let is_cancelling = turns.is_some_and(crate::turns::TurnCounts::is_cancelling)
+            && !self.table.is_recorded_as_open(id);
         if recorded.is_some() || is_cancelling {
-            let is_allowed = self.asks.recorded_result(id).is_some_and(|it| allows(&form, it));
+            let is_allowed = self.table.recorded_result(id).is_some_and(|it| allows(&form, it));
             let call = AnsweredCall::of(&kind, is_allowed);
             let reply = self.cancel(id, &form, rpc);
             let answered = Step::Answered { session, request: id.clone(), call };
             return reply.into_iter().chain([answered]).collect();
         }
-        self.asks.open(OpenAsk { id: id.clone(), session, form });
-        vec![Step::Ask { session, ask: Box::new(Ask { request: id.clone(), kind }) }]
+        self.table.open(UnansweredRequest { id: id.clone(), session, form });
+        vec![Step::Request {
+            session,
+            request: Box::new(AgentRequest { request: id.clone(), kind }),
+        }]
     }
 
     /// Answers a request with `cancelled`, unless a replayed line answers it.
@@ -119,44 +122,44 @@ impl AgentRequests {
         build: impl FnOnce(&mut RpcWriter) -> Step,
         rpc: &mut RpcWriter,
     ) -> Option<Step> {
-        (!self.asks.take_recorded(id)).then(|| build(rpc))
+        (!self.table.take_recorded(id)).then(|| build(rpc))
     }
 
     /// Answers a request for the caller. An answer that does not fit the request leaves it open.
     pub(super) fn answer(
         &mut self,
         (session, id): (SessionKey, &RequestId),
-        answer: Answer,
+        answer: RequestAnswer,
         rpc: &mut RpcWriter,
     ) -> Vec<Step> {
-        let Some(open) = self.asks.find(id) else { return Vec::new() };
+        let Some(open) = self.table.find(id) else { return Vec::new() };
         if open.session != session {
             return vec![Step::protocol_error("the request belongs to another session")];
         }
         let Some(result) = result(&open.form, answer) else {
             return vec![Step::protocol_error("the answer does not fit the request")];
         };
-        self.asks.close(id);
+        self.table.close(id);
         vec![rpc.result(id, &result)]
     }
 
     /// Handles the withdrawal of a request by the agent.
     pub(super) fn withdraw(&mut self, params: &Value, rpc: &mut RpcWriter) -> Vec<Step> {
         let id = params.get("requestId").or_else(|| params.get("id")).and_then(RequestId::read);
-        let Some(open) = id.and_then(|id| self.asks.close(&id)) else { return Vec::new() };
-        vec![rpc.result(&open.id, &cancelled(&open.form)), withdrawn(&open)]
+        let Some(open) = id.and_then(|id| self.table.close(&id)) else { return Vec::new() };
+        vec![rpc.result(&open.id, &cancelled(&open.form)), withdrawal_step(&open)]
     }
 
     /// Answers all open requests of a session with `cancelled`.
     pub(super) fn close_session(&mut self, session: SessionKey, rpc: &mut RpcWriter) -> Vec<Step> {
-        let closed = self.asks.close_session(session).into_iter();
+        let closed = self.table.close_session(session).into_iter();
         closed
-            .flat_map(|open| [rpc.result(&open.id, &cancelled(&open.form)), withdrawn(&open)])
+            .flat_map(|open| [rpc.result(&open.id, &cancelled(&open.form)), withdrawal_step(&open)])
             .collect()
     }
 }
 
-fn withdrawn(open: &OpenAsk<AnswerForm>) -> Step {
+fn withdrawal_step(open: &UnansweredRequest<AnswerForm>) -> Step {
     Step::Withdraw { session: open.session, request: open.id.clone() }
 }
 
@@ -168,7 +171,7 @@ fn permission(params: &Value, sessions: &mut AcpSessions) -> Option<SessionReque
         Some(session) => session.calls.merge(&params.tool_call)?,
         None => Default::default(),
     };
-    let kind = AskKind::Permission { call, options: options.clone() };
+    let kind = AgentRequestKind::Permission { call, options: options.clone() };
     let form = AnswerForm::Permission(options);
     Some(SessionRequest { native: params.session_id, form, kind })
 }
@@ -179,7 +182,7 @@ fn elicitation(params: &Value) -> Option<SessionRequest> {
     if params.mode.as_deref().is_some_and(|mode| mode != "form") {
         return None;
     }
-    let kind = AskKind::Form {
+    let kind = AgentRequestKind::Form {
         message: params.message.unwrap_or_default(),
         schema: params.requested_schema.unwrap_or_default(),
         call: params.tool_call_id,
@@ -195,17 +198,17 @@ fn cancelled(form: &AnswerForm) -> Value {
 }
 
 /// Returns the result that expresses the answer; `None` if the answer does not fit.
-fn result(form: &AnswerForm, answer: Answer) -> Option<Value> {
+fn result(form: &AnswerForm, answer: RequestAnswer) -> Option<Value> {
     match (form, answer) {
-        (AnswerForm::Permission(options), Answer::Allow) => {
+        (AnswerForm::Permission(options), RequestAnswer::Allow) => {
             Some(select(options, PermissionOptionKind::AllowOnce).unwrap_or_else(|| deny(options)))
         }
-        (AnswerForm::Permission(options), Answer::Deny { .. }) => Some(deny(options)),
-        (form, Answer::Cancelled) => Some(cancelled(form)),
-        (AnswerForm::Permission(_), Answer::Form { .. }) => None,
-        (AnswerForm::Elicitation, Answer::Allow) => None,
-        (AnswerForm::Elicitation, Answer::Deny { .. }) => Some(json!({"action": "decline"})),
-        (AnswerForm::Elicitation, Answer::Form { action }) => Some(match action {
+        (AnswerForm::Permission(options), RequestAnswer::Deny { .. }) => Some(deny(options)),
+        (form, RequestAnswer::Cancelled) => Some(cancelled(form)),
+        (AnswerForm::Permission(_), RequestAnswer::Form { .. }) => None,
+        (AnswerForm::Elicitation, RequestAnswer::Allow) => None,
+        (AnswerForm::Elicitation, RequestAnswer::Deny { .. }) => Some(json!({"action": "decline"})),
+        (AnswerForm::Elicitation, RequestAnswer::Form { action }) => Some(match action {
             FormAction::Accept(values) => json!({"action": "accept", "content": values}),
             FormAction::Decline => json!({"action": "decline"}),
             FormAction::Cancel => json!({"action": "cancel"}),

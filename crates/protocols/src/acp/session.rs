@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::calls::ToolCalls;
-use super::opening::{SessionOpening, Setting, SettingQueue};
+use super::opening::{AcpSetting, SessionOpening, SettingQueue};
 use super::wire::{ConfigOption, OpenResult};
 use crate::fault::AgentError;
 use crate::model::ids::SessionKey;
@@ -38,7 +38,7 @@ enum Phase {
 
 /// Changed setting of a session.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Change {
+pub(super) enum SettingChange {
     Mode(String),
     Model(String),
 }
@@ -72,7 +72,7 @@ impl AcpSession {
     }
 
     /// Takes the next setting of the opening, with the id of its request if it was sent before a crash.
-    pub(super) fn next_setting(&mut self) -> Option<(Option<i64>, Setting)> {
+    pub(super) fn next_setting(&mut self) -> Option<(Option<i64>, AcpSetting)> {
         let Phase::Opening { settings, observed, .. } = &mut self.phase else { return None };
         *observed = None;
         settings.pop_front()
@@ -109,38 +109,46 @@ impl AcpSession {
     ///
     /// Agents confirm a mode by the response, by an update before it, or by both. An update that reports another mode
     /// contradicts the response.
-    pub(super) fn confirm(&mut self, setting: &Setting, result: &Value) -> Result<(), AgentError> {
+    pub(super) fn confirm(
+        &mut self,
+        setting: &AcpSetting,
+        result: &Value,
+    ) -> Result<(), AgentError> {
         self.apply_options(ConfigOption::read_all(result.get("configOptions")).unwrap_or_default());
         let observed = match &self.phase {
             Phase::Opening { observed, .. } => observed.clone(),
             Phase::Ready => None,
         };
         match (setting, observed) {
-            (Setting::Mode(wanted), Some(current)) if *wanted != current => {
+            (AcpSetting::Mode(wanted), Some(current)) if *wanted != current => {
                 let message = format!("mode `{wanted}` was set, but the agent reports `{current}`");
                 return Err(AgentError { code: 0, message });
             }
-            (Setting::Mode(wanted), _) => self.mode = Some(wanted.clone()),
-            (Setting::Model(wanted), _) => self.model = Some(wanted.clone()),
-            (Setting::Config(..), _) => {}
+            (AcpSetting::Mode(wanted), _) => self.mode = Some(wanted.clone()),
+            (AcpSetting::Model(wanted), _) => self.model = Some(wanted.clone()),
+            (AcpSetting::Config(..), _) => {}
         }
         Ok(())
     }
 
     /// Applies the response to a setting after the opening.
-    pub(super) fn apply_result(&mut self, setting: Setting, result: &Value) -> Vec<Change> {
+    pub(super) fn apply_result(
+        &mut self,
+        setting: AcpSetting,
+        result: &Value,
+    ) -> Vec<SettingChange> {
         let list = ConfigOption::read_all(result.get("configOptions")).unwrap_or_default();
         let mut changes = self.apply_options(list);
         match setting {
-            Setting::Mode(mode) => changes.extend(self.apply_mode(mode)),
-            Setting::Model(model) => changes.extend(self.apply_model(model)),
-            Setting::Config(..) => {}
+            AcpSetting::Mode(mode) => changes.extend(self.apply_mode(mode)),
+            AcpSetting::Model(model) => changes.extend(self.apply_model(model)),
+            AcpSetting::Config(..) => {}
         }
         changes
     }
 
     /// Applies the options that the agent reports. An empty list changes nothing.
-    pub(super) fn apply_options(&mut self, list: Vec<ConfigOption>) -> Vec<Change> {
+    pub(super) fn apply_options(&mut self, list: Vec<ConfigOption>) -> Vec<SettingChange> {
         let current = |name: &str| {
             let option = list.iter().find(|option| option.has_category(name))?;
             option.current().map(str::to_owned)
@@ -160,23 +168,23 @@ impl AcpSession {
     }
 
     /// Records the current mode; returns a change if the session is open and the mode is another one.
-    pub(super) fn apply_mode(&mut self, mode: String) -> Option<Change> {
+    pub(super) fn apply_mode(&mut self, mode: String) -> Option<SettingChange> {
         if let Phase::Opening { observed, .. } = &mut self.phase {
             *observed = Some(mode.clone());
         }
         let is_new = self.mode.as_ref() != Some(&mode);
         self.mode = Some(mode.clone());
-        (is_new && self.is_ready()).then_some(Change::Mode(mode))
+        (is_new && self.is_ready()).then_some(SettingChange::Mode(mode))
     }
 
-    fn apply_model(&mut self, model: String) -> Option<Change> {
+    fn apply_model(&mut self, model: String) -> Option<SettingChange> {
         let is_new = self.model.as_ref() != Some(&model);
         self.model = Some(model.clone());
-        (is_new && self.is_ready()).then_some(Change::Model(model))
+        (is_new && self.is_ready()).then_some(SettingChange::Model(model))
     }
 }
 
-impl Change {
+impl SettingChange {
     /// Returns the step that reports the change.
     pub(super) fn step(self, session: SessionKey) -> Step {
         match self {

@@ -10,12 +10,12 @@ use super::update;
 use super::wire::OpenResult;
 use crate::model::ids::SessionKey;
 use crate::model::step::Step;
-use crate::turns::Turns;
+use crate::turns::TurnCounts;
 
 /// Greatest number of sessions whose updates are kept although their id is not known yet.
-const MOST_EARLY_SESSIONS: usize = 64;
+const MAX_EARLY_SESSIONS: usize = 64;
 /// Greatest number of updates that are kept for each of them.
-const MOST_EARLY_UPDATES: usize = 64;
+const MAX_EARLY_UPDATES: usize = 64;
 
 /// Open sessions, and the turns of all conversations.
 #[derive(Debug, Default)]
@@ -23,7 +23,7 @@ pub(super) struct AcpSessions {
     open: BTreeMap<SessionKey, AcpSession>,
     keys: HashMap<String, SessionKey>,
     /// Turns by native id: a conversation can be closed and continued in one process.
-    turns: HashMap<String, Turns>,
+    turns: HashMap<String, TurnCounts>,
     /// Updates that preceded the response to the request that opens the session.
     early: HashMap<String, Vec<Value>>,
     /// Native ids of closed sessions.
@@ -48,12 +48,12 @@ impl AcpSessions {
         self.open.get_mut(&key).filter(|session| session.is_ready())
     }
 
-    pub(super) fn turns(&mut self, native: &str) -> &mut Turns {
+    pub(super) fn turns(&mut self, native: &str) -> &mut TurnCounts {
         self.turns.entry(native.to_owned()).or_default()
     }
 
     /// Returns the turns of a conversation, if it had one.
-    pub(super) fn turns_of(&self, native: &str) -> Option<&Turns> {
+    pub(super) fn turns_of(&self, native: &str) -> Option<&TurnCounts> {
         self.turns.get(native)
     }
 
@@ -90,13 +90,13 @@ impl AcpSessions {
     }
 
     /// Keeps an update of a session that is not known yet. Updates of closed sessions are dropped.
-    pub(super) fn keep_early(&mut self, native: &str, update: Value) {
-        let is_full = self.early.len() >= MOST_EARLY_SESSIONS && !self.early.contains_key(native);
+    pub(super) fn buffer_early_update(&mut self, native: &str, update: Value) {
+        let is_full = self.early.len() >= MAX_EARLY_SESSIONS && !self.early.contains_key(native);
         if is_full || self.closed.contains(native) {
             return;
         }
         let updates = self.early.entry(native.to_owned()).or_default();
-        if updates.len() < MOST_EARLY_UPDATES {
+        if updates.len() < MAX_EARLY_UPDATES {
             updates.push(update);
         }
     }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::session::AcpSession;
-use super::wire::{ConfigOption, context_usage, part, usage};
+use super::wire::{ConfigOption, context_usage, read_or_default, usage};
 use crate::model::ids::SessionKey;
 use crate::model::step::{PlanEntry, Step, TextRole};
 
@@ -28,7 +28,7 @@ pub(super) fn steps(
             usage.into_iter().collect()
         }
         "current_mode_update" => {
-            let mode: Option<String> = part(update.get("currentModeId"));
+            let mode: Option<String> = read_or_default(update.get("currentModeId"));
             let change = mode.and_then(|mode| session.apply_mode(mode));
             change.map(|change| change.step(key)).into_iter().collect()
         }
@@ -37,7 +37,7 @@ pub(super) fn steps(
             session.apply_options(list).into_iter().map(|change| change.step(key)).collect()
         }
         "compaction_update" => {
-            let status: Option<String> = part(update.get("status"));
+            let status: Option<String> = read_or_default(update.get("status"));
             let is_done = status.is_none_or(|status| status == "completed");
             is_done.then_some(Step::Compacted { session: key }).into_iter().collect()
         }
@@ -55,7 +55,7 @@ fn text(key: SessionKey, update: &Value, channel: TextRole, is_codex: bool) -> V
     let mut steps = Vec::new();
     let content = update.get("content");
     let read = |name: &str| content.and_then(|content| content.get(name)).and_then(Value::as_str);
-    let message: Option<String> = part(update.get("messageId"));
+    let message: Option<String> = read_or_default(update.get("messageId"));
     match (read("type"), read("text")) {
         (Some("text"), Some("")) => {}
         // codex-acp reports warnings as text of no message.
@@ -80,7 +80,7 @@ fn text(key: SessionKey, update: &Value, channel: TextRole, is_codex: bool) -> V
 }
 
 fn plan(update: &Value) -> Vec<PlanEntry> {
-    let entries: Vec<Value> = part(update.get("entries"));
+    let entries: Vec<Value> = read_or_default(update.get("entries"));
     let entry = |entry: &Value| {
         let text = |name: &str| entry.get(name).and_then(Value::as_str).map(str::to_owned);
         let status = text("status").unwrap_or_else(|| "pending".to_owned());

@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::model::step::{
-    Ability, AgentInfo, Cost, PermissionOption, PermissionOptionKind, TokenUsage,
+    AgentCapability, AgentInfo, PermissionOption, PermissionOptionKind, TokenUsage, UsageCost,
 };
 
 /// Reads a value; a value of another shape is `None`.
@@ -14,7 +14,7 @@ fn read<T: DeserializeOwned>(value: Value) -> Option<T> {
 }
 
 /// Reads a value that is part of a message; a missing value, `null` or another shape gives the default.
-pub(super) fn part<T: DeserializeOwned + Default>(value: Option<&Value>) -> T {
+pub(super) fn read_or_default<T: DeserializeOwned + Default>(value: Option<&Value>) -> T {
     value.and_then(|value| T::deserialize(value).ok()).unwrap_or_default()
 }
 
@@ -42,19 +42,19 @@ impl InitializeResult {
             // A capability is an object, or a flag.
             value.is_some_and(|value| !value.is_null() && *value != Value::Bool(false))
         };
-        let abilities = [
-            (Ability::Load, "/loadSession"),
-            (Ability::Resume, "/sessionCapabilities/resume"),
-            (Ability::Close, "/sessionCapabilities/close"),
-            (Ability::EmbeddedContext, "/promptCapabilities/embeddedContext"),
-            (Ability::Image, "/promptCapabilities/image"),
-            (Ability::Audio, "/promptCapabilities/audio"),
+        let capabilities = [
+            (AgentCapability::Load, "/loadSession"),
+            (AgentCapability::Resume, "/sessionCapabilities/resume"),
+            (AgentCapability::Close, "/sessionCapabilities/close"),
+            (AgentCapability::EmbeddedContext, "/promptCapabilities/embeddedContext"),
+            (AgentCapability::Image, "/promptCapabilities/image"),
+            (AgentCapability::Audio, "/promptCapabilities/audio"),
         ];
-        let abilities = abilities.into_iter().filter(|(_, path)| declared(path));
+        let capabilities = capabilities.into_iter().filter(|(_, path)| declared(path));
         AgentInfo {
             name: text("name"),
             version: text("version"),
-            abilities: abilities.map(|(ability, _)| ability).collect(),
+            capabilities: capabilities.map(|(ability, _)| ability).collect(),
         }
     }
 }
@@ -77,13 +77,13 @@ impl OpenResult {
     /// Returns the current mode and the modes, if the session lists modes beside its options.
     pub(super) fn modes(&self) -> Option<(Option<String>, Vec<String>)> {
         let modes = self.modes.as_ref().filter(|modes| modes.is_object())?;
-        let available: Vec<Value> = part(modes.get("availableModes"));
+        let available: Vec<Value> = read_or_default(modes.get("availableModes"));
         let ids = available.iter().filter_map(|mode| mode.get("id")?.as_str().map(str::to_owned));
-        Some((part(modes.get("currentModeId")), ids.collect()))
+        Some((read_or_default(modes.get("currentModeId")), ids.collect()))
     }
 
     pub(super) fn current_model(&self) -> Option<String> {
-        part(self.models.as_ref()?.get("currentModelId"))
+        read_or_default(self.models.as_ref()?.get("currentModelId"))
     }
 
     pub(super) fn options(&self) -> Vec<ConfigOption> {
@@ -124,7 +124,7 @@ impl ConfigOption {
 
     /// Returns the values to choose from.
     pub(super) fn values(&self) -> Vec<String> {
-        let all: Vec<Value> = part(self.options.as_ref());
+        let all: Vec<Value> = read_or_default(self.options.as_ref());
         all.iter().filter_map(|value| value.get("value")?.as_str().map(str::to_owned)).collect()
     }
 }
@@ -200,7 +200,7 @@ pub(super) fn usage(value: &Value) -> Option<TokenUsage> {
 pub(super) fn context_usage(update: &Value) -> Option<TokenUsage> {
     let cost = update.get("cost").and_then(|cost| {
         let currency = cost.get("currency").and_then(Value::as_str).unwrap_or_default().to_owned();
-        Some(Cost { amount: cost.get("amount")?.as_f64()?, currency })
+        Some(UsageCost { amount: cost.get("amount")?.as_f64()?, currency })
     });
     let number = |name: &str| update.get(name).and_then(Value::as_u64);
     let usage = TokenUsage {

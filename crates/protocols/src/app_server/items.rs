@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::thread::Thread;
+use super::thread::ServerThread;
 use crate::fault::AgentError;
 use crate::model::command::{PromptPart, ResourceBody};
 use crate::model::ids::SessionKey;
@@ -45,7 +45,7 @@ pub(super) fn end(turn: &Value, failure: Option<Value>) -> TurnOutcome {
 
 /// Returns the steps of a notification about a thread. Unknown notifications have none.
 pub(super) fn steps(
-    thread: &mut Thread,
+    thread: &mut ServerThread,
     session: SessionKey,
     method: &str,
     params: &Value,
@@ -93,7 +93,7 @@ pub(super) fn steps(
         .collect()
 }
 
-fn item(thread: &mut Thread, session: SessionKey, params: &Value) -> Option<Step> {
+fn item(thread: &mut ServerThread, session: SessionKey, params: &Value) -> Option<Step> {
     let item = params.get("item")?;
     let id = item.get("id").and_then(Value::as_str)?.to_owned();
     if item.get("type").and_then(Value::as_str) == Some("agentMessage") {

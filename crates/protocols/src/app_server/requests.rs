@@ -2,21 +2,21 @@
 
 use serde_json::{Map, Value, json};
 
-use super::thread::Threads;
-use crate::asks::{AskTable, IdClaim, OpenAsk};
-use crate::model::command::{Answer, FormAction};
+use super::thread::ServerThreads;
+use crate::agent_requests::{AgentRequestTable, IdClaim, UnansweredRequest};
+use crate::model::command::{FormAction, RequestAnswer};
 use crate::model::ids::{RequestId, SessionKey};
 use crate::model::step::{
-    AnsweredCall, Ask, AskKind, PermissionOption, PermissionOptionKind, Step,
+    AgentRequest, AgentRequestKind, AnsweredCall, PermissionOption, PermissionOptionKind, Step,
 };
 use crate::model::tool_call::{ToolCall, ToolKind};
 use crate::rpc::{METHOD_NOT_FOUND, RpcWriter};
 use crate::subject::apply_args;
-use crate::turns::Turns;
+use crate::turns::TurnCounts;
 
 /// Form of the answer to an open request.
 #[derive(Debug, Clone)]
-pub(super) enum ServerAnswer {
+pub(super) enum ServerAnswerForm {
     /// Decision from a list, with the permissions that it grants.
     Decision { options: Vec<PermissionOption>, permissions: Value },
     /// Answers to questions with these ids.
@@ -28,24 +28,24 @@ pub(super) enum ServerAnswer {
 /// Requests of the app server that are open.
 #[derive(Debug, Default)]
 pub(super) struct ServerRequests {
-    asks: AskTable<ServerAnswer>,
+    table: AgentRequestTable<ServerAnswerForm>,
 }
 
 impl ServerRequests {
     pub(super) fn record_answer(&mut self, id: RequestId, line: u64, answer: (bool, Value)) {
-        self.asks.record_answer(id, line, answer);
+        self.table.record_answer(id, line, answer);
     }
 
     pub(super) fn receive(
         &mut self,
         id: &RequestId,
         (method, params): (&str, &Value),
-        threads: &mut Threads,
+        threads: &mut ServerThreads,
         rpc: &mut RpcWriter,
     ) -> Vec<Step> {
-        if let IdClaim::Reused(open) = self.asks.claim(id) {
-            let withdrawn = open.map(|ask| withdrawn(&ask));
-            let reply = (!self.asks.take_recorded(id)).then(|| rpc.conflict(id));
+        if let IdClaim::Reused(open) = self.table.claim(id) {
+            let withdrawn = open.map(|request| withdrawal_step(&request));
+            let reply = (!self.table.take_recorded(id)).then(|| rpc.conflict(id));
             let report = Step::protocol_error(format!("the agent used the request id {id} again"));
             return withdrawn.into_iter().chain(reply).chain([report]).collect();
         }
@@ -55,10 +55,10 @@ impl ServerRequests {
         else {
             let text = "the client does not offer this method";
             let reply =
-                (!self.asks.take_recorded(id)).then(|| rpc.error(id, METHOD_NOT_FOUND, text));
+                (!self.table.take_recorded(id)).then(|| rpc.error(id, METHOD_NOT_FOUND, text));
             return reply.into_iter().collect();
         };
-        let recorded = self.asks.recorded_line(id);
+        let recorded = self.table.recorded_line(id);
         let turns = threads.turns_of(native);
         let in_turn = turns.is_some_and(|turns| turns.contains_request(recorded));
         let Some(session) = key.filter(|_| in_turn) else {
@@ -67,56 +67,64 @@ impl ServerRequests {
             return self.cancel(id, &form, rpc).into_iter().chain([report]).collect();
         };
         let is_cancelling =
-            turns.is_some_and(Turns::is_cancelling) && !self.asks.is_recorded_as_open(id);
+            turns.is_some_and(TurnCounts::is_cancelling) && !self.table.is_recorded_as_open(id);
         if recorded.is_some() || is_cancelling {
-            let result = self.asks.recorded_result(id);
+            let result = self.table.recorded_result(id);
             let is_allowed = result.is_some_and(|it| it.get("decision") == Some(&json!("accept")));
             let call = AnsweredCall::of(&kind, is_allowed);
             let answered = Step::Answered { session, request: id.clone(), call };
             return self.cancel(id, &form, rpc).into_iter().chain([answered]).collect();
         }
-        self.asks.open(OpenAsk { id: id.clone(), session, form });
-        vec![Step::Ask { session, ask: Box::new(Ask { request: id.clone(), kind }) }]
+        self.table.open(UnansweredRequest { id: id.clone(), session, form });
+        vec![Step::Request {
+            session,
+            request: Box::new(AgentRequest { request: id.clone(), kind }),
+        }]
     }
 
-    fn cancel(&mut self, id: &RequestId, form: &ServerAnswer, rpc: &mut RpcWriter) -> Option<Step> {
-        (!self.asks.take_recorded(id)).then(|| rpc.result(id, &cancelled(form)))
+    fn cancel(
+        &mut self,
+        id: &RequestId,
+        form: &ServerAnswerForm,
+        rpc: &mut RpcWriter,
+    ) -> Option<Step> {
+        (!self.table.take_recorded(id)).then(|| rpc.result(id, &cancelled(form)))
     }
 
     pub(super) fn answer(
         &mut self,
         (session, id): (SessionKey, &RequestId),
-        answer: Answer,
+        answer: RequestAnswer,
         rpc: &mut RpcWriter,
     ) -> Vec<Step> {
-        let Some(open) = self.asks.find(id) else { return Vec::new() };
+        let Some(open) = self.table.find(id) else { return Vec::new() };
         if open.session != session {
             return vec![Step::protocol_error("the request belongs to another session")];
         }
         let Some(result) = result(&open.form, answer) else {
             return vec![Step::protocol_error("the answer does not fit the request")];
         };
-        self.asks.close(id);
+        self.table.close(id);
         vec![rpc.result(id, &result)]
     }
 
     /// Handles the report that a request needs no answer any more. It receives one nevertheless: a replay could not
     /// distinguish a request without an answer from one whose answer was not written.
-    pub(super) fn resolved(&mut self, params: &Value, rpc: &mut RpcWriter) -> Vec<Step> {
+    pub(super) fn handle_resolved(&mut self, params: &Value, rpc: &mut RpcWriter) -> Vec<Step> {
         let id = params.get("requestId").and_then(RequestId::read);
-        let Some(open) = id.and_then(|id| self.asks.close(&id)) else { return Vec::new() };
-        vec![rpc.result(&open.id, &cancelled(&open.form)), withdrawn(&open)]
+        let Some(open) = id.and_then(|id| self.table.close(&id)) else { return Vec::new() };
+        vec![rpc.result(&open.id, &cancelled(&open.form)), withdrawal_step(&open)]
     }
 
     pub(super) fn close_session(&mut self, session: SessionKey, rpc: &mut RpcWriter) -> Vec<Step> {
-        let closed = self.asks.close_session(session).into_iter();
+        let closed = self.table.close_session(session).into_iter();
         closed
-            .flat_map(|open| [rpc.result(&open.id, &cancelled(&open.form)), withdrawn(&open)])
+            .flat_map(|open| [rpc.result(&open.id, &cancelled(&open.form)), withdrawal_step(&open)])
             .collect()
     }
 }
 
-fn withdrawn(open: &OpenAsk<ServerAnswer>) -> Step {
+fn withdrawal_step(open: &UnansweredRequest<ServerAnswerForm>) -> Step {
     Step::Withdraw { session: open.session, request: open.id.clone() }
 }
 
@@ -124,8 +132,8 @@ fn withdrawn(open: &OpenAsk<ServerAnswer>) -> Step {
 fn read(
     method: &str,
     params: &Value,
-    thread: Option<&mut super::thread::Thread>,
-) -> Option<(ServerAnswer, AskKind)> {
+    thread: Option<&mut super::thread::ServerThread>,
+) -> Option<(ServerAnswerForm, AgentRequestKind)> {
     let text = |name: &str| params.get(name).and_then(Value::as_str).map(str::to_owned);
     let kind = match method {
         "item/commandExecution/requestApproval" => ToolKind::Execute,
@@ -135,13 +143,16 @@ fn read(
             let questions = params.get("questions").and_then(Value::as_array);
             let (message, schema) = questions_form(questions?);
             let call = text("itemId");
-            return Some((ServerAnswer::Questions, AskKind::Form { message, schema, call }));
+            return Some((
+                ServerAnswerForm::Questions,
+                AgentRequestKind::Form { message, schema, call },
+            ));
         }
         "mcpServer/elicitation/request" => {
             let message = text("message").unwrap_or_default();
             let schema = params.get("requestedSchema").cloned().unwrap_or_default();
-            let kind = AskKind::Form { message, schema, call: None };
-            return Some((ServerAnswer::Elicitation, kind));
+            let kind = AgentRequestKind::Form { message, schema, call: None };
+            return Some((ServerAnswerForm::Elicitation, kind));
         }
         _ => return None,
     };
@@ -154,8 +165,8 @@ fn read(
     call.title = text("reason").or(call.title);
     let options = decisions(params.get("availableDecisions"));
     let permissions = params.get("permissions").cloned().unwrap_or_default();
-    let form = ServerAnswer::Decision { options: options.clone(), permissions };
-    Some((form, AskKind::Permission { call, options }))
+    let form = ServerAnswerForm::Decision { options: options.clone(), permissions };
+    Some((form, AgentRequestKind::Permission { call, options }))
 }
 
 /// Returns the decisions to choose from. A decision that is an object applies to later calls too.
@@ -195,11 +206,11 @@ fn questions_form(questions: &[Value]) -> (String, Value) {
     (texts.join("\n"), json!({"type": "object", "properties": fields}))
 }
 
-fn cancelled(form: &ServerAnswer) -> Value {
+fn cancelled(form: &ServerAnswerForm) -> Value {
     match form {
-        ServerAnswer::Decision { options, .. } => decision(options, &["cancel", "decline"]),
-        ServerAnswer::Questions => json!({"answers": {}}),
-        ServerAnswer::Elicitation => json!({"action": "cancel"}),
+        ServerAnswerForm::Decision { options, .. } => decision(options, &["cancel", "decline"]),
+        ServerAnswerForm::Questions => json!({"answers": {}}),
+        ServerAnswerForm::Elicitation => json!({"action": "cancel"}),
     }
 }
 
@@ -214,10 +225,10 @@ fn decision(options: &[PermissionOption], wanted: &[&str]) -> Value {
 }
 
 /// Returns the result that expresses the answer; `None` if the answer does not fit.
-fn result(form: &ServerAnswer, answer: Answer) -> Option<Value> {
+fn result(form: &ServerAnswerForm, answer: RequestAnswer) -> Option<Value> {
     match (form, answer) {
-        (form, Answer::Cancelled) => Some(cancelled(form)),
-        (ServerAnswer::Decision { options, permissions }, Answer::Allow) => {
+        (form, RequestAnswer::Cancelled) => Some(cancelled(form)),
+        (ServerAnswerForm::Decision { options, permissions }, RequestAnswer::Allow) => {
             let accepts =
                 options.iter().any(|option| option.kind == PermissionOptionKind::AllowOnce);
             let accept = match permissions {
@@ -226,12 +237,15 @@ fn result(form: &ServerAnswer, answer: Answer) -> Option<Value> {
             };
             Some(if accepts { accept } else { decision(options, &["decline", "cancel"]) })
         }
-        (ServerAnswer::Decision { options, .. }, Answer::Deny { .. }) => {
+        (ServerAnswerForm::Decision { options, .. }, RequestAnswer::Deny { .. }) => {
             Some(decision(options, &["decline", "cancel"]))
         }
-        (ServerAnswer::Decision { .. }, Answer::Form { .. }) => None,
-        (ServerAnswer::Questions | ServerAnswer::Elicitation, Answer::Allow) => None,
-        (ServerAnswer::Questions, Answer::Form { action: FormAction::Accept(values) }) => {
+        (ServerAnswerForm::Decision { .. }, RequestAnswer::Form { .. }) => None,
+        (ServerAnswerForm::Questions | ServerAnswerForm::Elicitation, RequestAnswer::Allow) => None,
+        (
+            ServerAnswerForm::Questions,
+            RequestAnswer::Form { action: FormAction::Accept(values) },
+        ) => {
             let values = values.as_object().cloned().unwrap_or_default();
             let answer = |(id, value): (String, Value)| match value {
                 Value::Array(_) => (id, json!({"answers": value})),
@@ -240,11 +254,13 @@ fn result(form: &ServerAnswer, answer: Answer) -> Option<Value> {
             let answers: Map<_, _> = values.into_iter().map(answer).collect();
             Some(json!({"answers": answers}))
         }
-        (ServerAnswer::Questions, Answer::Deny { .. } | Answer::Form { .. }) => {
+        (ServerAnswerForm::Questions, RequestAnswer::Deny { .. } | RequestAnswer::Form { .. }) => {
             Some(cancelled(form))
         }
-        (ServerAnswer::Elicitation, Answer::Deny { .. }) => Some(json!({"action": "decline"})),
-        (ServerAnswer::Elicitation, Answer::Form { action }) => Some(match action {
+        (ServerAnswerForm::Elicitation, RequestAnswer::Deny { .. }) => {
+            Some(json!({"action": "decline"}))
+        }
+        (ServerAnswerForm::Elicitation, RequestAnswer::Form { action }) => Some(match action {
             FormAction::Accept(values) => json!({"action": "accept", "content": values}),
             FormAction::Decline => json!({"action": "decline"}),
             FormAction::Cancel => json!({"action": "cancel"}),

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
-use crate::model::command::Open;
+use crate::model::command::SessionStart;
 use crate::model::ids::SessionKey;
 use crate::model::step::{OpenFault, Step, TokenUsage};
-use crate::turns::Turns;
+use crate::turns::TurnCounts;
 
 /// Names of sandboxes in requests and in responses.
-const SANDBOXES: &[(&str, &str)] = &[
+const SANDBOX_NAMES: &[(&str, &str)] = &[
     ("read-only", "readOnly"),
     ("workspace-write", "workspaceWrite"),
     ("danger-full-access", "dangerFullAccess"),
@@ -26,10 +26,10 @@ pub(super) struct ThreadOpening {
 }
 
 impl ThreadOpening {
-    pub(super) fn new(session: SessionKey, how: Open, cwd: &str) -> Self {
+    pub(super) fn new(session: SessionKey, how: SessionStart, cwd: &str) -> Self {
         let target = match how {
-            Open::New => None,
-            Open::Resume { id } => Some(id),
+            SessionStart::New => None,
+            SessionStart::Resume { id } => Some(id),
         };
         let thread = target.iter().map(|id| ("threadId".to_owned(), Value::from(id.as_str())));
         let fixed = [("cwd", cwd), ("approvalPolicy", "on-request")];
@@ -72,7 +72,7 @@ impl ThreadOpening {
 
 /// Open thread.
 #[derive(Debug, Default)]
-pub(super) struct Thread {
+pub(super) struct ServerThread {
     native: String,
     /// Id of the turn in progress, once reported.
     pub(super) turn: Option<String>,
@@ -90,7 +90,7 @@ pub(super) struct Thread {
     pub(super) model: Option<String>,
 }
 
-impl Thread {
+impl ServerThread {
     /// Clears what belongs to the turn; returns its usage.
     pub(super) fn end_turn(&mut self) -> Option<TokenUsage> {
         let (native, model) = (std::mem::take(&mut self.native), self.model.take());
@@ -101,13 +101,13 @@ impl Thread {
 
 /// Threads by key and by native id.
 #[derive(Debug, Default)]
-pub(super) struct Threads {
-    open: BTreeMap<SessionKey, Thread>,
+pub(super) struct ServerThreads {
+    open: BTreeMap<SessionKey, ServerThread>,
     keys: HashMap<String, SessionKey>,
-    turns: HashMap<String, Turns>,
+    turns: HashMap<String, TurnCounts>,
 }
 
-impl Threads {
+impl ServerThreads {
     pub(super) fn contains(&self, key: SessionKey) -> bool {
         self.open.contains_key(&key)
     }
@@ -124,15 +124,15 @@ impl Threads {
         self.open.values().map(|thread| thread.native.clone()).collect()
     }
 
-    pub(super) fn find_mut(&mut self, key: SessionKey) -> Option<&mut Thread> {
+    pub(super) fn find_mut(&mut self, key: SessionKey) -> Option<&mut ServerThread> {
         self.open.get_mut(&key)
     }
 
-    pub(super) fn turns(&mut self, native: &str) -> &mut Turns {
+    pub(super) fn turns(&mut self, native: &str) -> &mut TurnCounts {
         self.turns.entry(native.to_owned()).or_default()
     }
 
-    pub(super) fn turns_of(&self, native: &str) -> Option<&Turns> {
+    pub(super) fn turns_of(&self, native: &str) -> Option<&TurnCounts> {
         self.turns.get(native)
     }
 
@@ -143,7 +143,7 @@ impl Threads {
     }
 
     /// Adds a thread, if the response confirms the sandbox of the request.
-    pub(super) fn opened(&mut self, opening: ThreadOpening, result: &Value) -> Step {
+    pub(super) fn handle_open_response(&mut self, opening: ThreadOpening, result: &Value) -> Step {
         let text = |path: &str| result.pointer(path).and_then(Value::as_str).map(str::to_owned);
         let Some(native) = text("/thread/id").or_else(|| opening.target.clone()) else {
             return opening.fail(OpenFault::Other, "the response has no thread id");
@@ -152,7 +152,7 @@ impl Threads {
             return opening.fail(OpenFault::Other, "the id belongs to another open session");
         }
         let sandbox = text("/sandbox/type");
-        let known = SANDBOXES.iter().find(|(_, name)| Some(*name) == sandbox.as_deref());
+        let known = SANDBOX_NAMES.iter().find(|(_, name)| Some(*name) == sandbox.as_deref());
         let mode = known.map(|(name, _)| (*name).to_owned()).or(sandbox);
         if let Some(wanted) = opening.mode()
             && mode.as_deref() != Some(wanted)
@@ -163,10 +163,14 @@ impl Threads {
             return opening.fail(fault, &message);
         }
         let (session, model) = (opening.session, text("/model"));
-        let thread = Thread { native: native.clone(), model: model.clone(), ..Thread::default() };
+        let thread = ServerThread {
+            native: native.clone(),
+            model: model.clone(),
+            ..ServerThread::default()
+        };
         self.keys.insert(native.clone(), session);
         self.open.insert(session, thread);
-        let modes = SANDBOXES.iter().map(|(name, _)| (*name).to_owned()).collect();
+        let modes = SANDBOX_NAMES.iter().map(|(name, _)| (*name).to_owned()).collect();
         Step::Opened { session, id: native, modes, mode, model }
     }
 }

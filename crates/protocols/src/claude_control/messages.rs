@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use crate::fault::AgentError;
 use crate::model::command::{PromptPart, ResourceBody};
 use crate::model::ids::SessionKey;
-use crate::model::step::{Cost, Step, TextRole, TokenUsage, TurnOutcome};
+use crate::model::step::{Step, TextRole, TokenUsage, TurnOutcome, UsageCost};
 use crate::model::tool_call::{FileDiff, ToolCall, ToolKind, ToolStatus};
 use crate::subject::{add_path, apply_args};
 
 /// Kinds of effect of the tools of Claude Code.
-const TOOLS: &[(&str, ToolKind)] = &[
+const TOOL_KINDS: &[(&str, ToolKind)] = &[
     ("Bash", ToolKind::Execute),
     ("BashOutput", ToolKind::Execute),
     ("KillShell", ToolKind::Execute),
@@ -33,19 +33,19 @@ const TOOLS: &[(&str, ToolKind)] = &[
 
 /// State that turns messages into steps.
 #[derive(Debug, Default)]
-pub(super) struct Transcription {
+pub(super) struct StepBuilder {
     calls: HashMap<String, ToolCall>,
     pub(super) mode: Option<String>,
 }
 
-impl Transcription {
+impl StepBuilder {
     pub(super) fn end_turn(&mut self) {
         self.calls.clear();
     }
 
     /// Returns a tool call with its subject, and remembers it.
     pub(super) fn call(&mut self, id: &str, name: &str, input: &Value) -> ToolCall {
-        let kind = TOOLS.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind);
+        let kind = TOOL_KINDS.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind);
         let mut call = ToolCall {
             id: id.to_owned(),
             name: Some(name.to_owned()),
@@ -167,7 +167,7 @@ pub(super) fn end(session: SessionKey, result: &Value, is_cancelling: bool) -> S
         output: number("/usage/output_tokens"),
         cached: number("/usage/cache_read_input_tokens"),
         reasoning: number("/usage/output_tokens_details/thinking_tokens"),
-        cost: cost.map(|amount| Cost { amount, currency: "USD".to_owned() }),
+        cost: cost.map(|amount| UsageCost { amount, currency: "USD".to_owned() }),
         ..TokenUsage::default()
     };
     Step::TurnEnded { session, end, usage: usage.if_known() }

@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::requests;
-use super::sender::PREFIX;
+use super::sender::REQUEST_ID_PREFIX;
 use super::session::ControlSetting;
-use super::{ControlConnection, ControlPending, Handshake};
+use super::{ControlConnection, ControlInitializeState, ControlPending};
 use crate::model::ids::RequestId;
 
 /// Records a sent line.
@@ -31,12 +31,12 @@ pub(super) fn record(connection: &mut ControlConnection, line: &[u8]) {
 fn request(connection: &mut ControlConnection, message: &Value) {
     let text = |path: &str| message.pointer(path).and_then(Value::as_str);
     let Some(id) = text("/request_id").map(str::to_owned) else { return };
-    let number = id.strip_prefix(PREFIX).and_then(|number| number.parse().ok());
+    let number = id.strip_prefix(REQUEST_ID_PREFIX).and_then(|number| number.parse().ok());
     connection.sender.next = connection.sender.next.max(number.unwrap_or_default());
     let request = message.get("request").cloned().unwrap_or_default();
     match text("/request/subtype") {
         Some("initialize") => {
-            connection.initialized = Handshake::Waiting;
+            connection.initialized = ControlInitializeState::Waiting;
             connection.pending.insert(id, ControlPending::Initialize);
         }
         Some("interrupt") => {

@@ -2,15 +2,15 @@
 
 use serde_json::{Value, json};
 
-use super::messages::Transcription;
+use super::messages::StepBuilder;
 use super::sender::ControlSender;
-use crate::asks::{AskTable, IdClaim, OpenAsk};
-use crate::model::command::Answer;
+use crate::agent_requests::{AgentRequestTable, IdClaim, UnansweredRequest};
+use crate::model::command::RequestAnswer;
 use crate::model::ids::{RequestId, SessionKey};
 use crate::model::step::{
-    AnsweredCall, Ask, AskKind, PermissionOption, PermissionOptionKind, Step,
+    AgentRequest, AgentRequestKind, AnsweredCall, PermissionOption, PermissionOptionKind, Step,
 };
-use crate::turns::Turns;
+use crate::turns::TurnCounts;
 
 /// Text of the error that rejects a reused id. A replay recognizes it.
 const ID_IN_USE: &str = "the id of the request is already in use";
@@ -18,7 +18,7 @@ const ID_IN_USE: &str = "the id of the request is already in use";
 /// Requests of the agent that are open, with the input of their tools.
 #[derive(Debug, Default)]
 pub(super) struct ControlRequests {
-    asks: AskTable<Value>,
+    table: AgentRequestTable<Value>,
 }
 
 /// Returns whether a sent response rejects a request with a reused id.
@@ -28,21 +28,21 @@ pub(super) fn is_conflict(message: &Value) -> bool {
 
 impl ControlRequests {
     pub(super) fn record_answer(&mut self, id: RequestId, line: u64, answer: (bool, Value)) {
-        self.asks.record_answer(id, line, answer);
+        self.table.record_answer(id, line, answer);
     }
 
     pub(super) fn receive(
         &mut self,
         message: &Value,
-        (session, turns, transcription): (Option<SessionKey>, &Turns, &mut Transcription),
+        (session, turns, step_builder): (Option<SessionKey>, &TurnCounts, &mut StepBuilder),
         sender: &mut ControlSender,
     ) -> Vec<Step> {
         let text = |path: &str| message.pointer(path).and_then(Value::as_str);
         let Some(id) = text("/request_id").map(|id| RequestId::Text(id.to_owned())) else {
             return vec![Step::protocol_error("control request without an id")];
         };
-        if let IdClaim::Reused(open) = self.asks.claim(&id) {
-            let withdrawn = open.map(|ask| withdrawn(&ask));
+        if let IdClaim::Reused(open) = self.table.claim(&id) {
+            let withdrawn = open.map(|request| withdrawal_step(&request));
             let reply = self.reply(&id, &Err(ID_IN_USE), sender);
             let report = Step::protocol_error(format!("the agent used the request id {id} again"));
             return withdrawn.into_iter().chain(reply).chain([report]).collect();
@@ -51,7 +51,7 @@ impl ControlRequests {
             let reply = self.reply(&id, &Err("the client does not offer this request"), sender);
             return reply.into_iter().collect();
         }
-        let recorded = self.asks.recorded_line(&id);
+        let recorded = self.table.recorded_line(&id);
         let in_turn = turns.contains_request(recorded);
         let Some(session) = session.filter(|_| in_turn) else {
             let reply = self.reply(&id, &Ok(cancelled()), sender);
@@ -61,11 +61,11 @@ impl ControlRequests {
         let input = message.pointer("/request/input").cloned().unwrap_or_default();
         let tool = text("/request/tool_name").unwrap_or_default();
         let mut call =
-            transcription.call(text("/request/tool_use_id").unwrap_or_default(), tool, &input);
+            step_builder.call(text("/request/tool_use_id").unwrap_or_default(), tool, &input);
         call.title = text("/request/description").map(str::to_owned);
-        let is_cancelling = turns.is_cancelling() && !self.asks.is_recorded_as_open(&id);
+        let is_cancelling = turns.is_cancelling() && !self.table.is_recorded_as_open(&id);
         if recorded.is_some() || is_cancelling {
-            let result = self.asks.recorded_result(&id);
+            let result = self.table.recorded_result(&id);
             let is_allowed = result.is_some_and(|it| it.get("behavior") == Some(&json!("allow")));
             let call = Some(AnsweredCall { id: call.id, is_allowed });
             let reply = self.reply(&id, &Ok(cancelled()), sender);
@@ -81,9 +81,9 @@ impl ControlRequests {
             option("allow", "Allow", PermissionOptionKind::AllowOnce),
             option("deny", "Deny", PermissionOptionKind::RejectOnce),
         ];
-        let kind = AskKind::Permission { call, options };
-        self.asks.open(OpenAsk { id: id.clone(), session, form: input });
-        vec![Step::Ask { session, ask: Box::new(Ask { request: id, kind }) }]
+        let kind = AgentRequestKind::Permission { call, options };
+        self.table.open(UnansweredRequest { id: id.clone(), session, form: input });
+        vec![Step::Request { session, request: Box::new(AgentRequest { request: id, kind }) }]
     }
 
     /// Answers a request, unless a replayed line answers it.
@@ -93,37 +93,37 @@ impl ControlRequests {
         response: &Result<Value, &str>,
         sender: &mut ControlSender,
     ) -> Option<Step> {
-        (!self.asks.take_recorded(id)).then(|| respond(id, response, sender))
+        (!self.table.take_recorded(id)).then(|| respond(id, response, sender))
     }
 
     pub(super) fn answer(
         &mut self,
         (session, id): (SessionKey, &RequestId),
-        answer: Answer,
+        answer: RequestAnswer,
         sender: &mut ControlSender,
     ) -> Vec<Step> {
-        let Some(open) = self.asks.find(id) else { return Vec::new() };
+        let Some(open) = self.table.find(id) else { return Vec::new() };
         if open.session != session {
             return vec![Step::protocol_error("the request belongs to another session")];
         }
         let response = match answer {
-            Answer::Allow => json!({"behavior": "allow", "updatedInput": open.form}),
-            Answer::Deny { message } => {
+            RequestAnswer::Allow => json!({"behavior": "allow", "updatedInput": open.form}),
+            RequestAnswer::Deny { message } => {
                 json!({"behavior": "deny", "message": message.as_deref().unwrap_or("denied")})
             }
-            Answer::Cancelled => cancelled(),
-            Answer::Form { .. } => {
+            RequestAnswer::Cancelled => cancelled(),
+            RequestAnswer::Form { .. } => {
                 return vec![Step::protocol_error("the answer does not fit the request")];
             }
         };
-        self.asks.close(id);
+        self.table.close(id);
         vec![respond(id, &Ok(response), sender)]
     }
 
     pub(super) fn withdraw(&mut self, message: &Value, sender: &mut ControlSender) -> Vec<Step> {
         let id = message.get("request_id").and_then(RequestId::read);
-        let Some(open) = id.and_then(|id| self.asks.close(&id)) else { return Vec::new() };
-        vec![respond(&open.id, &Ok(cancelled()), sender), withdrawn(&open)]
+        let Some(open) = id.and_then(|id| self.table.close(&id)) else { return Vec::new() };
+        vec![respond(&open.id, &Ok(cancelled()), sender), withdrawal_step(&open)]
     }
 
     pub(super) fn close_all(
@@ -131,9 +131,9 @@ impl ControlRequests {
         session: SessionKey,
         sender: &mut ControlSender,
     ) -> Vec<Step> {
-        let closed = self.asks.close_session(session).into_iter();
+        let closed = self.table.close_session(session).into_iter();
         closed
-            .flat_map(|open| [respond(&open.id, &Ok(cancelled()), sender), withdrawn(&open)])
+            .flat_map(|open| [respond(&open.id, &Ok(cancelled()), sender), withdrawal_step(&open)])
             .collect()
     }
 }
@@ -147,7 +147,7 @@ fn respond(id: &RequestId, response: &Result<Value, &str>, sender: &mut ControlS
     sender.line(&json!({"type": "control_response", "response": response}))
 }
 
-fn withdrawn(open: &OpenAsk<Value>) -> Step {
+fn withdrawal_step(open: &UnansweredRequest<Value>) -> Step {
     Step::Withdraw { session: open.session, request: open.id.clone() }
 }
 

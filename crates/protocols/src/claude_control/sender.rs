@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::model::step::Step;
 
 /// Prefix of the ids of requests of the client.
-pub(super) const PREFIX: &str = "client-";
+pub(super) const REQUEST_ID_PREFIX: &str = "client-";
 
 /// Builder of lines, with the next free id and the number of sent lines.
 #[derive(Debug, Default)]
@@ -22,7 +22,7 @@ impl ControlSender {
 
     pub(super) fn request(&mut self, request: &Value) -> (String, Step) {
         self.next += 1;
-        let id = format!("{PREFIX}{}", self.next);
+        let id = format!("{REQUEST_ID_PREFIX}{}", self.next);
         let message = json!({"type": "control_request", "request_id": id, "request": request});
         (id, self.line(&message))
     }

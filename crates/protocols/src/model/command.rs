@@ -34,7 +34,7 @@ pub enum Command {
         /// Key of the new session. A key that is in use fails the opening.
         session: SessionKey,
         /// New conversation, or one that the agent continues.
-        how: Open,
+        how: SessionStart,
         /// Working folder of the session.
         cwd: String,
         /// Mode of the session. If the agent does not confirm the mode, the opening fails.
@@ -56,10 +56,10 @@ pub enum Command {
     Answer {
         /// Session of the request.
         session: SessionKey,
-        /// Id of the request, from [`crate::Ask`].
+        /// Id of the request, from [`crate::AgentRequest`].
         request: RequestId,
         /// Answer to the request.
-        answer: Answer,
+        answer: RequestAnswer,
     },
     /// Cancels the turn of a session, and answers all its open requests with `cancelled` at once.
     Cancel {
@@ -89,7 +89,7 @@ pub enum Command {
 
 /// Way to open a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Open {
+pub enum SessionStart {
     /// New conversation.
     New,
     /// Conversation that the agent has stored.
@@ -99,7 +99,7 @@ pub enum Open {
     },
 }
 
-/// Part of a prompt. The caller sends only kinds that the agent accepts; see [`crate::Ability`].
+/// Part of a prompt. The caller sends only kinds that the agent accepts; see [`crate::AgentCapability`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PromptPart {
     /// Text.
@@ -149,7 +149,7 @@ pub enum ResourceBody {
 
 /// Answer to a request of the agent.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Answer {
+pub enum RequestAnswer {
     /// Allows one tool call, once. If the agent offers no option of that kind, the call is denied.
     Allow,
     /// Denies the tool call, or declines the form.

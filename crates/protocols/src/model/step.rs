@@ -116,11 +116,11 @@ pub enum Step {
         text: String,
     },
     /// Request of the agent. The turn waits until [`crate::Command::Answer`].
-    Ask {
+    Request {
         /// Session of the caller.
         session: SessionKey,
         /// Content of the request.
-        ask: Box<Ask>,
+        request: Box<AgentRequest>,
     },
     /// Request that needs no answer: the answer is among the replayed lines, or the turn is being cancelled.
     Answered {
@@ -170,20 +170,20 @@ pub struct AgentInfo {
     /// Version, empty if not reported.
     pub version: String,
     /// Abilities that the agent declares.
-    pub abilities: BTreeSet<Ability>,
+    pub capabilities: BTreeSet<AgentCapability>,
 }
 
 impl AgentInfo {
     /// Returns whether the agent declares the ability.
     #[must_use]
-    pub fn can(&self, ability: Ability) -> bool {
-        self.abilities.contains(&ability)
+    pub fn has_capability(&self, ability: AgentCapability) -> bool {
+        self.capabilities.contains(&ability)
     }
 }
 
 /// Ability that an agent declares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Ability {
+pub enum AgentCapability {
     /// Opens a stored conversation and repeats its history.
     Load,
     /// Opens a stored conversation without its history.
@@ -250,7 +250,7 @@ pub struct TokenUsage {
     /// Size of the context window in tokens.
     pub context_size: Option<u64>,
     /// Cost so far.
-    pub cost: Option<Cost>,
+    pub cost: Option<UsageCost>,
 }
 
 impl TokenUsage {
@@ -262,7 +262,7 @@ impl TokenUsage {
 
 /// Amount of money.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Cost {
+pub struct UsageCost {
     /// Amount in units of the currency.
     pub amount: f64,
     /// Code of the currency, such as `USD`.
@@ -271,16 +271,16 @@ pub struct Cost {
 
 /// Request of the agent.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Ask {
+pub struct AgentRequest {
     /// Id of the request.
     pub request: RequestId,
     /// Content of the request.
-    pub kind: AskKind,
+    pub kind: AgentRequestKind,
 }
 
 /// Content of a request.
 #[derive(Debug, Clone, PartialEq)]
-pub enum AskKind {
+pub enum AgentRequestKind {
     /// Permission for a tool call.
     Permission {
         /// Tool call to permit.
@@ -310,10 +310,12 @@ pub struct AnsweredCall {
 
 impl AnsweredCall {
     /// Returns the call of a request with this answer; `None` if the request is not about a tool call.
-    pub(crate) fn of(kind: &AskKind, is_allowed: bool) -> Option<Self> {
+    pub(crate) fn of(kind: &AgentRequestKind, is_allowed: bool) -> Option<Self> {
         match kind {
-            AskKind::Permission { call, .. } => Some(Self { id: call.id.clone(), is_allowed }),
-            AskKind::Form { .. } => None,
+            AgentRequestKind::Permission { call, .. } => {
+                Some(Self { id: call.id.clone(), is_allowed })
+            }
+            AgentRequestKind::Form { .. } => None,
         }
     }
 }

@@ -64,7 +64,7 @@ pub enum ToolKind {
     Other,
 }
 
-const KINDS: &[(ToolKind, &str)] = &[
+const TOOL_KIND_NAMES: &[(ToolKind, &str)] = &[
     (ToolKind::Read, "read"),
     (ToolKind::Edit, "edit"),
     (ToolKind::Delete, "delete"),
@@ -80,12 +80,15 @@ impl ToolKind {
     /// Returns the name that ACP gives to the kind.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        KINDS.iter().find(|(kind, _)| *kind == self).map_or("other", |(_, name)| name)
+        TOOL_KIND_NAMES.iter().find(|(kind, _)| *kind == self).map_or("other", |(_, name)| name)
     }
 
     /// Returns the kind of an ACP name; an unknown name is `Other`.
     pub(crate) fn parse(name: &str) -> Self {
-        KINDS.iter().find(|(_, known)| *known == name).map_or(Self::Other, |(kind, _)| *kind)
+        TOOL_KIND_NAMES
+            .iter()
+            .find(|(_, known)| *known == name)
+            .map_or(Self::Other, |(kind, _)| *kind)
     }
 }
 

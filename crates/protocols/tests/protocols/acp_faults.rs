@@ -1,15 +1,16 @@
 //! Tests of ACP with agents that break the protocol, refuse or end, and of single rules.
 
-use algonius_protocols::{Answer, Command, FormAction, ProtocolKind};
+use algonius_protocols::{Command, FormAction, ProtocolKind, RequestAnswer};
 use serde_json::{Value, json};
 
-use crate::acp_script::{KEY, Script, new};
-use crate::player::connection;
+use crate::scripted_connection::{SESSION_KEY, ScriptedConnection, new};
+use crate::timeline::connection;
 
 /// Options of a permission request: ids and kinds.
 type Options = &'static [(&'static str, &'static str)];
 
-const USUAL: Options = &[("always", "allow_always"), ("once", "allow_once"), ("no", "reject_once")];
+const DEFAULT_OPTIONS: Options =
+    &[("always", "allow_always"), ("once", "allow_once"), ("no", "reject_once")];
 
 fn selected(option: &str) -> Value {
     json!({"outcome": {"outcome": "selected", "optionId": option}})
@@ -21,23 +22,27 @@ fn cancelled() -> Value {
 
 #[test]
 fn an_answer_selects_only_options_that_apply_once() {
-    let cases: &[(Options, Answer, Value)] = &[
-        (USUAL, Answer::Allow, selected("once")),
-        (USUAL, Answer::Deny { message: None }, selected("no")),
-        (USUAL, Answer::Cancelled, cancelled()),
-        (&[("always", "allow_always"), ("no", "reject_once")], Answer::Allow, selected("no")),
-        (&[("always", "allow_always")], Answer::Allow, cancelled()),
-        (&[("never", "reject_always")], Answer::Deny { message: None }, cancelled()),
-        (&[("x", "allow_once"), ("x", "allow_always")], Answer::Allow, cancelled()),
+    let cases: &[(Options, RequestAnswer, Value)] = &[
+        (DEFAULT_OPTIONS, RequestAnswer::Allow, selected("once")),
+        (DEFAULT_OPTIONS, RequestAnswer::Deny { message: None }, selected("no")),
+        (DEFAULT_OPTIONS, RequestAnswer::Cancelled, cancelled()),
         (
-            &[("x", "allow_once"), ("no", "reject_once"), ("x", "new")],
-            Answer::Allow,
+            &[("always", "allow_always"), ("no", "reject_once")],
+            RequestAnswer::Allow,
             selected("no"),
         ),
-        (&[("no", "allow_always"), ("no", "reject_once")], Answer::Allow, cancelled()),
+        (&[("always", "allow_always")], RequestAnswer::Allow, cancelled()),
+        (&[("never", "reject_always")], RequestAnswer::Deny { message: None }, cancelled()),
+        (&[("x", "allow_once"), ("x", "allow_always")], RequestAnswer::Allow, cancelled()),
+        (
+            &[("x", "allow_once"), ("no", "reject_once"), ("x", "new")],
+            RequestAnswer::Allow,
+            selected("no"),
+        ),
+        (&[("no", "allow_always"), ("no", "reject_once")], RequestAnswer::Allow, cancelled()),
     ];
     for (options, answer, expected) in cases {
-        let mut script = Script::in_turn();
+        let mut script = ScriptedConnection::in_turn();
         script.ask(0, "s", options);
         script.answer(0, answer.clone());
         assert_eq!(script.last_sent(), json!({"id": 0, "result": expected}), "{options:?}");
@@ -46,87 +51,87 @@ fn an_answer_selects_only_options_that_apply_once() {
 
 #[test]
 fn a_second_answer_sends_no_line() {
-    let mut script = Script::in_turn();
-    script.ask(0, "s", USUAL);
-    script.answer(0, Answer::Allow);
+    let mut script = ScriptedConnection::in_turn();
+    script.ask(0, "s", DEFAULT_OPTIONS);
+    script.answer(0, RequestAnswer::Allow);
     script.clear();
-    script.answer(0, Answer::Deny { message: None });
-    script.answer(7, Answer::Allow);
+    script.answer(0, RequestAnswer::Deny { message: None });
+    script.answer(7, RequestAnswer::Allow);
     assert_eq!((script.sent, script.shown), (vec![], vec![]));
 }
 
 #[test]
 fn a_form_answer_to_a_permission_request_leaves_it_open() {
-    let mut script = Script::in_turn();
-    script.ask(0, "s", USUAL);
-    script.answer(0, Answer::Form { action: FormAction::Cancel });
+    let mut script = ScriptedConnection::in_turn();
+    script.ask(0, "s", DEFAULT_OPTIONS);
+    script.answer(0, RequestAnswer::Form { action: FormAction::Cancel });
     assert_eq!(script.sent, Vec::<Value>::new());
-    script.answer(0, Answer::Allow);
+    script.answer(0, RequestAnswer::Allow);
     assert_eq!(script.last_sent()["result"], selected("once"));
 }
 
 #[test]
 fn a_request_for_another_session_is_cancelled() {
-    let mut script = Script::in_turn();
-    script.ask(0, "other", USUAL);
+    let mut script = ScriptedConnection::in_turn();
+    script.ask(0, "other", DEFAULT_OPTIONS);
     assert_eq!(script.last_sent(), json!({"id": 0, "result": cancelled()}));
     assert!(script.last_shown().contains("unknown session"), "{:?}", script.shown);
 }
 
 #[test]
 fn a_request_outside_of_a_turn_is_cancelled() {
-    let mut script = Script::in_turn();
+    let mut script = ScriptedConnection::in_turn();
     script.respond(&json!({"stopReason": "end_turn"}));
     script.clear();
-    script.ask(0, "s", USUAL);
+    script.ask(0, "s", DEFAULT_OPTIONS);
     assert_eq!(script.last_sent(), json!({"id": 0, "result": cancelled()}));
     assert!(script.last_shown().contains("outside of a turn"), "{:?}", script.shown);
     script.prompt("again");
-    script.ask(1, "s", USUAL);
+    script.ask(1, "s", DEFAULT_OPTIONS);
     assert!(script.last_shown().starts_with("ask 1"), "{:?}", script.shown);
 }
 
 /// An answer to the first request could be taken as an answer to the second one.
 #[test]
 fn a_reused_request_id_withdraws_the_open_request() {
-    let mut script = Script::in_turn();
-    script.ask(0, "s", USUAL);
+    let mut script = ScriptedConnection::in_turn();
+    script.ask(0, "s", DEFAULT_OPTIONS);
     script.clear();
-    script.ask(0, "s", USUAL);
+    script.ask(0, "s", DEFAULT_OPTIONS);
     assert_eq!(script.last_sent()["error"]["code"], -32600);
     assert!(script.shown.first().unwrap().starts_with("Withdraw"), "{:?}", script.shown);
     script.clear();
-    script.answer(0, Answer::Allow);
+    script.answer(0, RequestAnswer::Allow);
     assert_eq!(script.sent, Vec::<Value>::new());
 }
 
 #[test]
 fn a_cancelled_turn_answers_present_and_later_requests() {
-    let mut script = Script::in_turn();
-    script.ask(0, "s", USUAL);
+    let mut script = ScriptedConnection::in_turn();
+    script.ask(0, "s", DEFAULT_OPTIONS);
     script.clear();
-    script.command(Command::Cancel { session: KEY });
+    script.command(Command::Cancel { session: SESSION_KEY });
     let [cancel, answer] = script.sent.as_slice() else { panic!("{:?}", script.sent) };
     assert_eq!(cancel["method"], "session/cancel");
     assert_eq!((&answer["id"], &answer["result"]), (&json!(0), &cancelled()));
     assert_eq!(script.shown, Vec::<String>::new());
-    script.ask(1, "s", USUAL);
+    script.ask(1, "s", DEFAULT_OPTIONS);
     assert_eq!(script.last_sent(), json!({"id": 1, "result": cancelled()}));
     assert!(script.last_shown().starts_with("Answered"), "{:?}", script.shown);
 }
 
 #[test]
 fn a_cancellation_without_a_turn_sends_no_line() {
-    let mut script = Script::open(None);
+    let mut script = ScriptedConnection::open(None);
     script.clear();
-    script.command(Command::Cancel { session: KEY });
+    script.command(Command::Cancel { session: SESSION_KEY });
     assert_eq!(script.sent, Vec::<Value>::new());
 }
 
 #[test]
 fn a_withdrawn_request_is_answered_and_reported() {
-    let mut script = Script::in_turn();
-    script.ask(4, "s", USUAL);
+    let mut script = ScriptedConnection::in_turn();
+    script.ask(4, "s", DEFAULT_OPTIONS);
     script.clear();
     let params = json!({"requestId": 4});
     script.agent(&json!({"method": "$/cancel_request", "params": params}));
@@ -136,9 +141,9 @@ fn a_withdrawn_request_is_answered_and_reported() {
 
 #[test]
 fn a_turn_that_ends_withdraws_its_open_requests() {
-    let mut script = Script::in_turn();
+    let mut script = ScriptedConnection::in_turn();
     let prompt = json!(3);
-    script.ask(0, "s", USUAL);
+    script.ask(0, "s", DEFAULT_OPTIONS);
     script.clear();
     script.agent(&json!({"id": prompt, "result": {"stopReason": "refusal"}}));
     assert_eq!(script.last_sent(), json!({"id": 0, "result": cancelled()}));
@@ -148,30 +153,30 @@ fn a_turn_that_ends_withdraws_its_open_requests() {
 
 #[test]
 fn form_answers_become_actions() {
-    let accept = Answer::Form { action: FormAction::Accept(json!({"a": 1})) };
+    let accept = RequestAnswer::Form { action: FormAction::Accept(json!({"a": 1})) };
     let cases = [
         (accept, json!({"action": "accept", "content": {"a": 1}})),
-        (Answer::Form { action: FormAction::Decline }, json!({"action": "decline"})),
-        (Answer::Deny { message: None }, json!({"action": "decline"})),
-        (Answer::Form { action: FormAction::Cancel }, json!({"action": "cancel"})),
-        (Answer::Cancelled, json!({"action": "cancel"})),
+        (RequestAnswer::Form { action: FormAction::Decline }, json!({"action": "decline"})),
+        (RequestAnswer::Deny { message: None }, json!({"action": "decline"})),
+        (RequestAnswer::Form { action: FormAction::Cancel }, json!({"action": "cancel"})),
+        (RequestAnswer::Cancelled, json!({"action": "cancel"})),
     ];
     for (answer, expected) in cases {
-        let mut script = Script::in_turn();
+        let mut script = ScriptedConnection::in_turn();
         let schema = json!({"type": "object", "properties": {"a": {"type": "number"}}});
         let params =
             json!({"sessionId": "s", "mode": "form", "message": "m", "requestedSchema": schema});
         script.agent(&json!({"id": "f", "method": "elicitation/create", "params": params}));
         assert_eq!(script.last_shown(), "ask \"f\" form \"m\" Some([\"a\"]) None");
         let request = algonius_protocols::RequestId::Text("f".to_owned());
-        script.command(Command::Answer { session: KEY, request, answer });
+        script.command(Command::Answer { session: SESSION_KEY, request, answer });
         assert_eq!(script.last_sent(), json!({"id": "f", "result": expected}));
     }
 }
 
 #[test]
 fn other_methods_are_not_found() {
-    let mut script = Script::in_turn();
+    let mut script = ScriptedConnection::in_turn();
     script.agent(&json!({"id": 0, "method": "fs/read_text_file", "params": {"sessionId": "s"}}));
     assert_eq!(script.last_sent()["error"]["code"], -32601);
     assert_eq!(script.shown, Vec::<String>::new());
@@ -179,7 +184,7 @@ fn other_methods_are_not_found() {
 
 #[test]
 fn a_long_line_is_skipped_and_reported() {
-    let mut script = Script::in_turn();
+    let mut script = ScriptedConnection::in_turn();
     script.connection =
         std::mem::replace(&mut script.connection, connection(ProtocolKind::Acp)).with_max_line(300);
     let chunk = |text: &str| json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}});
@@ -192,7 +197,7 @@ fn a_long_line_is_skipped_and_reported() {
 
 #[test]
 fn malformed_lines_are_reported_and_change_nothing() {
-    let mut script = Script::in_turn();
+    let mut script = ScriptedConnection::in_turn();
     let lines: [&[u8]; 8] = [
         b"no json",
         b"[]",
@@ -215,32 +220,32 @@ fn malformed_lines_are_reported_and_change_nothing() {
 
 #[test]
 fn the_end_of_the_output_ends_turns_and_openings() {
-    let mut turn = Script::in_turn();
-    turn.ask(0, "s", USUAL);
+    let mut turn = ScriptedConnection::in_turn();
+    turn.ask(0, "s", DEFAULT_OPTIONS);
     turn.clear();
     turn.bytes(b"{\"method\":\"session/update\",\"params\":{\"sessionId\":\"s\",\"update\":{\"sessionUpdate\":\"notice\",\"text\":\"bye\"}}}");
     let steps = turn.connection.end_of_output();
-    turn.note(&steps);
+    turn.record_steps(&steps);
     let withdrawn = "Withdraw { session: SessionKey(0), request: Number(0) }";
     let warning = "Warning { session: SessionKey(0), text: \"bye\" }";
     assert_eq!(turn.shown, [warning, withdrawn, "end Lost"]);
     turn.prompt("more");
     assert_eq!(turn.last_shown(), "end Lost");
 
-    let mut opening = Script::start(&json!({}));
+    let mut opening = ScriptedConnection::start(&json!({}));
     opening.command(new(None));
     let steps = opening.connection.end_of_output();
-    opening.note(&steps);
+    opening.record_steps(&steps);
     assert_eq!(opening.shown, ["open failed Other: the process has ended"]);
 }
 
 #[test]
 fn a_session_has_one_turn_at_a_time() {
-    let mut script = Script::in_turn();
+    let mut script = ScriptedConnection::in_turn();
     script.prompt("second");
     assert_eq!(script.sent, Vec::<Value>::new());
     assert!(script.last_shown().contains("a turn is in progress"));
-    script.command(Command::Close { session: KEY });
+    script.command(Command::Close { session: SESSION_KEY });
     script.respond(&json!({}));
     script.prompt("third");
     assert!(script.last_shown().starts_with("end Failed { code: -32002"), "{:?}", script.shown);

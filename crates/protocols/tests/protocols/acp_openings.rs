@@ -1,18 +1,18 @@
 //! Tests of ACP openings: settings, stored conversations and replays of an opening.
 
-use algonius_protocols::{Command, Open, ProtocolKind};
+use algonius_protocols::{Command, ProtocolKind, SessionStart};
 use serde_json::{Value, json};
 
-use crate::acp_script::{KEY, Script, new, open};
-use crate::player::{Event, check_every_crash, connection};
+use crate::scripted_connection::{SESSION_KEY, ScriptedConnection, new, open};
+use crate::timeline::{Event, check_every_crash, connection};
 
 #[test]
 fn an_unconfirmed_mode_fails_the_opening() {
-    let mut refused = Script::start(&json!({}));
+    let mut refused = ScriptedConnection::start(&json!({}));
     refused.command(new(Some("ask")));
     refused.respond(&json!({"sessionId": "s", "modes": {"currentModeId": "auto"}}));
     refused.fail(-32602, "no such mode");
-    let mut contradicted = Script::start(&json!({}));
+    let mut contradicted = ScriptedConnection::start(&json!({}));
     contradicted.command(new(Some("ask")));
     contradicted.respond(&json!({"sessionId": "s", "modes": {"currentModeId": "auto"}}));
     contradicted.update(&json!({"sessionUpdate": "current_mode_update", "currentModeId": "auto"}));
@@ -25,7 +25,7 @@ fn an_unconfirmed_mode_fails_the_opening() {
 
 #[test]
 fn a_mode_without_a_list_is_set_as_an_option() {
-    let mut script = Script::start(&json!({}));
+    let mut script = ScriptedConnection::start(&json!({}));
     let mut command = new(Some("ask"));
     if let Command::Open { options, model, .. } = &mut command {
         *model = Some("m2".to_owned());
@@ -66,8 +66,8 @@ fn an_unknown_session_is_recognized_by_code_or_text() {
         (-32603, "Internal error: 401 Unauthorized", "Authentication"),
     ];
     for (code, message, fault) in cases {
-        let mut script = Script::start(&json!({"loadSession": true}));
-        script.command(open(Open::Resume { id: "x".to_owned() }, None));
+        let mut script = ScriptedConnection::start(&json!({"loadSession": true}));
+        script.command(open(SessionStart::Resume { id: "x".to_owned() }, None));
         script.fail(code, message);
         assert_eq!(script.shown, [format!("open failed {fault}: {message}")]);
     }
@@ -79,8 +79,8 @@ fn a_resumed_session_sets_its_mode_again() {
         (json!({"loadSession": true, "sessionCapabilities": {"resume": {}}}), "session/resume"),
         (json!({"loadSession": true}), "session/load"),
     ] {
-        let mut script = Script::start(&capabilities);
-        script.command(open(Open::Resume { id: "s".to_owned() }, Some("ask")));
+        let mut script = ScriptedConnection::start(&capabilities);
+        script.command(open(SessionStart::Resume { id: "s".to_owned() }, Some("ask")));
         assert_eq!(script.last_sent()["method"], method);
         let chunk = json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "old"}});
         script.update(&chunk);
@@ -89,14 +89,14 @@ fn a_resumed_session_sets_its_mode_again() {
         script.respond(&json!({}));
         assert_eq!(script.shown, ["opened s mode=Some(\"ask\") of [] model=None"]);
     }
-    let mut script = Script::start(&json!({}));
-    script.command(open(Open::Resume { id: "s".to_owned() }, None));
+    let mut script = ScriptedConnection::start(&json!({}));
+    script.command(open(SessionStart::Resume { id: "s".to_owned() }, None));
     assert_eq!(script.shown, ["open failed Other: the agent cannot resume a conversation"]);
 }
 
 #[test]
 fn updates_before_the_response_follow_the_opening() {
-    let mut script = Script::start(&json!({}));
+    let mut script = ScriptedConnection::start(&json!({}));
     script.command(new(Some("ask")));
     let notice = |text: &str| json!({"sessionUpdate": "notice", "message": text});
     script.update(&notice("early"));
@@ -114,14 +114,15 @@ fn updates_before_the_response_follow_the_opening() {
 
 #[test]
 fn a_closed_session_ends_its_turn_and_can_be_resumed() {
-    let mut script = Script::start(&json!({"sessionCapabilities": {"close": {}, "resume": {}}}));
+    let mut script =
+        ScriptedConnection::start(&json!({"sessionCapabilities": {"close": {}, "resume": {}}}));
     script.command(new(None));
     script.respond(&json!({"sessionId": "s"}));
     script.prompt("go");
     script.clear();
-    script.command(Command::Close { session: KEY });
+    script.command(Command::Close { session: SESSION_KEY });
     script.respond(&json!({}));
-    script.command(open(Open::Resume { id: "s".to_owned() }, None));
+    script.command(open(SessionStart::Resume { id: "s".to_owned() }, None));
     script.respond(&json!({}));
     let expected =
         ["end Lost", "Closed { session: SessionKey(0) }", "opened s mode=None of [] model=None"];
@@ -131,7 +132,7 @@ fn a_closed_session_ends_its_turn_and_can_be_resumed() {
 /// The crash happened after the output was read and before the lines for it were written.
 #[test]
 fn a_replay_sends_the_lines_that_are_missing() {
-    let mut script = Script::start(&json!({}));
+    let mut script = ScriptedConnection::start(&json!({}));
     script.command(new(Some("ask")));
     let written = script.written.clone();
     script.respond(&json!({"sessionId": "s"}));
@@ -139,25 +140,25 @@ fn a_replay_sends_the_lines_that_are_missing() {
     next.replay_sent(&written);
     assert_eq!(next.command(new(Some("ask"))), []);
     let steps = next.handle(&script.received);
-    assert_eq!(crate::player::sent(&steps), script.written.get(written.len()..).unwrap());
+    assert_eq!(crate::timeline::sent(&steps), script.written.get(written.len()..).unwrap());
 
-    let mut script = Script::in_turn();
+    let mut script = ScriptedConnection::in_turn();
     let written = script.written.clone();
     script.agent(&json!({"id": 0, "method": "fs/read_text_file", "params": {}}));
     let mut next = connection(ProtocolKind::Acp);
     next.replay_sent(&written);
     let steps = next.handle(&script.received);
-    assert_eq!(crate::player::sent(&steps), script.written.get(written.len()..).unwrap());
+    assert_eq!(crate::timeline::sent(&steps), script.written.get(written.len()..).unwrap());
 }
 
 /// Without the repeated command, the caller must compare the mode.
 #[test]
 fn a_replay_without_settings_reports_the_current_mode() {
-    let mut script = Script::start(&json!({}));
+    let mut script = ScriptedConnection::start(&json!({}));
     script.command(new(Some("ask")));
     let written = script.written.clone();
     script.respond(&json!({"sessionId": "s", "modes": {"currentModeId": "auto"}}));
-    let mut next = Script::start(&json!({}));
+    let mut next = ScriptedConnection::start(&json!({}));
     next.connection = connection(ProtocolKind::Acp);
     next.connection.replay_sent(&written);
     next.bytes(&script.received);
@@ -170,7 +171,7 @@ fn an_agent_of_another_version_fails_initialize() {
     _ = connection.command(Command::Initialize);
     assert_eq!(connection.command(new(None)), []);
     let steps = connection.handle(b"{\"id\":1,\"result\":{\"protocolVersion\":2}}\n");
-    let shown: Vec<_> = steps.iter().filter_map(crate::show::show).collect();
+    let shown: Vec<_> = steps.iter().filter_map(crate::step_text::step_text).collect();
     assert_eq!(shown.len(), 2, "{shown:?}");
     assert!(shown.first().unwrap().starts_with("InitializeFailed"));
     assert_eq!(shown.last().unwrap(), "open failed Other: initialize failed");
@@ -183,7 +184,7 @@ fn a_reopened_conversation_keeps_its_turn_in_a_replay() {
         Event::Agent(format!("{}\n", json!({"id": id, "result": result})).into_bytes())
     };
     let next = algonius_protocols::SessionKey(1);
-    let mut resume = open(Open::Resume { id: "s".to_owned() }, Some("ask"));
+    let mut resume = open(SessionStart::Resume { id: "s".to_owned() }, Some("ask"));
     if let Command::Open { session, .. } = &mut resume {
         *session = next;
     }
@@ -193,7 +194,7 @@ fn a_reopened_conversation_keeps_its_turn_in_a_replay() {
         agent(1, &json!({"protocolVersion": 1, "agentCapabilities": capabilities})),
         Event::Client(new(None)),
         agent(2, &json!({"sessionId": "s"})),
-        Event::Client(Command::Close { session: KEY }),
+        Event::Client(Command::Close { session: SESSION_KEY }),
         agent(3, &json!({})),
         Event::Client(resume),
         agent(4, &json!({})),

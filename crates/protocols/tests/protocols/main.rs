@@ -8,10 +8,10 @@
 
 mod acp_faults;
 mod acp_openings;
-mod acp_script;
 mod other_protocols;
-mod player;
 mod properties;
-mod show;
+mod scripted_connection;
+mod step_text;
+mod timeline;
 mod transcript;
 mod transcripts;

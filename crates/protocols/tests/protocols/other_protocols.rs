@@ -1,13 +1,13 @@
 //! Tests of claude-control and of the codex app server beyond their transcripts.
 
 use algonius_protocols::{
-    Answer, Command, FormAction, Open, PromptPart, ProtocolKind, RequestId, Step,
+    Command, FormAction, PromptPart, ProtocolKind, RequestAnswer, RequestId, SessionStart, Step,
 };
 use serde_json::{Value, json};
 
-use crate::acp_script::{KEY, open};
-use crate::player::{Event, check_every_crash, play, sent};
-use crate::show::show;
+use crate::scripted_connection::{SESSION_KEY, open};
+use crate::step_text::step_text;
+use crate::timeline::{Event, check_every_crash, run_timeline, sent};
 
 const CLAUDE: ProtocolKind = ProtocolKind::ClaudeControl;
 const CODEX: ProtocolKind = ProtocolKind::CodexAppServer;
@@ -21,24 +21,24 @@ fn client(command: Command) -> Event {
 }
 
 fn prompt() -> Event {
-    client(Command::Prompt { session: KEY, parts: vec![PromptPart::Text("go".to_owned())] })
+    client(Command::Prompt { session: SESSION_KEY, parts: vec![PromptPart::Text("go".to_owned())] })
 }
 
-fn answer(request: RequestId, answer: Answer) -> Event {
-    client(Command::Answer { session: KEY, request, answer })
+fn answer(request: RequestId, answer: RequestAnswer) -> Event {
+    client(Command::Answer { session: SESSION_KEY, request, answer })
 }
 
 fn cancel() -> Event {
-    client(Command::Cancel { session: KEY })
+    client(Command::Cancel { session: SESSION_KEY })
 }
 
 /// Returns the sent messages and the other steps in short form.
 fn run(kind: ProtocolKind, events: &[Event]) -> (Vec<Value>, Vec<String>) {
-    let steps = play(kind, events).concat();
+    let steps = run_timeline(kind, events).concat();
     let lines = sent(&steps);
     let lines = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     let lines = lines.map(|line| serde_json::from_slice(line).unwrap()).collect();
-    (lines, steps.iter().filter_map(show).collect())
+    (lines, steps.iter().filter_map(step_text).collect())
 }
 
 fn control(id: &str, response: &Value) -> Event {
@@ -50,7 +50,7 @@ fn control(id: &str, response: &Value) -> Event {
 fn claude_open() -> Vec<Event> {
     vec![
         client(Command::Initialize),
-        client(open(Open::Resume { id: "c".to_owned() }, Some("default"))),
+        client(open(SessionStart::Resume { id: "c".to_owned() }, Some("default"))),
         control("client-1", &json!({"current_permission_mode": "auto"})),
         control("client-2", &json!({"mode": "default"})),
     ]
@@ -78,7 +78,7 @@ fn response<'l>(lines: &'l [Value], id: &str) -> &'l Value {
 #[test]
 fn a_claude_turn_is_answered_cancelled_and_replayed() {
     let mut events = claude_open();
-    let deny = Answer::Deny { message: Some("too risky".to_owned()) };
+    let deny = RequestAnswer::Deny { message: Some("too risky".to_owned()) };
     events.extend([
         prompt(),
         tool("a", "t1"),
@@ -88,7 +88,7 @@ fn a_claude_turn_is_answered_cancelled_and_replayed() {
         tool("late", "t0"),
         prompt(),
         tool("b", "t2"),
-        answer(text("b"), Answer::Allow),
+        answer(text("b"), RequestAnswer::Allow),
         tool("c", "t3"),
         tool("c", "t3"),
         tool("w", "t4"),
@@ -152,7 +152,7 @@ fn a_claude_failure_names_its_cause() {
 fn codex_open(sandbox: &str) -> Vec<Event> {
     vec![
         client(Command::Initialize),
-        client(open(Open::New, Some("read-only"))),
+        client(open(SessionStart::New, Some("read-only"))),
         agent(&json!({"id": 1, "result": {"userAgent": "client/1.2 (x)"}})),
         agent(&json!({"id": 2, "result": {"thread": {"id": "th"}, "sandbox": {"type": sandbox}}})),
     ]
@@ -176,12 +176,12 @@ fn started(request: i64, turn: &str) -> Event {
 fn a_codex_decision_never_applies_to_later_calls() {
     let usual = json!(["accept", "acceptForSession", "decline", "cancel"]);
     let cases = [
-        (usual.clone(), Answer::Allow, "accept"),
-        (usual.clone(), Answer::Deny { message: None }, "decline"),
-        (usual, Answer::Cancelled, "cancel"),
-        (json!(["acceptForSession", "cancel"]), Answer::Allow, "cancel"),
-        (json!([{"accept": {"for": "ever"}}, "decline"]), Answer::Allow, "decline"),
-        (Value::Null, Answer::Allow, "accept"),
+        (usual.clone(), RequestAnswer::Allow, "accept"),
+        (usual.clone(), RequestAnswer::Deny { message: None }, "decline"),
+        (usual, RequestAnswer::Cancelled, "cancel"),
+        (json!(["acceptForSession", "cancel"]), RequestAnswer::Allow, "cancel"),
+        (json!([{"accept": {"for": "ever"}}, "decline"]), RequestAnswer::Allow, "decline"),
+        (Value::Null, RequestAnswer::Allow, "accept"),
     ];
     for (decisions, given, expected) in cases {
         let mut events = codex_open("readOnly");
@@ -208,9 +208,9 @@ fn a_codex_turn_is_answered_cancelled_and_replayed() {
         prompt(),
         started(3, "u1"),
         ask(0, "item/tool/requestUserInput", &params),
-        answer(RequestId::Number(0), Answer::Form { action: FormAction::Accept(json!({"q": "A"})) }),
+        answer(RequestId::Number(0), RequestAnswer::Form { action: FormAction::Accept(json!({"q": "A"})) }),
         ask(1, "mcpServer/elicitation/request", &form),
-        answer(RequestId::Number(1), Answer::Deny { message: None }),
+        answer(RequestId::Number(1), RequestAnswer::Deny { message: None }),
         approval(2, "foreign", &Value::Null),
         approval(3, "th", &Value::Null),
         approval(3, "th", &Value::Null),
@@ -264,9 +264,9 @@ fn an_early_codex_cancellation_waits_for_the_turn_id() {
 fn the_end_of_the_output_ends_turns_of_every_protocol() {
     for (kind, mut events) in [(CLAUDE, claude_open()), (CODEX, codex_open("readOnly"))] {
         events.push(prompt());
-        let mut connection = crate::player::connection(kind);
+        let mut connection = crate::timeline::connection(kind);
         for event in &events {
-            _ = crate::player::run(&mut connection, event);
+            _ = crate::timeline::run(&mut connection, event);
         }
         let steps = connection.end_of_output();
         let [Step::TurnEnded { .. }] = steps.as_slice() else { panic!("{steps:?}") };

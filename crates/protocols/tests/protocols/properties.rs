@@ -3,12 +3,13 @@
 use std::collections::{HashMap, HashSet};
 
 use algonius_protocols::{
-    Answer, Command, FormAction, Open, PromptPart, ProtocolKind, RequestId, SessionKey, Step,
+    Command, FormAction, PromptPart, ProtocolKind, RequestAnswer, RequestId, SessionKey,
+    SessionStart, Step,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::player::{Event, check_every_crash, connection, play, sent};
+use crate::timeline::{Event, check_every_crash, connection, run_timeline, sent};
 
 /// Part of every option id that applies more than once.
 const ALWAYS: &str = "ALWAYS";
@@ -100,7 +101,7 @@ impl AcpRun {
     }
 
     fn push(&mut self, event: Event) {
-        let steps = crate::player::run(&mut self.connection, &event);
+        let steps = crate::timeline::run(&mut self.connection, &event);
         if let Event::Client(Command::Prompt { session, .. }) = &event
             && !steps.iter().any(|step| matches!(step, Step::ProtocolError { .. }))
         {
@@ -133,7 +134,7 @@ impl AcpRun {
         self.natives[usize::from(number) % self.natives.len()].clone()
     }
 
-    fn act(&mut self, action: Action) {
+    fn perform(&mut self, action: Action) {
         match action {
             Action::Open { number, mode, resume } => self.open(number, mode, resume),
             Action::Prompt(session) => {
@@ -181,7 +182,7 @@ impl AcpRun {
         } else {
             self.native(number)
         };
-        let how = if resume { Open::Resume { id } } else { Open::New };
+        let how = if resume { SessionStart::Resume { id } } else { SessionStart::New };
         let mode = mode.then(|| "m1".to_owned());
         let cwd = "/".to_owned();
         let command = Command::Open { session, how, cwd, mode, model: None, options: Vec::new() };
@@ -193,7 +194,7 @@ impl AcpRun {
 
     fn answer(&mut self, request: u8, answer: u8) {
         let asks = self.steps.iter().filter_map(|step| match step {
-            Step::Ask { session, ask } => Some((*session, ask.request.clone())),
+            Step::Request { session, request } => Some((*session, request.request.clone())),
             _ => None,
         });
         let asks: Vec<_> = asks.collect();
@@ -202,10 +203,10 @@ impl AcpRun {
             return;
         };
         let answer = match answer % 5 {
-            0 | 1 => Answer::Allow,
-            2 => Answer::Deny { message: None },
-            3 => Answer::Cancelled,
-            _ => Answer::Form { action: FormAction::Accept(json!({"a": 1})) },
+            0 | 1 => RequestAnswer::Allow,
+            2 => RequestAnswer::Deny { message: None },
+            3 => RequestAnswer::Cancelled,
+            _ => RequestAnswer::Form { action: FormAction::Accept(json!({"a": 1})) },
         };
         self.push(Event::Client(Command::Answer { session, request, answer }));
     }
@@ -284,7 +285,7 @@ impl AcpRun {
 fn acp_run(actions: Vec<Action>) -> AcpRun {
     let mut run = AcpRun::new();
     for action in actions {
-        run.act(action);
+        run.perform(action);
     }
     run
 }
@@ -333,7 +334,7 @@ proptest! {
         let mut open: HashSet<RequestId> = HashSet::new();
         for step in &run.steps {
             match step {
-                Step::Ask { ask, .. } => prop_assert!(open.insert(ask.request.clone())),
+                Step::Request { request, .. } => prop_assert!(open.insert(request.request.clone())),
                 Step::Withdraw { request, .. } => prop_assert!(open.contains(request)),
                 _ => {}
             }
@@ -380,12 +381,12 @@ proptest! {
     /// A message of the right shape with a value of the wrong type anywhere.
     #[test]
     fn changed_messages_never_panic(
-        file in 0..crate::transcripts::ALL.len(),
+        file in 0..crate::transcripts::TRANSCRIPTS.len(),
         place in any::<prop::sample::Index>(),
         with in "[\\[\\]{}\":,0-9a-z-]{0,6}",
         length in 0..12_usize,
     ) {
-        let (kind, name) = crate::transcripts::ALL[file];
+        let (kind, name) = crate::transcripts::TRANSCRIPTS[file];
         let mut events = crate::transcript::events(&crate::transcript::read(kind, name));
         let lines: Vec<_> = (0..events.len()).filter(|at| matches!(events[*at], Event::Agent(_))).collect();
         if let Event::Agent(bytes) = &mut events[lines[place.index(lines.len())]] {
@@ -393,6 +394,6 @@ proptest! {
             let end = (at + length).min(bytes.len());
             bytes.splice(at..end, with.bytes());
         }
-        _ = play(kind, &events);
+        _ = run_timeline(kind, &events);
     }
 }

@@ -4,19 +4,20 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use algonius_protocols::{
-    Answer, Command, FormAction, Open, PromptPart, ProtocolKind, RequestId, SessionKey,
+    Command, FormAction, PromptPart, ProtocolKind, RequestAnswer, RequestId, SessionKey,
+    SessionStart,
 };
 use serde_json::{Value, json};
 
-use crate::player::Event;
+use crate::timeline::Event;
 
 /// Message of a transcript; `is_client` if the client sent it.
-pub(crate) struct Message {
+pub(crate) struct TranscriptMessage {
     pub(crate) is_client: bool,
     pub(crate) value: Value,
 }
 
-pub(crate) fn folder(kind: ProtocolKind) -> PathBuf {
+pub(crate) fn transcript_folder(kind: ProtocolKind) -> PathBuf {
     let name = match kind {
         ProtocolKind::Acp => "acp",
         ProtocolKind::ClaudeControl => "claude-control",
@@ -25,18 +26,19 @@ pub(crate) fn folder(kind: ProtocolKind) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/transcripts").join(name)
 }
 
-pub(crate) fn read(kind: ProtocolKind, name: &str) -> Vec<Message> {
-    let text = std::fs::read_to_string(folder(kind).join(format!("{name}.jsonl"))).unwrap();
+pub(crate) fn read(kind: ProtocolKind, name: &str) -> Vec<TranscriptMessage> {
+    let text =
+        std::fs::read_to_string(transcript_folder(kind).join(format!("{name}.jsonl"))).unwrap();
     let message = |line: &str| {
         let line: Value = serde_json::from_str(line).unwrap();
-        Message { is_client: line["dir"] == "->", value: line["msg"].clone() }
+        TranscriptMessage { is_client: line["dir"] == "->", value: line["msg"].clone() }
     };
     text.lines().map(message).collect()
 }
 
 /// Translation of the messages of one transcript.
-struct Translation<'m> {
-    messages: &'m [Message],
+struct TimelineBuilder<'m> {
+    messages: &'m [TranscriptMessage],
     opened: u32,
     keys: HashMap<String, SessionKey>,
     /// Requests of the agent by id.
@@ -46,8 +48,8 @@ struct Translation<'m> {
 }
 
 /// Returns the timeline of a transcript.
-pub(crate) fn events(messages: &[Message]) -> Vec<Event> {
-    let mut translation = Translation {
+pub(crate) fn events(messages: &[TranscriptMessage]) -> Vec<Event> {
+    let mut translation = TimelineBuilder {
         messages,
         opened: 0,
         keys: HashMap::new(),
@@ -68,7 +70,7 @@ pub(crate) fn events(messages: &[Message]) -> Vec<Event> {
     events
 }
 
-impl<'m> Translation<'m> {
+impl<'m> TimelineBuilder<'m> {
     fn note(&mut self, message: &'m Value) {
         if message.get("method").is_some() {
             self.asked.insert(message["id"].to_string(), message);
@@ -87,7 +89,7 @@ impl<'m> Translation<'m> {
                 let id = native.unwrap_or_else(|| self.opened_id(message));
                 self.keys.insert(id.clone(), session);
                 let is_new = text("sessionId").is_none();
-                let how = if is_new { Open::New } else { Open::Resume { id } };
+                let how = if is_new { SessionStart::New } else { SessionStart::Resume { id } };
                 let mode = text("sandbox").or_else(|| self.first_mode(place));
                 let cwd = text("cwd")?;
                 Some(Command::Open { session, how, cwd, mode, model: None, options: Vec::new() })
@@ -123,7 +125,7 @@ impl<'m> Translation<'m> {
 
     /// Returns the id in the response to a request that opens a session.
     fn opened_id(&self, request: &Value) -> String {
-        let is_response = |it: &&Message| {
+        let is_response = |it: &&TranscriptMessage| {
             !it.is_client && it.value["id"] == request["id"] && it.value.get("method").is_none()
         };
         let result = &self.messages.iter().find(is_response).unwrap().value["result"];
@@ -146,23 +148,23 @@ impl<'m> Translation<'m> {
         let params = &request["params"];
         let native = params["sessionId"].as_str().or(params["threadId"].as_str())?;
         let answer = match request["method"].as_str()? {
-            "elicitation/create" => Answer::Form { action: FormAction::Decline },
+            "elicitation/create" => RequestAnswer::Form { action: FormAction::Decline },
             "session/request_permission" => {
                 let outcome = &message["result"]["outcome"];
                 let options = params["options"].as_array()?;
                 let option = options.iter().find(|it| it["optionId"] == outcome["optionId"]);
                 match option.map(|option| option["kind"].as_str().unwrap()) {
-                    Some("allow_once") => Answer::Allow,
-                    Some("reject_once") => Answer::Deny { message: None },
+                    Some("allow_once") => RequestAnswer::Allow,
+                    Some("reject_once") => RequestAnswer::Deny { message: None },
                     Some(other) => panic!("{other} was selected"),
                     None if self.is_cancelled => return None,
-                    None => Answer::Cancelled,
+                    None => RequestAnswer::Cancelled,
                 }
             }
             "item/commandExecution/requestApproval" => {
                 match message["result"]["decision"].as_str()? {
-                    "accept" => Answer::Allow,
-                    _ => Answer::Deny { message: None },
+                    "accept" => RequestAnswer::Allow,
+                    _ => RequestAnswer::Deny { message: None },
                 }
             }
             _ => return None,
@@ -181,7 +183,7 @@ fn control_commands(message: &Value) -> Vec<Command> {
     let text = |path: &str| message.pointer(path).and_then(Value::as_str).map(str::to_owned);
     match text("/type").unwrap().as_str() {
         "control_request" => {
-            let (how, cwd, options) = (Open::New, String::new(), Vec::new());
+            let (how, cwd, options) = (SessionStart::New, String::new(), Vec::new());
             let open = Command::Open { session, how, cwd, mode: None, model: None, options };
             vec![Command::Initialize, open]
         }
@@ -192,14 +194,15 @@ fn control_commands(message: &Value) -> Vec<Command> {
         _ => {
             let request = RequestId::Text(text("/response/request_id").unwrap());
             let allows = text("/response/response/behavior").as_deref() == Some("allow");
-            let answer = if allows { Answer::Allow } else { Answer::Deny { message: None } };
+            let answer =
+                if allows { RequestAnswer::Allow } else { RequestAnswer::Deny { message: None } };
             vec![Command::Answer { session, request, answer }]
         }
     }
 }
 
 /// Returns the part of a client's message that must not differ between the recorded client and the adapter.
-pub(crate) fn essence(message: &Value) -> Value {
+pub(crate) fn comparable_part(message: &Value) -> Value {
     let mut value = message.clone();
     match value["method"].as_str() {
         Some("initialize") => {

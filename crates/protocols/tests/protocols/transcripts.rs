@@ -3,15 +3,15 @@
 use algonius_protocols::ProtocolKind;
 use serde_json::{Value, json};
 
-use crate::player::{Event, check_every_crash, connection, play, sent};
-use crate::show::show;
-use crate::transcript::{Message, essence, events, folder, read};
+use crate::step_text::step_text;
+use crate::timeline::{Event, check_every_crash, connection, run_timeline, sent};
+use crate::transcript::{TranscriptMessage, comparable_part, events, read, transcript_folder};
 
 /// Environment variable that makes the tests write the expected steps instead of comparing them.
-const REWRITE: &str = "ALGONIUS_REWRITE_SNAPSHOTS";
+const REWRITE_VARIABLE: &str = "ALGONIUS_REWRITE_SNAPSHOTS";
 
 /// Recorded transcripts with their protocols.
-pub(crate) const ALL: &[(ProtocolKind, &str)] = &[
+pub(crate) const TRANSCRIPTS: &[(ProtocolKind, &str)] = &[
     (ProtocolKind::Acp, "claude/session"),
     (ProtocolKind::Acp, "claude/load"),
     (ProtocolKind::Acp, "claude/consent"),
@@ -36,26 +36,26 @@ pub(crate) const ALL: &[(ProtocolKind, &str)] = &[
     (ProtocolKind::ClaudeControl, "allow"),
 ];
 
-fn all() -> Vec<(ProtocolKind, &'static str, Vec<Message>, Vec<Event>)> {
+fn all() -> Vec<(ProtocolKind, &'static str, Vec<TranscriptMessage>, Vec<Event>)> {
     let read = |(kind, name): &(ProtocolKind, &'static str)| {
         let messages = read(*kind, name);
         let events = events(&messages);
         (*kind, *name, messages, events)
     };
-    ALL.iter().map(read).collect()
+    TRANSCRIPTS.iter().map(read).collect()
 }
 
 #[test]
 fn every_transcript_gives_the_expected_steps() {
     for (kind, name, _, events) in all() {
-        let steps = play(kind, &events).concat();
-        let shown: String = steps.iter().filter_map(show).map(|line| line + "\n").collect();
-        let file = folder(kind).join(format!("{name}.steps"));
-        if std::env::var_os(REWRITE).is_some() {
+        let steps = run_timeline(kind, &events).concat();
+        let shown: String = steps.iter().filter_map(step_text).map(|line| line + "\n").collect();
+        let file = transcript_folder(kind).join(format!("{name}.steps"));
+        if std::env::var_os(REWRITE_VARIABLE).is_some() {
             std::fs::write(&file, &shown).unwrap();
         }
         let expected = std::fs::read_to_string(&file).unwrap_or_default();
-        assert_eq!(shown, expected, "{name} (set {REWRITE}=1 to write the file)");
+        assert_eq!(shown, expected, "{name} (set {REWRITE_VARIABLE}=1 to write the file)");
     }
 }
 
@@ -63,11 +63,12 @@ fn every_transcript_gives_the_expected_steps() {
 #[test]
 fn the_adapter_sends_what_the_recorded_client_sent() {
     for (kind, name, messages, events) in all() {
-        let written = sent(&play(kind, &events).concat());
+        let written = sent(&run_timeline(kind, &events).concat());
         let lines = written.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-        let lines = lines.map(|line| essence(&serde_json::from_slice::<Value>(line).unwrap()));
+        let lines =
+            lines.map(|line| comparable_part(&serde_json::from_slice::<Value>(line).unwrap()));
         let recorded = messages.iter().filter(|message| message.is_client);
-        let recorded = recorded.map(|message| match essence(&message.value) {
+        let recorded = recorded.map(|message| match comparable_part(&message.value) {
             refusal if is_form_refusal(&messages, &refusal) => {
                 json!({"jsonrpc": "2.0", "id": refusal["id"], "result": {"action": "decline"}})
             }
@@ -77,8 +78,8 @@ fn the_adapter_sends_what_the_recorded_client_sent() {
     }
 }
 
-fn is_form_refusal(messages: &[Message], message: &Value) -> bool {
-    let is_form = |it: &Message| {
+fn is_form_refusal(messages: &[TranscriptMessage], message: &Value) -> bool {
+    let is_form = |it: &TranscriptMessage| {
         it.value["method"] == "elicitation/create" && it.value["id"] == message["id"]
     };
     message.get("error").is_some() && messages.iter().any(is_form)

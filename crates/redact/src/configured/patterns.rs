@@ -8,10 +8,10 @@ use regex_syntax::hir::{Capture, Hir, HirKind, Look, Repetition};
 use crate::configured::Pattern;
 
 /// Memory limit of the combined pattern for each search, in bytes; beyond the limit each pattern is tried separately.
-const SIZE: usize = 32 << 20;
+const MAX_COMBINED_BYTES: usize = 32 << 20;
 
 /// Memory limit of the lazy automaton's cache, in bytes.
-const SEEN: usize = 8 << 20;
+const MAX_DFA_CACHE_BYTES: usize = 8 << 20;
 
 /// Patterns in the order of the configuration.
 #[derive(Default)]
@@ -19,18 +19,18 @@ pub(crate) struct RedactionPatterns {
     all: Vec<Pattern>,
     /// Pattern that finds positions in a text of many lines where any pattern may match. `None` if the patterns are too
     /// large for one search.
-    anywhere: Option<Regex>,
+    multiline_regex: Option<Regex>,
     /// Set of all patterns. `None` if the patterns are too large for one search, or if the set would save nothing.
-    together: Option<RegexSet>,
+    combined: Option<RegexSet>,
 }
 
 impl RedactionPatterns {
     pub(crate) fn new(all: Vec<Pattern>) -> Self {
         let texts = all.iter().map(|pattern| pattern.regex().as_str());
         let mut builder = RegexSetBuilder::new(texts);
-        builder.unicode(false).size_limit(SIZE).dfa_size_limit(SEEN);
-        let together = (all.len() > 1).then(|| builder.build().ok()).flatten();
-        Self { anywhere: anywhere(&all), all, together }
+        builder.unicode(false).size_limit(MAX_COMBINED_BYTES).dfa_size_limit(MAX_DFA_CACHE_BYTES);
+        let combined = (all.len() > 1).then(|| builder.build().ok()).flatten();
+        Self { multiline_regex: build_multiline_regex(&all), all, combined }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -43,13 +43,13 @@ impl RedactionPatterns {
         if self.all.is_empty() || at >= text.len() {
             return None;
         }
-        let Some(anywhere) = self.anywhere.as_ref() else { return Some((at, at)) };
-        anywhere.find_at(text, at).map(|found| (found.start(), found.end()))
+        let Some(multiline_regex) = self.multiline_regex.as_ref() else { return Some((at, at)) };
+        multiline_regex.find_at(text, at).map(|found| (found.start(), found.end()))
     }
 
     /// Iterates over the patterns that match somewhere in a line.
     pub(crate) fn in_line(&self, line: &[u8]) -> impl Iterator<Item = &Pattern> {
-        let found = self.together.as_ref().map(|together| together.matches(line));
+        let found = self.combined.as_ref().map(|combined| combined.matches(line));
         let is_in = move |at: usize| found.as_ref().is_none_or(|found| found.matched(at));
         self.all.iter().enumerate().filter(move |(at, _)| is_in(*at)).map(|(_, pattern)| pattern)
     }
@@ -57,22 +57,26 @@ impl RedactionPatterns {
 
 /// Builds one expression that matches in a text of many lines wherever a pattern matches in one of the lines, and
 /// possibly elsewhere: the pattern itself is tried there.
-fn anywhere(all: &[Pattern]) -> Option<Regex> {
+fn build_multiline_regex(all: &[Pattern]) -> Option<Regex> {
     let parsed = |pattern: &Pattern| {
         let mut parser = ParserBuilder::new().unicode(false).utf8(false).build();
-        parser.parse(pattern.regex().as_str()).ok().map(|pattern| among_lines(&pattern))
+        parser.parse(pattern.regex().as_str()).ok().map(|pattern| to_multiline(&pattern))
     };
     let all = Hir::alternation(all.iter().map(parsed).collect::<Option<_>>()?).to_string();
-    RegexBuilder::new(&all).size_limit(SIZE).dfa_size_limit(SEEN).build().ok()
+    RegexBuilder::new(&all)
+        .size_limit(MAX_COMBINED_BYTES)
+        .dfa_size_limit(MAX_DFA_CACHE_BYTES)
+        .build()
+        .ok()
 }
 
 /// Converts a pattern for one line to a pattern for many lines: its anchors become line anchors, and a line may end in
 /// `\r\n`. Unicode word boundaries are omitted, because they make a search slow.
-fn among_lines(pattern: &Hir) -> Hir {
+fn to_multiline(pattern: &Hir) -> Hir {
     match pattern.kind() {
         HirKind::Look(Look::Start) => Hir::look(Look::StartLF),
         HirKind::Look(Look::End | Look::EndLF) => Hir::look(Look::EndCRLF),
-        HirKind::Look(look) if is_of_all_scripts(*look) => Hir::empty(),
+        HirKind::Look(look) if is_unicode_boundary(*look) => Hir::empty(),
         HirKind::Empty | HirKind::Literal(_) | HirKind::Class(_) | HirKind::Look(_) => {
             pattern.clone()
         }
@@ -80,15 +84,15 @@ fn among_lines(pattern: &Hir) -> Hir {
             min: *min,
             max: *max,
             greedy: *greedy,
-            sub: Box::new(among_lines(sub)),
+            sub: Box::new(to_multiline(sub)),
         }),
-        HirKind::Capture(Capture { sub, .. }) => among_lines(sub),
-        HirKind::Concat(parts) => Hir::concat(parts.iter().map(among_lines).collect()),
-        HirKind::Alternation(parts) => Hir::alternation(parts.iter().map(among_lines).collect()),
+        HirKind::Capture(Capture { sub, .. }) => to_multiline(sub),
+        HirKind::Concat(parts) => Hir::concat(parts.iter().map(to_multiline).collect()),
+        HirKind::Alternation(parts) => Hir::alternation(parts.iter().map(to_multiline).collect()),
     }
 }
 
-const fn is_of_all_scripts(look: Look) -> bool {
+const fn is_unicode_boundary(look: Look) -> bool {
     matches!(
         look,
         Look::WordUnicode
@@ -111,7 +115,7 @@ mod tests {
         let made = |text: &&str| Pattern::new(text, text, 0).unwrap();
         let all: Vec<_> = texts.iter().map(made).collect();
         let patterns = RedactionPatterns::new(all.clone());
-        assert!(patterns.together.is_some());
+        assert!(patterns.combined.is_some());
         let lines: [&[u8]; 7] = [
             b"EMP-123 xx",
             b"xx EMP-12",
@@ -122,9 +126,9 @@ mod tests {
             b"\xff\n",
         ];
         for line in lines {
-            let together: Vec<_> = patterns.in_line(line).map(Pattern::name).collect();
+            let combined: Vec<_> = patterns.in_line(line).map(Pattern::name).collect();
             let alone = all.iter().filter(|pattern| pattern.regex().is_match(line));
-            assert_eq!(together, alone.map(Pattern::name).collect::<Vec<_>>(), "{line:?}");
+            assert_eq!(combined, alone.map(Pattern::name).collect::<Vec<_>>(), "{line:?}");
         }
     }
 
@@ -167,7 +171,7 @@ mod tests {
     fn the_combined_search_reaches_every_line_with_a_match() {
         let made = |text: &&str| Pattern::new(text, text, 0).unwrap();
         let patterns = RedactionPatterns::new(TEXTS.iter().map(made).collect());
-        assert!(patterns.anywhere.is_some());
+        assert!(patterns.multiline_regex.is_some());
         let lines: Vec<_> = LINES.split('|').collect();
         for (ending, step) in ["\n", "\r\n", "\r\r\n"].into_iter().flat_map(|it| [(it, 1), (it, 5)])
         {

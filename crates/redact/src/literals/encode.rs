@@ -2,27 +2,27 @@
 
 use std::fmt::Write as _;
 
-use super::quoting::quoted;
+use super::quoting::quoted_forms;
 
 /// Shortest form, in bytes; a shorter one would match too much by chance.
-pub(crate) const SHORTEST: usize = 8;
+pub(crate) const MIN_FORM_BYTES: usize = 8;
 
 /// Returns all forms of a value and of each of its lines, without duplicates.
 pub(crate) fn forms(value: &str) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     let lines = value.lines().map(str::trim);
     for part in [value, value.trim()].into_iter().chain(lines) {
-        if part.chars().count() >= SHORTEST {
-            found.extend(written(part).into_iter().map(String::into_bytes));
+        if part.chars().count() >= MIN_FORM_BYTES {
+            found.extend(encodings(part).into_iter().map(String::into_bytes));
         }
     }
-    found.retain(|form| form.len() >= SHORTEST);
+    found.retain(|form| form.len() >= MIN_FORM_BYTES);
     found.sort_unstable();
     found.dedup();
     found
 }
 
-fn written(value: &str) -> Vec<String> {
+fn encodings(value: &str) -> Vec<String> {
     let json = json(value);
     let mut forms = vec![value.to_owned(), hex(value, false), hex(value, true)];
     for shift in 0..3 {
@@ -43,7 +43,7 @@ fn written(value: &str) -> Vec<String> {
         xml(value, "\"", "'"),
     ]);
     // A command line often appears inside JSON.
-    forms.extend(quoted(value).into_iter().flat_map(|form| [self::json(&form), form]));
+    forms.extend(quoted_forms(value).into_iter().flat_map(|form| [self::json(&form), form]));
     forms
 }
 

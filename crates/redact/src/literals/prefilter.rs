@@ -6,33 +6,33 @@
 use std::ops::Range;
 
 /// Number of bytes that are inspected together.
-const BLOCK: usize = 64;
+const BLOCK_BYTES: usize = 64;
 
 /// Number of bits of a byte class.
-const BITS: u32 = 6;
+const CLASS_BITS: u32 = 6;
 
 /// Number of triples of byte classes.
-const THREES: usize = 1 << (3 * BITS);
+const TRIPLE_COUNT: usize = 1 << (3 * CLASS_BITS);
 
 /// Number of words in the bitmap.
-const WORDS: usize = THREES / 64;
+const WORDS: usize = TRIPLE_COUNT / 64;
 
 /// Letters, the most frequent first.
-const LETTERS: &[u8; 26] = b"etaoinsrhldcumfpgwybvkxjqz";
+const LETTERS_BY_FREQUENCY: &[u8; 26] = b"etaoinsrhldcumfpgwybvkxjqz";
 
 /// Class of each byte: letters are distinguished, and so are common separators.
-const KINDS: [u8; 256] = kinds();
+const BYTE_CLASSES: [u8; 256] = kinds();
 
 /// Literal and its case sensitivity.
 pub(crate) enum Literal<'t> {
     /// Case-sensitive literal.
-    Exact(&'t [u8]),
+    CaseSensitive(&'t [u8]),
     /// Case-insensitive literal.
-    Word(&'t [u8]),
+    CaseInsensitive(&'t [u8]),
 }
 
 /// Prefilter for the positions of literals.
-pub(crate) struct Sieve {
+pub(crate) struct LiteralPrefilter {
     /// Bitmap of triples of byte classes.
     marks: Box<[u64; WORDS]>,
     /// One byte of each literal that is shorter than three bytes.
@@ -40,26 +40,26 @@ pub(crate) struct Sieve {
     longest: usize,
 }
 
-impl Sieve {
+impl LiteralPrefilter {
     pub(crate) fn new<'t>(literals: impl IntoIterator<Item = Literal<'t>>) -> Self {
-        let mut sieve = Self { marks: Box::new([0; WORDS]), singles: Vec::new(), longest: 0 };
+        let mut prefilter = Self { marks: Box::new([0; WORDS]), singles: Vec::new(), longest: 0 };
         for literal in literals {
-            sieve.take(&literal);
+            prefilter.add(&literal);
         }
-        sieve.singles.sort_unstable();
-        sieve.singles.dedup();
-        sieve
+        prefilter.singles.sort_unstable();
+        prefilter.singles.dedup();
+        prefilter
     }
 
     /// Returns the ranges that may contain a literal, in order: each literal in the text lies within one range.
-    pub(crate) fn places(&self, text: &[u8]) -> Vec<Range<usize>> {
+    pub(crate) fn candidate_ranges(&self, text: &[u8]) -> Vec<Range<usize>> {
         let mut places: Vec<Range<usize>> = Vec::new();
-        let mut three = 0;
-        for (number, block) in text.chunks(BLOCK).enumerate() {
-            let has_three = self.has_three(block, &mut three);
+        let mut triple = 0;
+        for (number, block) in text.chunks(BLOCK_BYTES).enumerate() {
+            let has_three = self.has_marked_triple(block, &mut triple);
             if has_three || self.singles.iter().any(|single| has(block, *single)) {
-                let start = (number * BLOCK).saturating_sub(self.longest);
-                let end = (number * BLOCK + block.len() + self.longest).min(text.len());
+                let start = (number * BLOCK_BYTES).saturating_sub(self.longest);
+                let end = (number * BLOCK_BYTES + block.len() + self.longest).min(text.len());
                 match places.last_mut().filter(|last| last.end >= start) {
                     Some(last) => last.end = end,
                     None => places.push(start..end),
@@ -70,31 +70,36 @@ impl Sieve {
     }
 
     /// Returns true if a marked triple ends in a block; `three` holds the classes before the block.
-    fn has_three(&self, block: &[u8], three: &mut u32) -> bool {
+    fn has_marked_triple(&self, block: &[u8], triple: &mut u32) -> bool {
         let mut found = 0;
         for byte in block {
-            *three = *three << BITS | kind(*byte);
-            let (word, bit) = place(*three);
+            *triple = *triple << CLASS_BITS | byte_class(*byte);
+            let (word, bit) = bitmap_position(*triple);
             found |= self.marks.get(word).copied().unwrap_or_default() >> bit;
         }
         found & 1 == 1
     }
 
-    fn take(&mut self, literal: &Literal<'_>) {
-        let (Literal::Exact(bytes) | Literal::Word(bytes)) = *literal;
+    fn add(&mut self, literal: &Literal<'_>) {
+        let (Literal::CaseSensitive(bytes) | Literal::CaseInsensitive(bytes)) = *literal;
         self.longest = self.longest.max(bytes.len());
-        let threes = bytes.windows(3).filter_map(|three| three.first_chunk::<3>());
-        match threes.min_by_key(|three| three.iter().map(|byte| commonness(*byte)).sum::<usize>()) {
-            None => self.singles.extend(bytes.iter().min_by_key(|byte| commonness(**byte))),
-            Some(three) => {
-                let cases = if matches!(literal, Literal::Word(_)) { 1..=8_u8 } else { 8..=8 };
-                cases.for_each(|case| self.mark(written(*three, case)));
+        let triples = bytes.windows(3).filter_map(|triple| triple.first_chunk::<3>());
+        match triples
+            .min_by_key(|triple| triple.iter().map(|byte| byte_frequency(*byte)).sum::<usize>())
+        {
+            None => self.singles.extend(bytes.iter().min_by_key(|byte| byte_frequency(**byte))),
+            Some(triple) => {
+                let cases =
+                    if matches!(literal, Literal::CaseInsensitive(_)) { 1..=8_u8 } else { 8..=8 };
+                cases.for_each(|case| self.mark(case_variant(*triple, case)));
             }
         }
     }
 
-    fn mark(&mut self, three: [u8; 3]) {
-        let (word, bit) = place(three.iter().fold(0, |three, byte| three << BITS | kind(*byte)));
+    fn mark(&mut self, triple: [u8; 3]) {
+        let (word, bit) = bitmap_position(
+            triple.iter().fold(0, |triple, byte| triple << CLASS_BITS | byte_class(*byte)),
+        );
         if let Some(word) = self.marks.get_mut(word) {
             *word |= 1 << bit;
         }
@@ -102,22 +107,22 @@ impl Sieve {
 }
 
 /// Returns the triple with the case of its letters inverted where the number has a bit; 8 leaves it unchanged.
-fn written(three: [u8; 3], turned: u8) -> [u8; 3] {
+fn case_variant(triple: [u8; 3], inverted: u8) -> [u8; 3] {
     let mut bit = 1;
-    three.map(|byte| {
-        let is_turned = turned & bit != 0 && byte.is_ascii_alphabetic();
+    triple.map(|byte| {
+        let is_turned = inverted & bit != 0 && byte.is_ascii_alphabetic();
         bit <<= 1;
         if is_turned { byte ^ 0x20 } else { byte }
     })
 }
 
 /// Returns the bit of the last three classes in the bitmap.
-const fn place(three: u32) -> (usize, u32) {
-    (three as usize % THREES / 64, three % 64)
+const fn bitmap_position(triple: u32) -> (usize, u32) {
+    (triple as usize % TRIPLE_COUNT / 64, triple % 64)
 }
 
-fn kind(byte: u8) -> u32 {
-    KINDS.get(usize::from(byte)).map_or(0, |kind| u32::from(*kind))
+fn byte_class(byte: u8) -> u32 {
+    BYTE_CLASSES.get(usize::from(byte)).map_or(0, |kind| u32::from(*kind))
 }
 
 /// Returns true if the block contains the byte; written so that the compiler vectorizes it.
@@ -126,13 +131,15 @@ fn has(block: &[u8], single: u8) -> bool {
 }
 
 /// Returns the approximate frequency of a byte.
-fn commonness(byte: u8) -> usize {
+fn byte_frequency(byte: u8) -> usize {
     match byte {
-        b'a'..=b'z' => LETTERS.iter().rev().position(|letter| *letter == byte).unwrap_or(0),
-        b' ' => LETTERS.len() + 4,
-        b'0'..=b'9' => LETTERS.len(), // All digits have one class.
-        b'.' | b'-' | b'_' | b'/' | b'=' | b':' | b'"' | b'\'' => LETTERS.len() / 2,
-        b'A'..=b'Z' => LETTERS.len() / 3,
+        b'a'..=b'z' => {
+            LETTERS_BY_FREQUENCY.iter().rev().position(|letter| *letter == byte).unwrap_or(0)
+        }
+        b' ' => LETTERS_BY_FREQUENCY.len() + 4,
+        b'0'..=b'9' => LETTERS_BY_FREQUENCY.len(), // All digits have one class.
+        b'.' | b'-' | b'_' | b'/' | b'=' | b':' | b'"' | b'\'' => LETTERS_BY_FREQUENCY.len() / 2,
+        b'A'..=b'Z' => LETTERS_BY_FREQUENCY.len() / 3,
         _ => 1,
     }
 }
@@ -170,26 +177,28 @@ const fn kind_of(byte: u8) -> u8 {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{BLOCK, Literal, Sieve};
+    use super::{BLOCK_BYTES, Literal, LiteralPrefilter};
 
     const EXACT: [&str; 5] = ["sk-", "Q~", "hooks.slack.com/", "\u{e9}\0\r\n", "1//0"];
     const WORDS: [&str; 4] = ["secret", "@", " -u", "private key"];
 
-    fn sieve() -> Sieve {
-        let exact = EXACT.iter().map(|text| Literal::Exact(text.as_bytes()));
-        Sieve::new(exact.chain(WORDS.iter().map(|word| Literal::Word(word.as_bytes()))))
+    fn prefilter() -> LiteralPrefilter {
+        let exact = EXACT.iter().map(|text| Literal::CaseSensitive(text.as_bytes()));
+        LiteralPrefilter::new(
+            exact.chain(WORDS.iter().map(|word| Literal::CaseInsensitive(word.as_bytes()))),
+        )
     }
 
     #[test]
     fn ordinary_text_is_skipped() {
         let text = "A line of plain words, and 17 of them; no more than that.\n".repeat(100);
-        assert!(sieve().places(text.as_bytes()).is_empty());
+        assert!(prefilter().candidate_ranges(text.as_bytes()).is_empty());
     }
 
     proptest! {
         #[test]
         fn a_literal_is_always_inside_a_candidate_range(
-            at in 0..3 * BLOCK, rest in 0..2 * BLOCK, number in 0..EXACT.len() + WORDS.len(), upper in any::<u32>(),
+            at in 0..3 * BLOCK_BYTES, rest in 0..2 * BLOCK_BYTES, number in 0..EXACT.len() + WORDS.len(), upper in any::<u32>(),
         ) {
             let literal: String = match EXACT.get(number) {
                 Some(text) => (*text).to_owned(),
@@ -199,7 +208,7 @@ mod tests {
             };
             let text = ["x".repeat(at), literal.clone(), "x".repeat(rest)].concat();
             let holds = |place: &std::ops::Range<usize>| place.start <= at && at + literal.len() <= place.end;
-            prop_assert!(sieve().places(text.as_bytes()).iter().any(holds));
+            prop_assert!(prefilter().candidate_ranges(text.as_bytes()).iter().any(holds));
         }
     }
 }

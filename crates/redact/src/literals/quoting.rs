@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 
 /// Characters that bash escapes with a backslash outside of quotes.
-const BASH: &str = " \t!\"$&'()*,;<>?[\\]^`{|}";
+const BASH_SPECIAL_CHARS: &str = " \t!\"$&'()*,;<>?[\\]^`{|}";
 
 /// Returns all forms of a quoted `value`, without the quotes around it.
-pub(crate) fn quoted(value: &str) -> Vec<String> {
+pub(crate) fn quoted_forms(value: &str) -> Vec<String> {
     let plain = |part: char| part.is_alphanumeric() || "_-./,:=@%+".contains(part);
     let plainer = |part: char| part.is_alphanumeric() || "_-./".contains(part);
     let mut forms = vec![
@@ -15,7 +15,7 @@ pub(crate) fn quoted(value: &str) -> Vec<String> {
         backslashed(value, |part| part == '\''),
         backslashed(value, |part| "\"$`\\".contains(part)),
         backslashed(value, |part| "\"$`\\!".contains(part)),
-        backslashed(value, |part| BASH.contains(part)),
+        backslashed(value, |part| BASH_SPECIAL_CHARS.contains(part)),
         backslashed(value, |part| !plain(part)),
         backslashed(value, |part| !plainer(part)),
         value.replace('\'', "\\'"),

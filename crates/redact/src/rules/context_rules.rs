@@ -5,76 +5,85 @@ use std::sync::LazyLock;
 
 use regex::bytes::{Captures, Regex};
 
-use super::entropy::{JUDGED, Promise, ValueNotation, is_stand_in_or_reference, plausible};
+use super::plausibility::{
+    MAX_JUDGED_BYTES, SecretKind, ValueNotation, is_placeholder_or_reference, is_plausible_secret,
+};
 use crate::spans::{SecretSpan, VisiblePart};
-use crate::text::boundary::{before, find, is_word};
-use crate::text::pattern::compiled;
-use crate::text::value::{Budget, bare, value_at};
+use crate::text::boundary::{byte_before, find, is_word};
+use crate::text::pattern::compile;
+use crate::text::value::{InspectionBudget, bare_value, value_at};
 
 /// Pattern of `Authorization: Basic …`, with any quoting between name and value.
-pub(crate) const HEADER: &str = concat!(
+pub(crate) const AUTHORIZATION_PATTERN: &str = concat!(
     r#"(?i)authorization[\\"'`\]]{0,8}[ \t]{0,8}(?:=>|[:=,])[ \t\[]{0,8}[\\"'`]{0,8}[ \t]{0,8}"#,
     r"(?:(?:basic|bearer|token|bot|api-?key|key|digest|negotiate|sso-key|oauth|apitoken)[ \t]+)?"
 );
 /// Pattern of a bearer token without its header.
-pub(crate) const BEARER: &str = r"(?i)\bbearer[ \t]+([a-z0-9_.~+/-]{16,}={0,2})";
+pub(crate) const BEARER_PATTERN: &str = r"(?i)\bbearer[ \t]+([a-z0-9_.~+/-]{16,}={0,2})";
 /// Pattern of `scheme://user:password@`.
-pub(crate) const USERINFO: &str = r#"(?i)[a-z][a-z0-9+.-]*://[^\s/:@"'<>`\\]*:([^\s/?"'<>`]+)@"#;
+pub(crate) const USERINFO_PATTERN: &str =
+    r#"(?i)[a-z][a-z0-9+.-]*://[^\s/:@"'<>`\\]*:([^\s/?"'<>`]+)@"#;
 /// Pattern of `--password …`, with white space.
-pub(crate) const OPTION: &str = concat!(
+pub(crate) const OPTION_PATTERN: &str = concat!(
     r"(?i)(?:^|[\s\[(\x22'`,])--?(?:[a-z0-9]+[-_])*(passw(?:or)?d|passphrase|pass|pwd|token|secret|credential|auth|",
     r"api[-_]?key|access[-_]?key|secret[-_]?key|private[-_]?key)[\x22']?,?[ \t]+"
 );
 /// Pattern of `-u user:password`.
-pub(crate) const USER: &str = r#"(?:^|[\s"'`])(?:-u|-U|--user|--proxy-user)(?:[ \t]+|=)?["']?([^\s:"'`]{0,64}):([^\s"'`]{1,256})"#;
+pub(crate) const USER_OPTION_PATTERN: &str = r#"(?:^|[\s"'`])(?:-u|-U|--user|--proxy-user)(?:[ \t]+|=)?["']?([^\s:"'`]{0,64}):([^\s"'`]{1,256})"#;
 /// Pattern of `login … password …`, or of a netrc line with only the password.
-pub(crate) const NETRC: &str =
+pub(crate) const NETRC_PATTERN: &str =
     r"(?i)(?:\blogin[ \t]+\S{1,64}[ \t]+|^[ \t]*)(?:password|passwd)[ \t]+(\S+)";
 /// Pattern of `password is …`.
-pub(crate) const SENTENCE: &str = r"(?i)(?:password|passphrase|passcode|passwd|token|secret|api[-_ ]?key|credential)s?[ \t]+(?:is|was|will be)[ \t]*:?[ \t]+";
+pub(crate) const SENTENCE_PATTERN: &str = r"(?i)(?:password|passphrase|passcode|passwd|token|secret|api[-_ ]?key|credential)s?[ \t]+(?:is|was|will be)[ \t]*:?[ \t]+";
 /// Pattern of a cookie header.
-pub(crate) const COOKIES: &str =
+pub(crate) const COOKIE_HEADER_PATTERN: &str =
     r#"(?i)cookie[\\"'`\]]{0,8}[ \t]{0,8}[:=,][ \t\[]{0,8}[\\"'`]{0,8}([^\r\n"'`\\]+)"#;
 /// Pattern of one cookie.
-pub(crate) const COOKIE: &str = r"([^\s=;,]{1,128})=([^\s;,]+)";
+pub(crate) const COOKIE_PATTERN: &str = r"([^\s=;,]{1,128})=([^\s;,]+)";
 
 /// Longest password in an address, in bytes.
-const LONGEST_PASSWORD: usize = 2048;
+const MAX_PASSWORD_BYTES: usize = 2048;
 
-static HEADERS: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(HEADER));
-static BEARERS: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(BEARER));
-static USERINFOS: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(USERINFO));
-static OPTIONS: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(OPTION));
-static USERS: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(USER));
-static NETRCS: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(NETRC));
-static SENTENCES: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(SENTENCE));
-static COOKIE_LINES: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(COOKIES));
-static COOKIE_PAIRS: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(COOKIE));
+static AUTHORIZATION_REGEX: LazyLock<Option<Regex>> =
+    LazyLock::new(|| compile(AUTHORIZATION_PATTERN));
+static BEARER_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile(BEARER_PATTERN));
+static USERINFO_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile(USERINFO_PATTERN));
+static OPTION_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile(OPTION_PATTERN));
+static USER_OPTION_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile(USER_OPTION_PATTERN));
+static NETRC_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile(NETRC_PATTERN));
+static SENTENCE_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile(SENTENCE_PATTERN));
+static COOKIE_HEADER_REGEX: LazyLock<Option<Regex>> =
+    LazyLock::new(|| compile(COOKIE_HEADER_PATTERN));
+static COOKIE_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile(COOKIE_PATTERN));
 
-fn each<'l>(pattern: Option<&Regex>, line: &'l [u8], mut visit: impl FnMut(&Captures<'l>)) {
+fn for_each_match<'l>(
+    pattern: Option<&Regex>,
+    line: &'l [u8],
+    mut visit: impl FnMut(&Captures<'l>),
+) {
     if let Some(pattern) = pattern {
         pattern.captures_iter(line).for_each(|found| visit(&found));
     }
 }
 
-fn whole(found: &Captures<'_>) -> Range<usize> {
+fn match_range(found: &Captures<'_>) -> Range<usize> {
     found.get(0).map_or(0..0, |whole| whole.range())
 }
 
 /// Finds credentials in headers.
 pub(crate) fn headers(line: &[u8], spans: &mut Vec<SecretSpan>) {
-    let mut budget = Budget::of(line);
-    each(HEADERS.as_ref(), line, |found| {
-        let Range { start, end } = whole(found);
-        if budget.is_masked(start) {
+    let mut budget = InspectionBudget::of(line);
+    for_each_match(AUTHORIZATION_REGEX.as_ref(), line, |found| {
+        let Range { start, end } = match_range(found);
+        if budget.is_redacted(start) {
             return;
         }
-        let place = bare(line, end);
+        let place = bare_value(line, end);
         let text = line.get(place.range.clone()).unwrap_or_default();
-        let value = ValueNotation { text, quoted: false, tight: false };
+        let value = ValueNotation { text, is_quoted: false, follows_equals: false };
         // A line of many headers would be inspected in quadratic time; beyond the budget all values count as secrets.
-        if budget.is_spent(text.len()) || plausible(value, Promise::Token) {
-            budget.mask(&place.range);
+        if budget.is_spent(text.len()) || is_plausible_secret(value, SecretKind::Token) {
+            budget.mark_redacted(&place.range);
             spans.push(SecretSpan {
                 secret: place.range,
                 context: start,
@@ -82,22 +91,22 @@ pub(crate) fn headers(line: &[u8], spans: &mut Vec<SecretSpan>) {
             });
         }
     });
-    each(BEARERS.as_ref(), line, |found| {
+    for_each_match(BEARER_REGEX.as_ref(), line, |found| {
         let Some(token) = found.get(1) else { return };
-        let judged = token.as_bytes().get(..JUDGED).unwrap_or(token.as_bytes());
+        let judged = token.as_bytes().get(..MAX_JUDGED_BYTES).unwrap_or(token.as_bytes());
         // Prose contains `bearer` too, but tokens nearly always have a digit.
         let digit = judged.iter().any(u8::is_ascii_digit);
         if digit
-            && plausible(
-                ValueNotation { text: token.as_bytes(), quoted: true, tight: false },
-                Promise::Token,
+            && is_plausible_secret(
+                ValueNotation { text: token.as_bytes(), is_quoted: true, follows_equals: false },
+                SecretKind::Token,
             )
         {
-            let secret = bare(line, token.start()).range;
+            let secret = bare_value(line, token.start()).range;
             let secret = secret.start..secret.end.max(token.start() + 1);
             spans.push(SecretSpan {
                 secret,
-                context: whole(found).start,
+                context: match_range(found).start,
                 form: VisiblePart::Tail(0),
             });
         }
@@ -106,14 +115,14 @@ pub(crate) fn headers(line: &[u8], spans: &mut Vec<SecretSpan>) {
 
 /// Finds passwords in addresses.
 pub(crate) fn userinfo(line: &[u8], spans: &mut Vec<SecretSpan>) {
-    each(USERINFOS.as_ref(), line, |found| {
+    for_each_match(USERINFO_REGEX.as_ref(), line, |found| {
         let Some(password) = found.get(1) else { return };
-        let Some(secret) = before_last_at(line, password.range()) else { return };
+        let Some(secret) = up_to_last_at_sign(line, password.range()) else { return };
         let text = line.get(secret.clone()).unwrap_or_default();
-        if !is_stand_in_or_reference(text) {
+        if !is_placeholder_or_reference(text) {
             spans.push(SecretSpan {
                 secret,
-                context: whole(found).start,
+                context: match_range(found).start,
                 form: VisiblePart::Stars(0),
             });
         }
@@ -122,57 +131,73 @@ pub(crate) fn userinfo(line: &[u8], spans: &mut Vec<SecretSpan>) {
 
 /// Returns the part of a match that may be a password: up to the last `@` that is near enough to its start.
 /// Text without white space after an address may contain another `@` much later.
-fn before_last_at(line: &[u8], matched: Range<usize>) -> Option<Range<usize>> {
-    if matched.len() <= LONGEST_PASSWORD {
+fn up_to_last_at_sign(line: &[u8], matched: Range<usize>) -> Option<Range<usize>> {
+    if matched.len() <= MAX_PASSWORD_BYTES {
         return Some(matched);
     }
-    let near = line.get(matched.start..matched.start + LONGEST_PASSWORD)?;
+    let near = line.get(matched.start..matched.start + MAX_PASSWORD_BYTES)?;
     let length = near.iter().rposition(|byte| *byte == b'@').filter(|length| *length > 0)?;
     Some(matched.start..matched.start + length)
 }
 
 /// Finds secrets in command-line options, in `user:password` and in netrc lines.
 pub(crate) fn options(line: &[u8], spans: &mut Vec<SecretSpan>) {
-    each(OPTIONS.as_ref(), line, |found| {
-        let Range { start, end } = whole(found);
+    for_each_match(OPTION_REGEX.as_ref(), line, |found| {
+        let Range { start, end } = match_range(found);
         let Some(place) = value_at(line, end) else { return };
         let name = found.get(1).map_or(&b""[..], |name| name.as_bytes());
         let is_password =
             name.get(..1).is_some_and(|first| first.eq_ignore_ascii_case(b"p")) && name.len() < 11;
-        let promise = if is_password { Promise::Password } else { Promise::Token };
+        let kind = if is_password { SecretKind::Password } else { SecretKind::Token };
         let text = line.get(place.range.clone()).unwrap_or_default();
         // Help texts name a value in capitals: `--token TOKEN`.
         let capitals = text.iter().all(|byte| byte.is_ascii_uppercase() || b"_-".contains(byte));
-        let value = ValueNotation { text, quoted: place.quoted, tight: false };
-        if !text.starts_with(b"-") && !capitals && plausible(value, promise) {
+        let value = ValueNotation { text, is_quoted: place.is_quoted, follows_equals: false };
+        if !text.starts_with(b"-") && !capitals && is_plausible_secret(value, kind) {
             let form = if is_password { VisiblePart::Stars(0) } else { VisiblePart::Tail(0) };
             spans.push(SecretSpan { secret: place.range, context: start, form });
         }
     });
-    each(USERS.as_ref(), line, |found| chosen(line, found, 2, spans));
-    each(NETRCS.as_ref(), line, |found| chosen(line, found, 1, spans));
+    for_each_match(USER_OPTION_REGEX.as_ref(), line, |found| {
+        push_plausible_password(line, found, 2, spans);
+    });
+    for_each_match(NETRC_REGEX.as_ref(), line, |found| {
+        push_plausible_password(line, found, 1, spans);
+    });
 }
 
 /// Adds the password in a group, if it is plausible.
-fn chosen(line: &[u8], found: &Captures<'_>, group: usize, spans: &mut Vec<SecretSpan>) {
+fn push_plausible_password(
+    line: &[u8],
+    found: &Captures<'_>,
+    group: usize,
+    spans: &mut Vec<SecretSpan>,
+) {
     let Some(start) = found.get(group).map(|group| group.start()) else { return };
-    let secret = bare(line, start).range;
+    let secret = bare_value(line, start).range;
     let text = line.get(secret.clone()).unwrap_or_default();
-    if plausible(ValueNotation { text, quoted: false, tight: true }, Promise::Password) {
-        spans.push(SecretSpan { secret, context: whole(found).start, form: VisiblePart::Stars(0) });
+    if is_plausible_secret(
+        ValueNotation { text, is_quoted: false, follows_equals: true },
+        SecretKind::Password,
+    ) {
+        spans.push(SecretSpan {
+            secret,
+            context: match_range(found).start,
+            form: VisiblePart::Stars(0),
+        });
     }
 }
 
 /// Finds secrets in "The password is …": only values that do not look like a word of a sentence.
 pub(crate) fn sentences(line: &[u8], spans: &mut Vec<SecretSpan>) {
-    each(SENTENCES.as_ref(), line, |found| {
-        let Range { start, end } = whole(found);
+    for_each_match(SENTENCE_REGEX.as_ref(), line, |found| {
+        let Range { start, end } = match_range(found);
         let Some(place) = value_at(line, end) else { return };
         let text = line.get(place.range.clone()).unwrap_or_default();
         // `The password is wrong` is a sentence about a password.
         let wordy = text.iter().all(|byte| byte.is_ascii_alphabetic() || b"-_'/ ".contains(byte));
-        let value = ValueNotation { text, quoted: place.quoted, tight: true };
-        if !wordy && plausible(value, Promise::Password) {
+        let value = ValueNotation { text, is_quoted: place.is_quoted, follows_equals: true };
+        if !wordy && is_plausible_secret(value, SecretKind::Password) {
             spans.push(SecretSpan {
                 secret: place.range,
                 context: start,
@@ -183,25 +208,25 @@ pub(crate) fn sentences(line: &[u8], spans: &mut Vec<SecretSpan>) {
 }
 
 /// Names of cookies whose value is not a session token.
-const ATTRIBUTES: &[&str] = &[
+const NON_SESSION_COOKIES: &[&str] = &[
     "path", "domain", "expires", "max-age", "samesite", "version", "lang", "locale", "theme",
     "priority",
 ];
 /// Substrings in the names of session cookies.
-const SESSIONS: &[&str] =
+const SESSION_COOKIE_PARTS: &[&str] =
     &["sess", "sid", "auth", "token", "jwt", "csrf", "xsrf", "remember", "login", "secret"];
 
 /// Finds the values of session cookies, and every long cookie value.
 pub(crate) fn cookies(line: &[u8], spans: &mut Vec<SecretSpan>) {
-    each(COOKIE_LINES.as_ref(), line, |found| {
+    for_each_match(COOKIE_HEADER_REGEX.as_ref(), line, |found| {
         let Some(list) = found.get(1) else { return };
-        each(COOKIE_PAIRS.as_ref(), list.as_bytes(), |pair| {
+        for_each_match(COOKIE_REGEX.as_ref(), list.as_bytes(), |pair| {
             let (Some(name), Some(value)) = (pair.get(1), pair.get(2)) else { return };
             if is_session(name.as_bytes(), value.as_bytes()) {
                 let secret = list.start() + value.start()..list.start() + value.end();
                 spans.push(SecretSpan {
                     secret,
-                    context: whole(found).start,
+                    context: match_range(found).start,
                     form: VisiblePart::Tail(0),
                 });
             }
@@ -211,10 +236,12 @@ pub(crate) fn cookies(line: &[u8], spans: &mut Vec<SecretSpan>) {
 
 fn is_session(name: &[u8], value: &[u8]) -> bool {
     let name = name.to_ascii_lowercase();
-    let attribute = ATTRIBUTES.iter().any(|known| known.as_bytes() == name.as_slice());
-    let session = SESSIONS.iter().any(|part| find(&name, part.as_bytes()).is_some());
-    let promised =
-        plausible(ValueNotation { text: value, quoted: true, tight: true }, Promise::Token);
+    let attribute = NON_SESSION_COOKIES.iter().any(|known| known.as_bytes() == name.as_slice());
+    let session = SESSION_COOKIE_PARTS.iter().any(|part| find(&name, part.as_bytes()).is_some());
+    let promised = is_plausible_secret(
+        ValueNotation { text: value, is_quoted: true, follows_equals: true },
+        SecretKind::Token,
+    );
     !attribute && promised && (session || value.len() >= 16)
 }
 
@@ -227,5 +254,6 @@ pub(crate) fn is_userinfo(line: &[u8], at: usize) -> bool {
         .take_while(|byte| is_word(**byte) || b":.+%$-!*{}".contains(byte))
         .count();
     let start = at - part;
-    before(line, start) == Some(b'/') && before(line, start.saturating_sub(1)) == Some(b'/')
+    byte_before(line, start) == Some(b'/')
+        && byte_before(line, start.saturating_sub(1)) == Some(b'/')
 }

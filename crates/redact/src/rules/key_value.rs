@@ -4,15 +4,15 @@ use std::sync::LazyLock;
 
 use regex::bytes::Regex;
 
-use super::entropy::{Promise, ValueNotation, plausible};
+use super::plausibility::{SecretKind, ValueNotation, is_plausible_secret};
 use crate::spans::{SecretSpan, VisiblePart};
-use crate::text::boundary::{before, is_word};
-use crate::text::pattern::compiled;
-use crate::text::value::{Budget, ValuePlace, value_at};
+use crate::text::boundary::{byte_before, is_word};
+use crate::text::pattern::compile;
+use crate::text::value::{InspectionBudget, ValueRange, value_at};
 
 /// Pattern of the end of a key that announces a secret, the closing quote of the key, and the separator before the
 /// value.
-pub(crate) const HEAD: &str = concat!(
+pub(crate) const KEY_PATTERN: &str = concat!(
     r"(?i)(pass(?:word|wd|phrase|code)?|pwd|secret|token|credentials?|auth|signature|api[-_. ]?key|",
     r"(?:private|access|secret|account|shared|encryption|encrypt|signing|subscription|functions?|master|deploy|",
     r"license|auth|session|client|service|webhook|jwt|hmac|admin|app|storage|host)[-_.]?key)",
@@ -20,36 +20,43 @@ pub(crate) const HEAD: &str = concat!(
 );
 
 /// Pattern of a type between a name and its value: `token: Option<&str> = Some("…")`.
-pub(crate) const TYPED: &str = r#"^[&'A-Za-z0-9_\[\]<>:|? ]{1,48}=[ \t]{0,8}(?:Some\()?["'`]"#;
+pub(crate) const TYPE_PATTERN: &str =
+    r#"^[&'A-Za-z0-9_\[\]<>:|? ]{1,48}=[ \t]{0,8}(?:Some\()?["'`]"#;
 
 /// Pattern of a scheme before the secret: `auth: Bearer …`.
-pub(crate) const SCHEME: &str =
+pub(crate) const SCHEME_PATTERN: &str =
     r"^(?i:bearer|basic|token|bot|api-?key|key|digest|negotiate|sso-key|oauth)[ \t]+";
 
 /// Pattern of code that wraps a string literal: `Some("…")`, `b"…"`, `SecretStr("…")`.
-pub(crate) const WRAPPED: &str = r#"^(?:Some|Ok|String::from|str|Secret[A-Za-z]*(?:::new|::from)?|Buffer\.from|[brfuBRFU]{1,2})\(?["'`]"#;
+pub(crate) const WRAPPER_PATTERN: &str = r#"^(?:Some|Ok|String::from|str|Secret[A-Za-z]*(?:::new|::from)?|Buffer\.from|[brfuBRFU]{1,2})\(?["'`]"#;
 
-static WRAPS: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(WRAPPED));
-static HEADS: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(HEAD));
-static TYPES: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(TYPED));
-static SCHEMES: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(SCHEME));
+static WRAPPER_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile(WRAPPER_PATTERN));
+static KEY_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile(KEY_PATTERN));
+static TYPE_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile(TYPE_PATTERN));
+static SCHEME_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile(SCHEME_PATTERN));
 
 /// Finds the values of all keys that announce a secret.
 pub(crate) fn pairs(line: &[u8], spans: &mut Vec<SecretSpan>) {
-    let Some(heads) = HEADS.as_ref() else { return };
-    let mut budget = Budget::of(line);
+    let Some(heads) = KEY_REGEX.as_ref() else { return };
+    let mut budget = InspectionBudget::of(line);
     for head in heads.captures_iter(line) {
-        let (Some(whole), Some(key), Some(mark)) = (head.get(0), head.get(1), head.get(2)) else {
+        let (Some(whole), Some(key), Some(separator)) = (head.get(0), head.get(1), head.get(2))
+        else {
             continue;
         };
-        let tight = mark.end() == whole.end() && mark.as_bytes() == b"=";
-        let promise = promise(line, key.start(), key.as_bytes());
-        let lead =
-            Lead { key: key.start(), mark: mark.as_bytes(), value: whole.end(), promise, tight };
-        if !budget.is_masked(lead.key) && lead.is_key(line, key.as_bytes()) {
-            let found = lead.span(line, &mut budget);
+        let follows_equals = separator.end() == whole.end() && separator.as_bytes() == b"=";
+        let kind = secret_kind(line, key.start(), key.as_bytes());
+        let key_match = KeyMatch {
+            key: key.start(),
+            separator: separator.as_bytes(),
+            value: whole.end(),
+            kind,
+            follows_equals,
+        };
+        if !budget.is_redacted(key_match.key) && key_match.is_key(line, key.as_bytes()) {
+            let found = key_match.span(line, &mut budget);
             if let Some(span) = found {
-                budget.mask(&span.secret);
+                budget.mark_redacted(&span.secret);
                 spans.push(span);
             }
         }
@@ -57,21 +64,21 @@ pub(crate) fn pairs(line: &[u8], spans: &mut Vec<SecretSpan>) {
 }
 
 /// Key with the known facts about its value.
-struct Lead<'l> {
+struct KeyMatch<'l> {
     key: usize,
-    mark: &'l [u8],
+    separator: &'l [u8],
     value: usize,
-    promise: Promise,
-    tight: bool,
+    kind: SecretKind,
+    follows_equals: bool,
 }
 
-impl Lead<'_> {
+impl KeyMatch<'_> {
     fn is_key(&self, line: &[u8], key: &[u8]) -> bool {
-        let letter = before(line, self.key).is_some_and(|byte| byte.is_ascii_alphabetic());
+        let letter = byte_before(line, self.key).is_some_and(|byte| byte.is_ascii_alphabetic());
         // `compass: north` and `bypass=1` end in a key word by chance, `userPass` does not.
         let inner = letter && !key.first().is_some_and(u8::is_ascii_uppercase);
         let next = line.get(self.value).copied();
-        match self.mark {
+        match self.separator {
             b">" => self.opens_element(line),
             // A path in code, such as `token::parse`.
             b":" if next == Some(b':') => false,
@@ -86,22 +93,26 @@ impl Lead<'_> {
         let head = line.get(..self.key).unwrap_or_default();
         let name =
             head.iter().rev().take_while(|byte| is_word(**byte) || b"-.:".contains(byte)).count();
-        before(line, self.key - name) == Some(b'<')
+        byte_before(line, self.key - name) == Some(b'<')
     }
 
-    fn span(&self, line: &[u8], budget: &mut Budget) -> Option<SecretSpan> {
+    fn span(&self, line: &[u8], budget: &mut InspectionBudget) -> Option<SecretSpan> {
         let place = value_at(line, self.value).filter(|place| !is_closing(line, self.value, place));
         let spent = budget.is_spent(place.as_ref().map_or(0, |place| place.range.len()));
         // Beyond the budget of the line the value counts as a secret without an inspection.
         let first = place.and_then(|place| {
-            if spent { Some(place) } else { secret(line, place, self.promise, self.tight) }
+            if spent {
+                Some(place)
+            } else {
+                secret_part(line, place, self.kind, self.follows_equals)
+            }
         });
         let place = first.or_else(|| {
-            let typed = TYPES.as_ref()?.find(line.get(self.value..)?)?;
+            let typed = TYPE_REGEX.as_ref()?.find(line.get(self.value..)?)?;
             let place = value_at(line, self.value + typed.end() - 1)?;
-            secret(line, place, self.promise, false)
+            secret_part(line, place, self.kind, false)
         })?;
-        let form = if self.promise == Promise::Token {
+        let form = if self.kind == SecretKind::Token {
             VisiblePart::Tail(0)
         } else {
             VisiblePart::Stars(0)
@@ -110,46 +121,56 @@ impl Lead<'_> {
     }
 }
 
-fn promise(line: &[u8], start: usize, key: &[u8]) -> Promise {
+fn secret_kind(line: &[u8], start: usize, key: &[u8]) -> SecretKind {
     let starts =
         |head: &[u8]| key.get(..head.len()).is_some_and(|found| found.eq_ignore_ascii_case(head));
     let head = line.get(start.saturating_sub(12)..start).unwrap_or_default().to_ascii_lowercase();
     if starts(b"pass") || starts(b"pwd") || starts(b"secret") && key.len() == 6 {
-        Promise::Password
+        SecretKind::Password
     } else if starts(b"access")
         || starts(b"account")
         || starts(b"shared")
         || starts(b"secret")
         || head.windows(3).any(|part| part == b"aws")
     {
-        Promise::Silent
+        SecretKind::HiddenKey
     } else {
-        Promise::Token
+        SecretKind::Token
     }
 }
 
 /// Returns the secret part of a value, if the value can be a secret.
-fn secret(line: &[u8], place: ValuePlace, promise: Promise, tight: bool) -> Option<ValuePlace> {
+fn secret_part(
+    line: &[u8],
+    place: ValueRange,
+    kind: SecretKind,
+    follows_equals: bool,
+) -> Option<ValueRange> {
     let mut place = place;
     let rest = line.get(place.range.start..)?;
-    if let Some(scheme) = SCHEMES.as_ref().and_then(|schemes| schemes.find(rest)) {
+    if let Some(scheme) = SCHEME_REGEX.as_ref().and_then(|schemes| schemes.find(rest)) {
         let start = place.range.start + scheme.end();
-        place = if place.quoted && start < place.range.end {
-            ValuePlace { range: start..place.range.end, quoted: true }
+        place = if place.is_quoted && start < place.range.end {
+            ValueRange { range: start..place.range.end, is_quoted: true }
         } else {
             value_at(line, start)?
         };
     }
-    if let Some(wrap) = WRAPS.as_ref().and_then(|wraps| wraps.find(rest)).filter(|_| !place.quoted)
+    if let Some(wrap) =
+        WRAPPER_REGEX.as_ref().and_then(|wraps| wraps.find(rest)).filter(|_| !place.is_quoted)
     {
         place = value_at(line, place.range.start + wrap.end() - 1)?;
     }
-    let value = ValueNotation { text: line.get(place.range.clone())?, quoted: place.quoted, tight };
-    plausible(value, promise).then_some(place)
+    let value = ValueNotation {
+        text: line.get(place.range.clone())?,
+        is_quoted: place.is_quoted,
+        follows_equals,
+    };
+    is_plausible_secret(value, kind).then_some(place)
 }
 
 /// Returns true if the quote at `at` closes a text (`input("password: ") or "…"`) and opens none.
-fn is_closing(line: &[u8], at: usize, place: &ValuePlace) -> bool {
+fn is_closing(line: &[u8], at: usize, place: &ValueRange) -> bool {
     let next = line.get(place.range.start).copied();
     if line.get(at) != Some(&b'"') || !next.is_some_and(|next| b"),;:]}+ ".contains(&next)) {
         return false;

@@ -8,27 +8,27 @@ use regex::bytes::Regex;
 
 use crate::spans::STARS;
 use crate::text::boundary::find;
-use crate::text::pattern::compiled;
+use crate::text::pattern::compile;
 
 /// Pattern of the header of a block.
-pub(crate) const BEGIN: &str = r"-{4,5} ?BEGIN(?:[ +]|%20)(?:[A-Z0-9]+(?:[ +]|%20)){0,4}PRIVATE(?:[ +]|%20)KEY(?:[ +]BLOCK)? ?-{4,5}";
+pub(crate) const HEADER_PATTERN: &str = r"-{4,5} ?BEGIN(?:[ +]|%20)(?:[A-Z0-9]+(?:[ +]|%20)){0,4}PRIVATE(?:[ +]|%20)KEY(?:[ +]BLOCK)? ?-{4,5}";
 /// Pattern of the footer of a block.
-pub(crate) const END: &str = r"-{4,5} ?END(?:[ +]|%20)(?:[A-Z0-9]+(?:[ +]|%20)){0,4}PRIVATE(?:[ +]|%20)KEY(?:[ +]BLOCK)? ?-{4,5}";
+pub(crate) const FOOTER_PATTERN: &str = r"-{4,5} ?END(?:[ +]|%20)(?:[A-Z0-9]+(?:[ +]|%20)){0,4}PRIVATE(?:[ +]|%20)KEY(?:[ +]BLOCK)? ?-{4,5}";
 
-static BEGINS: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(BEGIN));
-static ENDS: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(END));
+static HEADER_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile(HEADER_PATTERN));
+static FOOTER_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile(FOOTER_PATTERN));
 
 /// Placeholder for the part of a body that a stream has dropped. No text contains this character.
-pub(crate) const FORGOTTEN: &str = "\u{fdd0}";
+pub(crate) const DROPPED_BODY: &str = "\u{fdd0}";
 
 /// Shortest base64 run of a body; a shorter run is a word.
-const RUN: usize = 16;
+const MIN_BASE64_RUN: usize = 16;
 
 /// Number of bytes after a header that decide whether they are a body.
-const SEEN: usize = 1024;
+const BODY_PROBE_BYTES: usize = 1024;
 
 /// Longest footer in bytes.
-const FOOT: usize = 128;
+const MAX_FOOTER_BYTES: usize = 128;
 
 /// Result of the search for the first block.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,8 +42,8 @@ pub(crate) enum PemBlock {
 }
 
 /// Finds the first block whose header lies within `within`; its footer may lie beyond.
-pub(crate) fn block(text: &str, within: Range<usize>, last: bool) -> PemBlock {
-    let (Some(begins), Some(ends)) = (BEGINS.as_ref(), ENDS.as_ref()) else {
+pub(crate) fn find_block(text: &str, within: Range<usize>, last: bool) -> PemBlock {
+    let (Some(begins), Some(ends)) = (HEADER_REGEX.as_ref(), FOOTER_REGEX.as_ref()) else {
         return PemBlock::None;
     };
     let bytes = text.as_bytes();
@@ -71,17 +71,18 @@ pub(crate) fn block(text: &str, within: Range<usize>, last: bool) -> PemBlock {
 ///
 /// The first bytes after the header decide: a mention may precede a line of any length.
 fn is_block(rest: &[u8], last: bool) -> Option<bool> {
-    let blank = rest.iter().take(SEEN).take_while(|byte| byte.is_ascii_whitespace()).count();
+    let blank =
+        rest.iter().take(BODY_PROBE_BYTES).take_while(|byte| byte.is_ascii_whitespace()).count();
     let same_line = !rest.get(..blank).unwrap_or_default().contains(&b'\n');
     let rest = rest.get(blank..).unwrap_or_default();
-    let length = rest.iter().take(SEEN).position(|byte| *byte == b'\n');
-    let line = rest.get(..length.unwrap_or(rest.len().min(SEEN))).unwrap_or_default();
+    let length = rest.iter().take(BODY_PROBE_BYTES).position(|byte| *byte == b'\n');
+    let line = rest.get(..length.unwrap_or(rest.len().min(BODY_PROBE_BYTES))).unwrap_or_default();
     let is_block = if same_line { starts_body(line) } else { is_body(line) };
     let is_known = last
         || length.is_some()
-        || blank >= SEEN
-        || line.len() >= SEEN
-        || same_line && line.len() >= RUN;
+        || blank >= BODY_PROBE_BYTES
+        || line.len() >= BODY_PROBE_BYTES
+        || same_line && line.len() >= MIN_BASE64_RUN;
     (is_block || is_known).then_some(is_block)
 }
 
@@ -94,16 +95,17 @@ pub(crate) fn has_body(text: &str, body: usize, last: bool) -> bool {
 fn starts_body(line: &[u8]) -> bool {
     let slashes = line.iter().take_while(|byte| **byte == b'\\').count();
     let escaped = slashes > 0 && line.get(slashes).is_some_and(|next| b"nru".contains(next));
-    let coded = [&b"%0"[..], b"&#", FORGOTTEN.as_bytes()].iter().any(|head| line.starts_with(head));
+    let coded =
+        [&b"%0"[..], b"&#", DROPPED_BODY.as_bytes()].iter().any(|head| line.starts_with(head));
     let run = line.iter().take_while(|byte| is_base64(**byte)).count();
-    escaped || coded || run >= RUN
+    escaped || coded || run >= MIN_BASE64_RUN
 }
 
 /// Returns true if a line can be the first line of a body: a header field or a long run, at any position.
 fn is_body(line: &[u8]) -> bool {
     let names = [&b"Proc-Type"[..], b"DEK-Info", b"Version", b"Comment", b"Hash", b"Charset"];
     let named = names.iter().any(|name| find(line, name).is_some());
-    let closed = ENDS.as_ref().is_some_and(|ends| ends.is_match(line));
+    let closed = FOOTER_REGEX.as_ref().is_some_and(|ends| ends.is_match(line));
     named || closed || has_run(line)
 }
 
@@ -114,15 +116,15 @@ const fn is_base64(byte: u8) -> bool {
 fn has_run(line: &[u8]) -> bool {
     let inside = |byte: &u8| is_base64(*byte);
     line.chunk_by(|left, right| inside(left) && inside(right))
-        .any(|run| run.len() >= RUN && run.iter().all(inside))
+        .any(|run| run.len() >= MIN_BASE64_RUN && run.iter().all(inside))
 }
 
 /// Returns the text with all bodies redacted, and true if the last block is still open.
-pub(crate) fn compact(text: &str, last: bool) -> (Cow<'_, str>, bool) {
+pub(crate) fn redact_bodies(text: &str, last: bool) -> (Cow<'_, str>, bool) {
     let mut out = String::new();
     let mut done = 0;
     loop {
-        match block(text, done..text.len(), last) {
+        match find_block(text, done..text.len(), last) {
             PemBlock::Closed(_, body) => {
                 out.push_str(text.get(done..body.start).unwrap_or_default());
                 out.push_str(STARS);
@@ -147,15 +149,15 @@ pub(crate) fn compact(text: &str, last: bool) -> (Cow<'_, str>, bool) {
 }
 
 /// Returns the end of a footer that has no header before it: the text before it is the body of a key.
-pub(crate) fn after_foot(text: &[u8]) -> Option<usize> {
-    let (begins, ends) = (BEGINS.as_ref()?, ENDS.as_ref()?);
+pub(crate) fn end_of_unmatched_footer(text: &[u8]) -> Option<usize> {
+    let (begins, ends) = (HEADER_REGEX.as_ref()?, FOOTER_REGEX.as_ref()?);
     let foot = ends.find(text)?;
     let head = begins.find(text).is_some_and(|head| head.start() < foot.start());
     (!head).then(|| foot.end())
 }
 
 /// Returns the end of an open block's text that may be the start of its footer.
-pub(crate) fn possible_foot(text: &str, body: usize) -> &str {
-    let from = text.floor_char_boundary(text.len().saturating_sub(FOOT)).max(body);
+pub(crate) fn possible_footer(text: &str, body: usize) -> &str {
+    let from = text.floor_char_boundary(text.len().saturating_sub(MAX_FOOTER_BYTES)).max(body);
     text.get(from..).unwrap_or_default()
 }

@@ -5,31 +5,34 @@ use std::sync::LazyLock;
 use regex::bytes::Regex;
 
 use crate::spans::{SecretSpan, VisiblePart};
-use crate::text::boundary::{before, is_word};
-use crate::text::pattern::compiled;
+use crate::text::boundary::{byte_before, is_word};
+use crate::text::pattern::compile;
 
 /// Pattern of a payment card number: 13 to 19 digits, optionally in groups.
-pub(crate) const CARD: &str = r"\d(?:[ -]?\d){12,18}";
+pub(crate) const CARD_PATTERN: &str = r"\d(?:[ -]?\d){12,18}";
 /// Pattern of a United States social security number.
-pub(crate) const SECURITY: &str = r"\d{3}-\d{2}-\d{4}";
+pub(crate) const SOCIAL_SECURITY_PATTERN: &str = r"\d{3}-\d{2}-\d{4}";
 /// Pattern of a telephone number with its country code, or in the American notation.
-pub(crate) const PHONE: &str =
+pub(crate) const PHONE_PATTERN: &str =
     r"\+\d{1,3}(?:[ .-]?\(?\d{1,5}\)?){2,5}|\(\d{3}\) ?\d{3}-\d{4}|\d{3}-\d{3}-\d{4}";
 
-static CARDS: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(CARD));
-static SECURITIES: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(SECURITY));
-static PHONES: LazyLock<Option<Regex>> = LazyLock::new(|| compiled(PHONE));
+static CARD_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile(CARD_PATTERN));
+static SOCIAL_SECURITY_REGEX: LazyLock<Option<Regex>> =
+    LazyLock::new(|| compile(SOCIAL_SECURITY_PATTERN));
+static PHONE_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile(PHONE_PATTERN));
 
 /// Finds the numbers of payment cards, of social security and of telephones.
-pub(crate) fn personal(line: &[u8], spans: &mut Vec<SecretSpan>) {
-    for (pattern, checked) in [(&CARDS, true), (&SECURITIES, false), (&PHONES, false)] {
+pub(crate) fn find_personal_numbers(line: &[u8], spans: &mut Vec<SecretSpan>) {
+    for (pattern, checked) in
+        [(&CARD_REGEX, true), (&SOCIAL_SECURITY_REGEX, false), (&PHONE_REGEX, false)]
+    {
         let Some(pattern) = pattern.as_ref() else { continue };
         for found in pattern.find_iter(line) {
-            let joined = before(line, found.start())
+            let joined = byte_before(line, found.start())
                 .is_some_and(|byte| is_word(byte) || b"-.".contains(&byte));
             let longer = line.get(found.end()).is_some_and(|byte| is_word(*byte));
             if !joined && !longer && (!checked || has_check_digit(found.as_bytes())) {
-                spans.push(SecretSpan::shape(found.range(), VisiblePart::Stars(0)));
+                spans.push(SecretSpan::without_context(found.range(), VisiblePart::Stars(0)));
             }
         }
     }

@@ -9,41 +9,43 @@ use std::ops::Range;
 
 use crate::Redactor;
 use crate::configured::Pattern;
-use crate::rules::dotted::next_bot;
-use crate::rules::next_word;
-use crate::rules::pem::{PemBlock, block, has_body};
-use crate::scan::{ROUNDS, Replacement, Scanner, visible_places, write};
+use crate::rules::discord_token::next_bot_token;
+use crate::rules::next_keyword;
+use crate::rules::pem::{PemBlock, find_block, has_body};
+use crate::scan::{MAX_ROUNDS, Replacement, Scanner, apply_replacements, visible_replacements};
 use crate::spans::{STARS, SecretSpan, VisiblePart, merge};
 use crate::text::ansi::VisibleText;
 use crate::text::boundary::is_token;
 
 /// Number of visible bytes that a window releases.
-const STEP: usize = 8 * 1024;
+const WINDOW_STEP_BYTES: usize = 8 * 1024;
 
 /// Number of visible bytes that are read ahead.
-const AHEAD: usize = 4 * 1024;
-const _: () =
-    assert!(AHEAD >= 2 * Pattern::LONGEST, "a match that begins before a cut is seen whole");
+const MIN_LOOKAHEAD_BYTES: usize = 4 * 1024;
+const _: () = assert!(
+    MIN_LOOKAHEAD_BYTES >= 2 * Pattern::MAX_MATCH_BYTES,
+    "a match that begins before a cut is seen whole"
+);
 
 /// Number of visible bytes of context. The rules that inspect the text before a secret use half of it.
-pub(crate) const BACK: usize = 1024;
+pub(crate) const CONTEXT_BYTES: usize = 1024;
 
 /// Maximum number of enlargements of a window, each by a factor of two, until enough of it is visible.
-pub(crate) const ENLARGED: u32 = 4;
+pub(crate) const MAX_ENLARGEMENTS: u32 = 4;
 
 /// Number of bytes of a secret longer than a window that stay in memory until its end is known: more than any rule
 /// needs to find it again.
-const KEPT: usize = 2 * 1024;
+const RETAINED_SECRET_BYTES: usize = 2 * 1024;
 
 /// Number of bytes after the end of a secret that the rules read.
-const BESIDE: usize = 64;
+const TRAILING_CONTEXT_BYTES: usize = 64;
 
 /// End of a window, which decides what may still be open there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WindowEnd {
     /// The line continues after the window. A last look releases text, however
     /// little of the window is visible.
-    Open { last_look: bool },
+    Open { is_last_attempt: bool },
     /// The window ends with its line.
     Line,
     /// The window ends with its text.
@@ -52,7 +54,7 @@ pub(crate) enum WindowEnd {
 
 /// A secret that is longer than a window, at the start of the text to release.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Grown {
+pub(crate) struct OversizedSecret {
     /// End of the known part of the secret, in the pending text.
     pub(crate) known: usize,
     /// Form of its replacement.
@@ -64,47 +66,48 @@ pub(crate) struct Window<'t> {
     pub(crate) text: &'t str,
     /// Length of the context.
     pub(crate) context: usize,
-    pub(crate) grown: Option<Grown>,
+    pub(crate) oversized: Option<OversizedSecret>,
     pub(crate) end: WindowEnd,
 }
 
 /// Result of the inspection of a window.
 pub(crate) enum InspectedWindow {
     /// Too little of the window is visible to judge it.
-    More,
+    NeedsMoreText,
     /// The text from the context up to `to` may be shown, or `instead` in its place. The next window has the
     /// text after `keep` as its context.
-    Release { to: usize, keep: usize, instead: Option<(String, u64)> },
+    Release { to: usize, keep: usize, replacement: Option<(String, u64)> },
     /// The middle of a secret, which is longer than the window, is not needed.
-    Drop(Range<usize>, Grown),
+    DropMiddle(Range<usize>, OversizedSecret),
     /// The body of a private key starts at this position and is longer than the window.
-    Forget(usize),
+    DropKeyBody(usize),
 }
 
 impl Redactor {
-    fn ahead(&self) -> usize {
-        AHEAD.max(self.scanner.exact.longest() + BESIDE)
+    fn lookahead(&self) -> usize {
+        MIN_LOOKAHEAD_BYTES.max(self.scanner.literals.max_form_bytes() + TRAILING_CONTEXT_BYTES)
     }
 
     /// Returns the length from which on a line is long, in bytes.
-    pub(crate) fn window(&self) -> usize {
-        STEP.max(self.scanner.exact.longest()) + self.ahead()
+    pub(crate) fn window_bytes(&self) -> usize {
+        WINDOW_STEP_BYTES.max(self.scanner.literals.max_form_bytes()) + self.lookahead()
     }
 
     /// Returns the length of the start of `text`, an unfinished line, that contains no secret and cannot be a part or
     /// the announcement of one.
     pub(crate) fn safe_prefix(&self, text: &str) -> usize {
         // Configured patterns and personal numbers have no literal that announces them.
-        if self.scanner.is_thorough() {
+        if self.scanner.inspects_every_line() {
             return 0;
         }
         let bytes = text.as_bytes();
-        let word = next_word(bytes, 0).map(|found| found.0);
-        let exact = self.scanner.exact.next(bytes, 0);
+        let word = next_keyword(bytes, 0).map(|found| found.0);
+        let literals = self.scanner.literals.next(bytes, 0);
         // A registered value may have arrived only in part.
-        let partial = self.scanner.exact.partial_at(bytes);
-        let bot = next_bot(bytes, 0).map(|bot| bot.start);
-        let known = [word, exact, bot, partial].into_iter().flatten().min().unwrap_or(text.len());
+        let partial = self.scanner.literals.partial_form_start(bytes);
+        let bot = next_bot_token(bytes, 0).map(|bot| bot.start);
+        let known =
+            [word, literals, bot, partial].into_iter().flatten().min().unwrap_or(text.len());
         let head = text.get(..text.floor_char_boundary(known)).unwrap_or_default();
         // The last word may be the first half of a literal.
         head.rfind([' ', '\t', '\n']).map_or(0, |space| space + 1)
@@ -113,41 +116,49 @@ impl Redactor {
     /// Decides how much of a window can be released, and what is redacted in it.
     pub(crate) fn inspect(&self, window: &Window<'_>) -> InspectedWindow {
         // Most windows contain no literal; the search for them costs a fraction of all rules.
-        if window.grown.is_none() && !self.scanner.has_hit(window.text) {
-            let to = self.unhindered(window);
-            return InspectedWindow::Release { to, keep: to.saturating_sub(BACK), instead: None };
+        if window.oversized.is_none() && !self.scanner.has_hit(window.text) {
+            let to = self.cut_without_findings(window);
+            return InspectedWindow::Release {
+                to,
+                keep: to.saturating_sub(CONTEXT_BYTES),
+                replacement: None,
+            };
         }
-        let sight = Sight::of(&self.scanner, window);
+        let findings = WindowFindings::of(&self.scanner, window);
         // With less visible text the part that is read ahead would be too short for the rules.
-        let enough = self.window() / 4 * 3;
-        if window.end == (WindowEnd::Open { last_look: false }) && sight.fresh() < enough {
-            return InspectedWindow::More;
+        let enough = self.window_bytes() / 4 * 3;
+        if window.end == (WindowEnd::Open { is_last_attempt: false })
+            && findings.fresh_bytes() < enough
+        {
+            return InspectedWindow::NeedsMoreText;
         }
-        match sight.cut(self, window) {
+        match findings.decide_cut(self, window) {
             CutDecision::At(to) => {
-                let instead = sight.masked(&self.scanner, window, to);
-                InspectedWindow::Release { to, keep: sight.context_of(to), instead }
+                let replacement = findings.redacted(&self.scanner, window, to);
+                InspectedWindow::Release { to, keep: findings.context_start(to), replacement }
             }
-            CutDecision::Drop(range, grown) => InspectedWindow::Drop(range, grown),
-            CutDecision::Forget(body) => InspectedWindow::Forget(body),
+            CutDecision::DropMiddle(range, oversized) => {
+                InspectedWindow::DropMiddle(range, oversized)
+            }
+            CutDecision::DropKeyBody(body) => InspectedWindow::DropKeyBody(body),
         }
     }
 
     /// Returns the position at which a window without findings is cut.
-    fn unhindered(&self, window: &Window<'_>) -> usize {
+    fn cut_without_findings(&self, window: &Window<'_>) -> usize {
         let length = window.text.len();
         match window.end {
             WindowEnd::Text => length,
-            WindowEnd::Line => self.continued(window).unwrap_or(length),
+            WindowEnd::Line => self.continued_start(window).unwrap_or(length),
             WindowEnd::Open { .. } => {
-                window.text.floor_char_boundary(length.saturating_sub(self.ahead()))
+                window.text.floor_char_boundary(length.saturating_sub(self.lookahead()))
             }
         }
     }
 
     /// Returns the start of a registered value that may continue in the next line.
-    fn continued(&self, window: &Window<'_>) -> Option<usize> {
-        let open = self.scanner.exact.open_at(window.text.as_bytes());
+    fn continued_start(&self, window: &Window<'_>) -> Option<usize> {
+        let open = self.scanner.literals.open_value_start(window.text.as_bytes());
         open.filter(|at| *at >= window.context && window.end == WindowEnd::Line)
     }
 }
@@ -155,12 +166,12 @@ impl Redactor {
 /// Decision about the cut of a window. Positions are in raw text.
 enum CutDecision {
     At(usize),
-    Drop(Range<usize>, Grown),
-    Forget(usize),
+    DropMiddle(Range<usize>, OversizedSecret),
+    DropKeyBody(usize),
 }
 
 /// Secrets of a window. Positions are in the visible text, unless a field is named raw.
-struct Sight<'t> {
+struct WindowFindings<'t> {
     visible: VisibleText<'t>,
     /// End of the context.
     from: usize,
@@ -173,30 +184,28 @@ struct Sight<'t> {
     open: Option<(usize, usize)>,
 }
 
-impl<'t> Sight<'t> {
+impl<'t> WindowFindings<'t> {
     fn of(scanner: &Scanner, window: &Window<'t>) -> Self {
         let visible = VisibleText::of(window.text.as_bytes());
         let from = visible.visible_at(window.context);
         // A secret that starts in the context was judged before, when more of the text before it was known.
         let mut spans = scanner.all_spans(&visible.text);
         spans.retain(|span| span.secret.start >= from);
-        spans.extend(
-            window
-                .grown
-                .map(|grown| SecretSpan::shape(from..visible.visible_at(grown.known), grown.form)),
-        );
+        spans.extend(window.oversized.map(|oversized| {
+            SecretSpan::without_context(from..visible.visible_at(oversized.known), oversized.form)
+        }));
         let spans = merge(spans);
         let (bodies, raw_bodies, open) = (Vec::new(), Vec::new(), None);
-        let mut sight = Self { visible, from, spans, bodies, raw_bodies, open };
-        sight.find_keys(window);
-        sight
+        let mut findings = Self { visible, from, spans, bodies, raw_bodies, open };
+        findings.find_keys(window);
+        findings
     }
 
     fn find_keys(&mut self, window: &Window<'_>) {
         let (text, last) = (window.text, window.end == WindowEnd::Text);
         let mut at = 0;
         loop {
-            match block(text, at..text.len(), last) {
+            match find_block(text, at..text.len(), last) {
                 PemBlock::None => return,
                 PemBlock::Closed(head, body) => {
                     at = body.end;
@@ -236,30 +245,33 @@ impl<'t> Sight<'t> {
     }
 
     /// Returns the number of visible bytes after the context.
-    fn fresh(&self) -> usize {
+    fn fresh_bytes(&self) -> usize {
         self.visible.text.len() - self.from
     }
 
-    fn cut(&self, redactor: &Redactor, window: &Window<'_>) -> CutDecision {
+    fn decide_cut(&self, redactor: &Redactor, window: &Window<'_>) -> CutDecision {
         let length = self.visible.text.len();
         let open = self.open.map(|(head, _)| self.visible.visible_at(head));
-        let ahead = length.saturating_sub(redactor.ahead());
+        let ahead = length.saturating_sub(redactor.lookahead());
         let limit = match window.end {
-            WindowEnd::Open { last_look: false } => ahead,
-            WindowEnd::Open { last_look: true } => ahead.max(self.from + self.fresh().div_ceil(2)),
+            WindowEnd::Open { is_last_attempt: false } => ahead,
+            WindowEnd::Open { is_last_attempt: true } => {
+                ahead.max(self.from + self.fresh_bytes().div_ceil(2))
+            }
             WindowEnd::Line | WindowEnd::Text => {
-                let continued = redactor.continued(window).map(|at| self.visible.visible_at(at));
+                let continued =
+                    redactor.continued_start(window).map(|at| self.visible.visible_at(at));
                 let held = [open, continued].into_iter().flatten().min();
                 let at = held.map(|held| self.before_secrets(held).max(self.from));
                 return CutDecision::At(at.map_or(window.text.len(), |at| self.raw(window, at)));
             }
         };
         let limit = open.map_or(limit, |head| limit.min(head));
-        let at = self.place(limit);
+        let at = self.cut_position(limit);
         let forgettable = self.open.filter(|_| open.is_some_and(|head| head <= self.from));
         match forgettable {
             _ if at > self.from => CutDecision::At(self.forward(window, at)),
-            Some((_, body)) => CutDecision::Forget(body),
+            Some((_, body)) => CutDecision::DropKeyBody(body),
             None => self.cut_secret(window, limit),
         }
     }
@@ -272,21 +284,21 @@ impl<'t> Sight<'t> {
             return CutDecision::At(window.text.len()); // Only escape sequences are left.
         };
         // A cut between a backslash and its character would change how the rules read the rest.
-        let head = even(&self.visible.text, self.from + KEPT);
-        let tail = even(&self.visible.text, limit);
+        let head = escape_boundary(&self.visible.text, self.from + RETAINED_SECRET_BYTES);
+        let tail = escape_boundary(&self.visible.text, limit);
         // A rule may extend a secret by text after it, so the end counts only with that text in sight.
-        let ends = span.secret.end + BESIDE <= length;
+        let ends = span.secret.end + TRAILING_CONTEXT_BYTES <= length;
         if ends || tail <= head {
             return CutDecision::At(self.forward(window, span.secret.end));
         }
         let dropped = self.raw(window, head)..self.raw(window, tail);
         let known = self.visible.raw(&span.secret).end.max(dropped.end) - dropped.len();
-        CutDecision::Drop(dropped, Grown { known, form: span.form })
+        CutDecision::DropMiddle(dropped, OversizedSecret { known, form: span.form })
     }
 
     /// Returns the last position up to `limit` to cut at: preferably after white space, because nearly no
     /// secret continues there, and never within a secret.
-    fn place(&self, limit: usize) -> usize {
+    fn cut_position(&self, limit: usize) -> usize {
         let quiet: [fn(u8) -> bool; 2] =
             [|byte| byte.is_ascii_whitespace(), |byte| byte.is_ascii() && !is_token(byte)];
         // Not before the half: a window that releases little would be inspected again and again.
@@ -331,44 +343,44 @@ impl<'t> Sight<'t> {
     }
 
     /// Returns the start of the context of the window that starts at the raw position `to`.
-    fn context_of(&self, to: usize) -> usize {
-        self.visible.raw_at(self.visible.visible_at(to).saturating_sub(BACK)).min(to)
+    fn context_start(&self, to: usize) -> usize {
+        self.visible.raw_at(self.visible.visible_at(to).saturating_sub(CONTEXT_BYTES)).min(to)
     }
 
     /// Returns the redacted text up to `to` and the number of redactions.
-    fn masked(&self, scanner: &Scanner, window: &Window<'_>, to: usize) -> Option<(String, u64)> {
+    fn redacted(&self, scanner: &Scanner, window: &Window<'_>, to: usize) -> Option<(String, u64)> {
         let Window { text, context, .. } = *window;
         let in_body = |place: &Range<usize>| {
             self.raw_bodies.iter().any(|body| body.start < place.end && place.start < body.end)
         };
-        let mut places = visible_places(text, &self.visible, &self.spans);
-        places.extend(scanner.inner_places(text, &self.visible));
+        let mut places = visible_replacements(text, &self.visible, &self.spans);
+        places.extend(scanner.control_string_replacements(text, &self.visible));
         places.retain(|(place, _)| !in_body(place));
         places.extend(self.raw_bodies.iter().map(|body| (body.clone(), STARS.to_owned())));
         let mut shown = text.get(context..to).unwrap_or_default().to_owned();
         let mut count = 0;
         // A replacement may complete another match beside it, as in a whole text.
-        for _ in 0..ROUNDS {
-            let within = moved(places, context, shown.len());
+        for _ in 0..MAX_ROUNDS {
+            let within = shifted(places, context, shown.len());
             if within.is_empty() {
                 break;
             }
             count += within.len() as u64;
-            shown = write(&shown, &within);
+            shown = apply_replacements(&shown, &within);
             // With the context around it, or a rule that inspects the text before a secret decides otherwise.
             let head = text.get(..context).unwrap_or_default();
             let around = [head, shown.as_str(), text.get(to..).unwrap_or_default()].concat();
-            places = scanner.places(&around);
+            places = scanner.replacements(&around);
         }
         (count > 0).then_some((shown, count))
     }
 }
 
 /// Returns the places within `length` bytes after `context`, relative to that position, in order.
-fn moved(places: Vec<Replacement>, context: usize, length: usize) -> Vec<Replacement> {
-    let within = |(place, instead): Replacement| {
+fn shifted(places: Vec<Replacement>, context: usize, length: usize) -> Vec<Replacement> {
+    let within = |(place, replacement): Replacement| {
         let start = place.start.checked_sub(context)?;
-        (place.end - context <= length).then_some((start..place.end - context, instead))
+        (place.end - context <= length).then_some((start..place.end - context, replacement))
     };
     let mut within: Vec<Replacement> = places.into_iter().filter_map(within).collect();
     within.sort_by_key(|(place, _)| place.start);
@@ -377,7 +389,7 @@ fn moved(places: Vec<Replacement>, context: usize, length: usize) -> Vec<Replace
 
 /// Returns the last position up to `at` that does not follow a backslash, so that an escape is not split; among
 /// backslashes only, a position after an even number of them.
-fn even(text: &[u8], at: usize) -> usize {
+fn escape_boundary(text: &[u8], at: usize) -> usize {
     let head = text.get(..at).unwrap_or(text);
     let slashes = head.iter().rev().take_while(|byte| **byte == b'\\').count();
     head.len() - slashes % 2

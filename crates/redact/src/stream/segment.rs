@@ -4,15 +4,15 @@
 
 use std::ops::Range;
 
-use crate::literals::exact::Exact;
-use crate::rules::dotted::next_bot;
-use crate::rules::next_word;
-use crate::rules::pem::{PemBlock, block, compact};
+use crate::literals::matcher::LiteralMatcher;
+use crate::rules::discord_token::next_bot_token;
+use crate::rules::next_keyword;
+use crate::rules::pem::{PemBlock, find_block, redact_bodies};
 use crate::scan::Scanner;
 
 /// Result of the redaction of a text.
 #[derive(Default)]
-pub(crate) struct Edits {
+pub(crate) struct TextEdits {
     /// Changed stretches with their replacement.
     pub(crate) edits: Vec<(Range<usize>, String)>,
     /// Length of the finished text. The rest is a stretch that continues beyond the text.
@@ -21,13 +21,13 @@ pub(crate) struct Edits {
     pub(crate) count: u64,
 }
 
-impl Edits {
+impl TextEdits {
     /// Writes the finished text.
     pub(crate) fn write(&self, text: &str, out: &mut String) {
         let mut at = 0;
-        for (range, instead) in &self.edits {
+        for (range, replacement) in &self.edits {
             out.push_str(text.get(at..range.start).unwrap_or_default());
-            out.push_str(instead);
+            out.push_str(replacement);
             at = range.end;
         }
         out.push_str(text.get(at..self.done).unwrap_or_default());
@@ -35,53 +35,53 @@ impl Edits {
 }
 
 /// Stretch of a text.
-struct Stretch {
+struct TextSegment {
     range: Range<usize>,
     open: bool,
 }
 
 impl Scanner {
     /// Redacts a text of whole lines; `last` is true if no more text follows.
-    pub(crate) fn work(&self, text: &str, last: bool) -> Edits {
-        let mut result = Edits::default();
-        let places = self.exact.places(text.as_bytes());
+    pub(crate) fn redact_lines(&self, text: &str, last: bool) -> TextEdits {
+        let mut result = TextEdits::default();
+        let places = self.literals.candidate_ranges(text.as_bytes());
         let mut hits = Hits { places: &places, ..Hits::default() };
         while let Some(hit) = hits.next(self, text.as_bytes(), result.done) {
-            let stretch = stretch(&self.exact, text, result.done, hit, last);
+            let segment = segment_around(&self.literals, text, result.done, hit, last);
             // Its end is in text that has not arrived; a decision now could differ from the one for the whole text.
-            if stretch.open && !last {
-                result.done = stretch.range.start;
+            if segment.open && !last {
+                result.done = segment.range.start;
                 return result;
             }
-            self.edit(text, &stretch, last, &mut result);
-            result.done = stretch.range.end;
+            self.edit(text, &segment, last, &mut result);
+            result.done = segment.range.end;
             if result.done >= text.len() {
                 break;
             }
         }
         let rest = text.get(result.done..).unwrap_or_default();
-        let open = self.exact.open_at(rest.as_bytes()).filter(|_| !last);
+        let open = self.literals.open_value_start(rest.as_bytes()).filter(|_| !last);
         result.done = open.map_or(text.len(), |at| line_start(text, result.done, result.done + at));
         result
     }
 
     /// Returns true if `text` contains anything that a rule must inspect.
     pub(crate) fn has_hit(&self, text: &str) -> bool {
-        let places = self.exact.places(text.as_bytes());
+        let places = self.literals.candidate_ranges(text.as_bytes());
         Hits { places: &places, ..Hits::default() }.next(self, text.as_bytes(), 0).is_some()
     }
 
-    fn edit(&self, text: &str, stretch: &Stretch, last: bool, result: &mut Edits) {
-        let raw = text.get(stretch.range.clone()).unwrap_or_default();
-        let (compacted, _) = compact(raw, last && stretch.range.end == text.len());
-        let masked = self.mask(&compacted);
+    fn edit(&self, text: &str, segment: &TextSegment, last: bool, result: &mut TextEdits) {
+        let raw = text.get(segment.range.clone()).unwrap_or_default();
+        let (compacted, _) = redact_bodies(raw, last && segment.range.end == text.len());
+        let masked = self.redact(&compacted);
         let changed = *compacted != *raw;
         if let Some(masked) = masked {
             result.count += masked.count + u64::from(changed);
-            result.edits.push((stretch.range.clone(), masked.text));
+            result.edits.push((segment.range.clone(), masked.text));
         } else if changed {
             result.count += 1;
-            result.edits.push((stretch.range.clone(), compacted.into_owned()));
+            result.edits.push((segment.range.clone(), compacted.into_owned()));
         }
     }
 }
@@ -91,33 +91,37 @@ impl Scanner {
 struct Hits<'p> {
     /// Ranges that may contain words and literals.
     places: &'p [Range<usize>],
-    word: Search,
-    literal: Search,
-    bot: Search,
-    form: Search,
-    pattern: Search,
+    word: CachedHit,
+    literal: CachedHit,
+    bot: CachedHit,
+    form: CachedHit,
+    pattern: CachedHit,
 }
 
-type Search = Option<Option<(usize, usize)>>;
+type CachedHit = Option<Option<(usize, usize)>>;
 
 impl Hits<'_> {
     fn next(&mut self, scanner: &Scanner, text: &[u8], at: usize) -> Option<(usize, usize)> {
         if scanner.personal {
             return (at < text.len()).then_some((at, at));
         }
-        let word = advance(&mut self.word, at, || within(self.places, text, at, next_word));
-        let search = |text: &[u8], at| scanner.exact.next_literal(text, at);
-        let literal = advance(&mut self.literal, at, || within(self.places, text, at, search));
-        let bot = || next_bot(text, at).map(|token| (token.start, token.end));
-        let bot = advance(&mut self.bot, at, bot);
-        let form = advance(&mut self.form, at, || scanner.exact.next_form(text, at));
-        let pattern = advance(&mut self.pattern, at, || scanner.patterns.next(text, at));
+        let word = cached_or_search(&mut self.word, at, || {
+            search_within(self.places, text, at, next_keyword)
+        });
+        let search = |text: &[u8], at| scanner.literals.next_literal(text, at);
+        let literal = cached_or_search(&mut self.literal, at, || {
+            search_within(self.places, text, at, search)
+        });
+        let bot = || next_bot_token(text, at).map(|token| (token.start, token.end));
+        let bot = cached_or_search(&mut self.bot, at, bot);
+        let form = cached_or_search(&mut self.form, at, || scanner.literals.next_form(text, at));
+        let pattern = cached_or_search(&mut self.pattern, at, || scanner.patterns.next(text, at));
         [word, literal, bot, form, pattern].into_iter().flatten().min()
     }
 }
 
 /// Returns the first result of a search from `at` on, if the search finds nothing outside of the ranges.
-fn within(
+fn search_within(
     places: &[Range<usize>],
     text: &[u8],
     at: usize,
@@ -128,8 +132,8 @@ fn within(
     ahead.iter().find_map(|place| search(text.get(..place.end)?, place.start.max(at)))
 }
 
-fn advance(
-    known: &mut Search,
+fn cached_or_search(
+    known: &mut CachedHit,
     at: usize,
     search: impl FnOnce() -> Option<(usize, usize)>,
 ) -> Option<(usize, usize)> {
@@ -141,23 +145,29 @@ fn advance(
 }
 
 /// Returns the lines around a hit, including the lines that belong to a multi-line secret.
-fn stretch(exact: &Exact, text: &str, from: usize, hit: (usize, usize), last: bool) -> Stretch {
+fn segment_around(
+    literals: &LiteralMatcher,
+    text: &str,
+    from: usize,
+    hit: (usize, usize),
+    last: bool,
+) -> TextSegment {
     let mut start = line_start(text, from, hit.0);
     let mut end = line_end(text, hit.1.max(hit.0 + 1));
     let mut seen = start;
     loop {
         let before = end;
         let lines = text.as_bytes().get(from..end).unwrap_or_default();
-        if let Some(at) = exact.open_at(lines) {
+        if let Some(at) = literals.open_value_start(lines) {
             start = start.min(line_start(text, from, from + at));
             end = line_end(text, end + 1);
             if before == text.len() {
-                return Stretch { range: start..end, open: true };
+                return TextSegment { range: start..end, open: true };
             }
         }
-        match block(text, seen..end, last) {
+        match find_block(text, seen..end, last) {
             PemBlock::None => seen = seen.max(before),
-            PemBlock::Open(..) => return Stretch { range: start..text.len(), open: true },
+            PemBlock::Open(..) => return TextSegment { range: start..text.len(), open: true },
             PemBlock::Closed(_, body) => {
                 seen = body.end;
                 end = end.max(line_end(text, body.end + 1));
@@ -165,7 +175,7 @@ fn stretch(exact: &Exact, text: &str, from: usize, hit: (usize, usize), last: bo
             }
         }
         if end == before {
-            return Stretch { range: start..end, open: false };
+            return TextSegment { range: start..end, open: false };
         }
     }
 }

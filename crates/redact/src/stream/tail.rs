@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use crate::rules::pem::after_foot;
+use crate::rules::pem::end_of_unmatched_footer;
 use crate::spans::STARS;
 use crate::{RedactionStream, Redactor};
 
 /// Number of windows before a text that suffice to determine the context of its start.
-const WINDOWS: usize = 5;
+const CONTEXT_WINDOWS: usize = 5;
 
 impl Redactor {
     /// Returns the number of bytes before a position that must be known to redact the text from that position on.
     #[must_use]
     pub fn context(&self) -> usize {
-        WINDOWS * self.window()
+        CONTEXT_WINDOWS * self.window_bytes()
     }
 
     /// Redacts the text after the first `context` bytes, and returns it with the number of
@@ -25,14 +25,14 @@ impl Redactor {
     /// secret looks like other text.
     #[must_use]
     pub fn redact_end(self: &Arc<Self>, bytes: &[u8], context: usize) -> (String, u64) {
-        let from = self.border(bytes, context);
+        let from = self.safe_start(bytes, context);
         // A run without a starting position, of which too little is known.
         let mut out = if from > context { STARS.to_owned() } else { String::new() };
         let mut stream = RedactionStream::new(Arc::clone(self));
         if let Some(before) = bytes.get(from..context) {
             stream.push(before); // The result precedes the text and is dropped.
-            if stream.held() > self.context() / 2 {
-                return self.next_line(bytes, context);
+            if stream.held_bytes() > self.context() / 2 {
+                return self.redact_from_next_line(bytes, context);
             }
         }
         let masked = stream.count();
@@ -42,7 +42,7 @@ impl Redactor {
     }
 
     /// Returns the text from its next line on, because nothing is known about the present line.
-    fn next_line(self: &Arc<Self>, bytes: &[u8], context: usize) -> (String, u64) {
+    fn redact_from_next_line(self: &Arc<Self>, bytes: &[u8], context: usize) -> (String, u64) {
         let rest = bytes.get(context..).unwrap_or_default();
         let line = rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
         let mut stream = RedactionStream::new(Arc::clone(self));
@@ -53,7 +53,7 @@ impl Redactor {
     /// Returns the position to start at: after the first line end or, in a long line, after white space, but
     /// not within the body of a key. A secret that is cut there ends long before the text starts. In a run
     /// without white space it ends before the text as well, if a whole context of the run is known.
-    fn border(&self, bytes: &[u8], context: usize) -> usize {
+    fn safe_start(&self, bytes: &[u8], context: usize) -> usize {
         let behind = |found: Option<usize>| found.map(|at| at + 1);
         let before = bytes.get(..context / 2).unwrap_or(bytes);
         let line = behind(before.iter().position(|byte| *byte == b'\n'));
@@ -61,6 +61,6 @@ impl Redactor {
         let anywhere = || (context >= self.context()).then_some(0);
         let late = || behind(bytes.iter().position(u8::is_ascii_whitespace));
         let from = line.or_else(space).or_else(anywhere).or_else(late).unwrap_or(bytes.len());
-        from.max(after_foot(bytes).unwrap_or(0))
+        from.max(end_of_unmatched_footer(bytes).unwrap_or(0))
     }
 }

@@ -1,9 +1,9 @@
 //! Secrets generated at run time, so that the source contains none, and the places in which they appear.
 
 /// Seeded random generator.
-pub(super) struct Dice(pub(super) u64);
+pub(super) struct SeededRng(pub(super) u64);
 
-impl Dice {
+impl SeededRng {
     pub(super) fn below(&mut self, limit: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;

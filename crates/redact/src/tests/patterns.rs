@@ -5,8 +5,8 @@ use std::sync::{Arc, LazyLock};
 use proptest::prelude::*;
 
 use super::super::Redactor;
-use super::corpus::Dice;
-use super::pieces::streamed;
+use super::corpus::SeededRng;
+use super::streaming::streamed;
 use super::{Pattern, Redaction};
 
 /// Creates a redactor with patterns, each with the length that stays visible.
@@ -17,7 +17,7 @@ fn with(patterns: &[(&str, usize)]) -> Redactor {
 }
 
 /// Redactor for personal numbers, a pair of words, words of capitals, and one pattern of maximum length.
-fn some() -> Arc<Redactor> {
+fn test_redactor() -> Arc<Redactor> {
     static SOME: LazyLock<Arc<Redactor>> = LazyLock::new(|| {
         let patterns =
             [("EMP-[0-9]{6}", 4), ("deep [a-z]{1,8} blue", 0), ("(?i)q[0-9a-f ]{900,1000}z", 0)];
@@ -65,7 +65,7 @@ fn no_chunk_of_a_long_line_shows_a_match() {
                 format!("{}{between}EMP-123456 deep sea blue{between}{long}", "w".repeat(filler));
             let text = unit.repeat(24);
             for size in [1000, 4096, usize::MAX] {
-                let masked = streamed(some(), text.as_bytes(), || size);
+                let masked = streamed(test_redactor(), text.as_bytes(), || size);
                 let is_shown = ["123456", "sea", "0a 1b"].iter().any(|part| masked.contains(part));
                 assert!(!is_shown, "{filler} {between:?} {size}: {masked}");
             }
@@ -79,7 +79,7 @@ fn a_match_that_begins_in_a_long_word_is_masked_alone() {
     let run = "aB3".repeat(9000);
     let text = format!("before {run}deep sea blue after\nnext deep sky blue\n");
     for size in [1, 77, 1000, 9001, usize::MAX] {
-        let masked = streamed(some(), text.as_bytes(), || size);
+        let masked = streamed(test_redactor(), text.as_bytes(), || size);
         assert!(masked == format!("before {run}*** after\nnext ***\n"), "{size}");
     }
 }
@@ -125,9 +125,9 @@ proptest! {
     #[test]
     fn short_lines_are_redacted_alike_for_any_chunks(text in text(30), seed in 1_u64.., most in 1_usize..9000) {
         let lines: String = text.lines().map(|line| format!("{line:.8000}\n")).collect();
-        let mut dice = Dice(seed);
-        let pieces = streamed(some(), lines.as_bytes(), || 1 + dice.below(most));
-        prop_assert_eq!(pieces, some().redact(&lines).into_owned());
+        let mut rng = SeededRng(seed);
+        let pieces = streamed(test_redactor(), lines.as_bytes(), || 1 + rng.below(most));
+        prop_assert_eq!(pieces, test_redactor().redact(&lines).into_owned());
     }
 
     #[test]
@@ -135,8 +135,8 @@ proptest! {
         text in text(120), seed in 1_u64.., most in 1_usize..9000,
     ) {
         let text = text.replace('\n', " ");
-        let mut dice = Dice(seed);
-        let masked = streamed(some(), text.as_bytes(), || 1 + dice.below(most));
+        let mut rng = SeededRng(seed);
+        let masked = streamed(test_redactor(), text.as_bytes(), || 1 + rng.below(most));
         // Whole matches are gone; other text may stay.
         prop_assert!(!masked.contains("EMP-123456") && !masked.contains("deep sea blue"), "{}", masked);
         prop_assert!(!masked.contains(&"7".repeat(800)), "{}", masked);

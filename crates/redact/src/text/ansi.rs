@@ -7,7 +7,7 @@ const ESCAPE: u8 = 0x1b;
 const BELL: u8 = 0x07;
 
 /// Longest control string, in bytes; a longer one is read as text.
-const LONGEST_STRING: usize = 4096;
+const MAX_CONTROL_STRING_BYTES: usize = 4096;
 
 /// Text without escape sequences.
 pub(crate) struct VisibleText<'t> {
@@ -101,7 +101,7 @@ fn control_length(rest: &[u8]) -> usize {
 fn string_length(rest: &[u8]) -> Option<(usize, usize)> {
     // A line end too: a program that never closes a string must not hide the lines after it.
     let ends = |byte: &u8| matches!(*byte, BELL | ESCAPE | b'\n');
-    let inner = rest.iter().skip(2).take(LONGEST_STRING).position(ends)? + 2;
+    let inner = rest.iter().skip(2).take(MAX_CONTROL_STRING_BYTES).position(ends)? + 2;
     match (rest.get(inner), rest.get(inner + 1)) {
         (Some(&BELL), _) => Some((inner, inner + 1)),
         (Some(&ESCAPE), Some(b'\\')) => Some((inner, inner + 2)),

@@ -12,20 +12,20 @@ pub(crate) const fn is_token(byte: u8) -> bool {
 }
 
 /// Returns the byte before `at`.
-pub(crate) fn before(line: &[u8], at: usize) -> Option<u8> {
+pub(crate) fn byte_before(line: &[u8], at: usize) -> Option<u8> {
     line.get(at.checked_sub(1)?).copied()
 }
 
 /// Returns true if a word may start at `at`: not directly after a word, or after an escape that ends in a letter or a
 /// digit (`\n`, `\u0022`, `%3D`).
 pub(crate) fn begins_word(line: &[u8], at: usize) -> bool {
-    let Some(last) = before(line, at).filter(|byte| is_word(*byte)) else { return true };
+    let Some(last) = byte_before(line, at).filter(|byte| is_word(*byte)) else { return true };
     if line.get(at).is_some_and(|first| !is_word(*first)) {
         return true;
     }
     let head = line.get(..at).unwrap_or_default();
     let hex = |count: usize| head.iter().rev().take(count).all(u8::is_ascii_hexdigit);
-    let back = |count: usize| before(line, at.saturating_sub(count));
+    let back = |count: usize| byte_before(line, at.saturating_sub(count));
     let letter = b"nrtbf0".contains(&last) && back(1) == Some(b'\\');
     let byte =
         (hex(2) && back(2) == Some(b'%')) || (head.ends_with(b"x1b") && back(3) == Some(b'\\'));

@@ -6,33 +6,33 @@ use super::boundary::{find, is_word};
 
 /// Location of a value in its line.
 #[derive(Debug, Clone)]
-pub(crate) struct ValuePlace {
+pub(crate) struct ValueRange {
     /// Range of the value, without quotes.
     pub(crate) range: Range<usize>,
     /// True if the value was quoted.
-    pub(crate) quoted: bool,
+    pub(crate) is_quoted: bool,
 }
 
 /// Budget of repeated inspections of a line, after which all values count as secrets: it keeps the time linear for any
 /// text.
-pub(crate) struct Budget {
+pub(crate) struct InspectionBudget {
     left: usize,
     masked: Range<usize>,
 }
 
-impl Budget {
+impl InspectionBudget {
     /// Creates the budget of a line.
     pub(crate) const fn of(line: &[u8]) -> Self {
         Self { left: 65_536 + 16 * line.len(), masked: 0..0 }
     }
 
     /// Returns true if the line is already redacted at `at`.
-    pub(crate) fn is_masked(&self, at: usize) -> bool {
+    pub(crate) fn is_redacted(&self, at: usize) -> bool {
         self.masked.contains(&at)
     }
 
     /// Records a redacted range.
-    pub(crate) fn mask(&mut self, place: &Range<usize>) {
+    pub(crate) fn mark_redacted(&mut self, place: &Range<usize>) {
         self.masked = place.clone();
     }
 
@@ -44,22 +44,22 @@ impl Budget {
 }
 
 /// Finds the value that starts at `at`.
-pub(crate) fn value_at(line: &[u8], at: usize) -> Option<ValuePlace> {
+pub(crate) fn value_at(line: &[u8], at: usize) -> Option<ValueRange> {
     let rest = line.get(at..)?;
     let depth = rest.iter().take_while(|byte| **byte == b'\\').count();
     let place = match rest.get(depth) {
         Some(quote @ (b'"' | b'\'' | b'`')) => {
             // Python and TOML have values between three quotes.
             let triple = rest.get(depth..).is_some_and(|rest| rest.starts_with(&[*quote; 3]));
-            quoted(line, at + depth + if triple { 3 } else { 1 }, *quote, depth)
+            quoted_value(line, at + depth + if triple { 3 } else { 1 }, *quote, depth)
         }
-        _ => bare(line, at),
+        _ => bare_value(line, at),
     };
     Some(place).filter(|place| !place.range.is_empty())
 }
 
 /// Returns the text up to the closing quote of the same depth; without one, up to the end of the line.
-fn quoted(line: &[u8], start: usize, quote: u8, depth: usize) -> ValuePlace {
+fn quoted_value(line: &[u8], start: usize, quote: u8, depth: usize) -> ValueRange {
     let mut slashes = 0;
     let rest = line.get(start..).unwrap_or_default();
     let closing =
@@ -73,16 +73,16 @@ fn quoted(line: &[u8], start: usize, quote: u8, depth: usize) -> ValuePlace {
     let ending = |rest: &[u8]| {
         rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')).unwrap_or(rest.len())
     };
-    ValuePlace { range: start..start + closing.unwrap_or_else(|| ending(rest)), quoted: true }
+    ValueRange { range: start..start + closing.unwrap_or_else(|| ending(rest)), is_quoted: true }
 }
 
 /// Returns the text up to white space, or to a mark that ends the value; punctuation that closes a sentence stays
 /// outside.
-pub(crate) fn bare(line: &[u8], start: usize) -> ValuePlace {
+pub(crate) fn bare_value(line: &[u8], start: usize) -> ValueRange {
     let rest = line.get(start..).unwrap_or_default();
     let length = (0..rest.len()).find(|at| ends_at(rest, *at)).unwrap_or(rest.len());
     let text = rest.get(..length).unwrap_or_default();
-    ValuePlace { range: start..start + trimmed(text), quoted: false }
+    ValueRange { range: start..start + trimmed_length(text), is_quoted: false }
 }
 
 fn ends_at(rest: &[u8], at: usize) -> bool {
@@ -117,7 +117,7 @@ fn starts_pair(after: &[u8]) -> bool {
 }
 
 /// Returns the length without closing punctuation.
-fn trimmed(text: &[u8]) -> usize {
+fn trimmed_length(text: &[u8]) -> usize {
     let mut length = text.len();
     while let Some(head) = text.get(..length) {
         let opener = match head.last() {

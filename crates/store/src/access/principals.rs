@@ -8,11 +8,11 @@ use uuid::Uuid;
 
 use crate::engine::read_cache::Invalidation;
 use crate::engine::row_codec::{Columns, json, micros};
-use crate::engine::sql::{self, DatabaseConnection, Readers};
+use crate::engine::sql::{self, DatabaseConnection, ReaderPool};
 use crate::engine::writer::WriteCommand;
 
 /// The update changes nothing; it makes the statement return the existing id.
-const KEEP_PRINCIPAL: &str = "
+const UPSERT_PRINCIPAL: &str = "
     INSERT INTO principals (id, name, created_at) VALUES ($1, $2, $3)
     ON CONFLICT (name) DO UPDATE SET name = excluded.name
     RETURNING id";
@@ -22,13 +22,13 @@ const INSERT_TOKEN: &str = "
     VALUES ($1, $2, $3, $4, $5, $6, $7)
     ON CONFLICT (hash) DO NOTHING";
 
-const TOKENS: &str = "
+const SELECT_TOKENS: &str = "
     SELECT principal, name, hash, scope, expires_at
     FROM tokens JOIN principals ON principals.id = tokens.principal
     ORDER BY name, tokens.id";
 
 /// Tokens of the configuration, which replace those of the previous configuration.
-pub(crate) struct Seeds {
+pub(crate) struct ReplaceSeededTokens {
     /// All tokens of the configuration.
     pub(crate) tokens: Vec<TokenSeed>,
     /// Time of the change.
@@ -36,14 +36,14 @@ pub(crate) struct Seeds {
 }
 
 #[async_trait]
-impl WriteCommand for Seeds {
+impl WriteCommand for ReplaceSeededTokens {
     type Answer = ();
 
-    fn touches(&self) -> Invalidation {
+    fn invalidation(&self) -> Invalidation {
         Invalidation::Nothing
     }
 
-    async fn make(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
+    async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
         sql::query("DELETE FROM tokens WHERE seeded").execute(&mut *connection).await?;
         for seed in &self.tokens {
             let principal = insert_principal(connection, &seed.name, self.at).await?;
@@ -58,7 +58,7 @@ pub(crate) async fn insert_principal(
     name: &str,
     at: DateTime<Utc>,
 ) -> sql::Result<Uuid> {
-    let row = sql::query(KEEP_PRINCIPAL)
+    let row = sql::query(UPSERT_PRINCIPAL)
         .bind(Uuid::now_v7())
         .bind(name)
         .bind(micros(at))
@@ -88,15 +88,15 @@ pub(crate) async fn insert_token(
 }
 
 /// Reads all tokens, including expired ones.
-pub(crate) async fn tokens(pool: &Readers) -> sql::Result<Vec<Token>> {
-    let rows = sql::query(TOKENS).fetch_all(pool).await?;
+pub(crate) async fn tokens(pool: &ReaderPool) -> sql::Result<Vec<Token>> {
+    let rows = sql::query(SELECT_TOKENS).fetch_all(pool).await?;
     rows.iter().map(|row| token(Columns(row))).collect()
 }
 
 fn token(columns: Columns<'_>) -> sql::Result<Token> {
     Ok(Token {
         principal: PrincipalId(columns.uuid("principal")?),
-        name: columns.plain("name")?,
+        name: columns.get("name")?,
         hash: columns.bytes("hash")?,
         scope: columns.json("scope")?,
         expires: columns.maybe_time("expires_at")?,

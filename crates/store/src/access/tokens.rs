@@ -10,19 +10,19 @@ use crate::Store;
 use crate::engine::fault::ledger_error;
 use crate::engine::read_cache::Invalidation;
 use crate::engine::row_codec::Columns;
-use crate::engine::sql::{self, DatabaseConnection, Readers};
+use crate::engine::sql::{self, DatabaseConnection, ReaderPool};
 use crate::engine::writer::WriteCommand;
 
 /// Removal of tokens that do not belong to the configuration.
-const REVOKE: &str = "
+const DELETE_TOKENS: &str = "
     DELETE FROM tokens
     WHERE NOT seeded AND principal = (SELECT id FROM principals WHERE name = $1)";
 
-const HELD: &str = "
+const COUNT_TOKENS: &str = "
     SELECT count(*) AS held FROM tokens JOIN principals ON principals.id = tokens.principal
     WHERE NOT seeded AND name = $1";
 
-const KNOWN: &str = "
+const SELECT_STORED_TOKENS: &str = "
     SELECT name, hash, scope, expires_at, seeded, tokens.created_at
     FROM tokens JOIN principals ON principals.id = tokens.principal
     ORDER BY name, seeded DESC, tokens.id";
@@ -57,7 +57,7 @@ impl Store {
         replaces: bool,
         at: DateTime<Utc>,
     ) -> Result<bool, LedgerError> {
-        self.writer.order(Issue { seed, replaces, at }).await
+        self.writer.submit(IssueToken { seed, replaces, at }).await
     }
 
     /// Removes the token with this name, unless it belongs to the configuration. Returns true if such a token
@@ -66,74 +66,74 @@ impl Store {
     /// # Errors
     /// Fails if nothing was committed.
     pub async fn revoke(&self, name: String) -> Result<bool, LedgerError> {
-        self.writer.order(Revoke { name }).await
+        self.writer.submit(RevokeToken { name }).await
     }
 
     /// Returns all tokens in the order of their names.
     ///
     /// # Errors
     /// Fails if the tokens cannot be read.
-    pub async fn known_tokens(&self) -> Result<Vec<StoredToken>, LedgerError> {
-        known(&self.readers).await.map_err(ledger_error)
+    pub async fn list_tokens(&self) -> Result<Vec<StoredToken>, LedgerError> {
+        read_tokens(&self.readers).await.map_err(ledger_error)
     }
 }
 
-struct Issue {
+struct IssueToken {
     seed: TokenSeed,
     replaces: bool,
     at: DateTime<Utc>,
 }
 
 #[async_trait]
-impl WriteCommand for Issue {
+impl WriteCommand for IssueToken {
     type Answer = bool;
 
-    fn touches(&self) -> Invalidation {
+    fn invalidation(&self) -> Invalidation {
         Invalidation::Nothing
     }
 
-    async fn make(&self, connection: &mut DatabaseConnection) -> sql::Result<bool> {
+    async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<bool> {
         let name = self.seed.name.as_str();
-        let held = sql::query(HELD).bind(name).fetch_one(&mut *connection).await?;
+        let held = sql::query(COUNT_TOKENS).bind(name).fetch_one(&mut *connection).await?;
         let is_held = Columns(&held).number::<u32>("held")? > 0;
         if is_held && !self.replaces {
             return Ok(false);
         }
-        sql::query(REVOKE).bind(name).execute(&mut *connection).await?;
+        sql::query(DELETE_TOKENS).bind(name).execute(&mut *connection).await?;
         let principal = insert_principal(connection, name, self.at).await?;
         insert_token(connection, principal, (&self.seed, false), self.at).await?;
         Ok(true)
     }
 }
 
-struct Revoke {
+struct RevokeToken {
     name: String,
 }
 
 #[async_trait]
-impl WriteCommand for Revoke {
+impl WriteCommand for RevokeToken {
     type Answer = bool;
 
-    fn touches(&self) -> Invalidation {
+    fn invalidation(&self) -> Invalidation {
         Invalidation::Nothing
     }
 
-    async fn make(&self, connection: &mut DatabaseConnection) -> sql::Result<bool> {
-        let done = sql::query(REVOKE).bind(self.name.as_str()).execute(connection).await?;
+    async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<bool> {
+        let done = sql::query(DELETE_TOKENS).bind(self.name.as_str()).execute(connection).await?;
         Ok(done > 0)
     }
 }
 
-async fn known(pool: &Readers) -> sql::Result<Vec<StoredToken>> {
-    let rows = sql::query(KNOWN).fetch_all(pool).await?;
+async fn read_tokens(pool: &ReaderPool) -> sql::Result<Vec<StoredToken>> {
+    let rows = sql::query(SELECT_STORED_TOKENS).fetch_all(pool).await?;
     let known = rows.iter().map(|row| {
         let columns = Columns(row);
         Ok(StoredToken {
-            name: columns.plain("name")?,
+            name: columns.get("name")?,
             hash: columns.bytes("hash")?,
             scope: columns.json("scope")?,
             expires: columns.maybe_time("expires_at")?,
-            seeded: columns.plain("seeded")?,
+            seeded: columns.get("seeded")?,
             created: columns.time("created_at")?,
         })
     });

@@ -1,21 +1,23 @@
 //! Conformance tests of accepted requests.
 
 use algonius_actors::model::agent::budget::Charge;
-use algonius_actors::model::execution::record::{Filter, Record, RequestedInput};
-use algonius_actors::model::execution::request::Keys;
+use algonius_actors::model::execution::record::{ExecutionFilter, Record, RequestedInput};
+use algonius_actors::model::execution::request::DedupKeys;
 use algonius_actors::model::execution::{AttemptId, Fence, Outcome, State};
 use algonius_actors::model::id::{AgentId, ExecutionId, PrincipalId};
-use algonius_actors::ports::ledger::{Accept, Acceptance, Claim};
+use algonius_actors::ports::ledger::{AcceptCommand, Acceptance, ClaimResult};
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use State::Idle;
 
-use super::{AnyLedger, accepted, keys, order, record, request, said, second, settlement};
+use super::{
+    AnyLedger, accepted, claim_command, input_range, keys, record, request, second, settlement,
+};
 
 pub(crate) async fn an_accepted_request_is_read_back_unchanged(ledger: AnyLedger) {
     let given = request("look at this");
-    assert_eq!(ledger.accept(given.clone()).await.unwrap(), Acceptance::Fresh);
+    assert_eq!(ledger.accept(given.clone()).await.unwrap(), Acceptance::Created);
     let expected = Record {
         id: given.id,
         agent: given.agent,
@@ -28,13 +30,13 @@ pub(crate) async fn an_accepted_request_is_read_back_unchanged(ledger: AnyLedger
         state: Idle,
         outcome: None,
         failure: None,
-        stamp: AttemptId::FIRST,
+        attempt_id: AttemptId::FIRST,
         fence: Fence(0),
         requested: RequestedInput::default(),
         params: given.params,
         overrides: given.overrides,
         replayable: true,
-        parked: None,
+        deferred: None,
         spent: Charge::default(),
         accepted_at: second(0),
         started_at: None,
@@ -45,27 +47,27 @@ pub(crate) async fn an_accepted_request_is_read_back_unchanged(ledger: AnyLedger
         last_event: 1,
     };
     assert_eq!(record(&ledger, given.id).await, expected);
-    assert_eq!(ledger.text(given.id, said("look at this")).await.unwrap(), "look at this");
+    assert_eq!(ledger.text(given.id, input_range("look at this")).await.unwrap(), "look at this");
     assert_eq!(ledger.execution(ExecutionId::fresh()).await.unwrap(), None);
 }
 
 pub(crate) async fn an_equal_key_is_a_duplicate_or_a_conflict(ledger: AnyLedger) {
     let first = request("look at this");
-    let twin = Accept { id: ExecutionId::fresh(), ..first.clone() };
-    let other = Accept { digest: [8; 32], ..twin.clone() };
-    let stranger = Accept { owner: PrincipalId(Uuid::max()), ..twin.clone() };
+    let twin = AcceptCommand { id: ExecutionId::fresh(), ..first.clone() };
+    let other = AcceptCommand { digest: [8; 32], ..twin.clone() };
+    let stranger = AcceptCommand { owner: PrincipalId(Uuid::max()), ..twin.clone() };
     let elsewhere = AgentId::new("writer").unwrap();
-    let elsewhere = Accept { id: ExecutionId::fresh(), agent: elsewhere, ..twin.clone() };
-    assert_eq!(ledger.accept(first.clone()).await.unwrap(), Acceptance::Fresh);
-    assert_eq!(ledger.accept(twin.clone()).await.unwrap(), Acceptance::Twin(first.id));
+    let elsewhere = AcceptCommand { id: ExecutionId::fresh(), agent: elsewhere, ..twin.clone() };
+    assert_eq!(ledger.accept(first.clone()).await.unwrap(), Acceptance::Created);
+    assert_eq!(ledger.accept(twin.clone()).await.unwrap(), Acceptance::Duplicate(first.id));
     assert_eq!(ledger.accept(other).await.unwrap(), Acceptance::Conflict);
-    let known = ledger.again(first.owner, &first.agent, first.keys.message).await;
+    let known = ledger.find_repeated(first.owner, &first.agent, first.keys.message).await;
     assert!(known.is_none_or(|known| known == (first.id, first.digest)));
-    assert_eq!(ledger.again(stranger.owner, &first.agent, first.keys.message).await, None);
-    assert_eq!(ledger.again(first.owner, &elsewhere.agent, first.keys.message).await, None);
+    assert_eq!(ledger.find_repeated(stranger.owner, &first.agent, first.keys.message).await, None);
+    assert_eq!(ledger.find_repeated(first.owner, &elsewhere.agent, first.keys.message).await, None);
     assert_eq!(ledger.execution(twin.id).await.unwrap(), None);
-    assert_eq!(ledger.accept(stranger).await.unwrap(), Acceptance::Fresh);
-    assert_eq!(ledger.accept(elsewhere).await.unwrap(), Acceptance::Fresh);
+    assert_eq!(ledger.accept(stranger).await.unwrap(), Acceptance::Created);
+    assert_eq!(ledger.accept(elsewhere).await.unwrap(), Acceptance::Created);
 }
 
 pub(crate) async fn one_of_100_equal_requests_is_new(ledger: AnyLedger) {
@@ -73,45 +75,45 @@ pub(crate) async fn one_of_100_equal_requests_is_new(ledger: AnyLedger) {
     let mut all = JoinSet::new();
     for _ in 0..100 {
         let (ledger, given) =
-            (ledger.clone(), Accept { id: ExecutionId::fresh(), ..first.clone() });
+            (ledger.clone(), AcceptCommand { id: ExecutionId::fresh(), ..first.clone() });
         all.spawn(async move { (given.id, ledger.accept(given).await.unwrap()) });
     }
     let answers = all.join_all().await;
     let fresh: Vec<_> = answers
         .iter()
-        .filter(|(_, answer)| *answer == Acceptance::Fresh)
+        .filter(|(_, answer)| *answer == Acceptance::Created)
         .map(|(id, _)| *id)
         .collect();
     assert_eq!(fresh.len(), 1);
-    let twins = answers.iter().filter(|(_, answer)| *answer == Acceptance::Twin(fresh[0]));
+    let twins = answers.iter().filter(|(_, answer)| *answer == Acceptance::Duplicate(fresh[0]));
     assert_eq!(twins.count(), 99);
-    assert_eq!(ledger.executions(Filter::default()).await.unwrap().len(), 1);
+    assert_eq!(ledger.executions(ExecutionFilter::default()).await.unwrap().len(), 1);
 }
 
 /// Returns a request with this message key and the idempotency key `name`.
-fn named(message: u8, name: u8) -> Accept {
-    let keys = Keys { message: [message; 32], named: Some([name; 32]) };
-    Accept { keys, ..request("look at this") }
+fn named(message: u8, name: u8) -> AcceptCommand {
+    let keys = DedupKeys { message: [message; 32], named: Some([name; 32]) };
+    AcceptCommand { keys, ..request("look at this") }
 }
 
 pub(crate) async fn an_idempotency_key_identifies_a_request(ledger: AnyLedger) {
     let first = named(1, 1);
-    let unnamed = Accept { keys: keys([1; 32]), ..request("look at this") };
+    let unnamed = AcceptCommand { keys: keys([1; 32]), ..request("look at this") };
     let other = named(2, 2);
     for (given, expected) in [
-        (first.clone(), Acceptance::Fresh),
-        (named(1, 1), Acceptance::Twin(first.id)),
-        (named(3, 1), Acceptance::Twin(first.id)),
-        (unnamed, Acceptance::Twin(first.id)),
-        (named(1, 3), Acceptance::Twin(first.id)),
-        (Accept { digest: [8; 32], ..named(4, 1) }, Acceptance::Conflict),
-        (other.clone(), Acceptance::Fresh),
+        (first.clone(), Acceptance::Created),
+        (named(1, 1), Acceptance::Duplicate(first.id)),
+        (named(3, 1), Acceptance::Duplicate(first.id)),
+        (unnamed, Acceptance::Duplicate(first.id)),
+        (named(1, 3), Acceptance::Duplicate(first.id)),
+        (AcceptCommand { digest: [8; 32], ..named(4, 1) }, Acceptance::Conflict),
+        (other.clone(), Acceptance::Created),
         (named(1, 2), Acceptance::Conflict),
     ] {
         let keys = given.keys;
         assert_eq!(ledger.accept(given).await.unwrap(), expected, "{keys:?}");
     }
-    let all = ledger.executions(Filter::default()).await.unwrap();
+    let all = ledger.executions(ExecutionFilter::default()).await.unwrap();
     assert_eq!(all.iter().map(|record| record.id).collect::<Vec<_>>(), [other.id, first.id]);
 }
 
@@ -121,45 +123,47 @@ pub(crate) async fn one_of_100_requests_with_one_idempotency_key_is_new(ledger: 
         let ledger = ledger.clone();
         all.spawn(async move { ledger.accept(named(message, 1)).await.unwrap() });
     }
-    let fresh = all.join_all().await.into_iter().filter(|answer| *answer == Acceptance::Fresh);
+    let fresh = all.join_all().await.into_iter().filter(|answer| *answer == Acceptance::Created);
     assert_eq!(fresh.count(), 1);
-    assert_eq!(ledger.executions(Filter::default()).await.unwrap().len(), 1);
+    assert_eq!(ledger.executions(ExecutionFilter::default()).await.unwrap().len(), 1);
 }
 
 /// Returns a request whose content has this key, accepted at this time, that accepts results of the last minute.
-fn of_content(key: u8, at: i64) -> Accept {
+fn of_content(key: u8, at: i64) -> AcceptCommand {
     let content = Some(([key; 32], second(at - 60)));
-    Accept { content, at: second(at), ..request("look at this") }
+    AcceptCommand { content, at: second(at), ..request("look at this") }
 }
 
 pub(crate) async fn an_equal_request_is_found_while_its_result_can_be_shared(ledger: AnyLedger) {
-    let accept = async |given: &Accept| ledger.accept(given.clone()).await.unwrap();
+    let accept = async |given: &AcceptCommand| ledger.accept(given.clone()).await.unwrap();
     let first = of_content(1, 0);
-    assert_eq!(accept(&first).await, Acceptance::Fresh);
-    assert_eq!(accept(&of_content(2, 1)).await, Acceptance::Fresh);
-    assert_eq!(accept(&request("look at this")).await, Acceptance::Fresh);
-    assert_eq!(accept(&of_content(1, 30)).await, Acceptance::Equal(first.id));
+    assert_eq!(accept(&first).await, Acceptance::Created);
+    assert_eq!(accept(&of_content(2, 1)).await, Acceptance::Created);
+    assert_eq!(accept(&request("look at this")).await, Acceptance::Created);
+    assert_eq!(accept(&of_content(1, 30)).await, Acceptance::Equivalent(first.id));
     // A coalesced execution never becomes a source for later ones, so the window ends with that of the first
     // request.
-    assert_eq!(accept(&of_content(1, 59)).await, Acceptance::Equal(first.id));
+    assert_eq!(accept(&of_content(1, 59)).await, Acceptance::Equivalent(first.id));
     let next = of_content(1, 60);
-    assert_eq!(accept(&next).await, Acceptance::Fresh);
+    assert_eq!(accept(&next).await, Acceptance::Created);
 
     // A completed execution precedes a running one; a failed one does not count.
-    let Claim::Granted(fence) = ledger.claim(order(first.id, None)).await.unwrap() else {
+    let ClaimResult::Granted(fence) = ledger.claim(claim_command(first.id, None)).await.unwrap()
+    else {
         panic!("a free slot was refused");
     };
     let end = |outcome| settlement(first.id, fence, outcome);
     assert!(ledger.settle(end(Outcome::Completed)).await.unwrap());
-    assert_eq!(accept(&of_content(1, 59)).await, Acceptance::Equal(first.id));
-    let Claim::Granted(fence) = ledger.claim(order(next.id, None)).await.unwrap() else {
+    assert_eq!(accept(&of_content(1, 59)).await, Acceptance::Equivalent(first.id));
+    let ClaimResult::Granted(fence) = ledger.claim(claim_command(next.id, None)).await.unwrap()
+    else {
         panic!("a free slot was refused");
     };
     assert!(ledger.settle(settlement(next.id, fence, Outcome::Failed)).await.unwrap());
-    assert_eq!(accept(&of_content(1, 61)).await, Acceptance::Fresh);
+    assert_eq!(accept(&of_content(1, 61)).await, Acceptance::Created);
 
     // A clock that was set back must not extend the window by hours.
-    assert_eq!(accept(&of_content(1, -7200)).await, Acceptance::Fresh);
+    assert_eq!(accept(&of_content(1, -7200)).await, Acceptance::Created);
 }
 
 pub(crate) async fn a_request_that_cannot_be_stored_fails_alone(ledger: AnyLedger) {
@@ -172,5 +176,5 @@ pub(crate) async fn a_request_that_cannot_be_stored_fails_alone(ledger: AnyLedge
     }
     let good = all.join_all().await.into_iter().filter(|good| *good).count();
     assert_eq!(good, 49);
-    assert_eq!(ledger.executions(Filter::default()).await.unwrap().len(), 50);
+    assert_eq!(ledger.executions(ExecutionFilter::default()).await.unwrap().len(), 50);
 }

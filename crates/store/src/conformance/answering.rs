@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use algonius_actors::model::execution::content::Piece;
+use algonius_actors::model::execution::content::StoredPart;
 use algonius_actors::model::execution::event::{
     Event, EventKind, MessageRole, TextChannel, TextRange,
 };
@@ -10,19 +10,22 @@ use algonius_actors::model::execution::{
     AttemptId, Fence, Interruption, Outcome, State, StateChange,
 };
 use algonius_actors::model::id::{AgentId, ExecutionId, MessageId, PrincipalId};
-use algonius_actors::ports::ledger::{Accept, Claim, ClaimOrder, Resume, Settlement, WriteBatch};
+use algonius_actors::ports::ledger::{
+    AcceptCommand, ClaimCommand, ClaimResult, ResumeCommand, Settlement, WriteBatch,
+};
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use State::{Running, Starting, Waiting};
 
 use super::{
-    AnyLedger, accepted, agent, chosen, claimed, keys, moved, order, record, request, second,
+    AnyLedger, accepted, agent, caller_overrides, claim_command, claimed, keys, moved, record,
+    request, second,
 };
-use super::{numbers, settlement, warned};
+use super::{numbers, settlement, warning};
 
 /// Turn after the first.
-const NEXT: AttemptId = AttemptId::FIRST.continued();
+const NEXT_TURN: AttemptId = AttemptId::FIRST.next_turn();
 
 /// Runs an execution up to its request for input.
 pub(crate) async fn asked(ledger: &AnyLedger) -> (ExecutionId, Fence) {
@@ -46,31 +49,30 @@ pub(crate) async fn needs_auth(ledger: &AnyLedger) -> ExecutionId {
     id
 }
 
-async fn ask(ledger: &AnyLedger, id: ExecutionId, fence: Fence, stamp: AttemptId) {
-    let to = |from, to, at| {
-        EventKind::StateChanged(StateChange { attempt_id: stamp, ..moved(from, to, at) })
-    };
+async fn ask(ledger: &AnyLedger, id: ExecutionId, fence: Fence, attempt_id: AttemptId) {
+    let to =
+        |from, to, at| EventKind::StateChanged(StateChange { attempt_id, ..moved(from, to, at) });
     let facts = [to(Starting, Running, 2), to(Running, Waiting, 3)].map(|fact| (second(3), fact));
     assert!(ledger.record(id, fence, facts.into()).await.unwrap());
 }
 
 /// Returns an answer with a key of its own.
-pub(crate) fn answer(id: ExecutionId, fence: Fence, input: &str) -> Resume {
+pub(crate) fn answer(id: ExecutionId, fence: Fence, input: &str) -> ResumeCommand {
     let mut key = [1; 32];
     key[..16].copy_from_slice(Uuid::now_v7().as_bytes());
-    Resume {
+    ResumeCommand {
         id,
         agent: agent(),
         owner: PrincipalId(Uuid::nil()),
         fence,
-        stamp: NEXT,
+        attempt_id: NEXT_TURN,
         message: MessageId("message-2".to_owned()),
         keys: keys(key),
         digest: [9; 32],
         input: input.to_owned(),
-        pieces: vec![Piece::text(span(input))],
+        pieces: vec![StoredPart::text(span(input))],
         params: BTreeMap::from([("branch".to_owned(), "next".to_owned())]),
-        overrides: chosen("next"),
+        overrides: caller_overrides("next"),
         replayable: false,
         sealed: Some(vec![7; 100_000]),
         at: second(5),
@@ -78,11 +80,16 @@ pub(crate) fn answer(id: ExecutionId, fence: Fence, input: &str) -> Resume {
 }
 
 fn span(input: &str) -> TextRange {
-    TextRange { attempt_id: NEXT, channel: TextChannel::Input, from: 0, to: input.len() as u64 }
+    TextRange {
+        attempt_id: NEXT_TURN,
+        channel: TextChannel::Input,
+        from: 0,
+        to: input.len() as u64,
+    }
 }
 
 async fn taken(ledger: &AnyLedger, key: [u8; 32]) -> Option<(ExecutionId, [u8; 32])> {
-    ledger.taken(PrincipalId(Uuid::nil()), &agent(), key).await.unwrap()
+    ledger.find_by_key(PrincipalId(Uuid::nil()), &agent(), key).await.unwrap()
 }
 
 pub(crate) async fn an_answer_is_read_back_unchanged(ledger: AnyLedger) {
@@ -97,7 +104,7 @@ pub(crate) async fn an_answer_is_read_back_unchanged(ledger: AnyLedger) {
         (given.params, false, true)
     );
     assert_eq!(after.overrides, given.overrides);
-    assert_eq!((after.state, after.fence, after.stamp), (Waiting, fence, before.stamp));
+    assert_eq!((after.state, after.fence, after.attempt_id), (Waiting, fence, before.attempt_id));
     assert_eq!((after.changed_at, after.last_event), (second(5), before.last_event + 1));
     let (message, pieces) = (given.message.0, given.pieces);
     let fact = EventKind::Message { speaker: MessageRole::User, message, pieces };
@@ -168,11 +175,11 @@ pub(crate) async fn a_message_answers_only_one_question(ledger: AnyLedger) {
     let [(one, fence), (two, _)] = [asked(&ledger).await, asked(&ledger).await];
     let given = answer(one, fence, "the left one");
     assert!(ledger.resume(given.clone()).await.unwrap());
-    let again = Resume { id: two, digest: [8; 32], ..given.clone() };
+    let again = ResumeCommand { id: two, digest: [8; 32], ..given.clone() };
     assert!(!ledger.resume(again.clone()).await.unwrap());
     assert_eq!(taken(&ledger, given.keys.message).await, Some((one, given.digest)));
     assert!(!record(&ledger, two).await.requested.answered);
-    assert!(ledger.resume(Resume { keys: keys([2; 32]), ..again }).await.unwrap());
+    assert!(ledger.resume(ResumeCommand { keys: keys([2; 32]), ..again }).await.unwrap());
 }
 
 /// Runs a second turn with a second request for input: each request is answered once.
@@ -180,19 +187,19 @@ pub(crate) async fn the_next_claim_begins_the_answered_turn(ledger: AnyLedger) {
     let (id, fence) = asked(&ledger).await;
     let first = answer(id, fence, "the left one");
     assert!(ledger.resume(first.clone()).await.unwrap());
-    assert!(ledger.record(id, fence, vec![warned("slow")]).await.unwrap());
+    assert!(ledger.record(id, fence, vec![warning("slow")]).await.unwrap());
     assert!(record(&ledger, id).await.requested.answered);
-    let next = StateChange { attempt_id: NEXT, ..moved(Waiting, Starting, 6) };
-    let next = ClaimOrder { fence, moved: next, ..order(id, None) };
-    assert_eq!(ledger.claim(next).await.unwrap(), Claim::Granted(Fence(2)));
+    let next = StateChange { attempt_id: NEXT_TURN, ..moved(Waiting, Starting, 6) };
+    let next = ClaimCommand { fence, moved: next, ..claim_command(id, None) };
+    assert_eq!(ledger.claim(next).await.unwrap(), ClaimResult::Granted(Fence(2)));
     let row = record(&ledger, id).await;
-    assert_eq!((row.requested.answered, row.state, row.stamp), (false, Starting, NEXT));
+    assert_eq!((row.requested.answered, row.state, row.attempt_id), (false, Starting, NEXT_TURN));
 
-    ask(&ledger, id, Fence(2), NEXT).await;
-    let late = Resume { fence, ..answer(id, fence, "late") };
+    ask(&ledger, id, Fence(2), NEXT_TURN).await;
+    let late = ResumeCommand { fence, ..answer(id, fence, "late") };
     assert!(!ledger.resume(late).await.unwrap());
-    let third = NEXT.continued();
-    let second_one = Resume { stamp: third, ..answer(id, Fence(2), "and then right") };
+    let third = NEXT_TURN.next_turn();
+    let second_one = ResumeCommand { attempt_id: third, ..answer(id, Fence(2), "and then right") };
     assert!(ledger.resume(second_one.clone()).await.unwrap());
     assert_eq!(taken(&ledger, first.keys.message).await, Some((id, first.digest)));
     assert_eq!(taken(&ledger, second_one.keys.message).await, Some((id, second_one.digest)));
@@ -204,10 +211,10 @@ pub(crate) async fn an_accepted_message_is_found_by_its_caller_and_agent(ledger:
     let given = request("look at this");
     ledger.accept(given.clone()).await.unwrap();
     assert_eq!(taken(&ledger, given.keys.message).await, Some((given.id, given.digest)));
-    let other = Accept { id: ExecutionId::fresh(), digest: [6; 32], ..given.clone() };
-    let theirs = Accept { owner: PrincipalId(Uuid::max()), ..other.clone() };
+    let other = AcceptCommand { id: ExecutionId::fresh(), digest: [6; 32], ..given.clone() };
+    let theirs = AcceptCommand { owner: PrincipalId(Uuid::max()), ..other.clone() };
     ledger.accept(theirs.clone()).await.unwrap();
-    let found = ledger.taken(theirs.owner, &agent(), given.keys.message).await.unwrap();
+    let found = ledger.find_by_key(theirs.owner, &agent(), given.keys.message).await.unwrap();
     assert_eq!(found, Some((theirs.id, [6; 32])));
     assert_eq!(taken(&ledger, given.keys.message).await, Some((given.id, given.digest)));
 
@@ -217,9 +224,9 @@ pub(crate) async fn an_accepted_message_is_found_by_its_caller_and_agent(ledger:
     assert_eq!(taken(&ledger, said.keys.message).await, Some((id, said.digest)));
     let writer = AgentId::new("writer").unwrap();
     for key in [given.keys.message, said.keys.message] {
-        assert_eq!(ledger.taken(given.owner, &writer, key).await.unwrap(), None);
+        assert_eq!(ledger.find_by_key(given.owner, &writer, key).await.unwrap(), None);
     }
-    assert_eq!(ledger.taken(theirs.owner, &agent(), said.keys.message).await.unwrap(), None);
+    assert_eq!(ledger.find_by_key(theirs.owner, &agent(), said.keys.message).await.unwrap(), None);
     assert_eq!(taken(&ledger, [3; 32]).await, None);
 }
 

@@ -5,15 +5,15 @@ use algonius_actors::model::agent::workspace::Workspace;
 use algonius_actors::model::execution::event::EventKind;
 use algonius_actors::model::execution::{Fence, Outcome, State};
 use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, PrincipalId};
-use algonius_actors::ports::ledger::{Accept, Claim, ClaimOrder};
+use algonius_actors::ports::ledger::{AcceptCommand, ClaimCommand, ClaimResult};
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use State::{Failed, Running, Starting};
 
 use super::{
-    AnyLedger, accepted, claimed, moved, order, record, request, retried, second, settlement,
-    warned,
+    AnyLedger, accepted, claim_command, claimed, moved, record, request, retried, second,
+    settlement, warning,
 };
 
 pub(crate) async fn fifty_concurrent_claims_keep_the_limit(ledger: AnyLedger) {
@@ -24,26 +24,32 @@ pub(crate) async fn fifty_concurrent_claims_keep_the_limit(ledger: AnyLedger) {
     let mut all = JoinSet::new();
     for id in ids {
         let ledger = ledger.clone();
-        all.spawn(async move { (id, ledger.claim(order(id, Some(3))).await.unwrap()) });
+        all.spawn(async move { (id, ledger.claim(claim_command(id, Some(3))).await.unwrap()) });
     }
     let answers = all.join_all().await;
     let granted: Vec<_> =
-        answers.iter().filter(|(_, answer)| *answer == Claim::Granted(Fence(1))).collect();
+        answers.iter().filter(|(_, answer)| *answer == ClaimResult::Granted(Fence(1))).collect();
     let busy: Vec<_> = answers
         .iter()
-        .filter(|(_, answer)| *answer == Claim::Busy(QueueReason::AgentBusy))
+        .filter(|(_, answer)| *answer == ClaimResult::Busy(QueueReason::AgentBusy))
         .collect();
     assert_eq!((granted.len(), busy.len()), (3, 47));
 
     let waiting = busy[0].0;
     let done = settlement(granted[0].0, Fence(1), Outcome::Completed);
     assert!(ledger.settle(done).await.unwrap());
-    assert_eq!(ledger.claim(order(waiting, Some(3))).await.unwrap(), Claim::Granted(Fence(1)));
     assert_eq!(
-        ledger.claim(order(busy[1].0, Some(3))).await.unwrap(),
-        Claim::Busy(QueueReason::AgentBusy)
+        ledger.claim(claim_command(waiting, Some(3))).await.unwrap(),
+        ClaimResult::Granted(Fence(1))
     );
-    assert_eq!(ledger.claim(order(busy[1].0, None)).await.unwrap(), Claim::Granted(Fence(1)));
+    assert_eq!(
+        ledger.claim(claim_command(busy[1].0, Some(3))).await.unwrap(),
+        ClaimResult::Busy(QueueReason::AgentBusy)
+    );
+    assert_eq!(
+        ledger.claim(claim_command(busy[1].0, None)).await.unwrap(),
+        ClaimResult::Granted(Fence(1))
+    );
 }
 
 pub(crate) async fn one_of_many_claims_of_an_execution_is_granted(ledger: AnyLedger) {
@@ -51,11 +57,12 @@ pub(crate) async fn one_of_many_claims_of_an_execution_is_granted(ledger: AnyLed
     let mut all = JoinSet::new();
     for _ in 0..20 {
         let ledger = ledger.clone();
-        all.spawn(async move { ledger.claim(order(id, Some(9))).await.unwrap() });
+        all.spawn(async move { ledger.claim(claim_command(id, Some(9))).await.unwrap() });
     }
     let answers = all.join_all().await;
-    let granted = answers.iter().filter(|answer| **answer == Claim::Granted(Fence(1))).count();
-    let gone = answers.iter().filter(|answer| **answer == Claim::Gone).count();
+    let granted =
+        answers.iter().filter(|answer| **answer == ClaimResult::Granted(Fence(1))).count();
+    let gone = answers.iter().filter(|answer| **answer == ClaimResult::Gone).count();
     assert_eq!((granted, gone), (1, 19));
     let row = record(&ledger, id).await;
     assert_eq!((row.state, row.started_at, row.last_event), (Starting, Some(second(1)), 2));
@@ -63,13 +70,16 @@ pub(crate) async fn one_of_many_claims_of_an_execution_is_granted(ledger: AnyLed
 
 pub(crate) async fn only_executions_that_may_start_are_claimed(ledger: AnyLedger) {
     let (id, fence) = claimed(&ledger).await;
-    let again = ClaimOrder { fence, ..order(id, None) };
-    assert_eq!(ledger.claim(again).await.unwrap(), Claim::Gone);
-    assert_eq!(ledger.claim(order(ExecutionId::fresh(), None)).await.unwrap(), Claim::Gone);
+    let again = ClaimCommand { fence, ..claim_command(id, None) };
+    assert_eq!(ledger.claim(again).await.unwrap(), ClaimResult::Gone);
+    assert_eq!(
+        ledger.claim(claim_command(ExecutionId::fresh(), None)).await.unwrap(),
+        ClaimResult::Gone
+    );
     let waiting = accepted(&ledger).await;
     let elsewhere = AgentId::new("writer").unwrap();
-    let other = ClaimOrder { agent: elsewhere, ..order(waiting, None) };
-    assert_eq!(ledger.claim(other).await.unwrap(), Claim::Gone);
+    let other = ClaimCommand { agent: elsewhere, ..claim_command(waiting, None) };
+    assert_eq!(ledger.claim(other).await.unwrap(), ClaimResult::Gone);
     let (retried, _) = retried(&ledger).await;
     let row = record(&ledger, retried).await;
     assert_eq!((row.started_at, row.pid), (Some(second(1)), None));
@@ -79,10 +89,10 @@ pub(crate) async fn an_old_fence_changes_nothing(ledger: AnyLedger) {
     let (id, old) = retried(&ledger).await;
     let before = (record(&ledger, id).await, ledger.events(id, 0).await.unwrap());
 
-    assert!(!ledger.record(id, old, vec![warned("late")]).await.unwrap());
+    assert!(!ledger.record(id, old, vec![warning("late")]).await.unwrap());
     assert!(!ledger.settle(settlement(id, old, Outcome::Completed)).await.unwrap());
-    let late = ClaimOrder { fence: old, ..order(id, None) };
-    assert_eq!(ledger.claim(late).await.unwrap(), Claim::Gone);
+    let late = ClaimCommand { fence: old, ..claim_command(id, None) };
+    assert_eq!(ledger.claim(late).await.unwrap(), ClaimResult::Gone);
 
     assert_eq!((record(&ledger, id).await, ledger.events(id, 0).await.unwrap()), before);
 }
@@ -92,24 +102,24 @@ pub(crate) async fn a_claim_with_an_old_fence_is_refused(ledger: AnyLedger) {
     let (id, old) = retried(&ledger).await;
     let failed = vec![(second(4), EventKind::StateChanged(moved(Starting, Failed, 4)))];
     assert!(ledger.record(id, Fence(2), failed).await.unwrap());
-    let late = ClaimOrder { fence: old, ..order(id, None) };
-    assert_eq!(ledger.claim(late).await.unwrap(), Claim::Gone);
+    let late = ClaimCommand { fence: old, ..claim_command(id, None) };
+    assert_eq!(ledger.claim(late).await.unwrap(), ClaimResult::Gone);
 }
 
 /// Returns the claim of a new execution of an agent that starts in a directory.
-async fn placed(ledger: &AnyLedger, agent: &str, folder: Option<&str>) -> ClaimOrder {
+async fn workspace_claim(ledger: &AnyLedger, agent: &str, folder: Option<&str>) -> ClaimCommand {
     let agent = AgentId::new(agent).unwrap();
-    let accept = Accept { agent: agent.clone(), ..request("change this") };
+    let accept = AcceptCommand { agent: agent.clone(), ..request("change this") };
     let id = accept.id;
     ledger.accept(accept).await.unwrap();
-    ClaimOrder { agent, workspace: folder.map(Workspace::new), ..order(id, Some(1)) }
+    ClaimCommand { agent, workspace: folder.map(Workspace::new), ..claim_command(id, Some(1)) }
 }
 
-async fn is_granted(ledger: &AnyLedger, order: &ClaimOrder) -> bool {
+async fn is_granted(ledger: &AnyLedger, order: &ClaimCommand) -> bool {
     match ledger.claim(order.clone()).await.unwrap() {
-        Claim::Granted(_) => true,
-        Claim::Busy(QueueReason::WorkspaceBusy) => false,
-        other @ (Claim::Busy(_) | Claim::Gone) => panic!("{other:?}"),
+        ClaimResult::Granted(_) => true,
+        ClaimResult::Busy(QueueReason::WorkspaceBusy) => false,
+        other @ (ClaimResult::Busy(_) | ClaimResult::Gone) => panic!("{other:?}"),
     }
 }
 
@@ -123,7 +133,7 @@ pub(crate) async fn overlapping_workspaces_are_claimed_once(ledger: AnyLedger) {
         ("reader", None, true),
         ("another-reader", None, true),
     ] {
-        let order = placed(&ledger, agent, folder).await;
+        let order = workspace_claim(&ledger, agent, folder).await;
         assert_eq!(is_granted(&ledger, &order).await, expected, "{agent}");
         let state = record(&ledger, order.id).await.state;
         assert_eq!(state == Starting, expected, "{agent}");
@@ -131,8 +141,8 @@ pub(crate) async fn overlapping_workspaces_are_claimed_once(ledger: AnyLedger) {
 }
 
 pub(crate) async fn a_workspace_is_free_unless_its_claimant_runs(ledger: AnyLedger) {
-    let holder = placed(&ledger, "one", Some("/srv/a")).await;
-    let next = placed(&ledger, "two", Some("/srv/a")).await;
+    let holder = workspace_claim(&ledger, "one", Some("/srv/a")).await;
+    let next = workspace_claim(&ledger, "two", Some("/srv/a")).await;
     assert!(is_granted(&ledger, &holder).await);
     let facts = |from, to| vec![(second(3), EventKind::StateChanged(moved(from, to, 3)))];
     for (from, to) in [(Starting, Running), (Running, Failed)] {
@@ -141,23 +151,23 @@ pub(crate) async fn a_workspace_is_free_unless_its_claimant_runs(ledger: AnyLedg
     }
     assert!(is_granted(&ledger, &next).await);
 
-    let again = ClaimOrder { fence: Fence(1), moved: moved(Failed, Starting, 4), ..holder };
+    let again = ClaimCommand { fence: Fence(1), moved: moved(Failed, Starting, 4), ..holder };
     assert!(!is_granted(&ledger, &again).await);
     // The directory of the first claim is not the one to which the link leads now.
-    let elsewhere = ClaimOrder { workspace: Some(Workspace::new("/srv/b")), ..again };
+    let elsewhere = ClaimCommand { workspace: Some(Workspace::new("/srv/b")), ..again };
     assert!(is_granted(&ledger, &elsewhere).await);
     let end = settlement(next.id, Fence(1), Outcome::Completed);
     assert!(ledger.settle(end).await.unwrap());
-    let third = placed(&ledger, "three", Some("/srv/b/c")).await;
+    let third = workspace_claim(&ledger, "three", Some("/srv/b/c")).await;
     assert!(!is_granted(&ledger, &third).await);
-    let third = ClaimOrder { workspace: Some(Workspace::new("/srv/a")), ..third };
+    let third = ClaimCommand { workspace: Some(Workspace::new("/srv/a")), ..third };
     assert!(is_granted(&ledger, &third).await);
 }
 
 pub(crate) async fn one_of_50_claims_of_one_workspace_is_granted(ledger: AnyLedger) {
     let mut all = JoinSet::new();
     for number in 0..50 {
-        let order = placed(&ledger, &format!("agent-{number}"), Some("/srv/a")).await;
+        let order = workspace_claim(&ledger, &format!("agent-{number}"), Some("/srv/a")).await;
         let ledger = ledger.clone();
         all.spawn(async move { is_granted(&ledger, &order).await });
     }
@@ -166,35 +176,38 @@ pub(crate) async fn one_of_50_claims_of_one_workspace_is_granted(ledger: AnyLedg
 }
 
 /// Returns the claim of a new execution of a conversation that is ready to start.
-async fn uttered(ledger: &AnyLedger, (owner, agent, context): (u128, &str, &str)) -> ClaimOrder {
+async fn conversation_claim(
+    ledger: &AnyLedger,
+    (owner, agent, context): (u128, &str, &str),
+) -> ClaimCommand {
     let (owner, agent) = (PrincipalId(Uuid::from_u128(owner)), AgentId::new(agent).unwrap());
     let context = ContextId(context.to_owned());
-    let accept = Accept { owner, agent: agent.clone(), context, ..request("and then?") };
+    let accept = AcceptCommand { owner, agent: agent.clone(), context, ..request("and then?") };
     let id = accept.id;
     ledger.accept(accept).await.unwrap();
-    ClaimOrder { agent, in_turn: true, ..order(id, None) }
+    ClaimCommand { agent, in_turn: true, ..claim_command(id, None) }
 }
 
 pub(crate) async fn messages_of_one_conversation_are_claimed_in_order(ledger: AnyLedger) {
     let mine = (1, "one", "c");
-    let first = uttered(&ledger, mine).await;
-    let second = uttered(&ledger, mine).await;
-    let third = uttered(&ledger, mine).await;
-    let busy = Claim::Busy(QueueReason::ConversationBusy);
-    let claim = async |order: &ClaimOrder| ledger.claim(order.clone()).await.unwrap();
+    let first = conversation_claim(&ledger, mine).await;
+    let second = conversation_claim(&ledger, mine).await;
+    let third = conversation_claim(&ledger, mine).await;
+    let busy = ClaimResult::Busy(QueueReason::ConversationBusy);
+    let claim = async |order: &ClaimCommand| ledger.claim(order.clone()).await.unwrap();
     assert_eq!(claim(&second).await, busy, "the first is to be");
-    assert_eq!(claim(&first).await, Claim::Granted(Fence(1)));
+    assert_eq!(claim(&first).await, ClaimResult::Granted(Fence(1)));
     assert_eq!(claim(&second).await, busy, "the first is at work");
     for other in [(2, "one", "c"), (1, "two", "c"), (1, "one", "d")] {
-        let order = uttered(&ledger, other).await;
-        assert_eq!(claim(&order).await, Claim::Granted(Fence(1)), "{other:?} is another");
+        let order = conversation_claim(&ledger, other).await;
+        assert_eq!(claim(&order).await, ClaimResult::Granted(Fence(1)), "{other:?} is another");
     }
     let failed = vec![(super::second(3), EventKind::StateChanged(moved(Starting, Failed, 3)))];
     assert!(ledger.record(first.id, Fence(1), failed).await.unwrap());
     assert_eq!(claim(&second).await, busy, "the first is to be tried again");
     ledger.settle(settlement(first.id, Fence(1), Outcome::Failed)).await.unwrap();
     assert_eq!(claim(&third).await, busy, "the second is to be");
-    assert_eq!(claim(&second).await, Claim::Granted(Fence(1)));
-    let out_of_turn = ClaimOrder { in_turn: false, ..third };
-    assert_eq!(claim(&out_of_turn).await, Claim::Granted(Fence(1)));
+    assert_eq!(claim(&second).await, ClaimResult::Granted(Fence(1)));
+    let out_of_turn = ClaimCommand { in_turn: false, ..third };
+    assert_eq!(claim(&out_of_turn).await, ClaimResult::Granted(Fence(1)));
 }

@@ -12,12 +12,12 @@ use algonius_actors::model::execution::record::PublicState;
 use algonius_actors::model::execution::{AttemptId, Fence};
 use algonius_actors::model::id::{ContextId, ExecutionId, PrincipalId};
 use algonius_actors::model::interaction::{
-    AnswerSource, AnswerValue, ApprovalTerms, ClosedBy, Interaction, InteractionAnswer,
-    InteractionFilter, InteractionId, InteractionKind, InteractionOwner, InteractionPlace,
+    AnswerSource, AnswerValue, ApprovalTerms, Interaction, InteractionAnswer, InteractionEnd,
+    InteractionFilter, InteractionId, InteractionKind, InteractionOwner, InteractionRequestKey,
     InteractionState, OptionKind, Question, QuestionOption, ToolCallSubject, WireId,
 };
 use algonius_actors::model::permission::{DecisionFilter, PermissionDecision};
-use algonius_actors::ports::interactions::{Closing, Interactions, OpenOutcome};
+use algonius_actors::ports::interactions::{CloseOutcome, Interactions, OpenOutcome};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -87,7 +87,7 @@ pub(crate) fn question(id: ExecutionId, wire: &str, at: i64) -> Interaction {
     };
     Interaction {
         id: InteractionId::fresh(),
-        place: InteractionPlace {
+        place: InteractionRequestKey {
             execution: id,
             attempt: AttemptId::FIRST,
             wire: WireId(wire.to_owned()),
@@ -122,20 +122,20 @@ fn by_ann() -> AnswerSource {
 }
 
 /// Returns the end by an answer.
-pub(crate) fn answered(value: AnswerValue, at: i64) -> ClosedBy {
+pub(crate) fn answered(value: AnswerValue, at: i64) -> InteractionEnd {
     let answer = InteractionAnswer { value: Some(value), by: by_ann() };
-    ClosedBy { state: InteractionState::Answered, answer, at: second(at) }
+    InteractionEnd { state: InteractionState::Answered, answer, at: second(at) }
 }
 
 pub(crate) fn said(text: &str) -> AnswerValue {
     AnswerValue::Text { text: text.to_owned() }
 }
 
-fn unanswered(state: InteractionState, by: AnswerSource, at: i64) -> ClosedBy {
-    ClosedBy { state, answer: InteractionAnswer { value: None, by }, at: second(at) }
+fn unanswered(state: InteractionState, by: AnswerSource, at: i64) -> InteractionEnd {
+    InteractionEnd { state, answer: InteractionAnswer { value: None, by }, at: second(at) }
 }
 
-fn closed(interaction: &Interaction, end: &ClosedBy) -> Interaction {
+fn closed(interaction: &Interaction, end: &InteractionEnd) -> Interaction {
     Interaction { state: end.state, closed: Some(end.clone()), ..interaction.clone() }
 }
 
@@ -164,7 +164,7 @@ impl InteractionPorts {
         (self.opened(question(id, "1", 5), fence).await, fence)
     }
 
-    async fn close(&self, id: InteractionId, end: &ClosedBy) -> Closing {
+    async fn close(&self, id: InteractionId, end: &InteractionEnd) -> CloseOutcome {
         self.interactions.close(id, end.clone(), end.clone()).await.unwrap()
     }
 
@@ -186,7 +186,7 @@ impl InteractionPorts {
     /// Returns the number of open interactions and the public state.
     async fn shown(&self, id: ExecutionId) -> (u32, PublicState) {
         let record = record(&self.ledger, id).await;
-        (record.requested.interactions, record.shown_state())
+        (record.requested.interactions, record.public_state())
     }
 
     /// Returns the events about interactions, without the other ones.
@@ -202,7 +202,7 @@ impl InteractionPorts {
     }
 }
 
-fn closed_event(id: InteractionId, end: &ClosedBy) -> EventKind {
+fn closed_event(id: InteractionId, end: &InteractionEnd) -> EventKind {
     EventKind::InteractionClosed {
         interaction: id,
         state: end.state,

@@ -6,13 +6,13 @@ use algonius_actors::model::access::endpoint_config::ProtocolVersion;
 use algonius_actors::model::execution::{Fence, Outcome};
 use algonius_actors::model::id::{ExecutionId, PrincipalId};
 use algonius_actors::model::push::{
-    DeliveryState, PendingTarget, PushCredentials, PushStage, PushTarget, Secret,
+    DeliveryStage, DeliveryState, PendingTarget, PushCredentials, PushTarget, Secret,
 };
-use algonius_actors::ports::outbox::{Outbox, Placing};
+use algonius_actors::ports::outbox::{Outbox, RegistrationResult};
 use chrono::TimeDelta;
 use uuid::Uuid;
 
-use super::{AnyLedger, accepted, claimed, second, settlement, warned};
+use super::{AnyLedger, accepted, claimed, second, settlement, warning};
 
 pub(crate) type AnyOutbox = Arc<dyn Outbox>;
 
@@ -64,7 +64,7 @@ async fn ids(outbox: &AnyOutbox, at: i64) -> Vec<String> {
     due(outbox, at, 9).await.into_iter().map(|pending| pending.id).collect()
 }
 
-fn standing(delivered: u64, due: i64, stage: PushStage) -> DeliveryState {
+fn standing(delivered: u64, due: i64, stage: DeliveryStage) -> DeliveryState {
     DeliveryState { delivered, failures: 0, failing_since: None, due: second(due), stage }
 }
 
@@ -79,7 +79,7 @@ pub(crate) async fn a_target_is_read_back_unchanged(ledger: AnyLedger, outbox: A
         ..target(id, "a/b é")
     };
     for given in [&bare, &full] {
-        assert_eq!(outbox.set(given.clone(), 0, 9).await.unwrap(), Placing::Placed);
+        assert_eq!(outbox.set(given.clone(), 0, 9).await.unwrap(), RegistrationResult::Registered);
         assert_eq!(outbox.get(id, &given.id).await.unwrap().as_ref(), Some(given));
     }
     assert_eq!(outbox.list(id).await.unwrap(), [full, bare]);
@@ -95,22 +95,22 @@ pub(crate) async fn replacing_a_push_target_keeps_its_delivery_position(
     outbox: AnyOutbox,
 ) {
     let (id, _) = claimed(&ledger).await;
-    assert!(ledger.record(id, Fence(1), vec![warned("one")]).await.unwrap());
+    assert!(ledger.record(id, Fence(1), vec![warning("one")]).await.unwrap());
     let old = target(id, "it");
     outbox.set(old.clone(), 0, 9).await.unwrap();
     let given_up = DeliveryState {
         failures: 20,
         failing_since: Some(second(3)),
-        ..standing(1, 50, PushStage::GivenUp)
+        ..standing(1, 50, DeliveryStage::Abandoned)
     };
-    assert!(outbox.note(old.registration, given_up).await.unwrap());
+    assert!(outbox.record_state(old.registration, given_up).await.unwrap());
     assert_eq!(ids(&outbox, 60).await, [""; 0]);
     let url = Secret("https://example.org/other".to_owned());
     let new = PushTarget { url, created_at: second(2), ..target(id, "it") };
     outbox.set(new.clone(), 0, 1).await.unwrap();
     assert_eq!(outbox.list(id).await.unwrap(), [new]);
     let [pending] = due(&outbox, 2, 9).await.try_into().unwrap();
-    assert_eq!(pending.state, standing(1, 2, PushStage::Open));
+    assert_eq!(pending.state, standing(1, 2, DeliveryStage::Open));
 }
 
 pub(crate) async fn the_number_of_targets_of_an_execution_is_limited(
@@ -119,11 +119,11 @@ pub(crate) async fn the_number_of_targets_of_an_execution_is_limited(
 ) {
     let (id, other) = (accepted(&ledger).await, accepted(&ledger).await);
     for (execution, name, placing) in [
-        (id, "one", Placing::Placed),
-        (id, "two", Placing::Placed),
-        (id, "three", Placing::Full),
-        (id, "two", Placing::Placed),
-        (other, "one", Placing::Placed),
+        (id, "one", RegistrationResult::Registered),
+        (id, "two", RegistrationResult::Registered),
+        (id, "three", RegistrationResult::Full),
+        (id, "two", RegistrationResult::Registered),
+        (other, "one", RegistrationResult::Registered),
     ] {
         assert_eq!(outbox.set(target(execution, name), 0, 2).await.unwrap(), placing, "{name}");
     }
@@ -138,7 +138,10 @@ pub(crate) async fn a_target_without_an_execution_is_refused_alone(
         outbox.set(target(ExecutionId::fresh(), "it"), 0, 9),
         outbox.set(target(id, "it"), 0, 9)
     );
-    assert_eq!((lost.unwrap(), kept.unwrap()), (Placing::Unknown, Placing::Placed));
+    assert_eq!(
+        (lost.unwrap(), kept.unwrap()),
+        (RegistrationResult::Unknown, RegistrationResult::Registered)
+    );
 }
 
 pub(crate) async fn only_targets_with_new_events_are_due(ledger: AnyLedger, outbox: AnyOutbox) {
@@ -151,11 +154,16 @@ pub(crate) async fn only_targets_with_new_events_are_due(ledger: AnyLedger, outb
     assert_eq!(ids(&outbox, 4).await, [""; 0], "one knows all, the other is not due");
     assert!(outbox.due(second(4), TimeDelta::seconds(60), 9).await.unwrap().any_open);
     assert_eq!(ids(&outbox, 5).await, ["late"]);
-    assert!(ledger.record(id, fence, vec![warned("one")]).await.unwrap());
+    assert!(ledger.record(id, fence, vec![warning("one")]).await.unwrap());
     assert_eq!(ids(&outbox, 5).await, ["early", "late"]);
     assert_eq!(ids(&outbox, -56).await, ["late"], "the clock was set back");
     for known in [&early, &late] {
-        assert!(outbox.note(known.registration, standing(3, 6, PushStage::Open)).await.unwrap());
+        assert!(
+            outbox
+                .record_state(known.registration, standing(3, 6, DeliveryStage::Open))
+                .await
+                .unwrap()
+        );
     }
     assert_eq!(ids(&outbox, 6).await, [""; 0]);
     assert!(ledger.settle(settlement(id, fence, Outcome::Completed)).await.unwrap());
@@ -163,7 +171,10 @@ pub(crate) async fn only_targets_with_new_events_are_due(ledger: AnyLedger, outb
     assert_eq!(ended, [true, true]);
     for known in [&early, &late] {
         assert!(
-            outbox.note(known.registration, standing(4, 6, PushStage::Finished)).await.unwrap()
+            outbox
+                .record_state(known.registration, standing(4, 6, DeliveryStage::Finished))
+                .await
+                .unwrap()
         );
     }
     assert!(!outbox.due(second(9), TimeDelta::seconds(60), 9).await.unwrap().any_open);
@@ -191,9 +202,9 @@ pub(crate) async fn a_note_for_an_old_registration_changes_nothing(
     let (old, new) = (target(id, "it"), target(id, "it"));
     outbox.set(old.clone(), 0, 9).await.unwrap();
     outbox.set(new.clone(), 0, 9).await.unwrap();
-    let finished = standing(1, 9, PushStage::Finished);
-    assert!(!outbox.note(old.registration, finished).await.unwrap());
+    let finished = standing(1, 9, DeliveryStage::Finished);
+    assert!(!outbox.record_state(old.registration, finished).await.unwrap());
     assert_eq!(ids(&outbox, 9).await, ["it"]);
-    assert!(outbox.note(new.registration, finished).await.unwrap());
+    assert!(outbox.record_state(new.registration, finished).await.unwrap());
     assert_eq!(ids(&outbox, 9).await, [""; 0]);
 }

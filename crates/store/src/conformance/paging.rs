@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::event::EventKind;
-use algonius_actors::model::execution::record::{Page, PageQuery, PublicState};
+use algonius_actors::model::execution::record::{ExecutionPage, ExecutionPageQuery, PublicState};
 use algonius_actors::model::execution::{Fence, Outcome, State};
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, PrincipalId};
-use algonius_actors::ports::ledger::{Accept, Settlement, WriteBatch};
+use algonius_actors::ports::ledger::{AcceptCommand, Settlement, WriteBatch};
 use chrono::TimeDelta;
 use uuid::Uuid;
 
@@ -18,8 +18,8 @@ use super::answering::{answer, asked, needs_auth};
 use super::{AnyLedger, accepted, agent, claimed, moved, record, request, second, settlement};
 
 /// Returns a query for all executions of the agent on one page.
-pub(crate) fn all() -> PageQuery {
-    PageQuery {
+pub(crate) fn all() -> ExecutionPageQuery {
+    ExecutionPageQuery {
         owner: None,
         agent: agent(),
         context: None,
@@ -30,13 +30,13 @@ pub(crate) fn all() -> PageQuery {
     }
 }
 
-async fn listed(ledger: &AnyLedger, query: PageQuery) -> (Vec<ExecutionId>, u64) {
-    let Page { records, total } = ledger.page(query).await.unwrap();
+async fn listed(ledger: &AnyLedger, query: ExecutionPageQuery) -> (Vec<ExecutionId>, u64) {
+    let ExecutionPage { records, total } = ledger.page(query).await.unwrap();
     (records.iter().map(|row| row.id).collect(), total)
 }
 
 async fn accepted_at(ledger: &AnyLedger, at: i64) -> ExecutionId {
-    let given = Accept { at: second(at), ..request("look at this") };
+    let given = AcceptCommand { at: second(at), ..request("look at this") };
     ledger.accept(given.clone()).await.unwrap();
     given.id
 }
@@ -46,7 +46,11 @@ async fn settled(ledger: &AnyLedger, id: ExecutionId, at: i64) {
     let moves = vec![moved(Starting, Completed, at)];
     assert!(
         ledger
-            .settle(Settlement { at: second(at), lines: WriteBatch::of_moves(moves), ..end })
+            .settle(Settlement {
+                at: second(at),
+                lines: WriteBatch::from_transitions(moves),
+                ..end
+            })
             .await
             .unwrap()
     );
@@ -78,8 +82,8 @@ pub(crate) async fn pages_visit_each_unchanged_execution_once(ledger: AnyLedger)
     }
     let (mut seen, mut after, mut fresh) = (Vec::new(), None, 0);
     loop {
-        let query = PageQuery { after, limit: 5, ..all() };
-        let Page { records, total } = ledger.page(query).await.unwrap();
+        let query = ExecutionPageQuery { after, limit: 5, ..all() };
+        let ExecutionPage { records, total } = ledger.page(query).await.unwrap();
         assert_eq!(total, 23 + fresh);
         let Some(last) = records.last() else {
             break;
@@ -104,50 +108,54 @@ pub(crate) async fn an_execution_changed_while_paging_moves_to_the_front(ledger:
     for at in 20..26 {
         ids.push(accepted_at(&ledger, at).await);
     }
-    let first = ledger.page(PageQuery { limit: 3, ..all() }).await.unwrap();
+    let first = ledger.page(ExecutionPageQuery { limit: 3, ..all() }).await.unwrap();
     settled(&ledger, ids[0], 50).await;
     let after = first.records.last().map(|row| (row.status_at(), row.id));
-    assert_eq!(listed(&ledger, PageQuery { after, ..all() }).await, (vec![ids[2], ids[1]], 6));
-    let since = PageQuery { changed_since: Some(second(26)), ..all() };
+    assert_eq!(
+        listed(&ledger, ExecutionPageQuery { after, ..all() }).await,
+        (vec![ids[2], ids[1]], 6)
+    );
+    let since = ExecutionPageQuery { changed_since: Some(second(26)), ..all() };
     assert_eq!(listed(&ledger, since).await, (vec![ids[0]], 1));
 }
 
 pub(crate) async fn a_page_respects_its_limit_and_counts_all_matches(ledger: AnyLedger) {
-    assert_eq!(ledger.page(all()).await.unwrap(), Page::default());
+    assert_eq!(ledger.page(all()).await.unwrap(), ExecutionPage::default());
     for at in 20..25 {
         accepted_at(&ledger, at).await;
     }
     for (limit, length) in [(0, 0), (1, 1), (4, 4), (5, 5), (6, 5)] {
-        let (ids, total) = listed(&ledger, PageQuery { limit, ..all() }).await;
+        let (ids, total) = listed(&ledger, ExecutionPageQuery { limit, ..all() }).await;
         assert_eq!((ids.len(), total), (length, 5));
     }
     let after = Some((second(20), ExecutionId(Uuid::nil())));
-    assert_eq!(listed(&ledger, PageQuery { after, ..all() }).await, (Vec::new(), 5));
+    assert_eq!(listed(&ledger, ExecutionPageQuery { after, ..all() }).await, (Vec::new(), 5));
 }
 
 pub(crate) async fn pages_contain_only_matching_executions(ledger: AnyLedger) {
     let plain = request("look at this");
-    let theirs = Accept { owner: PrincipalId(Uuid::max()), ..request("look at this") };
+    let theirs = AcceptCommand { owner: PrincipalId(Uuid::max()), ..request("look at this") };
     let talk = ContextId("context-2".to_owned());
-    let other = Accept { context: talk.clone(), ..request("look at this") };
-    let both = Accept { owner: theirs.owner, context: talk.clone(), ..request("look at this") };
+    let other = AcceptCommand { context: talk.clone(), ..request("look at this") };
+    let both =
+        AcceptCommand { owner: theirs.owner, context: talk.clone(), ..request("look at this") };
     let writer = AgentId::new("writer").unwrap();
-    let elsewhere = Accept { agent: writer.clone(), ..request("look at this") };
+    let elsewhere = AcceptCommand { agent: writer.clone(), ..request("look at this") };
     let ids = [&plain, &theirs, &other, &both, &elsewhere].map(|given| given.id);
     for given in [plain, theirs.clone(), other, both, elsewhere] {
         ledger.accept(given).await.unwrap();
     }
     let (owner, context) = (Some(theirs.owner), Some(talk));
-    let of_owner = PageQuery { owner, ..all() };
-    let in_context = PageQuery { context, ..all() };
-    let of_both = PageQuery { owner, ..in_context.clone() };
+    let of_owner = ExecutionPageQuery { owner, ..all() };
+    let in_context = ExecutionPageQuery { context, ..all() };
+    let of_both = ExecutionPageQuery { owner, ..in_context.clone() };
     for (query, expected) in [
         (all(), vec![ids[3], ids[2], ids[1], ids[0]]),
-        (PageQuery { agent: writer, ..all() }, vec![ids[4]]),
+        (ExecutionPageQuery { agent: writer, ..all() }, vec![ids[4]]),
         (of_owner.clone(), vec![ids[3], ids[1]]),
         (in_context, vec![ids[3], ids[2]]),
         (of_both, vec![ids[3]]),
-        (PageQuery { shown: Some(PublicState::Working), ..of_owner }, vec![]),
+        (ExecutionPageQuery { shown: Some(PublicState::Working), ..of_owner }, vec![]),
     ] {
         let total = expected.len() as u64;
         assert_eq!(listed(&ledger, query).await, (expected, total));
@@ -168,7 +176,7 @@ pub(crate) async fn a_page_can_start_at_a_time(ledger: AnyLedger) {
         (second(31), vec![]),
     ] {
         let total = expected.len() as u64;
-        let query = PageQuery { changed_since: Some(since), ..all() };
+        let query = ExecutionPageQuery { changed_since: Some(since), ..all() };
         assert_eq!(listed(&ledger, query).await, (expected, total), "{since}");
     }
 }
@@ -205,12 +213,12 @@ pub(crate) async fn each_execution_has_one_public_state(ledger: AnyLedger) {
         (PublicState::Failed, vec![ended[2], ended[3]]),
         (PublicState::Rejected, vec![ended[4], ended[5]]),
     ] {
-        let query = PageQuery { shown: Some(shown), ..all() };
+        let query = ExecutionPageQuery { shown: Some(shown), ..all() };
         let (ids, total) = listed(&ledger, query).await;
         assert_eq!(total, expected.len() as u64);
         assert_eq!(BTreeSet::from_iter(ids), BTreeSet::from_iter(expected.clone()), "{shown:?}");
         for id in expected {
-            assert_eq!(record(&ledger, id).await.shown_state(), shown);
+            assert_eq!(record(&ledger, id).await.public_state(), shown);
         }
     }
 }

@@ -3,14 +3,14 @@
 use algonius_actors::model::access::principal::{Right, Scope, TokenSeed};
 use algonius_actors::model::code::{Category, Code};
 use algonius_actors::model::execution::event::{Chunk, TextChannel, TextRange};
-use algonius_actors::model::execution::record::Filter;
+use algonius_actors::model::execution::record::ExecutionFilter;
 use algonius_actors::model::execution::{AttemptId, Fence, Outcome, State};
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, PrincipalId};
-use algonius_actors::ports::ledger::{Accept, Settlement};
+use algonius_actors::ports::ledger::{AcceptCommand, Settlement};
 use uuid::Uuid;
 
-use super::{AnyLedger, accepted, agent, claimed, request, said, second, settlement};
+use super::{AnyLedger, accepted, agent, claimed, input_range, request, second, settlement};
 
 pub(crate) async fn text_ranges_are_exact_to_the_byte(ledger: AnyLedger) {
     let id = accepted(&ledger).await;
@@ -20,8 +20,13 @@ pub(crate) async fn text_ranges_are_exact_to_the_byte(ledger: AnyLedger) {
     for (number, text) in (0..).zip(pieces) {
         let text = text.to_owned();
         let length = text.len() as u64;
-        let chunk =
-            Chunk { stamp: AttemptId::FIRST, channel: TextChannel::Stdout, number, offset, text };
+        let chunk = Chunk {
+            attempt_id: AttemptId::FIRST,
+            channel: TextChannel::Stdout,
+            number,
+            offset,
+            text,
+        };
         ledger.append(id, chunk.clone()).await.unwrap();
         ledger.append(id, chunk).await.unwrap();
         offset += length;
@@ -41,8 +46,9 @@ pub(crate) async fn text_ranges_are_exact_to_the_byte(ledger: AnyLedger) {
 pub(crate) async fn a_chunk_without_its_predecessor_is_not_stored(ledger: AnyLedger) {
     let id = accepted(&ledger).await;
     for (number, offset) in [(1, 4), (0, 0), (2, 8), (1, 4)] {
-        let (stamp, channel, text) = (AttemptId::FIRST, TextChannel::Stdout, "text".to_owned());
-        ledger.append(id, Chunk { stamp, channel, number, offset, text }).await.unwrap();
+        let (attempt_id, channel, text) =
+            (AttemptId::FIRST, TextChannel::Stdout, "text".to_owned());
+        ledger.append(id, Chunk { attempt_id, channel, number, offset, text }).await.unwrap();
     }
     let span =
         TextRange { attempt_id: AttemptId::FIRST, channel: TextChannel::Stdout, from: 0, to: 100 };
@@ -52,14 +58,14 @@ pub(crate) async fn a_chunk_without_its_predecessor_is_not_stored(ledger: AnyLed
 pub(crate) async fn long_input_is_read_back_in_full_and_in_part(ledger: AnyLedger) {
     let given = request(&"€uro ".repeat(30_000));
     ledger.accept(given.clone()).await.unwrap();
-    let span = said(&given.input);
+    let span = input_range(&given.input);
     assert_eq!(ledger.text(given.id, span).await.unwrap(), given.input);
     let part = TextRange { from: 65_534, to: 131_075, ..span };
     let expected = String::from_utf8_lossy(&given.input.as_bytes()[65_534..131_075]);
     assert_eq!(ledger.text(given.id, part).await.unwrap(), expected);
     let other = TextRange { channel: TextChannel::Stdout, ..span };
     assert_eq!(ledger.text(given.id, other).await.unwrap(), "");
-    let retried = TextRange { attempt_id: AttemptId::FIRST.retried(), ..span };
+    let retried = TextRange { attempt_id: AttemptId::FIRST.next_attempt(), ..span };
     assert_eq!(ledger.text(given.id, retried).await.unwrap(), "");
 }
 
@@ -69,10 +75,10 @@ pub(crate) async fn executions_are_listed_newest_first_in_pages(ledger: AnyLedge
         ids.push(accepted(&ledger).await);
     }
     ids.reverse();
-    assert_eq!(list(&ledger, Filter::default()).await, ids);
-    let page = Filter { limit: 4, ..Filter::default() };
+    assert_eq!(list(&ledger, ExecutionFilter::default()).await, ids);
+    let page = ExecutionFilter { limit: 4, ..ExecutionFilter::default() };
     assert_eq!(list(&ledger, page.clone()).await, ids[..4]);
-    assert_eq!(list(&ledger, Filter { before: Some(ids[3]), ..page }).await, ids[4..8]);
+    assert_eq!(list(&ledger, ExecutionFilter { before: Some(ids[3]), ..page }).await, ids[4..8]);
 }
 
 pub(crate) async fn executions_are_filtered_by_state_owner_and_agent(ledger: AnyLedger) {
@@ -80,17 +86,18 @@ pub(crate) async fn executions_are_filtered_by_state_owner_and_agent(ledger: Any
     assert!(ledger.settle(settlement(ended, Fence(0), Outcome::Cancelled)).await.unwrap());
     let running = claimed(&ledger).await.0;
     let owner = Some(PrincipalId(Uuid::max()));
-    let theirs = Accept { owner: PrincipalId(Uuid::max()), ..request("look at this") };
-    let elsewhere = Accept { agent: AgentId::new("writer").unwrap(), ..request("look at this") };
+    let theirs = AcceptCommand { owner: PrincipalId(Uuid::max()), ..request("look at this") };
+    let elsewhere =
+        AcceptCommand { agent: AgentId::new("writer").unwrap(), ..request("look at this") };
     let (theirs_id, elsewhere_id) = (theirs.id, elsewhere.id);
     ledger.accept(theirs).await.unwrap();
     ledger.accept(elsewhere).await.unwrap();
 
-    let of_agent = Filter { agent: Some(agent()), ..Filter::default() };
+    let of_agent = ExecutionFilter { agent: Some(agent()), ..ExecutionFilter::default() };
     assert_eq!(list(&ledger, of_agent.clone()).await, [theirs_id, running, ended]);
-    let unfinished = Filter { unfinished: true, ..of_agent };
+    let unfinished = ExecutionFilter { unfinished: true, ..of_agent };
     assert_eq!(list(&ledger, unfinished.clone()).await, [theirs_id, running]);
-    let of_owner = Filter { owner, before: Some(elsewhere_id), limit: 9, ..unfinished };
+    let of_owner = ExecutionFilter { owner, before: Some(elsewhere_id), limit: 9, ..unfinished };
     assert_eq!(list(&ledger, of_owner).await, [theirs_id]);
 }
 
@@ -104,10 +111,11 @@ pub(crate) async fn history_is_filtered_by_each_filter(ledger: AnyLedger) {
     };
     ledger.seed(vec![seed], second(0)).await.unwrap();
     let ann = ledger.tokens().await.unwrap()[0].principal;
-    let done = Accept { owner: ann, at: second(10), ..request("look at this") };
-    let late = Accept { context: ContextId("other".to_owned()), at: second(20), ..request("x") };
+    let done = AcceptCommand { owner: ann, at: second(10), ..request("look at this") };
+    let late =
+        AcceptCommand { context: ContextId("other".to_owned()), at: second(20), ..request("x") };
     let writer = AgentId::new("writer").unwrap();
-    let broken = Accept { agent: writer.clone(), at: second(30), ..request("y") };
+    let broken = AcceptCommand { agent: writer.clone(), at: second(30), ..request("y") };
     let ids = [done.id, late.id, broken.id];
     for one in [done, late, broken] {
         ledger.accept(one).await.unwrap();
@@ -118,28 +126,28 @@ pub(crate) async fn history_is_filtered_by_each_filter(ledger: AnyLedger) {
         let end = Settlement { failure, ..settlement(id, Fence(0), outcome) };
         assert!(ledger.settle(end).await.unwrap());
     }
-    let any = Filter::default;
+    let any = ExecutionFilter::default;
     for (filter, expected) in [
-        (Filter { caller: Some("ann".to_owned()), ..any() }, vec![0]),
-        (Filter { caller: Some("bob".to_owned()), ..any() }, vec![]),
-        (Filter { agents: Some(vec![agent(), writer.clone()]), ..any() }, vec![2, 1, 0]),
-        (Filter { agents: Some(vec![writer]), ..any() }, vec![2]),
-        (Filter { agents: Some(Vec::new()), ..any() }, vec![]),
-        (Filter { state: Some(State::Completed), ..any() }, vec![0]),
-        (Filter { state: Some(State::Idle), ..any() }, vec![1]),
-        (Filter { outcome: Some(Outcome::Failed), ..any() }, vec![2]),
-        (Filter { code: Some(Code::Exit), ..any() }, vec![2]),
-        (Filter { code: Some(Code::Killed), ..any() }, vec![]),
-        (Filter { category: Some(Category::Agent), ..any() }, vec![2]),
-        (Filter { category: Some(Category::System), ..any() }, vec![]),
-        (Filter { trigger: Some("api".to_owned()), ..any() }, vec![2, 1, 0]),
-        (Filter { trigger: Some("schedule".to_owned()), ..any() }, vec![]),
-        (Filter { schedule: Some("nightly".to_owned()), ..any() }, vec![]),
-        (Filter { context: Some(ContextId("other".to_owned())), ..any() }, vec![1]),
-        (Filter { since: Some(second(20)), ..any() }, vec![2, 1]),
-        (Filter { until: Some(second(20)), ..any() }, vec![0]),
-        (Filter { since: Some(second(20)), unfinished: true, ..any() }, vec![1]),
-        (Filter { state: Some(State::Failed), agent: Some(agent()), ..any() }, vec![]),
+        (ExecutionFilter { caller: Some("ann".to_owned()), ..any() }, vec![0]),
+        (ExecutionFilter { caller: Some("bob".to_owned()), ..any() }, vec![]),
+        (ExecutionFilter { agents: Some(vec![agent(), writer.clone()]), ..any() }, vec![2, 1, 0]),
+        (ExecutionFilter { agents: Some(vec![writer]), ..any() }, vec![2]),
+        (ExecutionFilter { agents: Some(Vec::new()), ..any() }, vec![]),
+        (ExecutionFilter { state: Some(State::Completed), ..any() }, vec![0]),
+        (ExecutionFilter { state: Some(State::Idle), ..any() }, vec![1]),
+        (ExecutionFilter { outcome: Some(Outcome::Failed), ..any() }, vec![2]),
+        (ExecutionFilter { code: Some(Code::Exit), ..any() }, vec![2]),
+        (ExecutionFilter { code: Some(Code::Killed), ..any() }, vec![]),
+        (ExecutionFilter { category: Some(Category::Agent), ..any() }, vec![2]),
+        (ExecutionFilter { category: Some(Category::System), ..any() }, vec![]),
+        (ExecutionFilter { trigger: Some("api".to_owned()), ..any() }, vec![2, 1, 0]),
+        (ExecutionFilter { trigger: Some("schedule".to_owned()), ..any() }, vec![]),
+        (ExecutionFilter { schedule: Some("nightly".to_owned()), ..any() }, vec![]),
+        (ExecutionFilter { context: Some(ContextId("other".to_owned())), ..any() }, vec![1]),
+        (ExecutionFilter { since: Some(second(20)), ..any() }, vec![2, 1]),
+        (ExecutionFilter { until: Some(second(20)), ..any() }, vec![0]),
+        (ExecutionFilter { since: Some(second(20)), unfinished: true, ..any() }, vec![1]),
+        (ExecutionFilter { state: Some(State::Failed), agent: Some(agent()), ..any() }, vec![]),
     ] {
         let expected: Vec<_> = expected.into_iter().map(|index: usize| ids[index]).collect();
         assert_eq!(list(&ledger, filter.clone()).await, expected, "{filter:?}");
@@ -158,13 +166,15 @@ pub(crate) async fn pages_of_history_lose_and_repeat_no_execution(ledger: AnyLed
     loop {
         let fresh: Vec<_> = (0..7).map(|_| request("look at this")).collect();
         let end = settlement(ids[seen.len().min(39)], Fence(0), Outcome::Completed);
-        let (page, _) =
-            tokio::join!(list(&ledger, Filter { before, limit: 6, ..Filter::default() }), async {
+        let (page, _) = tokio::join!(
+            list(&ledger, ExecutionFilter { before, limit: 6, ..ExecutionFilter::default() }),
+            async {
                 for one in fresh {
                     ledger.accept(one).await.unwrap();
                 }
                 ledger.settle(end).await.unwrap();
-            });
+            }
+        );
         before = page.last().copied();
         seen.extend(page.iter().filter(|id| ids.contains(id)));
         if page.is_empty() {
@@ -174,7 +184,7 @@ pub(crate) async fn pages_of_history_lose_and_repeat_no_execution(ledger: AnyLed
     assert_eq!(seen, ids);
 }
 
-async fn list(ledger: &AnyLedger, filter: Filter) -> Vec<ExecutionId> {
+async fn list(ledger: &AnyLedger, filter: ExecutionFilter) -> Vec<ExecutionId> {
     ledger.executions(filter).await.unwrap().iter().map(|row| row.id).collect()
 }
 

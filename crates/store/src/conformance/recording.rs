@@ -7,29 +7,30 @@ use algonius_actors::model::execution::event::{Chunk, EventKind, TextChannel, Te
 use algonius_actors::model::execution::{AttemptId, Fence, Outcome, State, StateChange};
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::ExecutionId;
-use algonius_actors::ports::ledger::{Claim, ClaimOrder, Settlement, WriteBatch};
+use algonius_actors::ports::ledger::{ClaimCommand, ClaimResult, Settlement, WriteBatch};
 use tokio::task::JoinSet;
 
 use State::{Cleanup, Completed, Failed, Idle, Running, Starting};
 
 use super::{
-    AnyLedger, accepted, claimed, moved, numbers, order, record, second, settlement, warned,
+    AnyLedger, accepted, claim_command, claimed, moved, numbers, record, second, settlement,
+    warning,
 };
 
 pub(crate) async fn the_row_follows_its_events(ledger: AnyLedger) {
     let (id, fence) = claimed(&ledger).await;
-    let next = AttemptId::FIRST.continued();
+    let next = AttemptId::FIRST.next_turn();
     let late = StateChange { attempt_id: next, ..moved(Starting, Running, 4) };
     let failure = Failure::new(Code::Exit, "it went wrong");
     let facts = vec![
         (second(4), EventKind::ProcessStarted { pid: 4711 }),
         (second(4), EventKind::StateChanged(late)),
         (second(5), EventKind::AttemptFailed(failure.clone())),
-        warned("disk is slow"),
+        warning("disk is slow"),
     ];
     assert!(ledger.record(id, fence, facts.clone()).await.unwrap());
     let row = record(&ledger, id).await;
-    assert_eq!((row.state, row.stamp, row.changed_at), (Running, next, second(4)));
+    assert_eq!((row.state, row.attempt_id, row.changed_at), (Running, next, second(4)));
     assert_eq!((row.pid, row.failure, row.last_event), (Some(4711), Some(failure), 6));
     let events = ledger.events(id, 2).await.unwrap();
     assert_eq!(events.iter().map(|event| event.number).collect::<Vec<_>>(), [3, 4, 5, 6]);
@@ -58,7 +59,7 @@ pub(crate) async fn only_the_cleanup_is_recorded_after_the_end(ledger: AnyLedger
     let tidy = |from, to| vec![(second(10), EventKind::StateChanged(moved(from, to, 10)))];
     let mut answers = Vec::new();
     for (fence, facts) in [
-        (fence, vec![warned("late")]),
+        (fence, vec![warning("late")]),
         (fence, tidy(Starting, Running)),
         (fence, tidy(Completed, Cleanup)),
         (Fence(7), tidy(Cleanup, Idle)),
@@ -77,17 +78,17 @@ pub(crate) async fn text_is_stored_with_any_events_of_its_batch(ledger: AnyLedge
     let (mut offset, mut numbers) = (0, 0..);
     let mut said = |text: &str, facts| {
         let number = numbers.next().unwrap();
-        let (stamp, channel) = (AttemptId::FIRST, TextChannel::Stdout);
-        let chunk = Chunk { stamp, channel, number, offset, text: text.to_owned() };
+        let (attempt_id, channel) = (AttemptId::FIRST, TextChannel::Stdout);
+        let chunk = Chunk { attempt_id, channel, number, offset, text: text.to_owned() };
         offset += text.len() as u64;
         WriteBatch { chunks: vec![chunk], facts }
     };
     assert!(ledger.write(id, fence, said("alone, ", Vec::new())).await.unwrap());
-    assert!(ledger.write(id, fence, said("with a fact, ", vec![warned("one")])).await.unwrap());
+    assert!(ledger.write(id, fence, said("with a fact, ", vec![warning("one")])).await.unwrap());
     // Events under a lost claim are dropped; the output of its program is stored.
-    assert!(!ledger.write(id, Fence(7), said("late, ", vec![warned("no")])).await.unwrap());
+    assert!(!ledger.write(id, Fence(7), said("late, ", vec![warning("no")])).await.unwrap());
     let end = settlement(id, fence, Outcome::Completed);
-    let lines = said("at the end", vec![warned("two"), end.lines.facts[0].clone()]);
+    let lines = said("at the end", vec![warning("two"), end.lines.facts[0].clone()]);
     assert!(ledger.settle(Settlement { lines, ..end }).await.unwrap());
     let span = TextRange {
         attempt_id: AttemptId::FIRST,
@@ -99,7 +100,7 @@ pub(crate) async fn text_is_stored_with_any_events_of_its_batch(ledger: AnyLedge
     assert_eq!(text, "alone, with a fact, late, at the end");
     let facts = ledger.events(id, 2).await.unwrap().into_iter().map(|event| event.data);
     let facts: Vec<_> = facts.take(2).collect();
-    assert_eq!(facts, [warned("one").1, warned("two").1]);
+    assert_eq!(facts, [warning("one").1, warning("two").1]);
     assert_eq!(record(&ledger, id).await.state, Completed);
 }
 
@@ -110,8 +111,8 @@ pub(crate) async fn an_ended_execution_is_not_claimed_again(ledger: AnyLedger) {
     assert!(ledger.settle(settlement(id, fence, Outcome::Failed)).await.unwrap());
     let row = record(&ledger, id).await;
     assert_eq!((row.state, row.pid), (Failed, None));
-    let again = ClaimOrder { fence, ..order(id, None) };
-    assert_eq!(ledger.claim(again).await.unwrap(), Claim::Gone);
+    let again = ClaimCommand { fence, ..claim_command(id, None) };
+    assert_eq!(ledger.claim(again).await.unwrap(), ClaimResult::Gone);
 }
 
 pub(crate) async fn an_execution_that_never_ran_is_settled_with_its_reason(ledger: AnyLedger) {
@@ -121,7 +122,7 @@ pub(crate) async fn an_execution_that_never_ran_is_settled_with_its_reason(ledge
     let end = Settlement {
         failure: failure.clone(),
         exit_code: None,
-        lines: WriteBatch::of_moves(moves),
+        lines: WriteBatch::from_transitions(moves),
         ..settlement(id, Fence(0), Outcome::Failed)
     };
     assert!(ledger.settle(end).await.unwrap());
@@ -136,7 +137,7 @@ pub(crate) async fn two_writers_leave_no_gap_in_the_event_numbers(ledger: AnyLed
         let ledger = ledger.clone();
         all.spawn(async move {
             for number in 0..40 {
-                let facts = vec![warned(&format!("{recorder} {number}")), warned("and more")];
+                let facts = vec![warning(&format!("{recorder} {number}")), warning("and more")];
                 assert!(ledger.record(id, fence, facts).await.unwrap());
             }
         });
@@ -159,13 +160,13 @@ struct Poller<'l>(&'l AnyLedger, ExecutionId);
 
 impl Poller<'_> {
     /// Reads the state, the numbers of the events and the text four times, and expects equal results.
-    async fn look(&self) -> (State, Vec<u64>, String) {
+    async fn poll(&self) -> (State, Vec<u64>, String) {
         let Self(ledger, id) = self;
-        let (stamp, channel) = (AttemptId::FIRST, TextChannel::Stdout);
-        let all = TextRange { attempt_id: stamp, channel, from: 0, to: 1 << 20 };
+        let (attempt_id, channel) = (AttemptId::FIRST, TextChannel::Stdout);
+        let all = TextRange { attempt_id, channel, from: 0, to: 1 << 20 };
         let mut seen = BTreeSet::new();
         for _ in 0..4 {
-            let state = record(ledger, *id).await.shown();
+            let state = record(ledger, *id).await.visible_state();
             let text = ledger.text(*id, all).await.unwrap();
             seen.insert((state.as_str(), numbers(ledger, *id).await, text));
         }
@@ -174,8 +175,8 @@ impl Poller<'_> {
     }
 
     async fn append(&self, number: u32, offset: u64, text: &str) {
-        let (stamp, channel, text) = (AttemptId::FIRST, TextChannel::Stdout, text.to_owned());
-        self.0.append(self.1, Chunk { stamp, channel, number, offset, text }).await.unwrap();
+        let (attempt_id, channel, text) = (AttemptId::FIRST, TextChannel::Stdout, text.to_owned());
+        self.0.append(self.1, Chunk { attempt_id, channel, number, offset, text }).await.unwrap();
     }
 }
 
@@ -183,18 +184,21 @@ pub(crate) async fn repeated_polls_see_every_change(ledger: AnyLedger) {
     let (id, other) = (accepted(&ledger).await, accepted(&ledger).await);
     let (poller, bystander) = (Poller(&ledger, id), Poller(&ledger, other));
     let seen = |state, last, text: &str| (state, (1..=last).collect::<Vec<u64>>(), text.to_owned());
-    assert_eq!(poller.look().await, seen(Idle, 1, ""));
-    assert_eq!(ledger.claim(order(id, None)).await.unwrap(), Claim::Granted(Fence(1)));
-    assert_eq!(poller.look().await, seen(Starting, 2, ""));
+    assert_eq!(poller.poll().await, seen(Idle, 1, ""));
+    assert_eq!(
+        ledger.claim(claim_command(id, None)).await.unwrap(),
+        ClaimResult::Granted(Fence(1))
+    );
+    assert_eq!(poller.poll().await, seen(Starting, 2, ""));
     poller.append(0, 0, "one").await;
-    assert_eq!(poller.look().await, seen(Starting, 2, "one"));
+    assert_eq!(poller.poll().await, seen(Starting, 2, "one"));
     let begun = vec![(second(4), EventKind::StateChanged(moved(Starting, Running, 4)))];
     assert!(ledger.record(id, Fence(1), begun).await.unwrap());
-    assert_eq!(poller.look().await, seen(Running, 3, "one"));
-    ledger.unwrite(id, AttemptId::FIRST).await.unwrap();
-    assert_eq!(poller.look().await, seen(Running, 3, ""));
+    assert_eq!(poller.poll().await, seen(Running, 3, "one"));
+    ledger.delete_output(id, AttemptId::FIRST).await.unwrap();
+    assert_eq!(poller.poll().await, seen(Running, 3, ""));
     poller.append(0, 0, "two").await;
     assert!(ledger.settle(settlement(id, Fence(1), Outcome::Completed)).await.unwrap());
-    assert_eq!(poller.look().await, seen(Completed, 4, "two"));
-    assert_eq!(bystander.look().await, seen(Idle, 1, ""));
+    assert_eq!(poller.poll().await, seen(Completed, 4, "two"));
+    assert_eq!(bystander.poll().await, seen(Idle, 1, ""));
 }

@@ -9,17 +9,17 @@ use algonius_actors::model::id::{AgentId, ExecutionId, PrincipalId, ScheduleId};
 use algonius_actors::model::schedule::occurrence::{
     Occurrence, OccurrenceCause, OccurrenceEnding, OccurrenceQuery, OccurrenceStatus,
 };
-use algonius_actors::model::schedule::recurrence::Timetable;
+use algonius_actors::model::schedule::recurrence::RecurrenceRule;
 use algonius_actors::model::schedule::{
-    Missed, Overlap, Schedule, ScheduleOrigin, ScheduleSpec, SealedTexts,
+    MissedPolicy, OverlapPolicy, Schedule, ScheduleOrigin, ScheduleSpec, SealedTexts,
 };
-use algonius_actors::ports::schedule_store::{Advance, ScheduleStore, Settled};
+use algonius_actors::ports::schedule_store::{ScheduleAdvance, ScheduleStore, SettledOccurrence};
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use super::second;
 
-pub(crate) type AnyTimebook = Arc<dyn ScheduleStore>;
+pub(crate) type AnyScheduleStore = Arc<dyn ScheduleStore>;
 
 /// Instantiates all tests for a schedule store that `$open` returns, with a guard that must live as long.
 macro_rules! timebook_conformance {
@@ -37,8 +37,8 @@ macro_rules! timebook_conformance {
     ($open:path: $($story:ident)*) => {
         $(#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
         async fn $story() {
-            let (timebook, _kept) = $open().await;
-            crate::conformance::schedules::$story(timebook).await;
+            let (schedule_store, _kept) = $open().await;
+            crate::conformance::schedules::$story(schedule_store).await;
         })*
     };
 }
@@ -54,11 +54,11 @@ pub(crate) fn schedule() -> Schedule {
             id: id(),
             name: "nightly".to_owned(),
             agent: AgentId::new("worker").unwrap(),
-            timetable: Timetable::new("@every 15m", "Europe/Zurich", false).unwrap(),
+            timetable: RecurrenceRule::new("@every 15m", "Europe/Zurich", false).unwrap(),
             input: "work".to_owned(),
             params: [("branch".to_owned(), "main".to_owned())].into(),
-            missed: Missed::All { max: 3, window: Duration::from_secs(60) },
-            overlap: Overlap::Queue,
+            missed: MissedPolicy::All { max: 3, window: Duration::from_secs(60) },
+            overlap: OverlapPolicy::Queue,
             jitter: Duration::from_secs(5),
             deadline: Some(Duration::from_millis(1500)),
             alert_after: 3,
@@ -93,60 +93,65 @@ fn occurrence(at: i64, verdict: OccurrenceStatus) -> Occurrence {
     }
 }
 
-async fn put(timebook: &AnyTimebook, occurrences: Vec<Occurrence>) -> Vec<Occurrence> {
-    timebook.put(vec![schedule()]).await.unwrap();
-    let advance = Advance { schedule: id(), cursor: second(9), occurrences };
-    timebook.advance(vec![advance]).await.unwrap().remove(0)
+async fn put(schedule_store: &AnyScheduleStore, occurrences: Vec<Occurrence>) -> Vec<Occurrence> {
+    schedule_store.put(vec![schedule()]).await.unwrap();
+    let advance = ScheduleAdvance { schedule: id(), cursor: second(9), occurrences };
+    schedule_store.advance(vec![advance]).await.unwrap().remove(0)
 }
 
-pub(crate) async fn a_schedule_is_read_back_unchanged(timebook: AnyTimebook) {
-    timebook.put(vec![schedule()]).await.unwrap();
-    assert_eq!(timebook.schedules().await.unwrap(), [schedule()]);
+pub(crate) async fn a_schedule_is_read_back_unchanged(schedule_store: AnyScheduleStore) {
+    schedule_store.put(vec![schedule()]).await.unwrap();
+    assert_eq!(schedule_store.schedules().await.unwrap(), [schedule()]);
     let mut changed = schedule();
     changed.spec.input = "other words".to_owned();
     changed.paused = false;
-    timebook.put(vec![changed.clone()]).await.unwrap();
-    assert_eq!(timebook.schedules().await.unwrap(), [changed]);
-    timebook.remove(vec![id()]).await.unwrap();
-    assert_eq!(timebook.schedules().await.unwrap(), []);
+    schedule_store.put(vec![changed.clone()]).await.unwrap();
+    assert_eq!(schedule_store.schedules().await.unwrap(), [changed]);
+    schedule_store.remove(vec![id()]).await.unwrap();
+    assert_eq!(schedule_store.schedules().await.unwrap(), []);
 }
 
-pub(crate) async fn one_of_100_decisions_about_an_occurrence_counts(timebook: AnyTimebook) {
-    timebook.put(vec![schedule()]).await.unwrap();
+pub(crate) async fn one_of_100_decisions_about_an_occurrence_counts(
+    schedule_store: AnyScheduleStore,
+) {
+    schedule_store.put(vec![schedule()]).await.unwrap();
     let mut deciding = JoinSet::new();
     for _ in 0..100 {
-        let timebook = Arc::clone(&timebook);
+        let schedule_store = Arc::clone(&schedule_store);
         let occurrences = vec![occurrence(60, OccurrenceStatus::Pending)];
-        let advance = Advance { schedule: id(), cursor: second(60), occurrences };
-        deciding.spawn(async move { timebook.advance(vec![advance]).await.unwrap().remove(0) });
+        let advance = ScheduleAdvance { schedule: id(), cursor: second(60), occurrences };
+        deciding
+            .spawn(async move { schedule_store.advance(vec![advance]).await.unwrap().remove(0) });
     }
     let fresh: usize = deciding.join_all().await.iter().map(Vec::len).sum();
-    assert_eq!((fresh, timebook.open().await.unwrap().len()), (1, 1));
+    assert_eq!((fresh, schedule_store.open().await.unwrap().len()), (1, 1));
 }
 
-pub(crate) async fn an_advance_moves_the_cursor_of_existing_schedules_only(timebook: AnyTimebook) {
+pub(crate) async fn an_advance_moves_the_cursor_of_existing_schedules_only(
+    schedule_store: AnyScheduleStore,
+) {
     let given = occurrence(60, OccurrenceStatus::Skipped);
-    assert_eq!(put(&timebook, vec![given.clone()]).await, [given]);
-    assert_eq!(timebook.schedules().await.unwrap()[0].cursor, second(9));
-    let gone = Advance {
+    assert_eq!(put(&schedule_store, vec![given.clone()]).await, [given]);
+    assert_eq!(schedule_store.schedules().await.unwrap()[0].cursor, second(9));
+    let gone = ScheduleAdvance {
         schedule: ScheduleId::new("gone").unwrap(),
         cursor: second(9),
         occurrences: vec![occurrence(70, OccurrenceStatus::Pending)],
     };
-    assert_eq!(timebook.advance(vec![gone]).await.unwrap(), [[]; 1]);
-    timebook.remove(vec![id()]).await.unwrap();
-    let removed = Advance {
+    assert_eq!(schedule_store.advance(vec![gone]).await.unwrap(), [[]; 1]);
+    schedule_store.remove(vec![id()]).await.unwrap();
+    let removed = ScheduleAdvance {
         schedule: id(),
         cursor: second(80),
         occurrences: vec![occurrence(80, OccurrenceStatus::Pending)],
     };
-    assert_eq!(timebook.advance(vec![removed]).await.unwrap(), [[]; 1]);
+    assert_eq!(schedule_store.advance(vec![removed]).await.unwrap(), [[]; 1]);
 }
 
-pub(crate) async fn an_occurrence_is_settled_once_and_read_back(timebook: AnyTimebook) {
-    put(&timebook, vec![occurrence(60, OccurrenceStatus::Pending)]).await;
+pub(crate) async fn an_occurrence_is_settled_once_and_read_back(schedule_store: AnyScheduleStore) {
+    put(&schedule_store, vec![occurrence(60, OccurrenceStatus::Pending)]).await;
     let execution = Some(ExecutionId::fresh());
-    let fired = Settled {
+    let fired = SettledOccurrence {
         schedule: id(),
         planned: second(60),
         verdict: OccurrenceStatus::Fired,
@@ -154,15 +159,16 @@ pub(crate) async fn an_occurrence_is_settled_once_and_read_back(timebook: AnyTim
         execution,
         at: second(63),
     };
-    let refused = Settled { verdict: OccurrenceStatus::Refused, execution: None, ..fired.clone() };
-    timebook.settle(vec![fired, refused]).await.unwrap();
+    let refused =
+        SettledOccurrence { verdict: OccurrenceStatus::Refused, execution: None, ..fired.clone() };
+    schedule_store.settle(vec![fired, refused]).await.unwrap();
     let ending = OccurrenceEnding {
         outcome: Outcome::Failed,
         code: Some(Code::Exit),
         recovered: true,
         at: second(70),
     };
-    timebook.end(&id(), second(60), ending).await.unwrap();
+    schedule_store.end(&id(), second(60), ending).await.unwrap();
     let expected = Occurrence {
         verdict: OccurrenceStatus::Fired,
         reason: None,
@@ -171,14 +177,14 @@ pub(crate) async fn an_occurrence_is_settled_once_and_read_back(timebook: AnyTim
         ending: Some(ending),
         ..occurrence(60, OccurrenceStatus::Pending)
     };
-    assert_eq!(timebook.tally(&id(), second(60)).await.unwrap(), [expected]);
-    assert_eq!(timebook.tally(&id(), second(61)).await.unwrap(), []);
+    assert_eq!(schedule_store.tally(&id(), second(60)).await.unwrap(), [expected]);
+    assert_eq!(schedule_store.tally(&id(), second(61)).await.unwrap(), []);
 }
 
-pub(crate) async fn only_unfinished_occurrences_are_open(timebook: AnyTimebook) {
+pub(crate) async fn only_unfinished_occurrences_are_open(schedule_store: AnyScheduleStore) {
     let all = OccurrenceStatus::ALL.iter().zip(1..).map(|(verdict, at)| occurrence(at, *verdict));
-    put(&timebook, all.collect()).await;
-    let open = timebook.open().await.unwrap();
+    put(&schedule_store, all.collect()).await;
+    let open = schedule_store.open().await.unwrap();
     let open: Vec<_> = open.iter().map(|it| it.verdict).collect();
     assert_eq!(open, [OccurrenceStatus::Pending, OccurrenceStatus::Fired]);
     let ending = OccurrenceEnding {
@@ -187,22 +193,22 @@ pub(crate) async fn only_unfinished_occurrences_are_open(timebook: AnyTimebook) 
         recovered: false,
         at: second(9),
     };
-    timebook.end(&id(), second(2), ending).await.unwrap();
-    assert_eq!(timebook.open().await.unwrap().len(), 1);
+    schedule_store.end(&id(), second(2), ending).await.unwrap();
+    assert_eq!(schedule_store.open().await.unwrap().len(), 1);
 }
 
-pub(crate) async fn occurrences_are_paged_by_time(timebook: AnyTimebook) {
+pub(crate) async fn occurrences_are_paged_by_time(schedule_store: AnyScheduleStore) {
     let all = (1..=25).map(|at| {
         occurrence(
             at,
             if at % 2 == 0 { OccurrenceStatus::Skipped } else { OccurrenceStatus::Missed },
         )
     });
-    put(&timebook, all.collect()).await;
+    put(&schedule_store, all.collect()).await;
     let mut query = OccurrenceQuery { schedule: Some(id()), limit: 10, ..Default::default() };
     let mut seen = Vec::new();
     loop {
-        let page = timebook.occurrences(query.clone()).await.unwrap();
+        let page = schedule_store.occurrences(query.clone()).await.unwrap();
         let Some(last) = page.last() else { break };
         query.before = Some((last.planned, id()));
         seen.extend(page.iter().map(|it| it.planned));
@@ -216,27 +222,33 @@ pub(crate) async fn occurrences_are_paged_by_time(timebook: AnyTimebook) {
         limit: 100,
         ..Default::default()
     };
-    assert_eq!(timebook.occurrences(narrow.clone()).await.unwrap().len(), 3);
+    assert_eq!(schedule_store.occurrences(narrow.clone()).await.unwrap().len(), 3);
     let of = |agents: &[&str]| {
         let agents = agents.iter().map(|id| AgentId::new(*id).unwrap()).collect();
         OccurrenceQuery { agents: Some(agents), ..narrow.clone() }
     };
     for (agents, count) in [(&["worker", "other"][..], 3), (&["other"], 0), (&[], 0)] {
-        assert_eq!(timebook.occurrences(of(agents)).await.unwrap().len(), count, "{agents:?}");
+        assert_eq!(
+            schedule_store.occurrences(of(agents)).await.unwrap().len(),
+            count,
+            "{agents:?}"
+        );
     }
     let others = OccurrenceQuery { owner: Some(PrincipalId(Uuid::nil())), ..narrow };
-    assert_eq!(timebook.occurrences(others).await.unwrap(), []);
+    assert_eq!(schedule_store.occurrences(others).await.unwrap(), []);
 }
 
-pub(crate) async fn old_settled_occurrences_are_forgotten_but_not_open_ones(timebook: AnyTimebook) {
+pub(crate) async fn old_settled_occurrences_are_forgotten_but_not_open_ones(
+    schedule_store: AnyScheduleStore,
+) {
     let mut all: Vec<_> = (1..=5).map(|at| occurrence(at, OccurrenceStatus::Missed)).collect();
     all.push(occurrence(6, OccurrenceStatus::Pending));
     all.push(occurrence(7, OccurrenceStatus::Fired));
     all.push(occurrence(100, OccurrenceStatus::Missed));
-    put(&timebook, all).await;
-    assert_eq!(timebook.forget(second(50), 3).await.unwrap(), 3);
-    assert_eq!(timebook.forget(second(50), 100).await.unwrap(), 2);
-    let left = timebook.tally(&id(), second(0)).await.unwrap();
+    put(&schedule_store, all).await;
+    assert_eq!(schedule_store.forget(second(50), 3).await.unwrap(), 3);
+    assert_eq!(schedule_store.forget(second(50), 100).await.unwrap(), 2);
+    let left = schedule_store.tally(&id(), second(0)).await.unwrap();
     let left: Vec<_> = left.iter().map(|it| it.planned).collect();
     assert_eq!(left, [second(6), second(7), second(100)]);
 }

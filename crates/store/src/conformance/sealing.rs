@@ -1,14 +1,14 @@
 //! Conformance tests of sealed inputs of executions.
 
 use algonius_actors::model::execution::{Fence, Outcome};
-use algonius_actors::ports::ledger::{Accept, Resume, Settlement};
+use algonius_actors::ports::ledger::{AcceptCommand, ResumeCommand, Settlement};
 
 use super::answering::{answer, asked};
 use super::{AnyLedger, request, settlement};
 
 /// Returns a request whose input was changed by redaction.
-pub(super) fn sealed(bytes: &[u8]) -> Accept {
-    Accept { replayable: false, sealed: Some(bytes.to_vec()), ..request("look at ***") }
+pub(super) fn sealed(bytes: &[u8]) -> AcceptCommand {
+    AcceptCommand { replayable: false, sealed: Some(bytes.to_vec()), ..request("look at ***") }
 }
 
 pub(crate) async fn a_sealed_input_is_read_back_and_erased_with_the_end(ledger: AnyLedger) {
@@ -33,21 +33,23 @@ pub(crate) async fn a_sealed_input_is_read_back_and_erased_with_the_end(ledger: 
 pub(crate) async fn the_sealed_input_of_a_turn_replaces_the_previous_one(ledger: AnyLedger) {
     for (sealed, replayable) in [(Some(vec![3; 9]), false), (None, true)] {
         let (id, fence) = asked(&ledger).await;
-        let first = Resume { sealed: Some(vec![1; 100_000]), ..answer(id, fence, "***") };
+        let first = ResumeCommand { sealed: Some(vec![1; 100_000]), ..answer(id, fence, "***") };
         assert!(ledger.resume(first).await.unwrap());
         assert_eq!(ledger.sealed_input(id).await.unwrap().unwrap().len(), 100_000);
         // An answer that comes too late changes nothing.
-        let late = Resume { sealed: sealed.clone(), replayable, ..answer(id, fence, "late") };
+        let late =
+            ResumeCommand { sealed: sealed.clone(), replayable, ..answer(id, fence, "late") };
         assert!(!ledger.resume(late).await.unwrap());
         assert_eq!(ledger.sealed_input(id).await.unwrap().unwrap().len(), 100_000);
         let (id, fence) = asked(&ledger).await;
-        let next = Resume { sealed: sealed.clone(), replayable, ..answer(id, fence, "next") };
+        let next =
+            ResumeCommand { sealed: sealed.clone(), replayable, ..answer(id, fence, "next") };
         assert!(ledger.resume(next).await.unwrap());
         assert_eq!(ledger.sealed_input(id).await.unwrap(), sealed);
     }
 }
 
-pub(super) async fn failed(ledger: &AnyLedger, keeps_input: bool) -> Accept {
+pub(super) async fn failed(ledger: &AnyLedger, keeps_input: bool) -> AcceptCommand {
     let given = sealed(&[9; 100]);
     ledger.accept(given.clone()).await.unwrap();
     let end = settlement(given.id, Fence(0), Outcome::Failed);

@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinHandle, spawn_blocking};
 
-use super::sql::{self, AccessMode, BUSY, CheckpointMode, DatabaseConnection};
+use super::sql::{self, AccessMode, BUSY_TIMEOUT, CheckpointMode, DatabaseConnection};
 
 /// Number of log pages from which a checkpoint is worthwhile.
-const MANY: u32 = 1000;
+const CHECKPOINT_PAGES: u32 = 1000;
 
 /// Number of log pages from which the writer itself runs the checkpoint: the log restarts only after a complete
 /// checkpoint, which never happens beside a writer without pauses.
-const TOO_MANY: u32 = 4 * MANY;
+const BLOCKING_CHECKPOINT_PAGES: u32 = 4 * CHECKPOINT_PAGES;
 
 /// Task that runs checkpoints until the database is closed.
 #[derive(Debug)]
@@ -27,21 +27,21 @@ impl Checkpointer {
     pub(crate) fn open(writer: &mut DatabaseConnection, database: &Path) -> sql::Result<Self> {
         // One place is enough: a checkpoint moves everything that was committed before it.
         let (request, requests) = mpsc::channel(1);
-        let mut threshold = Threshold::default();
-        writer.after_commits(move |pages| {
+        let mut threshold = CheckpointThreshold::default();
+        writer.on_commit(move |pages| {
             let mode = threshold.mode_after(pages);
-            if mode == CheckpointMode::Beside {
+            if mode == CheckpointMode::Background {
                 _ = request.try_send(()); // One that waits does for both.
             }
             mode
         })?;
         let (stop, stopped) = oneshot::channel();
-        let task = tokio::spawn(checkpoint_when(requests, stopped, database.to_owned()));
+        let task = tokio::spawn(run_checkpoints(requests, stopped, database.to_owned()));
         Ok(Self { task, stop })
     }
 
     /// Stops the checkpoints. Returns when no checkpoint holds the database open.
-    pub(crate) async fn end(self) {
+    pub(crate) async fn stop(self) {
         drop(self.stop);
         if let Err(error) = self.task.await {
             tracing::error!(%error, "WAL checkpoint failed");
@@ -51,27 +51,27 @@ impl Checkpointer {
 
 /// Decision about the next checkpoint, by the length of the log.
 #[derive(Default)]
-struct Threshold {
+struct CheckpointThreshold {
     /// Number of pages at the last request for a checkpoint, since the log restarted.
     requested: u32,
 }
 
-impl Threshold {
+impl CheckpointThreshold {
     fn mode_after(&mut self, pages: u32) -> CheckpointMode {
         // Fewer pages than before mean that SQLite restarted the log from its beginning.
         self.requested = if pages < self.requested { 0 } else { self.requested };
-        if pages >= TOO_MANY {
-            return CheckpointMode::Now;
+        if pages >= BLOCKING_CHECKPOINT_PAGES {
+            return CheckpointMode::Blocking;
         }
-        if pages - self.requested < MANY {
-            return CheckpointMode::Later;
+        if pages - self.requested < CHECKPOINT_PAGES {
+            return CheckpointMode::Skip;
         }
         self.requested = pages;
-        CheckpointMode::Beside
+        CheckpointMode::Background
     }
 }
 
-async fn checkpoint_when(
+async fn run_checkpoints(
     mut requests: mpsc::Receiver<()>,
     mut stopped: oneshot::Receiver<()>,
     database: PathBuf,
@@ -98,8 +98,8 @@ async fn checkpoint_when(
 /// Runs a passive checkpoint of the write-ahead log, which never waits for other connections.
 fn checkpoint(database: &Path) -> sql::Result<()> {
     // A connection of its own, because a checkpoint on the connection of the writer would block its commits.
-    let mut connection = DatabaseConnection::open(database, AccessMode::Known, BUSY)?;
-    connection.batch("PRAGMA wal_checkpoint(PASSIVE)")?;
+    let mut connection = DatabaseConnection::open(database, AccessMode::ReadWrite, BUSY_TIMEOUT)?;
+    connection.execute_batch("PRAGMA wal_checkpoint(PASSIVE)")?;
     connection.close()
 }
 
@@ -109,16 +109,16 @@ mod tests {
 
     #[test]
     fn the_checkpoint_mode_follows_the_length_of_the_log() {
-        let mut threshold = Threshold::default();
+        let mut threshold = CheckpointThreshold::default();
         let mut at = |pages| threshold.mode_after(pages);
         let lengths = [3, 999, 1001, 1002, 2000, 2001, 4, 999, 1000, 3999, 4000, 4001, 2];
         let expected = "--B--B--BBNN-";
         let modes: String = lengths
             .into_iter()
             .map(|pages| match at(pages) {
-                CheckpointMode::Later => '-',
-                CheckpointMode::Beside => 'B',
-                CheckpointMode::Now => 'N',
+                CheckpointMode::Skip => '-',
+                CheckpointMode::Background => 'B',
+                CheckpointMode::Blocking => 'N',
             })
             .collect();
         assert_eq!(modes, expected);

@@ -11,29 +11,29 @@ use nix::fcntl::{Flock, FlockArg};
 use crate::StoreError;
 
 /// Lock of the directory. The lock ends with its process, and child processes do not inherit it.
-pub(crate) type Lock = Flock<File>;
+pub(crate) type DirectoryLock = Flock<File>;
 
 /// Open data directory.
 #[derive(Debug)]
-pub(crate) struct Directory {
+pub(crate) struct DataDirectory {
     /// Path of the database file, which exists, is private and may be empty.
     pub(crate) database: PathBuf,
     /// Lock against other daemons.
-    pub(crate) lock: Lock,
+    pub(crate) lock: DirectoryLock,
 }
 
 /// Creates the missing parts of a data directory and locks it.
-pub(crate) fn open(folder: &Path) -> Result<Directory, StoreError> {
+pub(crate) fn open(folder: &Path) -> Result<DataDirectory, StoreError> {
     let fault = |source| StoreError::Directory { folder: folder.to_owned(), source };
     DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(fault)?;
     let lock = lock(folder)?;
     let database = folder.join("ledger.db");
     // The file is created before SQLite opens it, because SQLite gives its other files the same mode.
     private_file(&database).map_err(fault)?;
-    Ok(Directory { database, lock })
+    Ok(DataDirectory { database, lock })
 }
 
-fn lock(folder: &Path) -> Result<Lock, StoreError> {
+fn lock(folder: &Path) -> Result<DirectoryLock, StoreError> {
     let fault = |source| StoreError::Directory { folder: folder.to_owned(), source };
     let file = private_file(&folder.join("lock")).map_err(fault)?;
     Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| match errno {

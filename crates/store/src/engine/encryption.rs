@@ -1,13 +1,13 @@
 //! Encryption of texts that the database must not contain in plain form, with keys derived from the key of this
 //! instance.
 
-use super::fault::unreadable;
+use super::fault::decode_error;
 use super::sql;
 use crate::seal;
 
 /// Purpose of a key; each purpose has a key of its own.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Purpose {
+pub(crate) enum KeyPurpose {
     /// Addresses and credentials of push targets.
     PushTargets,
     /// Session ids of programs.
@@ -16,7 +16,7 @@ pub(crate) enum Purpose {
     Interactions,
 }
 
-impl Purpose {
+impl KeyPurpose {
     const fn context(self) -> &'static [u8] {
         match self {
             Self::PushTargets => b"seal of push targets",
@@ -37,27 +37,27 @@ impl Purpose {
 /// Encryption under a key that is derived from the key of the instance.
 #[derive(Debug, Clone)]
 pub(crate) struct StoreCipher {
-    seal: seal::Cipher,
-    purpose: Purpose,
+    cipher: seal::Cipher,
+    purpose: KeyPurpose,
 }
 
 impl StoreCipher {
     /// Creates the seal of an instance for one purpose.
-    pub(crate) fn new(instance_key: &[u8; 32], purpose: Purpose) -> Self {
-        Self { seal: seal::Cipher::new(instance_key, purpose.context()), purpose }
+    pub(crate) fn new(instance_key: &[u8; 32], purpose: KeyPurpose) -> Self {
+        Self { cipher: seal::Cipher::new(instance_key, purpose.context()), purpose }
     }
 
     /// Seals a text. The sealed text opens only for the same `place`, so that it cannot be moved to another row.
     pub(crate) fn close(&self, place: &[u8], text: &[u8]) -> sql::Result<Vec<u8>> {
-        self.seal.close(place, text).ok_or_else(|| {
+        self.cipher.close(place, text).ok_or_else(|| {
             sql::Error::Encode(format!("{} is too long to be sealed", self.purpose.noun()).into())
         })
     }
 
     /// Opens a text that was sealed for `place`.
     pub(crate) fn open(&self, place: &[u8], sealed: &[u8]) -> sql::Result<Vec<u8>> {
-        self.seal.open(place, sealed).ok_or_else(|| {
-            unreadable(format!("{} does not open under this instance's key", self.purpose.noun()))
+        self.cipher.open(place, sealed).ok_or_else(|| {
+            decode_error(format!("{} does not open under this instance's key", self.purpose.noun()))
         })
     }
 }
@@ -69,8 +69,10 @@ mod tests {
     #[test]
     fn each_purpose_has_its_own_key() {
         let sealed =
-            StoreCipher::new(&[7; 32], Purpose::Sessions).close(b"here", b"a secret").unwrap();
-        assert!(StoreCipher::new(&[7; 32], Purpose::Sessions).open(b"here", &sealed).is_ok());
-        assert!(StoreCipher::new(&[7; 32], Purpose::PushTargets).open(b"here", &sealed).is_err());
+            StoreCipher::new(&[7; 32], KeyPurpose::Sessions).close(b"here", b"a secret").unwrap();
+        assert!(StoreCipher::new(&[7; 32], KeyPurpose::Sessions).open(b"here", &sealed).is_ok());
+        assert!(
+            StoreCipher::new(&[7; 32], KeyPurpose::PushTargets).open(b"here", &sealed).is_err()
+        );
     }
 }

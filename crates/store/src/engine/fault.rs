@@ -66,14 +66,14 @@ pub enum StoreError {
 }
 
 /// SQLite error numbers of a damaged file and of a file that is not a database.
-const DAMAGED: [i32; 2] = [11, 26];
+const DAMAGE_CODES: [i32; 2] = [11, 26];
 
 impl StoreError {
     /// Returns the error for this database: `Damaged` if damage is the cause, otherwise the error itself.
-    pub(crate) fn of(self, database: &Path) -> Self {
+    pub(crate) fn for_database(self, database: &Path) -> Self {
         let mut cause: Option<&(dyn Error + 'static)> = Some(&self);
         while let Some(error) = cause {
-            if error.downcast_ref::<sql::Error>().is_some_and(says_damaged) {
+            if error.downcast_ref::<sql::Error>().is_some_and(is_damage) {
                 return Self::Damaged { file: database.to_owned(), source: Box::new(self) };
             }
             cause = error.source();
@@ -88,12 +88,14 @@ impl From<sql::Error> for StoreError {
     }
 }
 
-fn says_damaged(error: &sql::Error) -> bool {
-    error.number().is_some_and(|number| DAMAGED.contains(&(number & 0xff)))
+fn is_damage(error: &sql::Error) -> bool {
+    error.extended_code().is_some_and(|number| DAMAGE_CODES.contains(&(number & 0xff)))
 }
 
 /// Creates the error of a row with invalid content.
-pub(crate) fn unreadable(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> sql::Error {
+pub(crate) fn decode_error(
+    cause: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+) -> sql::Error {
     sql::Error::Decode(cause.into())
 }
 
@@ -102,13 +104,13 @@ pub(crate) fn ledger_error(error: sql::Error) -> LedgerError {
     let cause = error.to_string();
     match error {
         sql::Error::Decode(_) => LedgerError::Unreadable { cause },
-        sql::Error::Engine(_) | sql::Error::Encode(_) | sql::Error::Away(_) => {
+        sql::Error::Engine(_) | sql::Error::Encode(_) | sql::Error::Unavailable(_) => {
             LedgerError::Unavailable { cause }
         }
     }
 }
 
 /// Returns the error of a call after the store was closed.
-pub(crate) fn closed() -> LedgerError {
+pub(crate) fn closed_error() -> LedgerError {
     LedgerError::Unavailable { cause: "the store is closed".to_owned() }
 }

@@ -8,10 +8,10 @@ use std::path::Path;
 use crate::StoreError;
 
 /// Size of the header of an SQLite database, in bytes.
-const HEAD: usize = 100;
+const HEADER_BYTES: usize = 100;
 
 /// Files from which SQLite repairs a database: the write-ahead log and the rollback journal.
-const LOGS: [&str; 2] = ["db-wal", "db-journal"];
+const LOG_EXTENSIONS: [&str; 2] = ["db-wal", "db-journal"];
 
 /// Checks the file. A file with a log beside it is left to SQLite, because the log may contain the missing part.
 ///
@@ -21,7 +21,7 @@ pub(crate) fn check(database: &Path) -> Result<(), StoreError> {
     let is_there =
         |log: &&str| fs::metadata(database.with_extension(log)).is_ok_and(|it| it.len() > 0);
     // Before the length: a crash in the middle of a checkpoint leaves a short file that the log completes.
-    if LOGS.iter().any(is_there) {
+    if LOG_EXTENSIONS.iter().any(is_there) {
         return Ok(());
     }
     let fault = |source| StoreError::Directory {
@@ -39,14 +39,14 @@ pub(crate) fn check(database: &Path) -> Result<(), StoreError> {
 
 /// Returns the number of bytes that the file lacks according to its header.
 fn missing(database: &Path) -> io::Result<u64> {
-    let (file, mut head) = (File::open(database)?, Vec::with_capacity(HEAD));
+    let (file, mut head) = (File::open(database)?, Vec::with_capacity(HEADER_BYTES));
     let length = file.metadata()?.len();
-    file.take(HEAD as u64).read_to_end(&mut head)?;
-    Ok(promised(&head).unwrap_or_default().saturating_sub(length))
+    file.take(HEADER_BYTES as u64).read_to_end(&mut head)?;
+    Ok(length_from_header(&head).unwrap_or_default().saturating_sub(length))
 }
 
 /// Returns the length of a database according to its header; `None` if the header does not contain it.
-fn promised(head: &[u8]) -> Option<u64> {
+fn length_from_header(head: &[u8]) -> Option<u64> {
     let four = |at: usize| Some(u32::from_be_bytes(head.get(at..at + 4)?.try_into().ok()?));
     let page = u16::from_be_bytes(head.get(16..18)?.try_into().ok()?);
     // A page size of 64 KiB does not fit into the field and is written as 1.
@@ -62,7 +62,7 @@ mod tests {
 
     /// Returns the header of a database with this number of pages.
     fn head(page: u16, pages: u32) -> Vec<u8> {
-        let mut head = vec![0; HEAD];
+        let mut head = vec![0; HEADER_BYTES];
         head[16..18].copy_from_slice(&page.to_be_bytes());
         head[28..32].copy_from_slice(&pages.to_be_bytes());
         head
@@ -70,17 +70,17 @@ mod tests {
 
     #[test]
     fn the_database_header_gives_the_expected_file_size() {
-        assert_eq!(promised(&head(4096, 3)), Some(12_288));
-        assert_eq!(promised(&head(1, 2)), Some(131_072));
+        assert_eq!(length_from_header(&head(4096, 3)), Some(12_288));
+        assert_eq!(length_from_header(&head(1, 2)), Some(131_072));
         let mut stale = head(4096, 3);
         stale[24] = 1;
-        assert_eq!((promised(&stale), promised(&[0; 40])), (None, None));
+        assert_eq!((length_from_header(&stale), length_from_header(&[0; 40])), (None, None));
     }
 
     /// A crash during the creation of the database leaves such a file.
     #[test]
     fn a_short_database_is_damaged_unless_its_log_exists() {
-        for log in LOGS {
+        for log in LOG_EXTENSIONS {
             let folder = tempfile::tempdir().unwrap();
             let database = folder.path().join("ledger.db");
             fs::write(&database, head(4096, 1)).unwrap();

@@ -15,16 +15,16 @@ use super::sql;
 use entries::{Cacheable, CachedValue};
 
 /// Maximum number of executions with a cached or once requested item.
-const MOST: usize = 1024;
+const MAX_CACHED_EXECUTIONS: usize = 1024;
 
 /// Maximum number of cached parts of one execution.
-const PARTS: usize = 16;
+const MAX_PARTS_PER_EXECUTION: usize = 16;
 
 /// Approximate maximum size of a cached part, in bytes.
-const LARGEST: usize = 64 << 10;
+const MAX_PART_BYTES: usize = 64 << 10;
 
 /// Approximate maximum size of the cache, in bytes.
-const ROOM: usize = 2 << 20;
+const MAX_CACHE_BYTES: usize = 2 << 20;
 
 /// Executions that a change may affect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,14 +49,14 @@ pub(crate) enum CachePart {
 }
 
 /// Key of a message: its sender, its agent and the key of the request.
-pub(crate) type Sent = (PrincipalId, AgentId, [u8; 32]);
+pub(crate) type MessageKey = (PrincipalId, AgentId, [u8; 32]);
 
 /// Execution of a message, and the digest of its request.
 pub(crate) type Duplicate = (ExecutionId, [u8; 32]);
 
 /// Cache of recent reads.
 #[derive(Debug, Default)]
-pub(crate) struct Recent(Mutex<CacheState>);
+pub(crate) struct ReadCache(Mutex<CacheState>);
 
 #[derive(Debug, Default)]
 struct CacheState {
@@ -68,7 +68,7 @@ struct CacheState {
     /// Number of the last entry.
     number: u64,
     /// Duplicate messages. This data does not change until the executions are removed.
-    twins: HashMap<Sent, Duplicate>,
+    duplicates: HashMap<MessageKey, Duplicate>,
 }
 
 /// Cached data of one execution since its last change.
@@ -84,14 +84,14 @@ struct CacheEntry {
 /// Result of a lookup in the cache.
 enum CacheLookup {
     /// Cached part.
-    Known(CachedValue),
+    Hit(CachedValue),
     /// Part that was requested before under this entry and is not cached yet.
-    Again(u64),
+    SecondMiss(u64),
     /// Part that was not requested before.
-    Never,
+    FirstMiss,
 }
 
-impl Recent {
+impl ReadCache {
     /// Returns a part from the cache, or reads it. The read has a separate box, because most frequent requests need
     /// none.
     pub(crate) async fn read_through<T: Cacheable, R: Future<Output = sql::Result<T>>>(
@@ -100,12 +100,12 @@ impl Recent {
         read: impl FnOnce() -> R,
     ) -> sql::Result<T> {
         let entry = match self.0.lock().await.lookup(id, part) {
-            CacheLookup::Known(found) => match T::take(found) {
+            CacheLookup::Hit(found) => match T::from_cached(found) {
                 Some(found) => return Ok(found),
                 None => None,
             },
-            CacheLookup::Again(number) => Some(number),
-            CacheLookup::Never => None,
+            CacheLookup::SecondMiss(number) => Some(number),
+            CacheLookup::FirstMiss => None,
         };
         // Without the lock: a slow read must not delay the reads of other executions.
         let read = Box::pin(read()).await?;
@@ -118,25 +118,25 @@ impl Recent {
     }
 
     /// Returns the known execution of a duplicate message.
-    pub(crate) async fn twin(&self, sent: &Sent) -> Option<Duplicate> {
-        self.0.lock().await.twins.get(sent).copied()
+    pub(crate) async fn duplicate(&self, sent: &MessageKey) -> Option<Duplicate> {
+        self.0.lock().await.duplicates.get(sent).copied()
     }
 
     /// Records a duplicate message.
-    pub(crate) async fn came_again(&self, sent: Sent, twin: Duplicate) {
-        let twins = &mut self.0.lock().await.twins;
+    pub(crate) async fn record_duplicate(&self, sent: MessageKey, duplicate: Duplicate) {
+        let duplicates = &mut self.0.lock().await.duplicates;
         // The map is only a shortcut, because the ledger knows every message. Clearing it is cheaper than an order of
         // age.
-        if twins.len() >= MOST {
-            twins.clear();
+        if duplicates.len() >= MAX_CACHED_EXECUTIONS {
+            duplicates.clear();
         }
-        twins.insert(sent, twin);
+        duplicates.insert(sent, duplicate);
     }
 
     /// Invalidates the data of these executions.
-    pub(crate) async fn forget(&self, touched: impl IntoIterator<Item = Invalidation>) {
-        let mut shelf = self.0.lock().await;
-        touched.into_iter().for_each(|touched| shelf.forget(touched));
+    pub(crate) async fn invalidate(&self, invalidated: impl IntoIterator<Item = Invalidation>) {
+        let mut state = self.0.lock().await;
+        invalidated.into_iter().for_each(|invalidated| state.invalidate(invalidated));
     }
 }
 
@@ -144,17 +144,17 @@ impl CacheState {
     fn lookup(&mut self, id: ExecutionId, part: CachePart) -> CacheLookup {
         let Some(entry) = self.known.get_mut(&id) else {
             self.start_read(id, part);
-            return CacheLookup::Never;
+            return CacheLookup::FirstMiss;
         };
         match entry.parts.iter().find(|(known, _)| *known == part) {
-            Some((_, Some(found))) => return CacheLookup::Known(found.clone()),
-            Some((_, None)) => return CacheLookup::Again(entry.number),
+            Some((_, Some(found))) => return CacheLookup::Hit(found.clone()),
+            Some((_, None)) => return CacheLookup::SecondMiss(entry.number),
             None => {}
         }
-        if entry.parts.len() < PARTS {
+        if entry.parts.len() < MAX_PARTS_PER_EXECUTION {
             entry.parts.push((part, None));
         }
-        CacheLookup::Never
+        CacheLookup::FirstMiss
     }
 
     fn start_read(&mut self, id: ExecutionId, part: CachePart) {
@@ -162,8 +162,8 @@ impl CacheState {
         let entry = CacheEntry { number: self.number, parts: vec![(part, None)], bytes: 0 };
         self.known.insert(id, entry);
         self.order.push_back((id, self.number));
-        if self.order.len() > MOST {
-            self.drop_oldest();
+        if self.order.len() > MAX_CACHED_EXECUTIONS {
+            self.evict_oldest();
         }
     }
 
@@ -172,27 +172,27 @@ impl CacheState {
         let size = found.size();
         // A change during the read has removed the entry, and a later request may have created another one.
         let entry = self.known.get_mut(&id).filter(|entry| entry.number == number);
-        let Some(entry) = entry.filter(|_| size <= LARGEST) else { return };
+        let Some(entry) = entry.filter(|_| size <= MAX_PART_BYTES) else { return };
         let place = entry.parts.iter_mut().find(|(known, _)| *known == part);
         if let Some((_, place @ None)) = place {
             *place = Some(found);
             entry.bytes += size;
             self.bytes += size;
         }
-        while self.bytes > ROOM && !self.order.is_empty() {
-            self.drop_oldest();
+        while self.bytes > MAX_CACHE_BYTES && !self.order.is_empty() {
+            self.evict_oldest();
         }
     }
 
-    fn drop_oldest(&mut self) {
+    fn evict_oldest(&mut self) {
         let Some((id, number)) = self.order.pop_front() else { return };
         if self.known.get(&id).is_some_and(|entry| entry.number == number) {
-            self.forget(Invalidation::One(id));
+            self.invalidate(Invalidation::One(id));
         }
     }
 
-    fn forget(&mut self, touched: Invalidation) {
-        match touched {
+    fn invalidate(&mut self, invalidated: Invalidation) {
+        match invalidated {
             Invalidation::Nothing => {}
             Invalidation::One(id) => {
                 // `order` keeps its entry; its number shows later that it is outdated.
@@ -201,7 +201,7 @@ impl CacheState {
             Invalidation::Any => {
                 self.known.clear();
                 self.order.clear();
-                self.twins.clear();
+                self.duplicates.clear();
                 self.bytes = 0;
             }
         }
@@ -222,83 +222,86 @@ mod tests {
     }
 
     /// Requests texts of a length; returns the number of actual reads.
-    async fn reads(recent: &Recent, id: ExecutionId, length: usize, times: usize) -> usize {
+    async fn reads(read_cache: &ReadCache, id: ExecutionId, length: usize, times: usize) -> usize {
         let mut read = 0;
         for _ in 0..times {
             let reading = async {
                 read += 1;
                 Ok("x".repeat(length))
             };
-            assert_eq!(recent.read_through((id, WHOLE), || reading).await.unwrap().len(), length);
+            assert_eq!(
+                read_cache.read_through((id, WHOLE), || reading).await.unwrap().len(),
+                length
+            );
         }
         read
     }
 
     #[tokio::test]
     async fn a_second_read_fills_the_cache_until_it_is_invalidated() {
-        let (recent, one, other) = (Recent::default(), ExecutionId::fresh(), ExecutionId::fresh());
-        assert_eq!(reads(&recent, one, 7, 9).await, 2);
-        assert_eq!(reads(&recent, other, 7, 9).await, 2);
-        recent.forget([Invalidation::Nothing, Invalidation::One(one)]).await;
-        assert_eq!(reads(&recent, one, 8, 9).await, 2);
-        assert_eq!(reads(&recent, other, 7, 9).await, 0);
-        recent.forget([Invalidation::Any]).await;
-        assert_eq!(reads(&recent, other, 9, 9).await, 2);
+        let (read_cache, one, other) =
+            (ReadCache::default(), ExecutionId::fresh(), ExecutionId::fresh());
+        assert_eq!(reads(&read_cache, one, 7, 9).await, 2);
+        assert_eq!(reads(&read_cache, other, 7, 9).await, 2);
+        read_cache.invalidate([Invalidation::Nothing, Invalidation::One(one)]).await;
+        assert_eq!(reads(&read_cache, one, 8, 9).await, 2);
+        assert_eq!(reads(&read_cache, other, 7, 9).await, 0);
+        read_cache.invalidate([Invalidation::Any]).await;
+        assert_eq!(reads(&read_cache, other, 9, 9).await, 2);
         let large = ExecutionId::fresh();
-        assert_eq!(reads(&recent, large, LARGEST + 1, 9).await, 9);
+        assert_eq!(reads(&read_cache, large, MAX_PART_BYTES + 1, 9).await, 9);
     }
 
     /// A read that was overtaken by a change must not cache its outdated result.
     #[tokio::test]
     async fn a_value_changed_while_it_was_read_is_not_cached() {
-        let (recent, id) = (Recent::default(), ExecutionId::fresh());
-        reads(&recent, id, 7, 1).await;
+        let (read_cache, id) = (ReadCache::default(), ExecutionId::fresh());
+        reads(&read_cache, id, 7, 1).await;
         let reading = async {
-            recent.forget([Invalidation::One(id)]).await;
-            reads(&recent, id, 8, 1).await;
+            read_cache.invalidate([Invalidation::One(id)]).await;
+            reads(&read_cache, id, 8, 1).await;
             Ok("old".to_owned())
         };
-        recent.read_through((id, WHOLE), || reading).await.unwrap();
-        assert_eq!(reads(&recent, id, 8, 3).await, 1);
+        read_cache.read_through((id, WHOLE), || reading).await.unwrap();
+        assert_eq!(reads(&read_cache, id, 8, 3).await, 1);
     }
 
     /// The size limit also applies to very long messages of an agent.
     #[test]
     fn a_large_value_is_not_cached() {
-        for (length, is_kept) in [(LARGEST / 2, true), (LARGEST, false)] {
-            let (mut shelf, id) = (CacheState::default(), ExecutionId::fresh());
-            shelf.lookup(id, WHOLE);
+        for (length, is_kept) in [(MAX_PART_BYTES / 2, true), (MAX_PART_BYTES, false)] {
+            let (mut state, id) = (CacheState::default(), ExecutionId::fresh());
+            state.lookup(id, WHOLE);
             let fact = EventKind::Warning { message: "x".repeat(length) };
             let event = Event { number: 1, at: DateTime::UNIX_EPOCH, data: fact };
-            shelf.insert((id, shelf.number), WHOLE, CachedValue::Events(vec![event]));
-            assert_eq!(
-                matches!(shelf.lookup(id, WHOLE), CacheLookup::Known(_)),
-                is_kept,
-                "{length}"
-            );
+            state.insert((id, state.number), WHOLE, CachedValue::Events(vec![event]));
+            assert_eq!(matches!(state.lookup(id, WHOLE), CacheLookup::Hit(_)), is_kept, "{length}");
         }
     }
 
     #[test]
     fn the_cache_is_bounded_and_evicts_the_oldest() {
-        let mut shelf = CacheState::default();
-        let ids: Vec<_> = (0..MOST + 10).map(|_| ExecutionId::fresh()).collect();
+        let mut state = CacheState::default();
+        let ids: Vec<_> = (0..MAX_CACHED_EXECUTIONS + 10).map(|_| ExecutionId::fresh()).collect();
         for id in &ids {
-            shelf.lookup(*id, WHOLE);
+            state.lookup(*id, WHOLE);
         }
-        assert_eq!((shelf.known.len(), shelf.order.len()), (MOST, MOST));
-        assert!(matches!(shelf.lookup(ids[10], WHOLE), CacheLookup::Again(_)));
+        assert_eq!(
+            (state.known.len(), state.order.len()),
+            (MAX_CACHED_EXECUTIONS, MAX_CACHED_EXECUTIONS)
+        );
+        assert!(matches!(state.lookup(ids[10], WHOLE), CacheLookup::SecondMiss(_)));
         for id in &ids[10..] {
-            let CacheLookup::Again(number) = shelf.lookup(*id, WHOLE) else {
+            let CacheLookup::SecondMiss(number) = state.lookup(*id, WHOLE) else {
                 panic!("it was asked for")
             };
-            shelf.insert((*id, number), WHOLE, text(LARGEST));
-            assert!(shelf.bytes <= ROOM);
+            state.insert((*id, number), WHOLE, text(MAX_PART_BYTES));
+            assert!(state.bytes <= MAX_CACHE_BYTES);
         }
-        let kept = ROOM / LARGEST;
-        assert_eq!((shelf.known.len(), shelf.bytes), (kept, kept * LARGEST));
-        assert!(matches!(shelf.lookup(ids[MOST + 9], WHOLE), CacheLookup::Known(_)));
-        shelf.forget(Invalidation::Any);
-        assert_eq!((shelf.known.len(), shelf.order.len(), shelf.bytes), (0, 0, 0));
+        let kept = MAX_CACHE_BYTES / MAX_PART_BYTES;
+        assert_eq!((state.known.len(), state.bytes), (kept, kept * MAX_PART_BYTES));
+        assert!(matches!(state.lookup(ids[MAX_CACHED_EXECUTIONS + 9], WHOLE), CacheLookup::Hit(_)));
+        state.invalidate(Invalidation::Any);
+        assert_eq!((state.known.len(), state.order.len(), state.bytes), (0, 0, 0));
     }
 }

@@ -5,8 +5,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
-use super::fault::unreadable;
-use super::sql::{self, FromColumn, Row};
+use super::fault::decode_error;
+use super::sql::{self, FromColumn, SqlRow};
 
 /// Converts a time into microseconds since the epoch.
 pub(crate) fn micros(time: DateTime<Utc>) -> i64 {
@@ -25,78 +25,78 @@ pub(crate) fn json(value: &impl Serialize) -> sql::Result<String> {
 
 /// Columns of one row, by name.
 #[derive(Clone, Copy)]
-pub(crate) struct Columns<'row>(pub(crate) &'row Row);
+pub(crate) struct Columns<'row>(pub(crate) &'row SqlRow);
 
 impl<'row> Columns<'row> {
     /// Returns a column without conversion.
-    pub(crate) fn plain<T: FromColumn<'row>>(self, name: &str) -> sql::Result<T> {
+    pub(crate) fn get<T: FromColumn<'row>>(self, name: &str) -> sql::Result<T> {
         self.0.get(name)
     }
 
     /// Returns an id.
     pub(crate) fn uuid(self, name: &str) -> sql::Result<Uuid> {
-        self.plain(name)
+        self.get(name)
     }
 
     /// Returns bytes of a fixed length.
     pub(crate) fn bytes<const N: usize>(self, name: &str) -> sql::Result<[u8; N]> {
-        self.plain::<&[u8]>(name)?.try_into().map_err(unreadable)
+        self.get::<&[u8]>(name)?.try_into().map_err(decode_error)
     }
 
     /// Returns an integer of a smaller type.
     pub(crate) fn number<T: TryFrom<i64>>(self, name: &str) -> sql::Result<T> {
-        narrow(self.plain(name)?, name)
+        narrow(self.get(name)?, name)
     }
 
     /// Returns an optional integer of a smaller type.
     pub(crate) fn maybe_number<T: TryFrom<i64>>(self, name: &str) -> sql::Result<Option<T>> {
-        self.plain::<Option<i64>>(name)?.map(|number| narrow(number, name)).transpose()
+        self.get::<Option<i64>>(name)?.map(|number| narrow(number, name)).transpose()
     }
 
     /// Returns a time.
     pub(crate) fn time(self, name: &str) -> sql::Result<DateTime<Utc>> {
-        moment(self.plain(name)?, name)
+        timestamp(self.get(name)?, name)
     }
 
     /// Returns an optional time.
     pub(crate) fn maybe_time(self, name: &str) -> sql::Result<Option<DateTime<Utc>>> {
-        self.plain::<Option<i64>>(name)?.map(|micros| moment(micros, name)).transpose()
+        self.get::<Option<i64>>(name)?.map(|micros| timestamp(micros, name)).transpose()
     }
 
     /// Returns a value from its public name.
     pub(crate) fn keyword<T>(self, name: &str, parse: fn(&str) -> Option<T>) -> sql::Result<T> {
-        known(self.plain(name)?, name, parse)
+        parse_keyword(self.get(name)?, name, parse)
     }
 
     /// Returns an optional value from its public name.
-    pub(crate) fn maybe_word<T>(
+    pub(crate) fn maybe_keyword<T>(
         self,
         name: &str,
         parse: fn(&str) -> Option<T>,
     ) -> sql::Result<Option<T>> {
-        self.plain::<Option<&str>>(name)?.map(|word| known(word, name, parse)).transpose()
+        self.get::<Option<&str>>(name)?.map(|word| parse_keyword(word, name, parse)).transpose()
     }
 
     /// Deserializes a value from JSON.
     pub(crate) fn json<T: DeserializeOwned>(self, name: &str) -> sql::Result<T> {
-        serde_json::from_str(self.plain(name)?).map_err(unreadable)
+        serde_json::from_str(self.get(name)?).map_err(decode_error)
     }
 
     /// Deserializes an optional value from JSON.
     pub(crate) fn maybe_json<T: DeserializeOwned>(self, name: &str) -> sql::Result<Option<T>> {
-        self.plain::<Option<&str>>(name)?.map(serde_json::from_str).transpose().map_err(unreadable)
+        self.get::<Option<&str>>(name)?.map(serde_json::from_str).transpose().map_err(decode_error)
     }
 }
 
 fn narrow<T: TryFrom<i64>>(number: i64, name: &str) -> sql::Result<T> {
-    T::try_from(number).ok().ok_or_else(|| unreadable(format!("`{name}` is out of range")))
+    T::try_from(number).ok().ok_or_else(|| decode_error(format!("`{name}` is out of range")))
 }
 
-fn moment(micros: i64, name: &str) -> sql::Result<DateTime<Utc>> {
+fn timestamp(micros: i64, name: &str) -> sql::Result<DateTime<Utc>> {
     DateTime::from_timestamp_micros(micros)
-        .ok_or_else(|| unreadable(format!("`{name}` is not a time")))
+        .ok_or_else(|| decode_error(format!("`{name}` is not a time")))
 }
 
-fn known<T>(word: &str, name: &str, parse: fn(&str) -> Option<T>) -> sql::Result<T> {
-    parse(word).ok_or_else(|| unreadable(format!("`{name}` is not a known word")))
+fn parse_keyword<T>(word: &str, name: &str, parse: fn(&str) -> Option<T>) -> sql::Result<T> {
+    parse(word).ok_or_else(|| decode_error(format!("`{name}` is not a known word")))
 }

@@ -13,8 +13,8 @@ use rusqlite::config::DbConfig;
 use rusqlite::hooks::Wal;
 use rusqlite::{OpenFlags, Statement, ToSql};
 
-pub(crate) use readers::Readers;
-pub(crate) use row::{FromColumn, Row, RowRef};
+pub(crate) use readers::ReaderPool;
+pub(crate) use row::{FromColumn, RowRef, SqlRow};
 pub(crate) use value::ColumnValue;
 
 mod readers;
@@ -24,10 +24,10 @@ mod tests;
 mod value;
 
 /// Maximum time for which a statement waits for a lock of the database.
-pub(crate) const BUSY: Duration = Duration::from_secs(5);
+pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Maximum number of prepared statements of a connection. The store has fewer.
-const KEPT: usize = 256;
+const MAX_CACHED_STATEMENTS: usize = 256;
 
 /// Error of a statement.
 #[derive(Debug, thiserror::Error)]
@@ -43,7 +43,7 @@ pub(crate) enum Error {
     Encode(Box<dyn std::error::Error + Send + Sync>),
     /// The store is closed, or every reader was busy for too long.
     #[error("{0}")]
-    Away(&'static str),
+    Unavailable(&'static str),
 }
 
 /// Result of a statement.
@@ -51,7 +51,7 @@ pub(crate) type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
     /// Returns the extended SQLite error code, whose lower byte is the primary code.
-    pub(crate) fn number(&self) -> Option<i32> {
+    pub(crate) fn extended_code(&self) -> Option<i32> {
         let Self::Engine(rusqlite::Error::SqliteFailure(error, _)) = self else { return None };
         Some(error.extended_code)
     }
@@ -62,12 +62,12 @@ impl Error {
 pub(crate) struct Query {
     text: Cow<'static, str>,
     values: Vec<ColumnValue>,
-    is_apart: bool,
+    is_blocking: bool,
 }
 
 /// Creates a statement.
 pub(crate) fn query(text: impl Into<Cow<'static, str>>) -> Query {
-    Query { text: text.into(), values: Vec::new(), is_apart: false }
+    Query { text: text.into(), values: Vec::new(), is_blocking: false }
 }
 
 impl Query {
@@ -78,8 +78,8 @@ impl Query {
     }
 
     /// Marks a statement that may read much: it runs on a thread where nothing else waits.
-    pub(crate) const fn apart(mut self) -> Self {
-        self.is_apart = true;
+    pub(crate) const fn blocking(mut self) -> Self {
+        self.is_blocking = true;
         self
     }
 
@@ -115,51 +115,51 @@ impl Query {
 
     /// Executes the statement; returns the number of changed rows.
     pub(crate) async fn execute(self, connection: &mut DatabaseConnection) -> Result<u64> {
-        connection.change(&self)
+        connection.execute(&self)
     }
 
     /// Passes each row to a function without collecting the rows.
-    pub(crate) async fn each(
+    pub(crate) async fn for_each_row(
         self,
-        readers: &Readers,
+        readers: &ReaderPool,
         take: impl FnMut(RowRef<'_>) -> Result<()>,
     ) -> Result<()> {
-        readers.each(&self, take).await
+        readers.for_each_row(&self, take).await
     }
 
     /// Returns all rows.
-    pub(crate) async fn fetch_all(self, asked: impl Queryable) -> Result<Vec<Row>> {
-        asked.rows(self).await
+    pub(crate) async fn fetch_all(self, source: impl Queryable) -> Result<Vec<SqlRow>> {
+        source.rows(self).await
     }
 
     /// Returns the first row, if there is one.
-    pub(crate) async fn fetch_optional(self, asked: impl Queryable) -> Result<Option<Row>> {
-        Ok(asked.rows(self).await?.into_iter().next())
+    pub(crate) async fn fetch_optional(self, source: impl Queryable) -> Result<Option<SqlRow>> {
+        Ok(source.rows(self).await?.into_iter().next())
     }
 
     /// Returns the first row, which must exist.
-    pub(crate) async fn fetch_one(self, asked: impl Queryable) -> Result<Row> {
-        let row = self.fetch_optional(asked).await?;
+    pub(crate) async fn fetch_one(self, source: impl Queryable) -> Result<SqlRow> {
+        let row = self.fetch_optional(source).await?;
         row.ok_or_else(|| Error::Decode("a row that must be there is missing".into()))
     }
 
     /// Returns the first column of the first row, which must exist.
-    pub(crate) async fn fetch_scalar<T>(self, asked: impl Queryable) -> Result<T>
+    pub(crate) async fn fetch_scalar<T>(self, source: impl Queryable) -> Result<T>
     where
         T: for<'row> FromColumn<'row>,
     {
-        self.fetch_one(asked).await?.at(0)
+        self.fetch_one(source).await?.at(0)
     }
 }
 
 /// Target that answers a statement with rows.
 pub(crate) trait Queryable {
     /// Returns all rows of a statement.
-    fn rows(self, query: Query) -> impl Future<Output = Result<Vec<Row>>> + Send;
+    fn rows(self, query: Query) -> impl Future<Output = Result<Vec<SqlRow>>> + Send;
 }
 
 impl Queryable for &mut DatabaseConnection {
-    async fn rows(self, query: Query) -> Result<Vec<Row>> {
+    async fn rows(self, query: Query) -> Result<Vec<SqlRow>> {
         self.read(&query)
     }
 }
@@ -168,22 +168,22 @@ impl Queryable for &mut DatabaseConnection {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum AccessMode {
     /// For writing; a missing database is created.
-    Write,
+    Create,
     /// For writing; a missing database is an error.
-    Known,
+    ReadWrite,
     /// For reading only.
-    Read,
+    ReadOnly,
 }
 
 /// Time at which the write-ahead log is checkpointed into the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CheckpointMode {
     /// Not now.
-    Later,
+    Skip,
     /// Now, by another connection.
-    Beside,
+    Background,
     /// Now, by the writer.
-    Now,
+    Blocking,
 }
 
 /// Connection to the database.
@@ -198,9 +198,9 @@ impl DatabaseConnection {
     /// Opens a database; a statement waits up to `busy` for a lock.
     pub(crate) fn open(database: &Path, access: AccessMode, busy: Duration) -> Result<Self> {
         let flags = match access {
-            AccessMode::Write => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
-            AccessMode::Known => OpenFlags::SQLITE_OPEN_READ_WRITE,
-            AccessMode::Read => OpenFlags::SQLITE_OPEN_READ_ONLY,
+            AccessMode::Create => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
+            AccessMode::ReadWrite => OpenFlags::SQLITE_OPEN_READ_WRITE,
+            AccessMode::ReadOnly => OpenFlags::SQLITE_OPEN_READ_ONLY,
         };
         // Each connection has one user at a time, so the mutexes of SQLite protect nothing here.
         let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -208,23 +208,23 @@ impl DatabaseConnection {
         inner.busy_timeout(busy)?;
         // With this setting bound values do not change the query plan, so each statement is prepared once.
         inner.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-        inner.set_prepared_statement_cache_capacity(KEPT);
+        inner.set_prepared_statement_cache_capacity(MAX_CACHED_STATEMENTS);
         Ok(Self { inner, names: HashMap::new() })
     }
 
     /// Runs statements without values and without result rows.
-    pub(crate) fn batch(&mut self, text: &str) -> Result<()> {
+    pub(crate) fn execute_batch(&mut self, text: &str) -> Result<()> {
         Ok(self.inner.execute_batch(text)?)
     }
 
     /// Registers a function that receives the number of pages of the write-ahead log after each commit and decides
     /// about the checkpoint. The automatic checkpoint of SQLite is disabled by this call.
-    pub(crate) fn after_commits(
+    pub(crate) fn on_commit(
         &mut self,
         mut told: impl FnMut(u32) -> CheckpointMode + Send + 'static,
     ) -> Result<()> {
         self.inner.wal_hook(Some(move |log: &mut Wal, pages| {
-            if told(u32::try_from(pages).unwrap_or(0)) == CheckpointMode::Now {
+            if told(u32::try_from(pages).unwrap_or(0)) == CheckpointMode::Blocking {
                 _ = log.checkpoint(); // Whoever does it now spares it; else the next commit comes.
             }
             Ok(())
@@ -238,7 +238,7 @@ impl DatabaseConnection {
     }
 
     /// Executes a statement; returns the number of changed rows.
-    pub(crate) fn change(&mut self, query: &Query) -> Result<u64> {
+    pub(crate) fn execute(&mut self, query: &Query) -> Result<u64> {
         let mut statement = self.inner.prepare_cached(&query.text)?;
         bind(&mut statement, &query.values)?;
         Ok(statement.raw_execute()? as u64)
@@ -260,7 +260,7 @@ impl DatabaseConnection {
     }
 
     /// Returns all rows of a statement.
-    pub(crate) fn read(&mut self, query: &Query) -> Result<Vec<Row>> {
+    pub(crate) fn read(&mut self, query: &Query) -> Result<Vec<SqlRow>> {
         let mut statement = self.inner.prepare_cached(&query.text)?;
         bind(&mut statement, &query.values)?;
         let names = names(&mut self.names, &query.text, &statement);
@@ -269,7 +269,7 @@ impl DatabaseConnection {
         while let Some(row) = rows.next()? {
             let values = (0..count).map(|place| row.get_ref(place).map(ColumnValue::from));
             let values = values.collect::<std::result::Result<_, _>>()?;
-            all.push(Row { names: Arc::clone(&names), values });
+            all.push(SqlRow { names: Arc::clone(&names), values });
         }
         Ok(all)
     }
@@ -285,7 +285,7 @@ fn names(
         return Arc::clone(names);
     }
     // Lists have texts that depend on their filters, so the number of texts has no natural bound.
-    if known.len() >= KEPT {
+    if known.len() >= MAX_CACHED_STATEMENTS {
         known.clear();
     }
     let names: Arc<[Box<str>]> = statement.column_names().map(Into::into).collect();

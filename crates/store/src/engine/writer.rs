@@ -9,16 +9,16 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::checkpoint::Checkpointer;
-use super::directory::Lock;
-use super::fault::{closed, ledger_error};
-use super::read_cache::{Invalidation, Recent};
-use super::sql::{self, DatabaseConnection, Readers};
+use super::directory::DirectoryLock;
+use super::fault::{closed_error, ledger_error};
+use super::read_cache::{Invalidation, ReadCache};
+use super::sql::{self, DatabaseConnection, ReaderPool};
 
 /// Maximum number of changes in one commit.
-const BATCH: usize = 256;
+const MAX_BATCH_WRITES: usize = 256;
 
 /// Maximum number of queued changes; further callers wait until there is room.
-const WAITING: usize = 1024;
+const QUEUE_CAPACITY: usize = 1024;
 
 /// Change of the ledger.
 ///
@@ -30,20 +30,20 @@ pub(crate) trait WriteCommand: Send + Sync + 'static {
     type Answer: Send + 'static;
 
     /// Returns the executions that the change may affect.
-    fn touches(&self) -> Invalidation {
+    fn invalidation(&self) -> Invalidation {
         Invalidation::Any
     }
 
     /// Makes the change within the open transaction.
-    async fn make(&self, connection: &mut DatabaseConnection) -> sql::Result<Self::Answer>;
+    async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<Self::Answer>;
 }
 
 /// Other users of the database.
-pub(crate) struct Others {
+pub(crate) struct WriterDependencies {
     /// Reader connections.
-    pub(crate) readers: Readers,
+    pub(crate) readers: ReaderPool,
     /// Read cache.
-    pub(crate) recent: Arc<Recent>,
+    pub(crate) read_cache: Arc<ReadCache>,
     /// Checkpointer of the write-ahead log.
     pub(crate) checkpointer: Checkpointer,
 }
@@ -51,7 +51,7 @@ pub(crate) struct Others {
 /// Handle of the writer's thread.
 #[derive(Debug)]
 pub(crate) struct LedgerWriter {
-    orders: mpsc::Sender<Box<dyn QueuedWrite>>,
+    writes: mpsc::Sender<Box<dyn QueuedWrite>>,
     stop: watch::Sender<bool>,
 }
 
@@ -63,19 +63,19 @@ impl LedgerWriter {
     /// connection is closed, and that must be complete before the lock is released.
     pub(crate) fn spawn(
         connection: DatabaseConnection,
-        Others { readers, recent, checkpointer }: Others,
-        lock: Lock,
+        WriterDependencies { readers, read_cache, checkpointer }: WriterDependencies,
+        lock: DirectoryLock,
     ) -> io::Result<Self> {
         // Bounded, so that a slow disk delays the callers instead of filling the memory.
-        let (orders, waiting) = mpsc::channel(WAITING);
+        let (writes, waiting) = mpsc::channel(QUEUE_CAPACITY);
         let (stop, stopped) = watch::channel(false);
         let run = async move {
-            let mut state = WriterState { connection, recent };
-            write(&mut state, waiting, stopped.clone()).await;
+            let mut state = WriterState { connection, read_cache };
+            commit_queued(&mut state, waiting, stopped.clone()).await;
             // The readers and the checkpointer go first: SQLite truncates the log only for the last connection.
             readers.close().await;
-            checkpointer.end().await;
-            finish(state.connection);
+            checkpointer.stop().await;
+            checkpoint_and_close(state.connection);
             drop(lock);
             // Last, because `close` waits for this receiver: when it returns, the next process can take the lock.
             drop(stopped);
@@ -83,15 +83,18 @@ impl LedgerWriter {
         let runtime = Handle::current();
         let thread = thread::Builder::new().name("ledger".to_owned());
         thread.spawn(move || runtime.block_on(run))?;
-        Ok(Self { orders, stop })
+        Ok(Self { writes, stop })
     }
 
     /// Queues a change and waits until it is committed.
-    pub(crate) async fn order<C: WriteCommand>(&self, change: C) -> Result<C::Answer, LedgerError> {
+    pub(crate) async fn submit<C: WriteCommand>(
+        &self,
+        change: C,
+    ) -> Result<C::Answer, LedgerError> {
         let (reply, answer) = oneshot::channel();
-        let order = Box::new(PendingWrites { change, answer: None, reply });
-        self.orders.send(order).await.map_err(|_unsent| closed())?;
-        answer.await.map_err(|_dropped| closed())?
+        let queued = Box::new(PendingWrite { change, answer: None, reply });
+        self.writes.send(queued).await.map_err(|_unsent| closed_error())?;
+        answer.await.map_err(|_dropped| closed_error())?
     }
 
     /// Commits the queued changes, and waits until the file is closed and the directory is unlocked.
@@ -104,32 +107,32 @@ impl LedgerWriter {
 /// Queued change of any type.
 #[async_trait]
 trait QueuedWrite: Send {
-    fn touches(&self) -> Invalidation;
+    fn invalidation(&self) -> Invalidation;
     async fn run(&mut self, connection: &mut DatabaseConnection) -> sql::Result<()>;
     fn reply(self: Box<Self>, committed: Result<(), LedgerError>);
 }
 
-struct PendingWrites<C: WriteCommand> {
+struct PendingWrite<C: WriteCommand> {
     change: C,
     answer: Option<C::Answer>,
     reply: oneshot::Sender<Result<C::Answer, LedgerError>>,
 }
 
 #[async_trait]
-impl<C: WriteCommand> QueuedWrite for PendingWrites<C> {
-    fn touches(&self) -> Invalidation {
-        self.change.touches()
+impl<C: WriteCommand> QueuedWrite for PendingWrite<C> {
+    fn invalidation(&self) -> Invalidation {
+        self.change.invalidation()
     }
 
     async fn run(&mut self, connection: &mut DatabaseConnection) -> sql::Result<()> {
-        self.answer = Some(self.change.make(connection).await?);
+        self.answer = Some(self.change.apply(connection).await?);
         Ok(())
     }
 
     fn reply(self: Box<Self>, committed: Result<(), LedgerError>) {
         let Self { answer, reply, .. } = *self;
         // The caller may have gone; the change stays committed.
-        _ = reply.send(committed.and_then(|()| answer.ok_or_else(closed)));
+        _ = reply.send(committed.and_then(|()| answer.ok_or_else(closed_error)));
     }
 }
 
@@ -144,25 +147,25 @@ enum RollbackCause {
 /// Connection of the writer and the cache of its data.
 struct WriterState {
     connection: DatabaseConnection,
-    recent: Arc<Recent>,
+    read_cache: Arc<ReadCache>,
 }
 
 /// Commits queued changes until the queue is closed.
-async fn write(
+async fn commit_queued(
     state: &mut WriterState,
-    mut orders: mpsc::Receiver<Box<dyn QueuedWrite>>,
+    mut writes: mpsc::Receiver<Box<dyn QueuedWrite>>,
     mut stop: watch::Receiver<bool>,
 ) {
     let mut batch = Vec::new();
     loop {
         if *stop.borrow() {
             // Closing refuses new changes but still delivers the queued ones, which callers wait for.
-            orders.close();
+            writes.close();
         }
         let taken = tokio::select! {
             // Takes all that wait: under load a commit covers many changes, and without load nothing is delayed.
-            taken = orders.recv_many(&mut batch, BATCH) => taken,
-            _ = stop.changed(), if !orders.is_closed() => continue,
+            taken = writes.recv_many(&mut batch, MAX_BATCH_WRITES) => taken,
+            _ = stop.changed(), if !writes.is_closed() => continue,
         };
         if taken == 0 {
             return;
@@ -172,36 +175,36 @@ async fn write(
 }
 
 /// Commits changes together; if one of them fails, commits them one by one, so that only that one fails.
-async fn commit(state: &mut WriterState, mut orders: Vec<Box<dyn QueuedWrite>>) {
-    match transact(&mut state.connection, &mut orders).await {
-        Err(RollbackCause::Change(_)) if orders.len() > 1 => {
-            for mut order in orders {
+async fn commit(state: &mut WriterState, mut writes: Vec<Box<dyn QueuedWrite>>) {
+    match transact(&mut state.connection, &mut writes).await {
+        Err(RollbackCause::Change(_)) if writes.len() > 1 => {
+            for mut queued in writes {
                 // The rollback undid the valid changes too, so each of them runs again on its own.
-                let one = std::slice::from_mut(&mut order);
+                let one = std::slice::from_mut(&mut queued);
                 let committed = transact(&mut state.connection, one).await;
-                reply_all(&state.recent, vec![order], committed).await;
+                reply_all(&state.read_cache, vec![queued], committed).await;
             }
         }
-        committed => reply_all(&state.recent, orders, committed).await,
+        committed => reply_all(&state.read_cache, writes, committed).await,
     }
 }
 
 /// Answers the callers after the cache was invalidated.
 async fn reply_all(
-    recent: &Recent,
-    orders: Vec<Box<dyn QueuedWrite>>,
+    read_cache: &ReadCache,
+    writes: Vec<Box<dyn QueuedWrite>>,
     committed: Result<(), RollbackCause>,
 ) {
-    let touched: Vec<_> = orders.iter().map(|order| order.touches()).collect();
+    let invalidated: Vec<_> = writes.iter().map(|queued| queued.invalidation()).collect();
     // Before the answers: a caller that reads after its answer must not get the old value.
-    recent.forget(touched).await;
+    read_cache.invalidate(invalidated).await;
     let committed = committed.map_err(|undone| {
         let (RollbackCause::Change(error) | RollbackCause::Commit(error)) = undone;
-        tracing::error!(changes = orders.len(), %error, "ledger did not commit");
+        tracing::error!(changes = writes.len(), %error, "ledger did not commit");
         ledger_error(error)
     });
-    for order in orders {
-        order.reply(committed.clone());
+    for queued in writes {
+        queued.reply(committed.clone());
     }
 }
 
@@ -210,11 +213,11 @@ async fn reply_all(
 /// SQLite ends the transaction by itself if the disk is full; there is nothing to roll back in that case.
 async fn transact(
     connection: &mut DatabaseConnection,
-    orders: &mut [Box<dyn QueuedWrite>],
+    writes: &mut [Box<dyn QueuedWrite>],
 ) -> Result<(), RollbackCause> {
     // A transaction that stays open would make every later `BEGIN` fail.
-    let done = attempt(connection, orders).await;
-    if done.is_err() && connection.batch("ROLLBACK").is_err() {
+    let done = attempt(connection, writes).await;
+    if done.is_err() && connection.execute_batch("ROLLBACK").is_err() {
         tracing::debug!("transaction had ended by itself");
     }
     done
@@ -222,20 +225,20 @@ async fn transact(
 
 async fn attempt(
     connection: &mut DatabaseConnection,
-    orders: &mut [Box<dyn QueuedWrite>],
+    writes: &mut [Box<dyn QueuedWrite>],
 ) -> Result<(), RollbackCause> {
     // `IMMEDIATE` takes the write lock now: a deferred transaction may fail with `SQLITE_BUSY` at its first write,
     // which the busy timeout does not cover.
-    connection.change(&sql::query("BEGIN IMMEDIATE")).map_err(RollbackCause::Commit)?;
-    for order in orders {
-        order.run(connection).await.map_err(RollbackCause::Change)?;
+    connection.execute(&sql::query("BEGIN IMMEDIATE")).map_err(RollbackCause::Commit)?;
+    for queued in writes {
+        queued.run(connection).await.map_err(RollbackCause::Change)?;
     }
-    connection.change(&sql::query("COMMIT")).map_err(RollbackCause::Commit)?;
+    connection.execute(&sql::query("COMMIT")).map_err(RollbackCause::Commit)?;
     Ok(())
 }
 
-fn finish(mut connection: DatabaseConnection) {
-    let checkpoint = connection.batch("PRAGMA wal_checkpoint(TRUNCATE)");
+fn checkpoint_and_close(mut connection: DatabaseConnection) {
+    let checkpoint = connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
     if let Err(error) = checkpoint.and(connection.close()) {
         tracing::warn!(%error, "database was not closed in order; the next start will repair it");
     }

@@ -3,7 +3,7 @@
 use algonius_actors::model::execution::event::{Event, EventKind, MessageRole, TextChannel};
 use algonius_actors::model::execution::{AttemptId, State};
 use algonius_actors::model::id::ExecutionId;
-use algonius_actors::ports::ledger::{Accept, Acceptance};
+use algonius_actors::ports::ledger::{AcceptCommand, Acceptance};
 use async_trait::async_trait;
 
 use super::{events, idempotency_keys, inputs, output_chunks};
@@ -22,7 +22,7 @@ const INSERT: &str = "
         SELECT 1 FROM request_keys WHERE owner = $3 AND agent = $2 AND request_key = $5)
     ON CONFLICT (owner, agent, request_key) DO NOTHING";
 
-const EQUAL: &str = "
+const SELECT_EQUIVALENT: &str = "
     SELECT id FROM executions
     WHERE content_key = $1 AND accepted_at > $2 AND accepted_at < $3 AND turn = 1
         AND (outcome = 'completed' OR (outcome IS NULL AND state <> 'waiting'))
@@ -30,31 +30,31 @@ const EQUAL: &str = "
     LIMIT 1";
 
 #[async_trait]
-impl WriteCommand for Accept {
+impl WriteCommand for AcceptCommand {
     type Answer = Acceptance;
 
-    fn touches(&self) -> Invalidation {
+    fn invalidation(&self) -> Invalidation {
         Invalidation::One(self.id)
     }
 
-    async fn make(&self, connection: &mut DatabaseConnection) -> sql::Result<Acceptance> {
+    async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<Acceptance> {
         // Most requests have one key, which the insertion itself looks up.
         if self.keys.named.is_some()
-            && let Some(earlier) = earlier(self, connection).await?
+            && let Some(earlier) = find_duplicate(self, connection).await?
         {
             return Ok(earlier);
         }
         // In the transaction of the insertion: two equal requests that arrive together cannot both be the first.
-        let equal = equal(self, connection).await?;
+        let equal = find_equivalent(self, connection).await?;
         // Only the first request carries the key, so the window of equal requests does not slide with each
         // repetition.
         let content = self.content.filter(|_| equal.is_none()).map(|(key, _)| key);
         if !insert(self, content, connection).await? {
             // The insertion found the key taken, so the earlier request is in this database.
-            return Ok(earlier(self, connection).await?.unwrap_or(Acceptance::Conflict));
+            return Ok(find_duplicate(self, connection).await?.unwrap_or(Acceptance::Conflict));
         }
         if let Some(named) = self.keys.named {
-            idempotency_keys::note(
+            idempotency_keys::insert(
                 connection,
                 &(self.owner, &self.agent),
                 named,
@@ -63,15 +63,15 @@ impl WriteCommand for Accept {
             )
             .await?;
         }
-        store_said(self, connection).await?;
+        store_message(self, connection).await?;
         inputs::insert(connection, self.id, self.sealed.as_deref()).await?;
-        Ok(equal.map_or(Acceptance::Fresh, Acceptance::Equal))
+        Ok(equal.map_or(Acceptance::Created, Acceptance::Equivalent))
     }
 }
 
 /// Inserts the row. Returns true if the row is new.
 async fn insert(
-    accept: &Accept,
+    accept: &AcceptCommand,
     content: Option<[u8; 32]>,
     connection: &mut DatabaseConnection,
 ) -> sql::Result<bool> {
@@ -100,12 +100,12 @@ async fn insert(
 }
 
 /// Returns the execution of an equal request: a completed one before a running one, and the earliest of those.
-async fn equal(
-    accept: &Accept,
+async fn find_equivalent(
+    accept: &AcceptCommand,
     connection: &mut DatabaseConnection,
 ) -> sql::Result<Option<ExecutionId>> {
-    let Some((key, after, before)) = accept.window() else { return Ok(None) };
-    let row = sql::query(EQUAL)
+    let Some((key, after, before)) = accept.coalescing_window() else { return Ok(None) };
+    let row = sql::query(SELECT_EQUIVALENT)
         .bind(key.as_slice())
         .bind(micros(after))
         .bind(micros(before))
@@ -115,7 +115,10 @@ async fn equal(
 }
 
 /// Stores the caller's message as the first event of an execution.
-async fn store_said(accept: &Accept, connection: &mut DatabaseConnection) -> sql::Result<()> {
+async fn store_message(
+    accept: &AcceptCommand,
+    connection: &mut DatabaseConnection,
+) -> sql::Result<()> {
     output_chunks::insert_whole(
         connection,
         accept.id,
@@ -131,15 +134,15 @@ async fn store_said(accept: &Accept, connection: &mut DatabaseConnection) -> sql
 }
 
 /// Returns the answer for a request if one of its keys was used before.
-async fn earlier(
-    accept: &Accept,
+async fn find_duplicate(
+    accept: &AcceptCommand,
     connection: &mut DatabaseConnection,
 ) -> sql::Result<Option<Acceptance>> {
     let mut found = Vec::new();
     for key in accept.keys.each() {
         found.extend(
-            idempotency_keys::taken(&mut *connection, accept.owner, &accept.agent, key).await?,
+            idempotency_keys::find(&mut *connection, accept.owner, &accept.agent, key).await?,
         );
     }
-    Ok(Acceptance::of_known(&found, accept.digest))
+    Ok(Acceptance::from_known(&found, accept.digest))
 }

@@ -6,11 +6,11 @@ use algonius_actors::model::agent::budget::Charge;
 use algonius_actors::model::id::AgentId;
 use chrono::NaiveDate;
 
-use crate::engine::fault::unreadable;
+use crate::engine::fault::decode_error;
 use crate::engine::row_codec::{Columns, integer};
-use crate::engine::sql::{self, DatabaseConnection, Readers};
+use crate::engine::sql::{self, DatabaseConnection, ReaderPool};
 
-const ADD: &str = "
+const UPSERT_USAGE: &str = "
     INSERT INTO spending (agent, day, turns, input_tokens, output_tokens, cached_input_tokens,
         cost_micros, wall_ms)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
@@ -29,7 +29,7 @@ pub(crate) async fn add(
     day: NaiveDate,
     charge: &Charge,
 ) -> sql::Result<()> {
-    sql::query(ADD)
+    sql::query(UPSERT_USAGE)
         .bind(agent)
         .bind(day.to_string())
         .bind(integer(charge.turns))
@@ -44,7 +44,11 @@ pub(crate) async fn add(
 }
 
 /// Reads the amounts of an agent on a day.
-pub(crate) async fn read(pool: &Readers, agent: &AgentId, day: NaiveDate) -> sql::Result<Charge> {
+pub(crate) async fn read(
+    pool: &ReaderPool,
+    agent: &AgentId,
+    day: NaiveDate,
+) -> sql::Result<Charge> {
     let row = sql::query("SELECT * FROM spending WHERE agent = $1 AND day = $2")
         .bind(agent.as_str())
         .bind(day.to_string())
@@ -55,14 +59,14 @@ pub(crate) async fn read(pool: &Readers, agent: &AgentId, day: NaiveDate) -> sql
 
 /// Reads the amounts of all agents on some days.
 pub(crate) async fn read_all(
-    pool: &Readers,
+    pool: &ReaderPool,
     days: &[NaiveDate],
 ) -> sql::Result<BTreeMap<(AgentId, NaiveDate), Charge>> {
     let mut all = BTreeMap::new();
     for day in days {
         let query = sql::query("SELECT * FROM spending WHERE day = $1").bind(day.to_string());
         for row in query.fetch_all(pool).await? {
-            let agent = AgentId::new(Columns(&row).plain::<&str>("agent")?).map_err(unreadable)?;
+            let agent = AgentId::new(Columns(&row).get::<&str>("agent")?).map_err(decode_error)?;
             all.insert((agent, *day), charge(Columns(&row))?);
         }
     }

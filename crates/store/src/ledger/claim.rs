@@ -8,25 +8,25 @@ use algonius_actors::model::agent::queue::QueueReason;
 use algonius_actors::model::agent::workspace::Workspace;
 use algonius_actors::model::execution::event::EventKind;
 use algonius_actors::model::execution::{Fence, State};
-use algonius_actors::ports::ledger::{Claim, ClaimOrder};
+use algonius_actors::ports::ledger::{ClaimCommand, ClaimResult};
 use async_trait::async_trait;
 
-use super::execution_row::Head;
+use super::execution_row::ExecutionRow;
 use super::interactions;
 use crate::engine::read_cache::Invalidation;
 use crate::engine::sql::{self, DatabaseConnection};
 use crate::engine::writer::WriteCommand;
 
-const OTHERS: &str = "
+const COUNT_RUNNING: &str = "
     SELECT count(*) FROM executions
     WHERE agent = $1 AND id <> $2 AND outcome IS NULL AND state IN ('starting', 'running')";
 
-const WORKSPACES: &str = "
+const SELECT_WORKSPACES: &str = "
     SELECT workspace FROM executions
     WHERE id <> $1 AND workspace IS NOT NULL AND outcome IS NULL
         AND state IN ('starting', 'running')";
 
-const EARLIER: &str = "
+const EXISTS_EARLIER: &str = "
     SELECT EXISTS (
         SELECT 1 FROM executions other
         JOIN executions mine ON mine.id = $1 AND other.context = mine.context
@@ -38,83 +38,89 @@ const EARLIER: &str = "
     )";
 
 #[async_trait]
-impl WriteCommand for ClaimOrder {
-    type Answer = Claim;
+impl WriteCommand for ClaimCommand {
+    type Answer = ClaimResult;
 
-    fn touches(&self) -> Invalidation {
+    fn invalidation(&self) -> Invalidation {
         Invalidation::One(self.id)
     }
 
-    async fn make(&self, connection: &mut DatabaseConnection) -> sql::Result<Claim> {
-        let Some(mut head) = Head::load(connection, self.id).await? else {
-            return Ok(Claim::Gone);
+    async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<ClaimResult> {
+        let Some(mut execution_row) = ExecutionRow::load(connection, self.id).await? else {
+            return Ok(ClaimResult::Gone);
         };
-        if !may_start(self, &head) {
-            return Ok(Claim::Gone);
+        if !may_start(self, &execution_row) {
+            return Ok(ClaimResult::Gone);
         }
         // Checked in the transaction that also grants the claim: two claims of one agent cannot both see the last
         // free slot.
         if !has_slot(self, connection).await? {
-            return Ok(Claim::Busy(QueueReason::AgentBusy));
+            return Ok(ClaimResult::Busy(QueueReason::AgentBusy));
         }
         if self.in_turn && has_earlier(self, connection).await? {
-            return Ok(Claim::Busy(QueueReason::ConversationBusy));
+            return Ok(ClaimResult::Busy(QueueReason::ConversationBusy));
         }
         if !has_workspace(self, connection).await? {
-            return Ok(Claim::Busy(QueueReason::WorkspaceBusy));
+            return Ok(ClaimResult::Busy(QueueReason::WorkspaceBusy));
         }
         // From now on reports of every earlier attempt are outdated, also those of an actor that has crashed
         // meanwhile.
         let moved = &self.moved;
-        interactions::end_earlier(connection, &mut head, moved.attempt_id, moved.at).await?;
-        head.fence = Fence(head.fence.0 + 1);
+        interactions::end_earlier(connection, &mut execution_row, moved.attempt_id, moved.at)
+            .await?;
+        execution_row.fence = Fence(execution_row.fence.0 + 1);
         // The start of the first attempt stays: the running time of an execution contains its retries.
-        head.started_at = head.started_at.or(Some(self.moved.at));
+        execution_row.started_at = execution_row.started_at.or(Some(self.moved.at));
         // The process of the previous attempt does not belong to this attempt.
-        head.pid = None;
-        head.answered = false;
-        head.workspace = self.workspace.as_ref().map(bytes);
-        head.append(connection, self.moved.at, EventKind::StateChanged(self.moved.clone())).await?;
-        head.save(connection).await?;
-        Ok(Claim::Granted(head.fence))
+        execution_row.pid = None;
+        execution_row.answered = false;
+        execution_row.workspace = self.workspace.as_ref().map(bytes);
+        execution_row
+            .append(connection, self.moved.at, EventKind::StateChanged(self.moved.clone()))
+            .await?;
+        execution_row.save(connection).await?;
+        Ok(ClaimResult::Granted(execution_row.fence))
     }
 }
 
-fn may_start(order: &ClaimOrder, head: &Head) -> bool {
-    head.outcome.is_none()
-        && head.fence == order.fence
-        && head.agent == order.agent.as_str()
-        && order.moved.to == State::Starting
-        && head.state.may_become(State::Starting)
+fn may_start(claim: &ClaimCommand, execution_row: &ExecutionRow) -> bool {
+    execution_row.outcome.is_none()
+        && execution_row.fence == claim.fence
+        && execution_row.agent == claim.agent.as_str()
+        && claim.moved.to == State::Starting
+        && execution_row.state.may_become(State::Starting)
 }
 
-async fn has_slot(order: &ClaimOrder, connection: &mut DatabaseConnection) -> sql::Result<bool> {
-    let Some(limit) = order.limit else {
+async fn has_slot(claim: &ClaimCommand, connection: &mut DatabaseConnection) -> sql::Result<bool> {
+    let Some(limit) = claim.limit else {
         return Ok(true);
     };
-    let others: i64 = sql::query(OTHERS)
-        .bind(order.agent.as_str())
-        .bind(order.id.0)
+    let others: i64 = sql::query(COUNT_RUNNING)
+        .bind(claim.agent.as_str())
+        .bind(claim.id.0)
         .fetch_scalar(connection)
         .await?;
     Ok(others < i64::from(limit))
 }
 
 /// Returns true if another message of the conversation runs, or precedes this message and still has to run.
-async fn has_earlier(order: &ClaimOrder, connection: &mut DatabaseConnection) -> sql::Result<bool> {
-    sql::query(EARLIER).bind(order.id.0).fetch_scalar(connection).await
+async fn has_earlier(
+    claim: &ClaimCommand,
+    connection: &mut DatabaseConnection,
+) -> sql::Result<bool> {
+    sql::query(EXISTS_EARLIER).bind(claim.id.0).fetch_scalar(connection).await
 }
 
 /// Returns true if the workspace is free. Few executions write at one time, so each is checked: paths are compared
 /// by their components, in this one place.
 async fn has_workspace(
-    order: &ClaimOrder,
+    claim: &ClaimCommand,
     connection: &mut DatabaseConnection,
 ) -> sql::Result<bool> {
-    let Some(wanted) = &order.workspace else {
+    let Some(wanted) = &claim.workspace else {
         return Ok(true);
     };
-    for row in sql::query(WORKSPACES).bind(order.id.0).fetch_all(connection).await? {
+    for row in sql::query(SELECT_WORKSPACES).bind(claim.id.0).fetch_all(connection).await? {
         if workspace(row.at(0)?).overlaps(wanted) {
             return Ok(false);
         }

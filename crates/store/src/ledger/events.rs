@@ -5,13 +5,13 @@ use algonius_actors::model::execution::event::Event;
 use algonius_actors::model::id::ExecutionId;
 
 use crate::engine::row_codec::{Columns, integer, json, micros};
-use crate::engine::sql::{self, DatabaseConnection, Readers};
+use crate::engine::sql::{self, DatabaseConnection, ReaderPool};
 
 const INSERT: &str = "
     INSERT INTO events (execution, number, turn, attempt, at, kind, body)
     VALUES ($1, $2, $3, $4, $5, $6, $7)";
 
-const AFTER: &str = "
+const SELECT_AFTER: &str = "
     SELECT number, at, body FROM events WHERE execution = $1 AND number > $2
     ORDER BY number LIMIT $3";
 
@@ -19,15 +19,15 @@ const AFTER: &str = "
 pub(crate) async fn insert(
     connection: &mut DatabaseConnection,
     id: ExecutionId,
-    stamp: AttemptId,
+    attempt_id: AttemptId,
     event: &Event,
 ) -> sql::Result<()> {
     let body = json(&event.data)?;
     sql::query(INSERT)
         .bind(id.0)
         .bind(integer(event.number))
-        .bind(i64::from(stamp.turn))
-        .bind(i64::from(stamp.attempt))
+        .bind(i64::from(attempt_id.turn))
+        .bind(i64::from(attempt_id.attempt))
         .bind(micros(event.at))
         .bind(kind(&body))
         .bind(body)
@@ -43,22 +43,36 @@ fn kind(body: &str) -> String {
 }
 
 /// Reads the events after a number, in order.
-pub(crate) async fn after(pool: &Readers, id: ExecutionId, after: u64) -> sql::Result<Vec<Event>> {
+pub(crate) async fn after(
+    pool: &ReaderPool,
+    id: ExecutionId,
+    after: u64,
+) -> sql::Result<Vec<Event>> {
     read(pool, id, after, -1).await // To SQLite, no limit.
 }
 
 /// Reads a limited number of events after a number, in order.
-pub(crate) async fn some_after(
-    pool: &Readers,
+pub(crate) async fn page_after(
+    pool: &ReaderPool,
     id: ExecutionId,
     after: u64,
-    most: u32,
+    limit: u32,
 ) -> sql::Result<Vec<Event>> {
-    read(pool, id, after, most.into()).await
+    read(pool, id, after, limit.into()).await
 }
 
-async fn read(pool: &Readers, id: ExecutionId, after: u64, most: i64) -> sql::Result<Vec<Event>> {
-    let rows = sql::query(AFTER).bind(id.0).bind(integer(after)).bind(most).fetch_all(pool).await?;
+async fn read(
+    pool: &ReaderPool,
+    id: ExecutionId,
+    after: u64,
+    limit: i64,
+) -> sql::Result<Vec<Event>> {
+    let rows = sql::query(SELECT_AFTER)
+        .bind(id.0)
+        .bind(integer(after))
+        .bind(limit)
+        .fetch_all(pool)
+        .await?;
     let event = |columns: Columns<'_>| {
         Ok(Event {
             number: columns.number("number")?,

@@ -13,18 +13,18 @@ use chrono::{DateTime, Utc};
 use super::{budget_usage, events};
 use crate::engine::row_codec::{Columns, json};
 use crate::engine::sql::{self, DatabaseConnection};
-use update::Listed;
+use update::IndexedColumns;
 
 mod update;
 
-const LOAD: &str = "
+const SELECT_ROW: &str = "
     SELECT agent, state, outcome, failure, turn, attempt, fence, started_at, changed_at, ended_at,
         pid, exit_code, last_event, answered, interruption, asks, workspace, parked, spent,
         replayable
     FROM executions WHERE id = $1";
 
 /// Mutable part of a row, loaded, changed and saved within one transaction.
-pub(crate) struct Head {
+pub(crate) struct ExecutionRow {
     id: ExecutionId,
     /// Id of the agent whose slot the execution uses.
     pub(crate) agent: String,
@@ -35,7 +35,7 @@ pub(crate) struct Head {
     /// Generation of the claim.
     pub(crate) fence: Fence,
     /// Latest attempt.
-    pub(crate) stamp: AttemptId,
+    pub(crate) attempt_id: AttemptId,
     /// Start time of the first attempt.
     pub(crate) started_at: Option<DateTime<Utc>>,
     /// Time of the end.
@@ -50,7 +50,7 @@ pub(crate) struct Head {
     /// Path of the workspace that the latest attempt may modify exclusively.
     pub(crate) workspace: Option<Vec<u8>>,
     /// Latest deferral in this turn.
-    pub(crate) parked: Option<Deferral>,
+    pub(crate) deferred: Option<Deferral>,
     /// True if its latest input is stored as it is, and not sealed.
     pub(crate) replayable: bool,
     /// Amounts that the execution has used.
@@ -60,7 +60,7 @@ pub(crate) struct Head {
     failure: Option<String>,
     last_event: u64,
     /// Indexed columns as they were read.
-    listed: Listed,
+    indexed: IndexedColumns,
 }
 
 /// Columns that describe the waits for an answer.
@@ -71,13 +71,13 @@ struct WaitColumns {
     asks: u32,
 }
 
-impl Head {
+impl ExecutionRow {
     /// Loads the mutable part of a row; returns `None` if there is no such execution.
     pub(crate) async fn load(
         connection: &mut DatabaseConnection,
         id: ExecutionId,
     ) -> sql::Result<Option<Self>> {
-        let row = sql::query(LOAD).bind(id.0).fetch_optional(connection).await?;
+        let row = sql::query(SELECT_ROW).bind(id.0).fetch_optional(connection).await?;
         row.map(|row| Self::read(id, Columns(&row))).transpose()
     }
 
@@ -100,24 +100,24 @@ impl Head {
         at: DateTime<Utc>,
         fact: EventKind,
     ) -> sql::Result<()> {
-        self.follow(at, &fact)?;
+        self.apply_event(at, &fact)?;
         if let EventKind::BudgetCharged { day, charge } = &fact {
             // In the transaction of the event, so that a crash neither loses an amount nor counts it twice.
             budget_usage::add(&mut *connection, &self.agent, *day, charge).await?;
         }
         self.last_event += 1;
         let event = Event { number: self.last_event, at, data: fact };
-        events::insert(connection, self.id, self.stamp, &event).await
+        events::insert(connection, self.id, self.attempt_id, &event).await
     }
 
     /// Replaces the failure of the execution.
-    pub(crate) fn blame(&mut self, failure: Option<&Failure>) -> sql::Result<()> {
+    pub(crate) fn set_failure(&mut self, failure: Option<&Failure>) -> sql::Result<()> {
         self.failure = failure.map(json).transpose()?;
         Ok(())
     }
 
     /// Sets the time of the last change of the status.
-    pub(crate) const fn touch(&mut self, at: DateTime<Utc>) {
+    pub(crate) const fn set_changed_at(&mut self, at: DateTime<Utc>) {
         self.changed_at = at;
     }
 
@@ -131,32 +131,32 @@ impl Head {
         self.waits.asks > 0
     }
 
-    fn follow(&mut self, at: DateTime<Utc>, fact: &EventKind) -> sql::Result<()> {
+    fn apply_event(&mut self, at: DateTime<Utc>, fact: &EventKind) -> sql::Result<()> {
         match fact {
             EventKind::StateChanged(StateChange {
                 to,
-                attempt_id: stamp,
+                attempt_id,
                 at: moved_at,
                 interruption,
                 ..
             }) => {
                 self.state = *to;
-                self.stamp = *stamp;
+                self.attempt_id = *attempt_id;
                 self.changed_at = *moved_at;
                 self.waits.interruption = interruption.or(self.waits.interruption);
             }
             EventKind::ProcessStarted { pid } => self.pid = Some(*pid),
-            EventKind::AttemptFailed(failure) => self.blame(Some(failure))?,
-            EventKind::Deferred(parked) => self.parked = Some(*parked),
+            EventKind::AttemptFailed(failure) => self.set_failure(Some(failure))?,
+            EventKind::Deferred(deferred) => self.deferred = Some(*deferred),
             EventKind::BudgetCharged { charge, .. } => self.spent = self.spent.plus(*charge),
             // Each of the two can change the public status.
             EventKind::InteractionOpened { .. } => {
                 self.waits.asks = self.waits.asks.saturating_add(1);
-                self.touch(at);
+                self.set_changed_at(at);
             }
             EventKind::InteractionClosed { .. } => {
                 self.waits.asks = self.waits.asks.saturating_sub(1);
-                self.touch(at);
+                self.set_changed_at(at);
             }
             EventKind::Message { .. }
             | EventKind::Artifact { .. }
@@ -178,36 +178,36 @@ impl Head {
     }
 
     fn read(id: ExecutionId, columns: Columns<'_>) -> sql::Result<Self> {
-        let listed = Listed::read(columns)?;
+        let indexed = IndexedColumns::read(columns)?;
         Ok(Self {
             id,
-            agent: columns.plain("agent")?,
-            state: listed.place.state,
-            outcome: listed.end.outcome,
-            fence: Fence(columns.plain("fence")?),
-            stamp: stamp(columns)?,
+            agent: columns.get("agent")?,
+            state: indexed.place.state,
+            outcome: indexed.end.outcome,
+            fence: Fence(columns.get("fence")?),
+            attempt_id: attempt_id(columns)?,
             started_at: columns.maybe_time("started_at")?,
-            ended_at: listed.end.ended_at,
+            ended_at: indexed.end.ended_at,
             pid: columns.maybe_number("pid")?,
             exit_code: columns.maybe_number("exit_code")?,
-            answered: listed.end.answered,
+            answered: indexed.end.answered,
             waits: WaitColumns {
-                interruption: listed.end.interruption,
+                interruption: indexed.end.interruption,
                 asks: columns.number("asks")?,
             },
-            workspace: listed.end.workspace.clone(),
-            parked: columns.maybe_json("parked")?,
-            replayable: columns.plain("replayable")?,
+            workspace: indexed.end.workspace.clone(),
+            deferred: columns.maybe_json("parked")?,
+            replayable: columns.get("replayable")?,
             spent: columns.maybe_json("spent")?.unwrap_or_default(),
-            changed_at: listed.place.changed_at,
-            failure: listed.end.failure.clone(),
+            changed_at: indexed.place.changed_at,
+            failure: indexed.end.failure.clone(),
             last_event: columns.number("last_event")?,
-            listed,
+            indexed,
         })
     }
 }
 
 /// Returns the latest attempt from an execution's row.
-pub(crate) fn stamp(columns: Columns<'_>) -> sql::Result<AttemptId> {
+pub(crate) fn attempt_id(columns: Columns<'_>) -> sql::Result<AttemptId> {
     Ok(AttemptId { turn: columns.number("turn")?, attempt: columns.number("attempt")? })
 }

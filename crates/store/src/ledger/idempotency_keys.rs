@@ -5,11 +5,11 @@ use algonius_actors::model::id::{AgentId, ExecutionId, PrincipalId};
 use crate::engine::row_codec::Columns;
 use crate::engine::sql::{self, DatabaseConnection, Queryable};
 
-const NOTE: &str = "
+const INSERT_KEY: &str = "
     INSERT INTO request_keys (owner, agent, request_key, digest, execution)
     VALUES ($1, $2, $3, $4, $5)";
 
-const TAKEN: &str = "
+const SELECT_KEY: &str = "
     SELECT id AS execution, digest FROM executions
     WHERE owner = $1 AND agent = $2 AND request_key = $3
     UNION ALL
@@ -18,14 +18,14 @@ const TAKEN: &str = "
     LIMIT 1";
 
 /// Records a further key of an execution, which must be unused.
-pub(crate) async fn note(
+pub(crate) async fn insert(
     connection: &mut DatabaseConnection,
     (owner, agent): &(PrincipalId, &AgentId),
     key: [u8; 32],
     digest: [u8; 32],
     id: ExecutionId,
 ) -> sql::Result<()> {
-    sql::query(NOTE)
+    sql::query(INSERT_KEY)
         .bind(owner.0)
         .bind(agent.as_str())
         .bind(key.as_slice())
@@ -37,13 +37,13 @@ pub(crate) async fn note(
 }
 
 /// Returns the execution of a key and the digest of its request.
-pub(crate) async fn taken(
+pub(crate) async fn find(
     connection: impl Queryable,
     owner: PrincipalId,
     agent: &AgentId,
     key: [u8; 32],
 ) -> sql::Result<Option<(ExecutionId, [u8; 32])>> {
-    let row = sql::query(TAKEN)
+    let row = sql::query(SELECT_KEY)
         .bind(owner.0)
         .bind(agent.as_str())
         .bind(key.as_slice())

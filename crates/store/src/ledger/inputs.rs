@@ -6,19 +6,19 @@ use chrono::{DateTime, Utc};
 
 use crate::engine::read_cache::Invalidation;
 use crate::engine::row_codec::{Columns, micros};
-use crate::engine::sql::{self, DatabaseConnection, Readers};
+use crate::engine::sql::{self, DatabaseConnection, ReaderPool};
 use crate::engine::writer::WriteCommand;
 
 /// Number of bytes of a piece.
-const PIECE: usize = 64 << 10;
+const MAX_PIECE_BYTES: usize = 64 << 10;
 
 const INSERT: &str = "INSERT INTO sealed_inputs (execution, number, sealed) VALUES ($1, $2, $3)";
 
 const DELETE: &str = "DELETE FROM sealed_inputs WHERE execution = $1";
 
-const READ: &str = "SELECT sealed FROM sealed_inputs WHERE execution = $1 ORDER BY number";
+const SELECT_PIECES: &str = "SELECT sealed FROM sealed_inputs WHERE execution = $1 ORDER BY number";
 
-const OVER: &str = "
+const SELECT_ENDED: &str = "
     SELECT executions.id FROM (SELECT DISTINCT execution FROM sealed_inputs)
         JOIN executions ON executions.id = execution
     WHERE ended_at < $1";
@@ -29,7 +29,7 @@ pub(crate) async fn insert(
     id: ExecutionId,
     sealed: Option<&[u8]>,
 ) -> sql::Result<()> {
-    let pieces = sealed.unwrap_or_default().chunks(PIECE);
+    let pieces = sealed.unwrap_or_default().chunks(MAX_PIECE_BYTES);
     // In rows of bounded size, because SQLite reads and writes a large cell as a whole.
     for (number, piece) in (0_i64..).zip(pieces) {
         let query = sql::query(INSERT).bind(id.0).bind(number).bind(piece);
@@ -45,11 +45,11 @@ pub(crate) async fn erase(connection: &mut DatabaseConnection, id: ExecutionId) 
 }
 
 /// Reads the sealed input of an execution; returns `None` if there is none.
-pub(crate) async fn read(pool: &Readers, id: ExecutionId) -> sql::Result<Option<Vec<u8>>> {
-    let rows = sql::query(READ).bind(id.0).fetch_all(pool).await?;
+pub(crate) async fn read(pool: &ReaderPool, id: ExecutionId) -> sql::Result<Option<Vec<u8>>> {
+    let rows = sql::query(SELECT_PIECES).bind(id.0).fetch_all(pool).await?;
     let mut sealed = Vec::new();
     for row in &rows {
-        sealed.extend_from_slice(Columns(row).plain::<&[u8]>("sealed")?);
+        sealed.extend_from_slice(Columns(row).get::<&[u8]>("sealed")?);
     }
     Ok((!rows.is_empty()).then_some(sealed))
 }
@@ -61,12 +61,13 @@ pub(crate) struct EraseInputs(pub(crate) DateTime<Utc>);
 impl WriteCommand for EraseInputs {
     type Answer = u64;
 
-    fn touches(&self) -> Invalidation {
+    fn invalidation(&self) -> Invalidation {
         Invalidation::Nothing
     }
 
-    async fn make(&self, connection: &mut DatabaseConnection) -> sql::Result<u64> {
-        let rows = sql::query(OVER).bind(micros(self.0)).fetch_all(&mut *connection).await?;
+    async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<u64> {
+        let rows =
+            sql::query(SELECT_ENDED).bind(micros(self.0)).fetch_all(&mut *connection).await?;
         for row in &rows {
             erase(&mut *connection, ExecutionId(Columns(row).uuid("id")?)).await?;
         }

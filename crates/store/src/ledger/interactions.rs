@@ -2,10 +2,10 @@
 
 use algonius_actors::model::execution::Fence;
 use algonius_actors::model::interaction::{
-    ClosedBy, Interaction, InteractionFilter, InteractionId, InteractionState,
+    Interaction, InteractionEnd, InteractionFilter, InteractionId, InteractionState,
 };
 use algonius_actors::model::permission::{DecisionFilter, PermissionDecision};
-use algonius_actors::ports::interactions::{Closing, Interactions, OpenOutcome};
+use algonius_actors::ports::interactions::{CloseOutcome, Interactions, OpenOutcome};
 use algonius_actors::ports::ledger::LedgerError;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -16,7 +16,7 @@ use crate::engine::row_codec::json;
 use crate::engine::sql;
 use changes::OpenInteraction;
 use changes::{CloseInteraction, DeliverAnswer, InteractionClosing, InteractionOpening};
-use decisions::RecordVerdict;
+use decisions::RecordPermissionDecision;
 use row::StoredInteraction;
 
 pub(super) use ending::{end_all, end_earlier};
@@ -33,9 +33,11 @@ impl Interactions for Store {
         interaction: Interaction,
         fence: Fence,
     ) -> Result<OpenOutcome, LedgerError> {
-        Ok(match self.writer.order(OpenInteraction { interaction, fence }).await? {
+        Ok(match self.writer.submit(OpenInteraction { interaction, fence }).await? {
             InteractionOpening::New => OpenOutcome::New,
-            InteractionOpening::Known(known) => OpenOutcome::Known(Box::new(self.readable(*known))),
+            InteractionOpening::Known(known) => {
+                OpenOutcome::Existing(Box::new(self.readable(*known)))
+            }
             InteractionOpening::Gone => OpenOutcome::Gone,
         })
     }
@@ -43,35 +45,35 @@ impl Interactions for Store {
     async fn close(
         &self,
         id: InteractionId,
-        end: ClosedBy,
-        shown: ClosedBy,
-    ) -> Result<Closing, LedgerError> {
+        end: InteractionEnd,
+        shown: InteractionEnd,
+    ) -> Result<CloseOutcome, LedgerError> {
         // The execution of an interaction never changes, so it can be read before the transaction.
-        let Some(known) = row::one(&self.readers, id).await.map_err(ledger_error)? else {
-            return Ok(Closing::Unknown);
+        let Some(known) = row::load(&self.readers, id).await.map_err(ledger_error)? else {
+            return Ok(CloseOutcome::Unknown);
         };
         let execution = known.interaction.place.execution;
-        let sealed = self.sealed(id, &end, &shown).map_err(ledger_error)?;
+        let sealed = self.seal_end(id, &end, &shown).map_err(ledger_error)?;
         let change = CloseInteraction { id, execution, shown, sealed };
-        Ok(match self.writer.order(change).await? {
+        Ok(match self.writer.submit(change).await? {
             InteractionClosing::Closed(interaction) => {
-                Closing::Closed(Box::new(Interaction { closed: Some(end), ..*interaction }))
+                CloseOutcome::Closed(Box::new(Interaction { closed: Some(end), ..*interaction }))
             }
-            InteractionClosing::Before(known) => Closing::Before(self.raw(*known)?),
-            InteractionClosing::Unknown => Closing::Unknown,
+            InteractionClosing::Before(known) => CloseOutcome::AlreadyClosed(self.raw(*known)?),
+            InteractionClosing::Unknown => CloseOutcome::Unknown,
         })
     }
 
     async fn delivered(&self, id: InteractionId, at: DateTime<Utc>) -> Result<(), LedgerError> {
-        let Some(known) = row::one(&self.readers, id).await.map_err(ledger_error)? else {
+        let Some(known) = row::load(&self.readers, id).await.map_err(ledger_error)? else {
             return Ok(());
         };
         let execution = known.interaction.place.execution;
-        self.writer.order(DeliverAnswer { id, execution, at }).await
+        self.writer.submit(DeliverAnswer { id, execution, at }).await
     }
 
     async fn interaction(&self, id: InteractionId) -> Result<Option<Interaction>, LedgerError> {
-        let known = row::one(&self.readers, id).await.map_err(ledger_error)?;
+        let known = row::load(&self.readers, id).await.map_err(ledger_error)?;
         known.map(|known| self.raw(known).map(|interaction| *interaction)).transpose()
     }
 
@@ -79,18 +81,18 @@ impl Interactions for Store {
         &self,
         filter: InteractionFilter,
     ) -> Result<Vec<Interaction>, LedgerError> {
-        row::many(&self.readers, &filter).await.map_err(ledger_error)
+        row::list(&self.readers, &filter).await.map_err(ledger_error)
     }
 
     async fn decide(&self, decision: PermissionDecision) -> Result<(), LedgerError> {
-        self.writer.order(RecordVerdict(decision)).await
+        self.writer.submit(RecordPermissionDecision(decision)).await
     }
 
     async fn decisions(
         &self,
         filter: DecisionFilter,
     ) -> Result<Vec<(u64, PermissionDecision)>, LedgerError> {
-        decisions::many(&self.readers, &filter).await.map_err(ledger_error)
+        decisions::list(&self.readers, &filter).await.map_err(ledger_error)
     }
 }
 
@@ -99,16 +101,16 @@ impl Store {
     ///
     /// # Errors
     /// Returns an error if the end is none.
-    fn sealed(
+    fn seal_end(
         &self,
         id: InteractionId,
-        end: &ClosedBy,
-        shown: &ClosedBy,
+        end: &InteractionEnd,
+        shown: &InteractionEnd,
     ) -> sql::Result<Option<Vec<u8>>> {
         if end.state == InteractionState::Open || end.state != shown.state {
             return Err(sql::Error::Encode("the end of an interaction is none".into()));
         }
-        let seal = || self.answers.close(id.0.as_bytes(), json(end)?.as_bytes());
+        let seal = || self.answer_cipher.close(id.0.as_bytes(), json(end)?.as_bytes());
         (end != shown).then(seal).transpose()
     }
 
@@ -116,7 +118,7 @@ impl Store {
     /// the agent wait for a read that never succeeds.
     fn readable(&self, known: StoredInteraction) -> Interaction {
         let mut shown = known.interaction.clone();
-        known.raw(&self.answers).unwrap_or_else(|error| {
+        known.raw(&self.answer_cipher).unwrap_or_else(|error| {
             tracing::error!(interaction = %shown.id, %error, "answer to an interaction cannot be read");
             if let Some(closed) = &mut shown.closed {
                 closed.answer.value = None;
@@ -127,6 +129,6 @@ impl Store {
 
     /// Returns an interaction with its raw answer, if it has one.
     fn raw(&self, known: StoredInteraction) -> Result<Box<Interaction>, LedgerError> {
-        known.raw(&self.answers).map(Box::new).map_err(ledger_error)
+        known.raw(&self.answer_cipher).map(Box::new).map_err(ledger_error)
     }
 }

@@ -3,20 +3,20 @@
 use std::ops::Range;
 
 use algonius_actors::model::execution::AttemptId;
-use algonius_actors::model::execution::event::{CHUNK, Chunk, TextChannel, TextRange};
+use algonius_actors::model::execution::event::{Chunk, MAX_CHUNK_BYTES, TextChannel, TextRange};
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::ports::history::TextSlice;
 use algonius_actors::report::pieces;
 use async_trait::async_trait;
 
-use crate::engine::fault::unreadable;
+use crate::engine::fault::decode_error;
 use crate::engine::read_cache::Invalidation;
 use crate::engine::row_codec::integer;
-use crate::engine::sql::{self, DatabaseConnection, Readers};
+use crate::engine::sql::{self, DatabaseConnection, ReaderPool};
 use crate::engine::writer::WriteCommand;
 
 /// Maximum initial capacity for a text, in bytes. A longer text grows while it is read.
-const ROOM: usize = 16 << 20;
+const MAX_INITIAL_CAPACITY: usize = 16 << 20;
 
 const INSERT: &str = "
     INSERT INTO chunks (execution, turn, attempt, channel, number, start, text)
@@ -24,7 +24,7 @@ const INSERT: &str = "
     ON CONFLICT (execution, turn, attempt, channel, number) DO NOTHING";
 
 /// Insertion that requires the previous chunk: a text that is stored by one commit after another has no gap.
-const CONTINUE: &str = "
+const INSERT_AFTER_PREVIOUS: &str = "
     INSERT INTO chunks (execution, turn, attempt, channel, number, start, text)
     SELECT $1, $2, $3, $4, $5, $6, $7
     WHERE $5 = 0 OR EXISTS (
@@ -35,14 +35,14 @@ const CONTINUE: &str = "
 const DELETE: &str = "
     DELETE FROM chunks WHERE execution = $1 AND turn = $2 AND attempt = $3 AND channel <> $4";
 
-const RANGE: &str = "
+const SELECT_RANGE: &str = "
     SELECT start, text FROM chunks
     WHERE execution = $1 AND turn = $2 AND attempt = $3 AND channel = $4
         AND start > $5 AND start < $6
     ORDER BY number";
 
 /// Append of one chunk to a text of an execution. A second chunk with the same number changes nothing.
-pub(crate) struct Append {
+pub(crate) struct AppendChunk {
     /// Id of the execution.
     pub(crate) id: ExecutionId,
     /// Chunk to append.
@@ -50,39 +50,39 @@ pub(crate) struct Append {
 }
 
 #[async_trait]
-impl WriteCommand for Append {
+impl WriteCommand for AppendChunk {
     type Answer = ();
 
-    fn touches(&self) -> Invalidation {
+    fn invalidation(&self) -> Invalidation {
         Invalidation::One(self.id)
     }
 
-    async fn make(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
-        insert_with(connection, CONTINUE, self.id, &self.chunk).await
+    async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
+        insert_with(connection, INSERT_AFTER_PREVIOUS, self.id, &self.chunk).await
     }
 }
 
 /// Removal of the text of an attempt, except for its input.
-pub(crate) struct Unwrite {
+pub(crate) struct DeleteOutput {
     /// Id of the execution.
     pub(crate) id: ExecutionId,
     /// Turn and attempt number.
-    pub(crate) stamp: AttemptId,
+    pub(crate) attempt_id: AttemptId,
 }
 
 #[async_trait]
-impl WriteCommand for Unwrite {
+impl WriteCommand for DeleteOutput {
     type Answer = ();
 
-    fn touches(&self) -> Invalidation {
+    fn invalidation(&self) -> Invalidation {
         Invalidation::One(self.id)
     }
 
-    async fn make(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
+    async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
         sql::query(DELETE)
             .bind(self.id.0)
-            .bind(i64::from(self.stamp.turn))
-            .bind(i64::from(self.stamp.attempt))
+            .bind(i64::from(self.attempt_id.turn))
+            .bind(i64::from(self.attempt_id.attempt))
             .bind(TextChannel::Input.as_str())
             .execute(connection)
             .await?;
@@ -107,8 +107,8 @@ async fn insert_with(
 ) -> sql::Result<()> {
     sql::query(statement)
         .bind(id.0)
-        .bind(i64::from(chunk.stamp.turn))
-        .bind(i64::from(chunk.stamp.attempt))
+        .bind(i64::from(chunk.attempt_id.turn))
+        .bind(i64::from(chunk.attempt_id.attempt))
         .bind(chunk.channel.as_str())
         .bind(i64::from(chunk.number))
         .bind(integer(chunk.offset))
@@ -134,58 +134,62 @@ pub(crate) async fn insert_all(
 pub(crate) async fn insert_whole(
     connection: &mut DatabaseConnection,
     id: ExecutionId,
-    stamp: AttemptId,
+    attempt_id: AttemptId,
     channel: TextChannel,
     text: &str,
 ) -> sql::Result<()> {
     let mut offset = 0;
     for (number, text) in (0..).zip(pieces(text)) {
         let length = text.len() as u64;
-        insert(connection, id, &Chunk { stamp, channel, number, offset, text }).await?;
+        insert(connection, id, &Chunk { attempt_id, channel, number, offset, text }).await?;
         offset += length;
     }
     Ok(())
 }
 
 /// Reads a range as far as the text exists. A character that the range cuts is read as U+FFFD.
-pub(crate) async fn range(pool: &Readers, id: ExecutionId, span: TextRange) -> sql::Result<String> {
-    String::from_utf8(bytes(pool, id, span).await?).or_else(|error| {
-        whole(error.as_bytes())?;
+pub(crate) async fn read_range(
+    pool: &ReaderPool,
+    id: ExecutionId,
+    span: TextRange,
+) -> sql::Result<String> {
+    String::from_utf8(read_bytes(pool, id, span).await?).or_else(|error| {
+        complete_characters(error.as_bytes())?;
         Ok(String::from_utf8_lossy(error.as_bytes()).into_owned())
     })
 }
 
 /// Reads the complete characters of a range.
 pub(crate) async fn text_range(
-    pool: &Readers,
+    pool: &ReaderPool,
     id: ExecutionId,
     span: TextRange,
 ) -> sql::Result<TextSlice> {
-    let mut bytes = bytes(pool, id, span).await?;
-    let Range { start, end } = whole(&bytes)?;
+    let mut bytes = read_bytes(pool, id, span).await?;
+    let Range { start, end } = complete_characters(&bytes)?;
     bytes.truncate(end);
     bytes.drain(..start);
-    let text = String::from_utf8(bytes).map_err(unreadable)?;
+    let text = String::from_utf8(bytes).map_err(decode_error)?;
     Ok(TextSlice { from: span.from + start as u64, text })
 }
 
 /// Returns the range of the complete characters; the bytes may start and end within a character.
-fn whole(bytes: &[u8]) -> sql::Result<Range<usize>> {
+fn complete_characters(bytes: &[u8]) -> sql::Result<Range<usize>> {
     let start = bytes.iter().take(3).take_while(|byte| **byte & 0xc0 == 0x80).count();
     match std::str::from_utf8(bytes.get(start..).unwrap_or_default()) {
         Ok(_) => Ok(start..bytes.len()),
         Err(error) if error.error_len().is_none() => Ok(start..start + error.valid_up_to()),
-        Err(error) => Err(unreadable(error)),
+        Err(error) => Err(decode_error(error)),
     }
 }
 
-async fn bytes(pool: &Readers, id: ExecutionId, span: TextRange) -> sql::Result<Vec<u8>> {
-    let longest = i64::try_from(CHUNK).unwrap_or(i64::MAX);
+async fn read_bytes(pool: &ReaderPool, id: ExecutionId, span: TextRange) -> sql::Result<Vec<u8>> {
+    let longest = i64::try_from(MAX_CHUNK_BYTES).unwrap_or(i64::MAX);
     let room = usize::try_from(span.to.saturating_sub(span.from)).unwrap_or(usize::MAX);
     // The caller chooses the range, so it must not choose the allocation.
-    let bytes = Vec::with_capacity(room.min(ROOM));
+    let bytes = Vec::with_capacity(room.min(MAX_INITIAL_CAPACITY));
     let mut cut = RangeAssembler { span, next: None, bytes };
-    sql::query(RANGE)
+    sql::query(SELECT_RANGE)
         .bind(id.0)
         .bind(i64::from(span.attempt_id.turn))
         .bind(i64::from(span.attempt_id.attempt))
@@ -193,8 +197,8 @@ async fn bytes(pool: &Readers, id: ExecutionId, span: TextRange) -> sql::Result<
         // The chunk that contains the first byte starts at most one chunk before it; the index finds it by this.
         .bind(integer(span.from).saturating_sub(longest))
         .bind(integer(span.to))
-        .each(pool, |row| {
-            let start = u64::try_from(row.integer(0)?).map_err(unreadable)?;
+        .for_each_row(pool, |row| {
+            let start = u64::try_from(row.integer(0)?).map_err(decode_error)?;
             cut.push(start, row.text(1)?)
         })
         .await?;
@@ -213,7 +217,7 @@ impl RangeAssembler {
         let expected = self.next.unwrap_or(start.min(self.span.from));
         // A gap would shift every later byte of the range without notice.
         if start != expected {
-            return Err(unreadable("a chunk of text is missing"));
+            return Err(decode_error("a chunk of text is missing"));
         }
         let end = start + chunk.len() as u64;
         let place = |at: u64| usize::try_from(at.clamp(start, end) - start).unwrap_or(usize::MAX);

@@ -6,14 +6,14 @@ use algonius_actors::model::id::ExecutionId;
 use algonius_actors::ports::ledger::WriteBatch;
 use async_trait::async_trait;
 
-use super::execution_row::Head;
+use super::execution_row::ExecutionRow;
 use super::output_chunks;
 use crate::engine::read_cache::Invalidation;
 use crate::engine::sql::{self, DatabaseConnection};
 use crate::engine::writer::WriteCommand;
 
 /// Text and events of an execution, in their order.
-pub(crate) struct RecordedEvents {
+pub(crate) struct RecordEvents {
     /// Id of the execution.
     pub(crate) id: ExecutionId,
     /// Generation of the claim under which they were created.
@@ -23,33 +23,35 @@ pub(crate) struct RecordedEvents {
 }
 
 #[async_trait]
-impl WriteCommand for RecordedEvents {
+impl WriteCommand for RecordEvents {
     type Answer = bool;
 
-    fn touches(&self) -> Invalidation {
+    fn invalidation(&self) -> Invalidation {
         Invalidation::One(self.id)
     }
 
-    async fn make(&self, connection: &mut DatabaseConnection) -> sql::Result<bool> {
-        let Some(mut head) = Head::load(connection, self.id).await? else {
+    async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<bool> {
+        let Some(mut execution_row) = ExecutionRow::load(connection, self.id).await? else {
             return Ok(false);
         };
         // Text needs no valid fence: it belongs to its attempt, also if a later one has been claimed.
         output_chunks::insert_all(connection, self.id, &self.lines.chunks).await?;
-        if head.fence != self.fence || (head.outcome.is_some() && !self.are_cleanup()) {
+        if execution_row.fence != self.fence
+            || (execution_row.outcome.is_some() && !self.are_cleanup())
+        {
             return Ok(false);
         }
         // Without events the row does not change, and one page less is written.
         if self.lines.facts.is_empty() {
             return Ok(true);
         }
-        head.append_all(connection, &self.lines.facts).await?;
-        head.save(connection).await?;
+        execution_row.append_all(connection, &self.lines.facts).await?;
+        execution_row.save(connection).await?;
         Ok(true)
     }
 }
 
-impl RecordedEvents {
+impl RecordEvents {
     /// Returns true if all events are state changes to or from the clean-up, which follow the end.
     fn are_cleanup(&self) -> bool {
         self.lines.facts.iter().all(|(_, fact)| match fact {

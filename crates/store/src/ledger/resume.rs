@@ -2,52 +2,54 @@
 
 use algonius_actors::model::execution::State;
 use algonius_actors::model::execution::event::{EventKind, MessageRole, TextChannel};
-use algonius_actors::ports::ledger::Resume;
+use algonius_actors::ports::ledger::ResumeCommand;
 use async_trait::async_trait;
 
-use super::execution_row::Head;
+use super::execution_row::ExecutionRow;
 use super::{idempotency_keys, inputs, output_chunks};
 use crate::engine::read_cache::Invalidation;
 use crate::engine::row_codec::json;
 use crate::engine::sql::{self, DatabaseConnection};
 use crate::engine::writer::WriteCommand;
 
-const FOLLOW: &str =
+const UPDATE_PARAMETERS: &str =
     "UPDATE executions SET params = $2, replayable = $3, overrides = $4 WHERE id = $1";
 
 #[async_trait]
-impl WriteCommand for Resume {
+impl WriteCommand for ResumeCommand {
     type Answer = bool;
 
-    fn touches(&self) -> Invalidation {
+    fn invalidation(&self) -> Invalidation {
         Invalidation::One(self.id)
     }
 
-    async fn make(&self, connection: &mut DatabaseConnection) -> sql::Result<bool> {
-        let Some(mut head) = Head::load(connection, self.id).await? else {
+    async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<bool> {
+        let Some(mut execution_row) = ExecutionRow::load(connection, self.id).await? else {
             return Ok(false);
         };
-        let is_open = head.outcome.is_none() && head.state == State::Waiting && !head.answered;
+        let is_open = execution_row.outcome.is_none()
+            && execution_row.state == State::Waiting
+            && !execution_row.answered;
         // The keys are noted last: a refused answer must leave its message id unused.
-        if !is_open || head.fence != self.fence || !note(self, connection).await? {
+        if !is_open || execution_row.fence != self.fence || !record_keys(self, connection).await? {
             return Ok(false);
         }
         output_chunks::insert_whole(
             connection,
             self.id,
-            self.stamp,
+            self.attempt_id,
             TextChannel::Input,
             &self.input,
         )
         .await?;
         let (message, pieces) = (self.message.0.clone(), self.pieces.clone());
         let fact = EventKind::Message { speaker: MessageRole::User, message, pieces };
-        head.answered = true;
-        head.parked = None; // That was of the turn before.
-        head.touch(self.at);
-        head.append(connection, self.at, fact).await?;
-        head.save(connection).await?;
-        follow(self, connection).await?;
+        execution_row.answered = true;
+        execution_row.deferred = None; // That was of the turn before.
+        execution_row.set_changed_at(self.at);
+        execution_row.append(connection, self.at, fact).await?;
+        execution_row.save(connection).await?;
+        update_parameters(self, connection).await?;
         inputs::erase(connection, self.id).await?; // That was of the turn before.
         inputs::insert(connection, self.id, self.sealed.as_deref()).await?;
         Ok(true)
@@ -55,23 +57,29 @@ impl WriteCommand for Resume {
 }
 
 /// Records the keys of the message. Returns true if the message is new.
-async fn note(resume: &Resume, connection: &mut DatabaseConnection) -> sql::Result<bool> {
+async fn record_keys(
+    resume: &ResumeCommand,
+    connection: &mut DatabaseConnection,
+) -> sql::Result<bool> {
     for key in resume.keys.each() {
         let taken =
-            idempotency_keys::taken(&mut *connection, resume.owner, &resume.agent, key).await?;
+            idempotency_keys::find(&mut *connection, resume.owner, &resume.agent, key).await?;
         if taken.is_some() {
             return Ok(false);
         }
     }
     let of = (resume.owner, &resume.agent);
     for key in resume.keys.each() {
-        idempotency_keys::note(connection, &of, key, resume.digest, resume.id).await?;
+        idempotency_keys::insert(connection, &of, key, resume.digest, resume.id).await?;
     }
     Ok(true)
 }
 
-async fn follow(resume: &Resume, connection: &mut DatabaseConnection) -> sql::Result<()> {
-    sql::query(FOLLOW)
+async fn update_parameters(
+    resume: &ResumeCommand,
+    connection: &mut DatabaseConnection,
+) -> sql::Result<()> {
+    sql::query(UPDATE_PARAMETERS)
         .bind(resume.id.0)
         .bind(json(&resume.params)?)
         .bind(resume.replayable)

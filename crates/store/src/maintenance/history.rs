@@ -11,21 +11,21 @@ use algonius_actors::ports::ledger::LedgerError;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
-use super::retention::{RemoveExecutions, Shrink};
+use super::retention::{ReleaseFreePages, RemoveExecution};
 use crate::Store;
 use crate::engine::fault::ledger_error;
 use crate::engine::row_codec::Columns;
-use crate::engine::sql::{self, Readers};
-use crate::ledger::execution_row::stamp;
+use crate::engine::sql::{self, ReaderPool};
+use crate::ledger::execution_row::attempt_id;
 use crate::ledger::inputs::EraseInputs;
 use crate::ledger::{events, output_chunks};
 
 /// Last chunk of each text; the other columns come from the row with the greatest number.
-const TEXTS: &str = "
+const SELECT_TEXT_LENGTHS: &str = "
     SELECT turn, attempt, channel, max(number), start + octet_length(text) AS bytes FROM chunks
     WHERE execution = $1 GROUP BY turn, attempt, channel ORDER BY turn, attempt, channel";
 
-const STOCK: &str = "
+const SELECT_STORAGE_STATS: &str = "
     SELECT (SELECT count(*) FROM executions) AS executions,
         (SELECT count(*) FROM executions WHERE outcome IS NULL) AS unfinished,
         (SELECT accepted_at FROM executions ORDER BY id LIMIT 1) AS oldest,
@@ -35,13 +35,13 @@ const STOCK: &str = "
 
 #[async_trait]
 impl History for Store {
-    async fn some_events(
+    async fn events_up_to(
         &self,
         id: ExecutionId,
         after: u64,
         most: u32,
     ) -> Result<Vec<Event>, LedgerError> {
-        events::some_after(&self.readers, id, after, most).await.map_err(ledger_error)
+        events::page_after(&self.readers, id, after, most).await.map_err(ledger_error)
     }
 
     async fn texts(&self, id: ExecutionId) -> Result<Vec<TextRange>, LedgerError> {
@@ -56,33 +56,33 @@ impl History for Store {
         callers(&self.readers).await.map_err(ledger_error)
     }
 
-    async fn stock(&self) -> Result<StorageStats, LedgerError> {
-        stock(&self.readers, &self.database).await.map_err(ledger_error)
+    async fn storage_stats(&self) -> Result<StorageStats, LedgerError> {
+        storage_stats(&self.readers, &self.database).await.map_err(ledger_error)
     }
 
     async fn remove(&self, id: ExecutionId) -> Result<Deletion, LedgerError> {
-        self.writer.order(RemoveExecutions(id)).await
+        self.writer.submit(RemoveExecution(id)).await
     }
 
-    async fn sweep(&self, sweep: RetentionBatch) -> Result<u64, LedgerError> {
-        self.writer.order(sweep).await
+    async fn remove_batch(&self, batch: RetentionBatch) -> Result<u64, LedgerError> {
+        self.writer.submit(batch).await
     }
 
     async fn erase_inputs(&self, before: DateTime<Utc>) -> Result<u64, LedgerError> {
-        self.writer.order(EraseInputs(before)).await
+        self.writer.submit(EraseInputs(before)).await
     }
 
     async fn shrink(&self) -> Result<u64, LedgerError> {
-        self.writer.order(Shrink).await
+        self.writer.submit(ReleaseFreePages).await
     }
 }
 
-async fn texts(pool: &Readers, id: ExecutionId) -> sql::Result<Vec<TextRange>> {
-    let rows = sql::query(TEXTS).bind(id.0).fetch_all(pool).await?;
+async fn texts(pool: &ReaderPool, id: ExecutionId) -> sql::Result<Vec<TextRange>> {
+    let rows = sql::query(SELECT_TEXT_LENGTHS).bind(id.0).fetch_all(pool).await?;
     let span = |columns: Columns<'_>| {
         let channel = columns.keyword("channel", TextChannel::parse)?;
         Ok(TextRange {
-            attempt_id: stamp(columns)?,
+            attempt_id: attempt_id(columns)?,
             channel,
             from: 0,
             to: columns.number("bytes")?,
@@ -91,14 +91,14 @@ async fn texts(pool: &Readers, id: ExecutionId) -> sql::Result<Vec<TextRange>> {
     rows.iter().map(|row| span(Columns(row))).collect()
 }
 
-async fn callers(pool: &Readers) -> sql::Result<BTreeMap<PrincipalId, String>> {
+async fn callers(pool: &ReaderPool) -> sql::Result<BTreeMap<PrincipalId, String>> {
     let rows = sql::query("SELECT id, name FROM principals").fetch_all(pool).await?;
     let each = rows.iter().map(Columns);
-    each.map(|row| Ok((PrincipalId(row.uuid("id")?), row.plain("name")?))).collect()
+    each.map(|row| Ok((PrincipalId(row.uuid("id")?), row.get("name")?))).collect()
 }
 
-async fn stock(pool: &Readers, database: &Path) -> sql::Result<StorageStats> {
-    let row = sql::query(STOCK).apart().fetch_one(pool).await?;
+async fn storage_stats(pool: &ReaderPool, database: &Path) -> sql::Result<StorageStats> {
+    let row = sql::query(SELECT_STORAGE_STATS).blocking().fetch_one(pool).await?;
     let columns = Columns(&row);
     let executions: u64 = columns.number("executions")?;
     let unfinished: u64 = columns.number("unfinished")?;

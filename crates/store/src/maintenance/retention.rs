@@ -10,30 +10,30 @@ use crate::engine::sql::{self, DatabaseConnection, Queryable};
 use crate::engine::writer::WriteCommand;
 
 /// Number of text chunks after which a batch ends: 16 MiB, or one execution that has more.
-const CHUNKS: u64 = 256;
+const MAX_BATCH_CHUNKS: u64 = 256;
 
 /// Number of pages that a batch releases: 1 MiB.
-const PAGES: i64 = 256;
+const MAX_RELEASED_PAGES: i64 = 256;
 
 /// Fraction of all pages that may stay free: new data uses these pages.
-const SLACK: i64 = 16;
+const FREE_PAGE_DIVISOR: i64 = 16;
 
 /// An execution with open push targets stays, because their notifications still need it. All dependent rows are
 /// removed with the execution.
-const ENDED: &str = "
+const SELECT_ENDED: &str = "
     SELECT id FROM executions
     WHERE outcome IS NOT NULL AND ended_at >= $1 AND ended_at < $2 AND NOT EXISTS (
         SELECT 1 FROM push_targets WHERE execution = executions.id AND stage = 'open')
     ORDER BY ended_at, id LIMIT $3";
 
-const REMOVE: &str = "DELETE FROM executions WHERE id = $1 AND outcome IS NOT NULL";
+const DELETE_EXECUTION: &str = "DELETE FROM executions WHERE id = $1 AND outcome IS NOT NULL";
 
 #[async_trait]
 impl WriteCommand for RetentionBatch {
     type Answer = u64;
 
-    async fn make(&self, connection: &mut DatabaseConnection) -> sql::Result<u64> {
-        let rows = sql::query(ENDED)
+    async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<u64> {
+        let rows = sql::query(SELECT_ENDED)
             .bind(self.from.map_or(i64::MIN, micros))
             .bind(self.before.map_or(i64::MAX, micros))
             .bind(i64::from(self.most))
@@ -41,12 +41,12 @@ impl WriteCommand for RetentionBatch {
             .await?;
         let (mut removed, mut chunks) = (0, 0);
         for row in &rows {
-            if chunks >= CHUNKS {
+            if chunks >= MAX_BATCH_CHUNKS {
                 break;
             }
             let id = Columns(row).uuid("id")?;
             chunks += count_chunks(&mut *connection, id).await?;
-            removed += sql::query(REMOVE).bind(id).execute(&mut *connection).await?;
+            removed += sql::query(DELETE_EXECUTION).bind(id).execute(&mut *connection).await?;
         }
         Ok(removed)
     }
@@ -58,14 +58,14 @@ async fn count_chunks(connection: impl Queryable, id: Uuid) -> sql::Result<u64> 
 }
 
 /// Removal of one execution, if it has ended.
-pub(crate) struct RemoveExecutions(pub(crate) ExecutionId);
+pub(crate) struct RemoveExecution(pub(crate) ExecutionId);
 
 #[async_trait]
-impl WriteCommand for RemoveExecutions {
+impl WriteCommand for RemoveExecution {
     type Answer = Deletion;
 
-    async fn make(&self, connection: &mut DatabaseConnection) -> sql::Result<Deletion> {
-        let gone = sql::query(REMOVE).bind(self.0.0).execute(&mut *connection).await?;
+    async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<Deletion> {
+        let gone = sql::query(DELETE_EXECUTION).bind(self.0.0).execute(&mut *connection).await?;
         if gone > 0 {
             return Ok(Deletion::Removed);
         }
@@ -76,15 +76,15 @@ impl WriteCommand for RemoveExecutions {
 }
 
 /// Release of free pages at the end of the file.
-pub(crate) struct Shrink;
+pub(crate) struct ReleaseFreePages;
 
 #[async_trait]
-impl WriteCommand for Shrink {
+impl WriteCommand for ReleaseFreePages {
     type Answer = u64;
 
-    async fn make(&self, connection: &mut DatabaseConnection) -> sql::Result<u64> {
+    async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<u64> {
         let (pages, free) = pages(connection).await?;
-        if free <= PAGES.max(pages / SLACK) {
+        if free <= MAX_RELEASED_PAGES.max(pages / FREE_PAGE_DIVISOR) {
             return Ok(0);
         }
         // Each step of the statement frees one page.

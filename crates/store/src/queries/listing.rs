@@ -2,29 +2,29 @@
 
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::State;
-use algonius_actors::model::execution::record::Filter;
+use algonius_actors::model::execution::record::ExecutionFilter;
 
 use crate::engine::row_codec::micros;
 use crate::engine::sql::{self, Query};
 
 /// Columns of a record, without the columns that the table computes for its indexes.
-pub(crate) const COLUMNS: &str = "
+pub(crate) const RECORD_COLUMNS: &str = "
     id, agent, owner, message, context, origin, trace, access, state, outcome, failure, turn, attempt,
     fence, params, overrides, replayable, asks, answered, interruption, parked, spent, accepted_at, started_at, changed_at,
     ended_at, pid, exit_code, last_event";
 
-/// SQL form of [`Record::is_parked`](algonius_actors::model::execution::record::Record::is_parked).
-const DEFERRED: &str = "(outcome IS NULL AND +state = 'failed' \
+/// SQL form of [`Record::deferral`](algonius_actors::model::execution::record::Record::deferral).
+const IS_DEFERRED: &str = "(outcome IS NULL AND +state = 'failed' \
     AND COALESCE(json_extract(parked, '$.attempt') = attempt, 0))";
 
 /// Builds the query for matching executions, newest first. The text contains only the requested conditions, so that
 /// each of the few possible texts uses its index. A `+` prevents an index lookup for a column: the result of an
 /// index over several values would have to be sorted.
-pub(crate) fn query(filter: Filter) -> Query {
-    let mut query = sql::query(format!("SELECT {COLUMNS} FROM executions WHERE 1 = 1"));
-    whose(&mut query, &filter);
-    how(&mut query, &filter);
-    when(&mut query, &filter);
+pub(crate) fn query(filter: ExecutionFilter) -> Query {
+    let mut query = sql::query(format!("SELECT {RECORD_COLUMNS} FROM executions WHERE 1 = 1"));
+    push_subject_filters(&mut query, &filter);
+    push_state_filters(&mut query, &filter);
+    push_time_filters(&mut query, &filter);
     query.push(" ORDER BY id DESC");
     if filter.limit > 0 {
         query.push(" LIMIT ").push_bind(i64::from(filter.limit));
@@ -32,7 +32,7 @@ pub(crate) fn query(filter: Filter) -> Query {
     query
 }
 
-fn whose(query: &mut Query, filter: &Filter) {
+fn push_subject_filters(query: &mut Query, filter: &ExecutionFilter) {
     if let Some(agent) = &filter.agent {
         query.push(" AND agent = ").push_bind(agent.as_str().to_owned());
     }
@@ -44,7 +44,7 @@ fn whose(query: &mut Query, filter: &Filter) {
     }
     if let Some(agents) = &filter.agents {
         let agents = agents.iter().map(|agent| agent.as_str().to_owned());
-        one_of(query, "agent", agents);
+        push_in_list(query, "agent", agents);
     }
     if let Some(owner) = filter.owner {
         query.push(" AND owner = ").push_bind(owner.0);
@@ -64,7 +64,7 @@ fn whose(query: &mut Query, filter: &Filter) {
     }
 }
 
-fn how(query: &mut Query, filter: &Filter) {
+fn push_state_filters(query: &mut Query, filter: &ExecutionFilter) {
     if filter.unfinished {
         query.push(" AND outcome IS NULL");
     }
@@ -72,10 +72,13 @@ fn how(query: &mut Query, filter: &Filter) {
         // A deferred execution is recorded as failed and counts as waiting. A waiting execution has not ended, and
         // few executions have not.
         Some(State::Waiting) => {
-            query.push(" AND outcome IS NULL AND (+state = 'waiting' OR ").push(DEFERRED).push(")");
+            query
+                .push(" AND outcome IS NULL AND (+state = 'waiting' OR ")
+                .push(IS_DEFERRED)
+                .push(")");
         }
         Some(State::Failed) => {
-            query.push(" AND told = 'failed' AND NOT ").push(DEFERRED);
+            query.push(" AND told = 'failed' AND NOT ").push(IS_DEFERRED);
         }
         Some(state) => _ = query.push(" AND told = ").push_bind(state.as_str()),
         None => {}
@@ -89,11 +92,11 @@ fn how(query: &mut Query, filter: &Filter) {
     }
     if let Some(category) = filter.category {
         let codes = Code::ALL.iter().filter(|code| code.category() == category);
-        one_of(query, "failure_code", codes.map(|code| code.as_str().to_owned()));
+        push_in_list(query, "failure_code", codes.map(|code| code.as_str().to_owned()));
     }
 }
 
-fn when(query: &mut Query, filter: &Filter) {
+fn push_time_filters(query: &mut Query, filter: &ExecutionFilter) {
     if let Some(since) = filter.since {
         query.push(" AND accepted_at >= ").push_bind(micros(since));
     }
@@ -105,7 +108,7 @@ fn when(query: &mut Query, filter: &Filter) {
     }
 }
 
-fn one_of(query: &mut Query, column: &str, values: impl IntoIterator<Item = String>) {
+fn push_in_list(query: &mut Query, column: &str, values: impl IntoIterator<Item = String>) {
     query.push(" AND +").push(column).push(" IN (");
     query.push_list(values).push(")");
 }

@@ -2,27 +2,27 @@
 
 use std::sync::LazyLock;
 
-use algonius_actors::model::execution::record::{Filter, Record, RequestedInput};
+use algonius_actors::model::execution::record::{ExecutionFilter, Record, RequestedInput};
 use algonius_actors::model::execution::{Fence, Interruption, Outcome, State};
 use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId};
 
-use super::listing::{self, COLUMNS};
-use crate::engine::fault::unreadable;
+use super::listing::{self, RECORD_COLUMNS};
+use crate::engine::fault::decode_error;
 use crate::engine::row_codec::Columns;
-use crate::engine::sql::{self, Readers};
-use crate::ledger::execution_row::stamp;
+use crate::engine::sql::{self, ReaderPool};
+use crate::ledger::execution_row::attempt_id;
 
 /// Reads one execution.
-pub(crate) async fn one(pool: &Readers, id: ExecutionId) -> sql::Result<Option<Record>> {
+pub(crate) async fn load(pool: &ReaderPool, id: ExecutionId) -> sql::Result<Option<Record>> {
     static ONE: LazyLock<String> =
-        LazyLock::new(|| format!("SELECT {COLUMNS} FROM executions WHERE id = $1"));
+        LazyLock::new(|| format!("SELECT {RECORD_COLUMNS} FROM executions WHERE id = $1"));
     let row = sql::query(ONE.as_str()).bind(id.0).fetch_optional(pool).await?;
     row.map(|row| record(Columns(&row))).transpose()
 }
 
 /// Reads executions, newest first.
-pub(crate) async fn many(pool: &Readers, filter: Filter) -> sql::Result<Vec<Record>> {
-    let rows = listing::query(filter).apart().fetch_all(pool).await?;
+pub(crate) async fn list(pool: &ReaderPool, filter: ExecutionFilter) -> sql::Result<Vec<Record>> {
+    let rows = listing::query(filter).blocking().fetch_all(pool).await?;
     rows.iter().map(|row| record(Columns(row))).collect()
 }
 
@@ -30,27 +30,27 @@ pub(crate) async fn many(pool: &Readers, filter: Filter) -> sql::Result<Vec<Reco
 pub(crate) fn record(columns: Columns<'_>) -> sql::Result<Record> {
     Ok(Record {
         id: ExecutionId(columns.uuid("id")?),
-        agent: AgentId::new(columns.plain::<&str>("agent")?).map_err(unreadable)?,
+        agent: AgentId::new(columns.get::<&str>("agent")?).map_err(decode_error)?,
         owner: PrincipalId(columns.uuid("owner")?),
-        message: MessageId(columns.plain("message")?),
-        context: ContextId(columns.plain("context")?),
+        message: MessageId(columns.get("message")?),
+        context: ContextId(columns.get("context")?),
         trigger: columns.json("origin")?,
         trace: columns.maybe_json("trace")?,
         access: columns.json("access")?,
         state: columns.keyword("state", State::parse)?,
-        outcome: columns.maybe_word("outcome", Outcome::parse)?,
+        outcome: columns.maybe_keyword("outcome", Outcome::parse)?,
         failure: columns.maybe_json("failure")?,
-        stamp: stamp(columns)?,
-        fence: Fence(columns.plain("fence")?),
+        attempt_id: attempt_id(columns)?,
+        fence: Fence(columns.get("fence")?),
         params: columns.json("params")?,
         overrides: columns.json("overrides")?,
-        replayable: columns.plain("replayable")?,
+        replayable: columns.get("replayable")?,
         requested: RequestedInput {
             interactions: columns.number("asks")?,
-            answered: columns.plain("answered")?,
-            interruption: columns.maybe_word("interruption", Interruption::parse)?,
+            answered: columns.get("answered")?,
+            interruption: columns.maybe_keyword("interruption", Interruption::parse)?,
         },
-        parked: columns.maybe_json("parked")?,
+        deferred: columns.maybe_json("parked")?,
         spent: columns.maybe_json("spent")?.unwrap_or_default(),
         accepted_at: columns.time("accepted_at")?,
         started_at: columns.maybe_time("started_at")?,

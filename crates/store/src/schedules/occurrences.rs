@@ -8,9 +8,9 @@ use algonius_actors::model::schedule::occurrence::{
 };
 use chrono::{DateTime, Utc};
 
-use crate::engine::fault::unreadable;
+use crate::engine::fault::decode_error;
 use crate::engine::row_codec::{Columns, micros};
-use crate::engine::sql::{self, DatabaseConnection, Query, Readers, Row};
+use crate::engine::sql::{self, DatabaseConnection, Query, ReaderPool, SqlRow};
 
 const INSERT: &str = "
     INSERT INTO occurrences
@@ -19,12 +19,12 @@ const INSERT: &str = "
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
     ON CONFLICT (schedule, planned_at) DO NOTHING";
 
-const OPEN: &str = "
+const SELECT_OPEN: &str = "
     SELECT * FROM occurrences
     WHERE verdict = 'pending' OR (verdict = 'fired' AND outcome IS NULL)
     ORDER BY schedule, planned_at";
 
-const TALLY: &str = "
+const SELECT_SINCE: &str = "
     SELECT * FROM occurrences WHERE schedule = $1 AND planned_at >= $2 ORDER BY planned_at";
 
 /// Inserts an occurrence. Returns true if its time was not known yet.
@@ -52,27 +52,30 @@ pub(crate) async fn insert(
 }
 
 /// Reads the occurrences that are not finished.
-pub(crate) async fn open(pool: &Readers) -> sql::Result<Vec<Occurrence>> {
-    all(&sql::query(OPEN).apart().fetch_all(pool).await?)
+pub(crate) async fn list_open(pool: &ReaderPool) -> sql::Result<Vec<Occurrence>> {
+    read_rows(&sql::query(SELECT_OPEN).blocking().fetch_all(pool).await?)
 }
 
 /// Reads the occurrences of a schedule since a time.
-pub(crate) async fn tally(
-    pool: &Readers,
+pub(crate) async fn list_since(
+    pool: &ReaderPool,
     schedule: &ScheduleId,
     since: DateTime<Utc>,
 ) -> sql::Result<Vec<Occurrence>> {
-    let query = sql::query(TALLY).apart().bind(schedule.as_str()).bind(micros(since));
-    all(&query.fetch_all(pool).await?)
+    let query = sql::query(SELECT_SINCE).blocking().bind(schedule.as_str()).bind(micros(since));
+    read_rows(&query.fetch_all(pool).await?)
 }
 
 /// Reads a page of occurrences.
-pub(crate) async fn page(pool: &Readers, query: OccurrenceQuery) -> sql::Result<Vec<Occurrence>> {
-    all(&narrowed(query).apart().fetch_all(pool).await?)
+pub(crate) async fn list_page(
+    pool: &ReaderPool,
+    query: OccurrenceQuery,
+) -> sql::Result<Vec<Occurrence>> {
+    read_rows(&page_query(query).blocking().fetch_all(pool).await?)
 }
 
 /// Builds a query with only the requested conditions, so that each of the few possible texts uses its index.
-fn narrowed(query: OccurrenceQuery) -> Query {
+fn page_query(query: OccurrenceQuery) -> Query {
     let mut text = sql::query("SELECT * FROM occurrences WHERE 1 = 1");
     if let Some(schedule) = query.schedule {
         text.push(" AND schedule = ").push_bind(schedule.as_str().to_owned());
@@ -99,22 +102,22 @@ fn narrowed(query: OccurrenceQuery) -> Query {
     text
 }
 
-fn all(rows: &[Row]) -> sql::Result<Vec<Occurrence>> {
+fn read_rows(rows: &[SqlRow]) -> sql::Result<Vec<Occurrence>> {
     rows.iter().map(|row| occurrence(Columns(row))).collect()
 }
 
 fn occurrence(columns: Columns<'_>) -> sql::Result<Occurrence> {
-    let execution: Option<uuid::Uuid> = columns.plain("execution")?;
+    let execution: Option<uuid::Uuid> = columns.get("execution")?;
     Ok(Occurrence {
-        schedule: ScheduleId::new(columns.plain::<&str>("schedule")?).map_err(unreadable)?,
+        schedule: ScheduleId::new(columns.get::<&str>("schedule")?).map_err(decode_error)?,
         planned: columns.time("planned_at")?,
         due: columns.time("due_at")?,
         cause: columns.keyword("cause", OccurrenceCause::parse)?,
         verdict: columns.keyword("verdict", OccurrenceStatus::parse)?,
-        reason: columns.plain("reason")?,
+        reason: columns.get("reason")?,
         times: columns.number("times")?,
         decided_at: columns.time("decided_at")?,
-        agent: AgentId::new(columns.plain::<&str>("agent")?).map_err(unreadable)?,
+        agent: AgentId::new(columns.get::<&str>("agent")?).map_err(decode_error)?,
         owner: PrincipalId(columns.uuid("owner")?),
         fired_at: columns.maybe_time("fired_at")?,
         execution: execution.map(ExecutionId),
@@ -124,9 +127,9 @@ fn occurrence(columns: Columns<'_>) -> sql::Result<Occurrence> {
 }
 
 fn ending(columns: Columns<'_>) -> sql::Result<Option<OccurrenceEnding>> {
-    let Some(outcome) = columns.maybe_word("outcome", Outcome::parse)? else { return Ok(None) };
-    let code: Option<&str> = columns.plain("code")?;
+    let Some(outcome) = columns.maybe_keyword("outcome", Outcome::parse)? else { return Ok(None) };
+    let code: Option<&str> = columns.get("code")?;
     let code = code.map(|word| Code::parse(word).unwrap_or(Code::Internal));
-    let recovered = columns.plain("recovered")?;
+    let recovered = columns.get("recovered")?;
     Ok(Some(OccurrenceEnding { outcome, code, recovered, at: columns.time("ended_at")? }))
 }

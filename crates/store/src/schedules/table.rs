@@ -5,27 +5,27 @@ use algonius_actors::model::schedule::occurrence::{
     Occurrence, OccurrenceEnding, OccurrenceStatus,
 };
 use algonius_actors::model::schedule::{Schedule, SealedTexts};
-use algonius_actors::ports::schedule_store::{Advance, Settled};
+use algonius_actors::ports::schedule_store::{ScheduleAdvance, SettledOccurrence};
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
 use super::occurrences::insert;
 use crate::engine::read_cache::Invalidation;
 use crate::engine::row_codec::{Columns, json, micros};
-use crate::engine::sql::{self, DatabaseConnection, Readers};
+use crate::engine::sql::{self, DatabaseConnection, ReaderPool};
 use crate::engine::writer::WriteCommand;
 
 /// Insertion or replacement of schedules.
-pub(crate) struct Put(pub(crate) Vec<Schedule>);
+pub(crate) struct PutSchedules(pub(crate) Vec<Schedule>);
 
 /// Removal of schedules.
-pub(crate) struct RemoveSchedule(pub(crate) Vec<ScheduleId>);
+pub(crate) struct RemoveSchedules(pub(crate) Vec<ScheduleId>);
 
 /// Record of the scheduler's decisions.
-pub(crate) struct Advances(pub(crate) Vec<Advance>);
+pub(crate) struct AdvanceSchedules(pub(crate) Vec<ScheduleAdvance>);
 
 /// Results of pending occurrences.
-pub(crate) struct Settle(pub(crate) Vec<Settled>);
+pub(crate) struct SettleOccurrences(pub(crate) Vec<SettledOccurrence>);
 
 /// End of the execution of an occurrence.
 pub(crate) struct RecordOccurrenceEnd {
@@ -35,52 +35,52 @@ pub(crate) struct RecordOccurrenceEnd {
 }
 
 /// Removal of old occurrences.
-pub(crate) struct ForgetSchedule {
+pub(crate) struct RemoveOccurrences {
     pub(crate) before: DateTime<Utc>,
     pub(crate) limit: u32,
 }
 
-const PUT: &str = "
+const UPSERT_SCHEDULE: &str = "
     INSERT OR REPLACE INTO schedules
         (id, owner, origin, spec, paused, created_at, changed_at, sealed)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
 
-const PUT_CURSOR: &str = "INSERT OR REPLACE INTO cursors (schedule, cursor) VALUES ($1, $2)";
+const UPSERT_CURSOR: &str = "INSERT OR REPLACE INTO cursors (schedule, cursor) VALUES ($1, $2)";
 
-const MOVE: &str = "UPDATE cursors SET cursor = $2 WHERE schedule = $1";
+const UPDATE_CURSOR: &str = "UPDATE cursors SET cursor = $2 WHERE schedule = $1";
 
-const REMOVE: [&str; 2] =
+const DELETE_SCHEDULE: [&str; 2] =
     ["DELETE FROM schedules WHERE id = $1", "DELETE FROM cursors WHERE schedule = $1"];
 
-const ALL: &str = "
+const SELECT_SCHEDULES: &str = "
     SELECT schedules.*, cursors.cursor FROM schedules JOIN cursors ON cursors.schedule = schedules.id
     ORDER BY schedules.id";
 
-const SETTLE: &str = "
+const UPDATE_STATUS: &str = "
     UPDATE occurrences SET verdict = $3, reason = $4, execution = $5, fired_at = $6
     WHERE schedule = $1 AND planned_at = $2 AND verdict = 'pending'";
 
-const END: &str = "
+const UPDATE_ENDING: &str = "
     UPDATE occurrences SET outcome = $3, code = $4, recovered = $5, ended_at = $6
     WHERE schedule = $1 AND planned_at = $2";
 
-const FORGET: &str = "
+const DELETE_OLD_OCCURRENCES: &str = "
     DELETE FROM occurrences WHERE (schedule, planned_at) IN (
         SELECT schedule, planned_at FROM occurrences
         WHERE planned_at < $1 AND NOT (verdict = 'pending' OR (verdict = 'fired' AND outcome IS NULL))
         ORDER BY planned_at LIMIT $2)";
 
 #[async_trait]
-impl WriteCommand for Put {
+impl WriteCommand for PutSchedules {
     type Answer = ();
 
-    fn touches(&self) -> Invalidation {
+    fn invalidation(&self) -> Invalidation {
         Invalidation::Nothing
     }
 
-    async fn make(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
+    async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
         for schedule in &self.0 {
-            sql::query(PUT)
+            sql::query(UPSERT_SCHEDULE)
                 .bind(schedule.spec.id.as_str())
                 .bind(schedule.owner.0)
                 .bind(json(&schedule.origin)?)
@@ -91,7 +91,7 @@ impl WriteCommand for Put {
                 .bind(sealed(&schedule.sealed))
                 .execute(&mut *connection)
                 .await?;
-            sql::query(PUT_CURSOR)
+            sql::query(UPSERT_CURSOR)
                 .bind(schedule.spec.id.as_str())
                 .bind(micros(schedule.cursor))
                 .execute(&mut *connection)
@@ -102,15 +102,15 @@ impl WriteCommand for Put {
 }
 
 #[async_trait]
-impl WriteCommand for RemoveSchedule {
+impl WriteCommand for RemoveSchedules {
     type Answer = ();
 
-    fn touches(&self) -> Invalidation {
+    fn invalidation(&self) -> Invalidation {
         Invalidation::Nothing
     }
 
-    async fn make(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
-        for (id, text) in self.0.iter().flat_map(|id| REMOVE.map(|text| (id, text))) {
+    async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
+        for (id, text) in self.0.iter().flat_map(|id| DELETE_SCHEDULE.map(|text| (id, text))) {
             sql::query(text).bind(id.as_str()).execute(&mut *connection).await?;
         }
         Ok(())
@@ -118,17 +118,17 @@ impl WriteCommand for RemoveSchedule {
 }
 
 #[async_trait]
-impl WriteCommand for Advances {
+impl WriteCommand for AdvanceSchedules {
     type Answer = Vec<Vec<Occurrence>>;
 
-    fn touches(&self) -> Invalidation {
+    fn invalidation(&self) -> Invalidation {
         Invalidation::Nothing
     }
 
-    async fn make(&self, connection: &mut DatabaseConnection) -> sql::Result<Self::Answer> {
+    async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<Self::Answer> {
         let mut all = Vec::with_capacity(self.0.len());
         for advance in &self.0 {
-            let moved = sql::query(MOVE)
+            let moved = sql::query(UPDATE_CURSOR)
                 .bind(advance.schedule.as_str())
                 .bind(micros(advance.cursor))
                 .execute(&mut *connection)
@@ -148,17 +148,17 @@ impl WriteCommand for Advances {
 }
 
 #[async_trait]
-impl WriteCommand for Settle {
+impl WriteCommand for SettleOccurrences {
     type Answer = ();
 
-    fn touches(&self) -> Invalidation {
+    fn invalidation(&self) -> Invalidation {
         Invalidation::Nothing
     }
 
-    async fn make(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
+    async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
         for settled in &self.0 {
             let fired_at = (settled.verdict == OccurrenceStatus::Fired).then(|| micros(settled.at));
-            sql::query(SETTLE)
+            sql::query(UPDATE_STATUS)
                 .bind(settled.schedule.as_str())
                 .bind(micros(settled.planned))
                 .bind(settled.verdict.as_str())
@@ -176,13 +176,13 @@ impl WriteCommand for Settle {
 impl WriteCommand for RecordOccurrenceEnd {
     type Answer = ();
 
-    fn touches(&self) -> Invalidation {
+    fn invalidation(&self) -> Invalidation {
         Invalidation::Nothing
     }
 
-    async fn make(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
+    async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
         let OccurrenceEnding { outcome, code, recovered, at } = self.ending;
-        sql::query(END)
+        sql::query(UPDATE_ENDING)
             .bind(self.schedule.as_str())
             .bind(micros(self.planned))
             .bind(outcome.as_str())
@@ -196,22 +196,24 @@ impl WriteCommand for RecordOccurrenceEnd {
 }
 
 #[async_trait]
-impl WriteCommand for ForgetSchedule {
+impl WriteCommand for RemoveOccurrences {
     type Answer = u64;
 
-    fn touches(&self) -> Invalidation {
+    fn invalidation(&self) -> Invalidation {
         Invalidation::Nothing
     }
 
-    async fn make(&self, connection: &mut DatabaseConnection) -> sql::Result<u64> {
-        let query = sql::query(FORGET).bind(micros(self.before)).bind(i64::from(self.limit));
+    async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<u64> {
+        let query = sql::query(DELETE_OLD_OCCURRENCES)
+            .bind(micros(self.before))
+            .bind(i64::from(self.limit));
         Ok(query.execute(connection).await?)
     }
 }
 
 /// Reads every schedule.
-pub(crate) async fn read(pool: &Readers) -> sql::Result<Vec<Schedule>> {
-    let rows = sql::query(ALL).apart().fetch_all(pool).await?;
+pub(crate) async fn read(pool: &ReaderPool) -> sql::Result<Vec<Schedule>> {
+    let rows = sql::query(SELECT_SCHEDULES).blocking().fetch_all(pool).await?;
     rows.iter().map(|row| schedule(Columns(row))).collect()
 }
 
@@ -226,14 +228,14 @@ fn sealed(texts: &SealedTexts) -> Option<&[u8]> {
 fn schedule(columns: Columns<'_>) -> sql::Result<Schedule> {
     Ok(Schedule {
         spec: columns.json("spec")?,
-        sealed: match columns.plain::<Option<&[u8]>>("sealed")? {
+        sealed: match columns.get::<Option<&[u8]>>("sealed")? {
             None => SealedTexts::Unchecked,
             Some([]) => SealedTexts::Plain,
             Some(sealed) => SealedTexts::Sealed(sealed.into()),
         },
         owner: PrincipalId(columns.uuid("owner")?),
         origin: columns.json("origin")?,
-        paused: columns.plain("paused")?,
+        paused: columns.get("paused")?,
         cursor: columns.time("cursor")?,
         created_at: columns.time("created_at")?,
         changed_at: columns.time("changed_at")?,

@@ -78,7 +78,7 @@ async fn no_file_contains_a_raw_answer() {
     again.delivered(asked.id, second(7)).await.unwrap();
     assert!(!is_on_disk(folder.path(), SECRET), "the delivery wrote the answer");
     let sealed = "SELECT count(*) FROM interactions WHERE sealed IS NOT NULL".to_owned();
-    assert_eq!(again.writer.order(Raw(sealed)).await.unwrap(), 0);
+    assert_eq!(again.writer.submit(RawStatement(sealed)).await.unwrap(), 0);
 }
 
 #[tokio::test]
@@ -94,7 +94,7 @@ async fn an_answer_opens_only_for_its_interaction() {
     }
     let moved = "UPDATE interactions SET sealed = (SELECT sealed FROM interactions WHERE wire = '2') \
                  WHERE wire = '1' RETURNING 1";
-    store.writer.order(Raw(moved.to_owned())).await.unwrap();
+    store.writer.submit(RawStatement(moved.to_owned())).await.unwrap();
     let ids = store.interactions(Default::default()).await.unwrap();
     let [second, first] = [ids[0].id, ids[1].id];
     assert!(matches!(store.interaction(first).await, Err(LedgerError::Unreadable { .. })));

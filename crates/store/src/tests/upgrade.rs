@@ -8,9 +8,9 @@ use crate::engine::sql::AccessMode;
 
 fn change(data: &Path, statements: &str) {
     let mut other =
-        DatabaseConnection::open(&data.join("ledger.db"), AccessMode::Write, Duration::ZERO)
+        DatabaseConnection::open(&data.join("ledger.db"), AccessMode::Create, Duration::ZERO)
             .unwrap();
-    other.batch(statements).unwrap();
+    other.execute_batch(statements).unwrap();
     other.close().unwrap();
 }
 

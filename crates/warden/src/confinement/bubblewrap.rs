@@ -10,15 +10,15 @@ use std::process::{Command, Stdio};
 use nix::unistd::geteuid;
 
 use self::layers::Layers;
-use super::root_capabilities::KEPT;
+use super::root_capabilities::NAMESPACE_CAPABILITIES;
 
 /// Without this capability the kernel refuses root a user namespace in which it is root too, and bubblewrap creates
 /// such a namespace. Mounts that a new namespace inherits stay locked, so no hidden file appears in it.
-const NESTING: &str = "CAP_SETFCAP";
+const NESTED_SANDBOX_CAPABILITY: &str = "CAP_SETFCAP";
 
 /// Part of the system that a program sees, and the part that it may change.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct View {
+pub struct FilesystemView {
     /// Files, and folders with their contents, that the program may change, as paths without links. A path that does
     /// not exist is skipped. A program that may change `/` has the devices too, unless it runs as root.
     pub writable: Vec<PathBuf>,
@@ -31,24 +31,24 @@ pub struct View {
     /// Working directory. The program sees it even if its parent is hidden.
     pub workspace: PathBuf,
     /// Folders, without links, in which the configured working directories are; empty if that is not known.
-    pub workplaces: Vec<PathBuf>,
+    pub working_dirs: Vec<PathBuf>,
     /// True if the program may change the working directory in that case.
     pub changes_workspace: bool,
     /// True if the program creates sandboxes itself.
-    pub nests: bool,
+    pub creates_sandboxes: bool,
     /// Folders and files that appear empty to the program.
     pub hidden: Vec<PathBuf>,
     /// Empty file that replaces each hidden file.
     pub empty: PathBuf,
     /// Files of the service.
-    pub service: Guarded,
+    pub service: ProtectedServiceFiles,
     /// Paths that the program may not change, although it may change their parents; relative to the workspace.
     pub protected: Vec<PathBuf>,
 }
 
 /// Files of the service, as a view treats them. A path that does not exist is skipped.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Guarded {
+pub struct ProtectedServiceFiles {
     /// Hidden from the program, except its own folders and its own file in them.
     pub unreadable: Vec<PathBuf>,
     /// Read-only to the program.
@@ -77,28 +77,28 @@ pub enum ViewError {
     },
     /// An agent that may change a link can change its target.
     #[error("a path that is to be protected leads through a link that the agent may change")]
-    Replaceable {
+    MutableLink {
         /// Path of the link.
         path: PathBuf,
     },
     /// An agent replaced a folder, or a parent of it, with a link.
     #[error("a path that the agent may change was replaced by a link")]
-    Replaced {
+    ReplacedByLink {
         /// Configured path.
         path: PathBuf,
     },
     /// A link leads to a folder of the service, because the configuration names no such folder.
     #[error("the working directory belongs to the service")]
-    OfService,
+    ServiceFolder,
     /// The program would start in an empty folder.
     #[error("its working folder is hidden from it")]
-    Blind,
+    HiddenWorkspace,
     /// The system did not report the state of a path.
     #[error(transparent)]
     System(#[from] io::Error),
 }
 
-impl View {
+impl FilesystemView {
     /// Returns the wrapper that creates this view for a program. Reads file metadata, so it may take some time.
     ///
     /// # Errors
@@ -113,8 +113,8 @@ impl View {
         }
         if geteuid().is_root() {
             args.extend(["--cap-drop", "ALL"].map(Into::into));
-            let nesting = self.nests.then_some(NESTING);
-            let kept = KEPT.iter().map(|(name, _)| *name).chain(nesting);
+            let nesting = self.creates_sandboxes.then_some(NESTED_SANDBOX_CAPABILITY);
+            let kept = NAMESPACE_CAPABILITIES.iter().map(|(name, _)| *name).chain(nesting);
             args.extend(kept.flat_map(|name| ["--cap-add".into(), name.into()]));
         }
         args.extend(["--chdir".into(), workspace.into()]);
@@ -123,8 +123,8 @@ impl View {
 }
 
 /// Returns true if bubblewrap works on this machine with all the required namespaces.
-pub(crate) fn works(bubblewrap: &Path) -> bool {
-    let view = View { workspace: PathBuf::from("/"), ..View::default() };
+pub(crate) fn is_usable(bubblewrap: &Path) -> bool {
+    let view = FilesystemView { workspace: PathBuf::from("/"), ..FilesystemView::default() };
     let Ok(Wrapper { program, args }) = view.wrapper(bubblewrap, bubblewrap) else { return false };
     let mut command = Command::new(program);
     // Without `--as-pid-1`, an intermediate process of bubblewrap would end later and become an orphan of this process.

@@ -3,7 +3,7 @@
 //! A group is a cgroup v2 folder with all processes of one attempt, so one write ends them all, however fast they fork.
 //! A program enters the group by itself, before its `execve`.
 
-mod place;
+mod cgroup_root;
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -15,18 +15,18 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use algonius_actors::model::execution::AttemptId;
-use algonius_actors::model::host::resources::{Controllers, Refusals, Resources};
+use algonius_actors::model::host::resources::{CgroupRefusals, Controllers, ResourceLimits};
 use algonius_actors::model::id::ExecutionId;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
-pub use self::place::CgroupRoot;
+pub use self::cgroup_root::CgroupRoot;
 
 /// Time within which a group must become empty, and the pause between two checks: killed processes disappear with a
 /// delay.
-const PATIENCE: Duration = Duration::from_secs(5);
-const PAUSE: Duration = Duration::from_millis(10);
+const EMPTY_GROUP_TIMEOUT: Duration = Duration::from_secs(5);
+const EMPTY_GROUP_CHECK_PAUSE: Duration = Duration::from_millis(10);
 
 /// Key of an attempt, which is stable across process instances of the service.
 type AttemptKey = (ExecutionId, AttemptId);
@@ -34,7 +34,7 @@ type AttemptKey = (ExecutionId, AttemptId);
 /// Control groups of a service.
 #[derive(Debug)]
 pub struct ControlGroups {
-    place: CgroupRoot,
+    root: CgroupRoot,
     instance: Uuid,
     controllers: Controllers,
     /// True if the parent group was changed for them.
@@ -45,13 +45,13 @@ impl ControlGroups {
     /// Prepares a place for groups or, if none are wanted, handles those that an earlier process instance left there.
     /// Returns `None` if nothing has to be done or can be done.
     #[must_use]
-    pub fn open(place: Option<CgroupRoot>, instance: Uuid, are_wanted: bool) -> Option<Self> {
-        let place = place.filter(CgroupRoot::is_ours)?;
+    pub fn open(root: Option<CgroupRoot>, instance: Uuid, are_wanted: bool) -> Option<Self> {
+        let root = root.filter(CgroupRoot::is_ours)?;
         let controllers = Controllers::default();
-        let mut groups = Self { place, instance, controllers, is_prepared: false };
+        let mut groups = Self { root, instance, controllers, is_prepared: false };
         if are_wanted {
-            (groups.controllers, groups.is_prepared) = groups.place.prepare();
-        } else if groups.left().next().is_none() {
+            (groups.controllers, groups.is_prepared) = groups.root.prepare();
+        } else if groups.leftover_groups().next().is_none() {
             return None;
         }
         Some(groups)
@@ -67,7 +67,11 @@ impl ControlGroups {
     ///
     /// # Errors
     /// The system's error; nothing remains then.
-    pub(crate) fn make(&self, attempt: AttemptKey, resources: &Resources) -> io::Result<Group> {
+    pub(crate) fn create(
+        &self,
+        attempt: AttemptKey,
+        resources: &ResourceLimits,
+    ) -> io::Result<ControlGroup> {
         let folder = self.folder(attempt);
         match fs::create_dir(&folder) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
@@ -75,21 +79,21 @@ impl ControlGroups {
         }
         let limited = limit(&folder, self.controllers, resources);
         limited.inspect_err(|_| _ = remove(&folder))?;
-        Ok(Group::new(folder))
+        Ok(ControlGroup::new(folder))
     }
 
     /// Returns the group of an attempt that an earlier process instance started.
-    pub(crate) fn find(&self, attempt: AttemptKey) -> Option<Group> {
+    pub(crate) fn find(&self, attempt: AttemptKey) -> Option<ControlGroup> {
         let folder = self.folder(attempt);
-        folder.is_dir().then(|| Group::new(folder))
+        folder.is_dir().then(|| ControlGroup::new(folder))
     }
 
     /// Ends every group except those of these attempts; returns the number of ended groups.
-    pub(crate) async fn end_all_but(&self, these: &HashSet<AttemptKey>) -> usize {
+    pub(crate) async fn end_all_except(&self, these: &HashSet<AttemptKey>) -> usize {
         let spared: HashSet<_> = these.iter().map(|attempt| self.folder(*attempt)).collect();
         let mut ended = 0;
-        for folder in self.left().filter(|folder| !spared.contains(folder)) {
-            let group = Group::new(folder);
+        for folder in self.leftover_groups().filter(|folder| !spared.contains(folder)) {
+            let group = ControlGroup::new(folder);
             group.kill();
             group.close().await;
             ended += 1;
@@ -99,19 +103,19 @@ impl ControlGroups {
 
     /// Ends every group, and reverts the changes to the parent group.
     pub(crate) async fn close(&self) {
-        self.end_all_but(&HashSet::new()).await;
+        self.end_all_except(&HashSet::new()).await;
         if !self.is_prepared {
             return;
         }
-        let (place, controllers) = (self.place.clone(), self.controllers);
-        if let Err(error) = once_empty(move || place.restore_controllers(controllers)).await {
+        let (root, controllers) = (self.root.clone(), self.controllers);
+        if let Err(error) = retry_until_empty(move || root.restore_controllers(controllers)).await {
             tracing::warn!(%error, "control group was not restored");
         }
     }
 
     fn folder(&self, (execution, stamp): AttemptKey) -> PathBuf {
         let (id, AttemptId { turn, attempt }) = (execution.0.simple(), stamp);
-        self.place.folder().join(format!("{}{id}-{turn}-{attempt}", self.prefix()))
+        self.root.folder().join(format!("{}{id}-{turn}-{attempt}", self.prefix()))
     }
 
     /// Returns the name prefix of all groups of this data directory, and of no other.
@@ -119,9 +123,9 @@ impl ControlGroups {
         format!("algonius-{}-", self.instance.simple())
     }
 
-    fn left(&self) -> impl Iterator<Item = PathBuf> {
+    fn leftover_groups(&self) -> impl Iterator<Item = PathBuf> {
         let prefix = self.prefix();
-        let entries = self.place.folder().read_dir().into_iter().flatten().flatten();
+        let entries = self.root.folder().read_dir().into_iter().flatten().flatten();
         let is_its = move |name: &str| name.starts_with(&prefix);
         let its = entries.filter(move |entry| entry.file_name().to_str().is_some_and(&is_its));
         its.map(|entry| entry.path()).filter(|path| path.is_dir())
@@ -129,7 +133,7 @@ impl ControlGroups {
 }
 
 /// Writes the limits that have controllers.
-fn limit(folder: &Path, held: Controllers, resources: &Resources) -> io::Result<()> {
+fn limit(folder: &Path, held: Controllers, resources: &ResourceLimits) -> io::Result<()> {
     let write = |name: &str, value: u64| fs::write(folder.join(name), value.to_string());
     if let Some(most) = resources.memory.filter(|_| held.memory) {
         write("memory.max", most)?;
@@ -146,14 +150,14 @@ fn limit(folder: &Path, held: Controllers, resources: &Resources) -> io::Result<
 
 /// Control group of an attempt.
 #[derive(Debug)]
-pub(crate) struct Group {
+pub(crate) struct ControlGroup {
     folder: PathBuf,
     /// Refusals at the time of the removal.
-    last: OnceLock<Refusals>,
+    last: OnceLock<CgroupRefusals>,
     is_closed: AtomicBool,
 }
 
-impl Group {
+impl ControlGroup {
     fn new(folder: PathBuf) -> Self {
         Self { folder, last: OnceLock::new(), is_closed: AtomicBool::new(false) }
     }
@@ -162,13 +166,13 @@ impl Group {
     ///
     /// # Errors
     /// The system's error.
-    pub(crate) fn entrance(&self) -> io::Result<OwnedFd> {
+    pub(crate) fn open_procs_file(&self) -> io::Result<OwnedFd> {
         let file = self.folder.join("cgroup.procs");
         Ok(File::options().write(true).create(true).truncate(false).open(file)?.into())
     }
 
     /// Returns the limits that the group enforces.
-    pub(crate) fn held(&self) -> Controllers {
+    pub(crate) fn enforced_controllers(&self) -> Controllers {
         let is_limited = |name: &str| self.read(name).trim().parse::<u64>().is_ok();
         Controllers { memory: is_limited("memory.max"), pids: is_limited("pids.max") }
     }
@@ -180,8 +184,8 @@ impl Group {
     }
 
     /// Returns the refusals so far, or until the end of the group.
-    pub(crate) fn refusals(&self) -> Refusals {
-        self.last.get().copied().unwrap_or_else(|| Refusals {
+    pub(crate) fn refusals(&self) -> CgroupRefusals {
+        self.last.get().copied().unwrap_or_else(|| CgroupRefusals {
             killed: count(&self.read("memory.events"), "oom_kill"),
             unstarted: count(&self.read("pids.events"), "max"),
         })
@@ -196,7 +200,7 @@ impl Group {
     pub(crate) async fn close(&self) {
         _ = self.last.set(self.refusals());
         let folder = self.folder.clone();
-        if let Err(error) = once_empty(move || remove(&folder)).await {
+        if let Err(error) = retry_until_empty(move || remove(&folder)).await {
             tracing::warn!(%error, "control group was not removed");
         }
         self.is_closed.store(true, Ordering::Relaxed);
@@ -215,13 +219,15 @@ fn count(lines: &str, word: &str) -> u64 {
 }
 
 /// Retries an operation that needs an empty group until the group is empty.
-async fn once_empty(act: impl Fn() -> io::Result<()> + Clone + Send + 'static) -> io::Result<()> {
-    let until = Instant::now() + PATIENCE;
+async fn retry_until_empty(
+    act: impl Fn() -> io::Result<()> + Clone + Send + 'static,
+) -> io::Result<()> {
+    let until = Instant::now() + EMPTY_GROUP_TIMEOUT;
     loop {
         let done = spawn_blocking(act.clone()).await.map_err(io::Error::other).flatten();
         match done {
             Err(error) if error.kind() == ErrorKind::ResourceBusy && Instant::now() < until => {
-                sleep(PAUSE).await; // No event reports when the last process has gone.
+                sleep(EMPTY_GROUP_CHECK_PAUSE).await; // No event reports when the last process has gone.
             }
             done => return done,
         }
@@ -242,7 +248,7 @@ fn remove(folder: &Path) -> io::Result<()> {
 }
 
 /// Kills the processes of a group, and removes it.
-pub(crate) async fn end(group: Option<&Arc<Group>>) {
+pub(crate) async fn end(group: Option<&Arc<ControlGroup>>) {
     if let Some(group) = group.map(Arc::clone) {
         let killed = Arc::clone(&group);
         _ = spawn_blocking(move || killed.kill()).await;

@@ -21,7 +21,7 @@ use nix::errno::Errno;
 
 use super::bubblewrap::ViewError;
 
-pub use self::allow_list::{AllowList, Readable};
+pub use self::allow_list::{AllowList, ReadablePaths};
 
 /// Landlock domain of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub struct Domain {
 pub struct FileAccess {
     /// Files and folders whose content the program may read and execute. Folders may be listed everywhere,
     /// so that a program can list a folder above a hidden one.
-    pub readable: Arc<Readable>,
+    pub readable: Arc<ReadablePaths>,
     /// Files and folders that the program may change, and read too, as paths without links. Harmless devices are always
     /// among them. A path that does not exist is skipped.
     pub writable: Vec<PathBuf>,
@@ -77,9 +77,9 @@ mod right {
 
     pub(super) const READ: u64 = EXECUTE | READ_FILE;
     /// Rights that apply to a file; a rule for a file may contain no other.
-    pub(super) const OF_A_FILE: u64 = READ | WRITE_FILE | TRUNCATE;
+    pub(super) const FILE_RIGHTS: u64 = READ | WRITE_FILE | TRUNCATE;
     /// Rights that no rule grants: with its own device node, a program of root could read the whole disk.
-    pub(super) const NEVER: u64 = MAKE_CHAR | MAKE_BLOCK;
+    pub(super) const NEVER_GRANTED_RIGHTS: u64 = MAKE_CHAR | MAKE_BLOCK;
 }
 
 const CREATE_RULESET_VERSION: u32 = 1;
@@ -136,9 +136,9 @@ impl Domain {
             let Some(place) = AllowedPath::open(path)? else { continue };
             // The rule applies to the open file, so no process can replace it after this comparison.
             if access.writable.contains(path) && place.path()? != *path {
-                return Err(ViewError::Replaced { path: path.clone() });
+                return Err(ViewError::ReplacedByLink { path: path.clone() });
             }
-            permit(&ruleset, &place, right::READ | changes & !right::NEVER)?;
+            permit(&ruleset, &place, right::READ | changes & !right::NEVER_GRANTED_RIGHTS)?;
         }
         Ok(ruleset)
     }
@@ -186,13 +186,13 @@ impl AllowedPath {
 
 /// Returns the devices, opened once: they are the same for all domains, and no agent can replace them.
 fn devices() -> io::Result<&'static [AllowedPath]> {
-    static OPENED: OnceLock<Vec<AllowedPath>> = OnceLock::new();
-    if let Some(opened) = OPENED.get() {
+    static OPEN_DEVICES: OnceLock<Vec<AllowedPath>> = OnceLock::new();
+    if let Some(opened) = OPEN_DEVICES.get() {
         return Ok(opened);
     }
     let places = DEVICES.iter().map(|device| AllowedPath::open(Path::new(device)));
     let places = places.filter_map(Result::transpose).collect::<io::Result<_>>()?;
-    Ok(OPENED.get_or_init(|| places))
+    Ok(OPEN_DEVICES.get_or_init(|| places))
 }
 
 /// Returns every right to change a file or a folder that a version knows.
@@ -215,7 +215,7 @@ fn create(attributes: &RulesetAttributes) -> io::Result<OwnedFd> {
 /// Grants these rights to a path and all below it.
 #[expect(unsafe_code, reason = "no safe wrapper knows Landlock")]
 fn permit(ruleset: &OwnedFd, place: &AllowedPath, rights: u64) -> io::Result<()> {
-    let rights = if place.is_folder { rights } else { rights & right::OF_A_FILE };
+    let rights = if place.is_folder { rights } else { rights & right::FILE_RIGHTS };
     let beneath = PathBeneath { rights, parent: place.file.as_raw_fd() };
     let (call, rule) = (libc::SYS_landlock_add_rule, std::ptr::from_ref(&beneath));
     // SAFETY: both descriptors and the rule outlive the call.

@@ -5,7 +5,7 @@ use std::ffi::c_ulong;
 
 /// Names for bubblewrap and numbers for the kernel, for a program with a mount namespace. There the program cannot name
 /// the service's files and processes.
-pub(crate) const KEPT: [(&str, u32); 8] = [
+pub(crate) const NAMESPACE_CAPABILITIES: [(&str, u32); 8] = [
     ("CAP_CHOWN", 0),
     ("CAP_DAC_OVERRIDE", 1),
     ("CAP_FOWNER", 3),
@@ -17,14 +17,14 @@ pub(crate) const KEPT: [(&str, u32); 8] = [
 ];
 
 /// Numbers for a domain whose program changes no file: `CAP_DAC_OVERRIDE` and `CAP_NET_BIND_SERVICE`.
-const READING: [u32; 2] = [1, 10];
+const READ_CAPABILITIES: [u32; 2] = [1, 10];
 
 /// Numbers for a domain whose program changes files: also `CAP_CHOWN`, `CAP_FOWNER` and `CAP_FSETID`, without which
 /// unpacking an archive and copying with owners fail for root.
-const WRITING: [u32; 5] = [0, 1, 3, 4, 10];
+const WRITE_CAPABILITIES: [u32; 5] = [0, 1, 3, 4, 10];
 
 /// Numbers until a program becomes another user, which drops all of them: `CAP_SETGID` and `CAP_SETUID`.
-const CHANGING: [u32; 2] = [6, 7];
+const USER_CHANGE_CAPABILITIES: [u32; 2] = [6, 7];
 
 /// Set of root's capabilities that a program keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -62,18 +62,18 @@ impl RootCapabilities {
     pub(crate) const fn kept(self, has_user: bool) -> Option<&'static [u32]> {
         match self {
             Self::All => None,
-            Self::Writing | Self::Reading if has_user => Some(&CHANGING),
-            Self::Writing => Some(&WRITING),
-            Self::Reading => Some(&READING),
+            Self::Writing | Self::Reading if has_user => Some(&USER_CHANGE_CAPABILITIES),
+            Self::Writing => Some(&WRITE_CAPABILITIES),
+            Self::Reading => Some(&READ_CAPABILITIES),
         }
     }
 }
 
 /// Upper bound of capability numbers.
-const NUMBERS: u32 = 64;
+const MAX_CAPABILITY_NUMBERS: u32 = 64;
 
 /// Version of the structures of `capset` with two words for each set.
-const VERSION: u32 = 0x2008_0522;
+const CAPABILITY_VERSION: u32 = 0x2008_0522;
 
 #[repr(C)]
 struct CapabilityHeader {
@@ -83,7 +83,7 @@ struct CapabilityHeader {
 
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Data {
+struct CapabilityData {
     effective: u32,
     permitted: u32,
     inheritable: u32,
@@ -96,13 +96,13 @@ struct Data {
 /// Error number of the call that failed.
 #[expect(unsafe_code, reason = "runs in the child, between two programs")]
 pub(crate) unsafe fn drop_others(kept: &[u32]) -> Result<(), i32> {
-    for number in (0..NUMBERS).filter(|number| !kept.contains(number)) {
+    for number in (0..MAX_CAPABILITY_NUMBERS).filter(|number| !kept.contains(number)) {
         // SAFETY: plain system calls with numbers as arguments.
         unsafe {
             let argument = c_ulong::from(number);
             // A number that this kernel does not know, or that was dropped already, returns another value.
             if libc::prctl(libc::PR_CAPBSET_READ, argument, 0, 0, 0) == 1 {
-                done(libc::prctl(libc::PR_CAPBSET_DROP, argument, 0, 0, 0).into())?;
+                check_call(libc::prctl(libc::PR_CAPBSET_DROP, argument, 0, 0, 0).into())?;
             }
         }
     }
@@ -123,9 +123,9 @@ pub(crate) unsafe fn become_user(uid: u32, gid: u32) -> Result<(), i32> {
     // SAFETY: plain system calls with numbers as arguments; an empty list of groups has no address.
     unsafe {
         let none = std::ptr::null::<u32>();
-        done(libc::syscall(libc::SYS_setgroups, 0_usize, none))?;
-        done(libc::syscall(libc::SYS_setresgid, gid, gid, gid))?;
-        done(libc::syscall(libc::SYS_setresuid, uid, uid, uid))?;
+        check_call(libc::syscall(libc::SYS_setgroups, 0_usize, none))?;
+        check_call(libc::syscall(libc::SYS_setresgid, gid, gid, gid))?;
+        check_call(libc::syscall(libc::SYS_setresuid, uid, uid, uid))?;
         set(0)
     }
 }
@@ -141,16 +141,16 @@ pub(crate) unsafe fn clear_ambient() {
 
 #[expect(unsafe_code, reason = "runs in the child, between two programs")]
 unsafe fn set(kept: u32) -> Result<(), i32> {
-    let header = CapabilityHeader { version: VERSION, pid: 0 };
-    let low = Data { effective: kept, permitted: kept, inheritable: 0 };
-    let data = [low, Data { effective: 0, permitted: 0, inheritable: 0 }];
+    let header = CapabilityHeader { version: CAPABILITY_VERSION, pid: 0 };
+    let low = CapabilityData { effective: kept, permitted: kept, inheritable: 0 };
+    let data = [low, CapabilityData { effective: 0, permitted: 0, inheritable: 0 }];
     // SAFETY: both structures live, and are as the kernel expects them.
-    unsafe { done(libc::syscall(libc::SYS_capset, &raw const header, data.as_ptr())) }
+    unsafe { check_call(libc::syscall(libc::SYS_capset, &raw const header, data.as_ptr())) }
 }
 
 /// Returns the error number of a call that failed.
 #[expect(unsafe_code, reason = "runs in the child, between two programs")]
-pub(crate) unsafe fn done(returned: libc::c_long) -> Result<(), i32> {
+pub(crate) unsafe fn check_call(returned: libc::c_long) -> Result<(), i32> {
     if returned >= 0 {
         return Ok(());
     }

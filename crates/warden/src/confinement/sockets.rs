@@ -9,7 +9,7 @@ use nix::unistd::{AccessFlags, User, access, geteuid};
 
 /// Sockets in the runtime folder of a user: the session bus and the service manager, which start units, and container
 /// engines.
-const OF_A_USER: [&str; 7] = [
+const USER_SOCKETS: [&str; 7] = [
     "bus",
     "systemd/private",
     "podman/podman.sock",
@@ -19,12 +19,12 @@ const OF_A_USER: [&str; 7] = [
     "libvirt/libvirt-sock",
 ];
 /// Folders of sockets in the runtime folder of a user: editors and terminals that execute commands.
-const FOLDERS_OF_A_USER: [&str; 3] = ["emacs", "wezterm", "containerd-rootless"];
+const USER_SOCKET_FOLDERS: [&str; 3] = ["emacs", "wezterm", "containerd-rootless"];
 /// Sockets in the home of a user.
-const OF_A_HOME: [&str; 3] =
+const HOME_SOCKETS: [&str; 3] =
     [".docker/run/docker.sock", ".docker/desktop/docker.sock", ".colima/default/docker.sock"];
 /// Sockets of engines of the machine: containers and virtual machines.
-const OF_ENGINES: [&str; 9] = [
+const ENGINE_SOCKETS: [&str; 9] = [
     "/run/docker.sock",
     "/run/podman/podman.sock",
     "/run/containerd/containerd.sock",
@@ -36,25 +36,25 @@ const OF_ENGINES: [&str; 9] = [
     "/var/snap/lxd/common/lxd/unix.socket",
 ];
 /// Sockets of the machine's service manager, which executes requests of root.
-const OF_ROOT: [&str; 2] = ["/run/systemd/private", "/run/dbus/system_bus_socket"];
+const ROOT_SOCKETS: [&str; 2] = ["/run/systemd/private", "/run/dbus/system_bus_socket"];
 /// Folder of the sockets of displays: a client of one can type into the windows of the others.
-const DISPLAYS: &str = "/tmp/.X11-unix";
+const DISPLAY_SOCKET_FOLDER: &str = "/tmp/.X11-unix";
 
 /// Returns the sockets that exist here and accept connections of this user. `env` returns variables with the locations
 /// for some programs.
 #[must_use]
-pub fn reachable(env: &dyn Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
+pub fn reachable_sockets(env: &dyn Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
     let user = geteuid();
-    let mut candidates: Vec<PathBuf> = OF_ENGINES.map(PathBuf::from).to_vec();
+    let mut candidates: Vec<PathBuf> = ENGINE_SOCKETS.map(PathBuf::from).to_vec();
     let folder = |name: &str| env(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let usual = PathBuf::from(format!("/run/user/{user}"));
     for runtime in folder("XDG_RUNTIME_DIR").iter().chain([&usual]) {
-        candidates.extend(OF_A_USER.iter().map(|name| runtime.join(name)));
-        candidates.extend(FOLDERS_OF_A_USER.iter().flat_map(|name| entries(&runtime.join(name))));
-        candidates.extend(entries(runtime).into_iter().filter(|path| is_of_an_editor(path)));
+        candidates.extend(USER_SOCKETS.iter().map(|name| runtime.join(name)));
+        candidates.extend(USER_SOCKET_FOLDERS.iter().flat_map(|name| entries(&runtime.join(name))));
+        candidates.extend(entries(runtime).into_iter().filter(|path| is_editor_socket(path)));
     }
     if let Some(home) = folder("HOME") {
-        candidates.extend(OF_A_HOME.iter().map(|name| home.join(name)));
+        candidates.extend(HOME_SOCKETS.iter().map(|name| home.join(name)));
         candidates.extend(entries(&home.join(".screen")));
     }
     for place in folder("TMUX_TMPDIR").into_iter().chain([PathBuf::from("/tmp")]) {
@@ -63,10 +63,10 @@ pub fn reachable(env: &dyn Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
     if let Some(name) = User::from_uid(user).ok().flatten().map(|user| user.name) {
         candidates.extend(entries(&Path::new("/run/screen").join(format!("S-{name}"))));
     }
-    candidates.extend(entries(Path::new(DISPLAYS)));
+    candidates.extend(entries(Path::new(DISPLAY_SOCKET_FOLDER)));
     candidates.extend(engine(env("DOCKER_HOST")));
     if user.is_root() {
-        candidates.extend(OF_ROOT.map(PathBuf::from));
+        candidates.extend(ROOT_SOCKETS.map(PathBuf::from));
     }
     candidates.retain(|path| is_reachable(path));
     candidates.sort();
@@ -80,7 +80,7 @@ fn engine(host: Option<OsString>) -> Option<PathBuf> {
 }
 
 /// Returns true for a socket of Visual Studio Code, which executes commands of every client.
-fn is_of_an_editor(socket: &Path) -> bool {
+fn is_editor_socket(socket: &Path) -> bool {
     socket.file_name().is_some_and(|name| name.to_string_lossy().starts_with("vscode-"))
 }
 
@@ -133,7 +133,7 @@ mod tests {
             };
             Some(value.into_os_string())
         };
-        let mut found = reachable(&env);
+        let mut found = reachable_sockets(&env);
         found.retain(|path| path.starts_with(folder.path()));
         assert_eq!(found, sockets);
     }

@@ -8,12 +8,12 @@ use nix::fcntl::{FcntlArg, SpliceFFlags, fcntl, splice};
 use nix::sys::stat::fstat;
 use nix::unistd::read;
 
-use crate::output::stream::PIECE;
+use crate::output::stream::MOVE_BYTES;
 use crate::output::unread_pipe::unread_pipe;
-use crate::protocol::frame::{FEEDS, HolderEvent, LaunchTerms, ProgramEnd};
+use crate::protocol::frame::{HolderEvent, LaunchTerms, ProgramEnd, STDIN_JOURNAL_VERSION};
 
 /// Bytes that are read of a stream per turn, so that one flood does not delay the others.
-const TURN: usize = 16 * PIECE;
+const MAX_PUMP_BYTES: usize = 16 * MOVE_BYTES;
 
 /// Output stream: the supervisor-side end of the pipe, and the memory file that stores its bytes.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ impl HeldStream {
     /// Moves available bytes into the memory file, and drops those beyond the cap. Used while no supervisor reads.
     pub(super) fn pump(&mut self, cap: u64) {
         // The read must return to the event loop: one thread serves the signals and all other programs too.
-        let mut left = TURN;
+        let mut left = MAX_PUMP_BYTES;
         while left > 0 && !self.is_dry {
             match self.step(cap) {
                 Ok(0) => self.is_dry = true,
@@ -49,9 +49,9 @@ impl HeldStream {
 
     fn step(&self, cap: u64) -> Result<usize, Errno> {
         let held = fstat(&self.memory)?.st_size.unsigned_abs();
-        match usize::try_from(cap.saturating_sub(held)).unwrap_or(PIECE).min(PIECE) {
+        match usize::try_from(cap.saturating_sub(held)).unwrap_or(MOVE_BYTES).min(MOVE_BYTES) {
             // Beyond the cap bytes are read and dropped, so that the program never blocks at a full pipe.
-            0 => read(&self.pipe, &mut [0; PIECE]),
+            0 => read(&self.pipe, &mut [0; MOVE_BYTES]),
             // `splice` moves pages between pipe and file without a copy through this process.
             room => {
                 let flags = SpliceFFlags::SPLICE_F_NONBLOCK;
@@ -64,7 +64,7 @@ impl HeldStream {
 /// Fed standard input: the write end of the pipe, and the journal. While they are held, the program sees no end of its
 /// input, unless it was closed: then the write end is that of a pipe without a reader.
 #[derive(Debug)]
-struct HeldFeed {
+struct HeldStdin {
     pipe: OwnedFd,
     journal: OwnedFd,
 }
@@ -73,25 +73,25 @@ struct HeldFeed {
 #[derive(Debug)]
 pub(super) struct HeldFds {
     streams: [HeldStream; 2],
-    feed: Option<HeldFeed>,
+    held_stdin: Option<HeldStdin>,
 }
 
 impl HeldFds {
     /// Duplicates the received descriptors to high numbers.
     pub(super) fn hold(
         [out, err, out_memory, err_memory]: &[OwnedFd; 4],
-        feed: Option<&[OwnedFd; 2]>,
+        held_stdin: Option<&[OwnedFd; 2]>,
         above: i32,
     ) -> io::Result<Self> {
         let hold = |pipe, memory| HeldStream::hold(pipe, memory, above);
         let streams = [hold(out, out_memory)?, hold(err, err_memory)?];
         let hold = |[pipe, journal]: &[OwnedFd; 2]| {
-            io::Result::Ok(HeldFeed {
+            io::Result::Ok(HeldStdin {
                 pipe: move_up(pipe, above)?,
                 journal: move_up(journal, above)?,
             })
         };
-        Ok(Self { streams, feed: feed.map(hold).transpose()? })
+        Ok(Self { streams, held_stdin: held_stdin.map(hold).transpose()? })
     }
 }
 
@@ -105,7 +105,7 @@ pub(super) struct HeldProgram {
     pub(super) end: Option<ProgramEnd>,
     pub(super) streams: [HeldStream; 2],
     /// Fed standard input.
-    feed: Option<HeldFeed>,
+    held_stdin: Option<HeldStdin>,
     /// Number of killed processes while the program is being killed.
     pub(super) clearing: Option<u64>,
     /// Number of rounds of killing.
@@ -116,37 +116,47 @@ pub(super) struct HeldProgram {
 
 impl HeldProgram {
     /// Returns the state of a program that has just started.
-    pub(super) fn new(terms: LaunchTerms, pid: i32, HeldFds { streams, feed }: HeldFds) -> Self {
+    pub(super) fn new(
+        terms: LaunchTerms,
+        pid: i32,
+        HeldFds { streams, held_stdin }: HeldFds,
+    ) -> Self {
         let (is_wrapped, is_cleared) = (false, false);
         let (end, clearing, rounds) = (None, None, 0);
-        Self { terms, pid, is_wrapped, end, streams, feed, clearing, rounds, is_cleared }
+        Self { terms, pid, is_wrapped, end, streams, held_stdin, clearing, rounds, is_cleared }
     }
 
     /// Returns the descriptors with which another supervisor continues reading, and writing if the input is fed.
     pub(super) fn fds(&self) -> Vec<i32> {
         let [out, err] = &self.streams;
         let output = [&out.pipe, &err.pipe, &out.memory, &err.memory];
-        let input = self.feed.iter().flat_map(|feed| [&feed.pipe, &feed.journal]);
+        let input =
+            self.held_stdin.iter().flat_map(|held_stdin| [&held_stdin.pipe, &held_stdin.journal]);
         output.into_iter().chain(input).map(AsRawFd::as_raw_fd).collect()
     }
 
     /// Returns the entry of the program in the list for a supervisor of this frame version.
     pub(super) fn listed_for(&mut self, version: u64) -> HolderEvent {
-        if version < FEEDS {
+        if version < STDIN_JOURNAL_VERSION {
             // Such a supervisor writes no input, and the program would wait for its end for ever.
-            self.feed = None;
+            self.held_stdin = None;
         }
         let (terms, pid) = (self.terms.clone(), self.pid.unsigned_abs().into());
-        HolderEvent::Held { terms, pid, end: self.end, is_fed: self.feed.is_some() }
+        HolderEvent::Held {
+            terms,
+            pid,
+            end: self.end,
+            has_stdin_journal: self.held_stdin.is_some(),
+        }
     }
 
     /// Closes a fed input, so that the program sees its end once the supervisor has dropped its own write end. The journal
     /// stays for the next supervisor, which cannot understand the output without the messages in it.
-    pub(super) fn close_feed(&mut self) {
-        let Some(HeldFeed { pipe, journal }) = self.feed.take() else { return };
+    pub(super) fn close_stdin(&mut self) {
+        let Some(HeldStdin { pipe, journal }) = self.held_stdin.take() else { return };
         // The number of the pipe is outside of the range that a child copies.
         let closed = unread_pipe().and_then(|unread| move_up(&unread, pipe.as_raw_fd()));
-        self.feed = closed.ok().map(|pipe| HeldFeed { pipe, journal });
+        self.held_stdin = closed.ok().map(|pipe| HeldStdin { pipe, journal });
     }
 }
 

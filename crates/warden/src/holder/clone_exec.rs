@@ -11,28 +11,28 @@ use std::ptr;
 use nix::errno::Errno;
 use nix::unistd::{Pid, geteuid};
 
-use super::filter;
-use crate::confinement::root_capabilities::{self, done};
-use crate::protocol::frame::Spec;
+use super::syscall_filter;
+use crate::confinement::root_capabilities::{self, check_call};
+use crate::protocol::frame::LaunchSpec;
 
 /// First descriptor number for held descriptors. Lower ones belong to the present frame; the child does not copy the
 /// higher ones.
-pub(super) const FIRST_HELD: c_uint = 64;
+pub(super) const FIRST_HELD_FD: c_uint = 64;
 
 /// Bytes of the child's stack; the child calls nothing that needs more.
-const STACK: usize = 64 * 1024;
+const CHILD_STACK_BYTES: usize = 64 * 1024;
 
 const CLOSE_RANGE_UNSHARE: c_uint = 1 << 1;
 const CLOSE_RANGE_CLOEXEC: c_uint = 1 << 2;
 
 /// Stack of the child, which all children use one after the other.
 #[derive(Debug)]
-pub(super) struct Stack(Vec<u128>);
+pub(super) struct ChildStack(Vec<u128>);
 
-impl Stack {
+impl ChildStack {
     /// Returns a stack for all later children.
     pub(super) fn new() -> Self {
-        Self(vec![0; STACK / size_of::<u128>()])
+        Self(vec![0; CHILD_STACK_BYTES / size_of::<u128>()])
     }
 
     /// Returns the end of the stack, from which it grows down.
@@ -44,7 +44,7 @@ impl Stack {
 }
 
 /// Soft and hard limit of one resource.
-pub(super) type Limit = (libc::__rlimit_resource_t, u64, u64);
+pub(super) type Rlimit = (libc::__rlimit_resource_t, u64, u64);
 
 /// Descriptors that confine a program from its start.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ struct PreparedSpec {
 }
 
 impl PreparedSpec {
-    fn of(spec: &Spec) -> Result<Self, NulError> {
+    fn of(spec: &LaunchSpec) -> Result<Self, NulError> {
         let list = |list: &[Vec<u8>]| -> Result<Vec<CString>, NulError> {
             list.iter().map(|text| CString::new(text.clone())).collect()
         };
@@ -82,7 +82,7 @@ fn pointers(list: &[CString]) -> Vec<*const c_char> {
 }
 
 /// Data that the child reads, and the error number that it writes.
-struct Birth {
+struct ChildSetup {
     program: *const c_char,
     args: *const *const c_char,
     env: *const *const c_char,
@@ -90,7 +90,7 @@ struct Birth {
     streams: [c_int; 3],
     ruleset: Option<c_int>,
     group: Option<c_int>,
-    limits: *const [Limit],
+    limits: *const [Rlimit],
     /// Capabilities that remain, if some are dropped.
     kept_rights: Option<&'static [u32]>,
     user: Option<(u32, u32)>,
@@ -103,15 +103,15 @@ struct Birth {
 /// # Errors
 /// The system's error of any step.
 pub(super) fn start(
-    spec: &Spec,
+    spec: &LaunchSpec,
     streams: [&OwnedFd; 3],
     bounds: &ConfinementFds,
-    limits: &[Limit],
-    stack: &mut Stack,
+    limits: &[Rlimit],
+    stack: &mut ChildStack,
 ) -> Result<Pid, Errno> {
     let form = PreparedSpec::of(spec).map_err(|_zero| Errno::EINVAL)?;
     let (args, env) = (pointers(&form.args), pointers(&form.env));
-    let mut birth = Birth {
+    let mut setup = ChildSetup {
         program: form.program.as_ptr(),
         args: args.as_ptr(),
         env: env.as_ptr(),
@@ -125,29 +125,30 @@ pub(super) fn start(
         user: spec.user,
         errno: 0,
     };
-    let pid = clone(&mut birth, stack)?;
-    if birth.errno == 0 { Ok(pid) } else { Err(Errno::from_raw(birth.errno)) }
+    let pid = clone(&mut setup, stack)?;
+    if setup.errno == 0 { Ok(pid) } else { Err(Errno::from_raw(setup.errno)) }
 }
 
 #[expect(unsafe_code, reason = "no safe wrapper shares memory with a child")]
-fn clone(birth: &mut Birth, stack: &mut Stack) -> Result<Pid, Errno> {
+fn clone(setup: &mut ChildSetup, stack: &mut ChildStack) -> Result<Pid, Errno> {
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_FILES | libc::SIGCHLD;
     // SAFETY: CLONE_VFORK keeps this thread, the only one, asleep until the child has called
     // `execve` or `_exit`; so the stack, `birth` and all it points to outlive the child's use of
     // them, and nobody else uses them meanwhile. The stack grows down from an aligned end.
-    let pid =
-        unsafe { libc::clone(born, stack.top(), flags, ptr::from_mut(birth).cast::<c_void>()) };
+    let pid = unsafe {
+        libc::clone(child_main, stack.top(), flags, ptr::from_mut(setup).cast::<c_void>())
+    };
     Ok(Pid::from_raw(Errno::result(pid)?))
 }
 
 #[expect(unsafe_code, reason = "runs in the child, between two programs")]
-extern "C" fn born(birth: *mut c_void) -> c_int {
-    // SAFETY: `clone` gave a `Birth`, which nobody else uses while this runs. Everything that is
+extern "C" fn child_main(setup: *mut c_void) -> c_int {
+    // SAFETY: `clone` gave a `ChildSetup`, which nobody else uses while this runs. Everything that is
     // called here is a system call: nothing allocates, locks or unwinds.
     unsafe {
-        let birth = &mut *birth.cast::<Birth>();
-        birth.errno = prepare(birth).err().unwrap_or_else(|| {
-            libc::execve(birth.program, birth.args, birth.env);
+        let setup = &mut *setup.cast::<ChildSetup>();
+        setup.errno = prepare(setup).err().unwrap_or_else(|| {
+            libc::execve(setup.program, setup.args, setup.env);
             *libc::__errno_location()
         });
         libc::_exit(127)
@@ -156,42 +157,47 @@ extern "C" fn born(birth: *mut c_void) -> c_int {
 
 /// Makes all preparations between the clone and the `execve`.
 #[expect(unsafe_code, reason = "runs in the child, between two programs")]
-unsafe fn prepare(birth: &Birth) -> Result<(), c_int> {
-    // SAFETY: as in `born`; every pointer is one of `birth`.
+unsafe fn prepare(setup: &ChildSetup) -> Result<(), c_int> {
+    // SAFETY: as in `child_main`; every pointer is one of `birth`.
     unsafe {
         // The unshare comes first: until then the descriptors are those of the process holder itself.
-        done(libc::syscall(libc::SYS_close_range, FIRST_HELD, c_uint::MAX, CLOSE_RANGE_UNSHARE))?;
-        done(libc::setsid().into())?;
-        if let Some(group) = birth.group {
+        check_call(libc::syscall(
+            libc::SYS_close_range,
+            FIRST_HELD_FD,
+            c_uint::MAX,
+            CLOSE_RANGE_UNSHARE,
+        ))?;
+        check_call(libc::setsid().into())?;
+        if let Some(group) = setup.group {
             // The number zero stands for the writing process. Entering comes early, so that all usage counts.
-            done(libc::write(group, c"0".as_ptr().cast(), 1).try_into().unwrap_or(-1))?;
+            check_call(libc::write(group, c"0".as_ptr().cast(), 1).try_into().unwrap_or(-1))?;
         }
-        for (resource, soft, hard) in &*birth.limits {
+        for (resource, soft, hard) in &*setup.limits {
             let limit = libc::rlimit { rlim_cur: *soft, rlim_max: *hard };
-            done(libc::setrlimit(*resource, &raw const limit).into())?;
+            check_call(libc::setrlimit(*resource, &raw const limit).into())?;
         }
-        for (place, stream) in (0..).zip(birth.streams) {
-            done(libc::dup2(stream, place).into())?;
+        for (place, stream) in (0..).zip(setup.streams) {
+            check_call(libc::dup2(stream, place).into())?;
         }
         root_capabilities::clear_ambient();
-        if let Some(kept) = birth.kept_rights {
+        if let Some(kept) = setup.kept_rights {
             root_capabilities::drop_others(kept)?;
         }
-        if let Some((uid, gid)) = birth.user {
+        if let Some((uid, gid)) = setup.user {
             root_capabilities::become_user(uid, gid)?;
         }
         // After the change of user: the program does not start in a folder that this user may not enter.
-        done(libc::chdir(birth.working_dir).into())?;
-        if let Some(ruleset) = birth.ruleset {
-            done(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0).into())?;
-            done(libc::syscall(libc::SYS_landlock_restrict_self, ruleset, 0))?;
+        check_call(libc::chdir(setup.working_dir).into())?;
+        if let Some(ruleset) = setup.ruleset {
+            check_call(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0).into())?;
+            check_call(libc::syscall(libc::SYS_landlock_restrict_self, ruleset, 0))?;
             // A Landlock domain separates processes, but does not restrict `prlimit`.
-            filter::install()?;
+            syscall_filter::install()?;
         }
-        done(libc::syscall(libc::SYS_close_range, 3, c_uint::MAX, CLOSE_RANGE_CLOEXEC))?;
+        check_call(libc::syscall(libc::SYS_close_range, 3, c_uint::MAX, CLOSE_RANGE_CLOEXEC))?;
         let mut none = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
         // The holder blocks signals for its `signalfd`; `execve` would pass that mask to the program.
         libc::sigemptyset(none.as_mut_ptr());
-        done(libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), ptr::null_mut()).into())
+        check_call(libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), ptr::null_mut()).into())
     }
 }

@@ -9,24 +9,24 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use super::ProcessHolder;
 use super::child::{HeldFds, HeldProgram};
-use super::clone_exec::{self, ConfinementFds, Limit, Stack};
-use crate::protocol::frame::{Guard, HolderEvent, LaunchTerms, Spec};
+use super::clone_exec::{self, ChildStack, ConfinementFds, Rlimit};
+use crate::protocol::frame::{HolderEvent, LaunchFlags, LaunchSpec, LaunchTerms};
 
 /// First number for held descriptors.
-const USUAL_FLOOR: u64 = 1000;
+const DEFAULT_FD_FLOOR: u64 = 1000;
 
 /// Adjustment of the out-of-memory score: the kernel kills programs before other processes.
-const OUT_OF_MEMORY: &str = "500";
+const OOM_SCORE_ADJ: &str = "500";
 
 /// Resources that every launch uses.
-pub(super) struct Means {
+pub(super) struct LaunchResources {
     /// Descriptor limit of a program, as this process inherited it.
-    files: Limit,
+    files: Rlimit,
     floor: i32,
-    stack: Stack,
+    stack: ChildStack,
 }
 
-impl Means {
+impl LaunchResources {
     /// Raises the descriptor limit of this process to the maximum.
     ///
     /// # Errors
@@ -35,13 +35,13 @@ impl Means {
         // Each held program occupies up to six descriptors here, so the inherited soft limit would allow few programs.
         let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
         setrlimit(Resource::RLIMIT_NOFILE, hard, hard)?;
-        let floor = i32::try_from(USUAL_FLOOR.min(hard / 2)).map_err(io::Error::other)?;
+        let floor = i32::try_from(DEFAULT_FD_FLOOR.min(hard / 2)).map_err(io::Error::other)?;
         let files = (Resource::RLIMIT_NOFILE as u32, soft, hard);
-        Ok(Self { files, floor, stack: Stack::new() })
+        Ok(Self { files, floor, stack: ChildStack::new() })
     }
 
     /// Returns the limits of a program: first those of every program.
-    fn limits(&self, label: u64, spec: &Spec) -> Vec<Limit> {
+    fn limits(&self, label: u64, spec: &LaunchSpec) -> Vec<Rlimit> {
         // Linux ignores this limit, but every descendant inherits it: it carries the label.
         let label = (Resource::RLIMIT_LOCKS as u32, label, nix::libc::RLIM_INFINITY);
         let no_dump = (Resource::RLIMIT_CORE as u32, 0, 0);
@@ -59,7 +59,7 @@ struct FdSet {
     ours: [OwnedFd; 4],
     bounds: ConfinementFds,
     /// Write end of standard input and its journal, if the input is fed.
-    feed: Option<[OwnedFd; 2]>,
+    held_stdin: Option<[OwnedFd; 2]>,
     spec: Option<OwnedFd>,
 }
 
@@ -67,7 +67,7 @@ impl FdSet {
     /// Sorts the received descriptors; `None` if one did not arrive.
     fn sort(
         fds: Vec<OwnedFd>,
-        Guard { is_confined, is_grouped, is_fed, .. }: Guard,
+        LaunchFlags { is_confined, is_grouped, has_stdin_journal, .. }: LaunchFlags,
         has_file: bool,
     ) -> Option<Self> {
         let mut fds = fds.into_iter();
@@ -76,9 +76,9 @@ impl FdSet {
         let ours = [next()?, next()?, next()?, next()?];
         let ruleset = if is_confined { Some(next()?) } else { None };
         let group = if is_grouped { Some(next()?) } else { None };
-        let feed = if is_fed { Some([next()?, next()?]) } else { None };
+        let held_stdin = if has_stdin_journal { Some([next()?, next()?]) } else { None };
         let spec = if has_file { Some(next()?) } else { None };
-        Some(Self { streams, ours, bounds: ConfinementFds { ruleset, group }, feed, spec })
+        Some(Self { streams, ours, bounds: ConfinementFds { ruleset, group }, held_stdin, spec })
     }
 }
 
@@ -86,8 +86,8 @@ impl ProcessHolder {
     pub(super) fn launch(
         &mut self,
         terms: LaunchTerms,
-        spec: Option<Spec>,
-        guard: Guard,
+        spec: Option<LaunchSpec>,
+        flags: LaunchFlags,
         fds: Vec<OwnedFd>,
     ) {
         let slot = terms.slot;
@@ -95,10 +95,10 @@ impl ProcessHolder {
         // An adopted process holder only finishes its programs.
         let allowed = if self.supervisor.is_adopted { Err(Errno::EPERM) } else { Ok(()) };
         let launched = allowed
-            .and_then(|()| FdSet::sort(fds, guard, has_file).ok_or(Errno::EMFILE))
+            .and_then(|()| FdSet::sort(fds, flags, has_file).ok_or(Errno::EMFILE))
             .and_then(|fds| self.start(terms, spec, fds));
         if let Some(held) = self.programs.program_mut(slot) {
-            held.is_wrapped = guard.is_wrapped;
+            held.is_wrapped = flags.is_wrapped;
         }
         self.queue_event(match launched {
             Ok(pid) => HolderEvent::Launched { slot, pid: pid.unsigned_abs().into() },
@@ -108,30 +108,35 @@ impl ProcessHolder {
         });
     }
 
-    fn start(&mut self, terms: LaunchTerms, spec: Option<Spec>, fds: FdSet) -> Result<i32, Errno> {
-        let FdSet { streams: [stdin, stdout, stderr], ours, bounds, feed, spec: file } = fds;
+    fn start(
+        &mut self,
+        terms: LaunchTerms,
+        spec: Option<LaunchSpec>,
+        fds: FdSet,
+    ) -> Result<i32, Errno> {
+        let FdSet { streams: [stdin, stdout, stderr], ours, bounds, held_stdin, spec: file } = fds;
         let spec = match (spec, file) {
             (Some(spec), _) => spec,
             (None, file) => file.and_then(read).ok_or(Errno::EBADMSG)?,
         };
         // Before the clone: a full descriptor table then refuses the launch, instead of losing a started program.
-        let held = HeldFds::hold(&ours, feed.as_ref(), self.means.floor);
+        let held = HeldFds::hold(&ours, held_stdin.as_ref(), self.resources.floor);
         let held = held.map_err(|_full| Errno::EMFILE)?;
-        let limits = self.means.limits(terms.label, &spec);
+        let limits = self.resources.limits(terms.label, &spec);
         let its = [&stdin, &stdout, &stderr];
-        let pid = clone_exec::start(&spec, its, &bounds, &limits, &mut self.means.stack)?;
+        let pid = clone_exec::start(&spec, its, &bounds, &limits, &mut self.resources.stack)?;
         let pid = pid.as_raw();
         // Not in the child: there the non-dumpable state of this process prevents the write.
-        _ = fs::write(format!("/proc/{pid}/oom_score_adj"), OUT_OF_MEMORY);
+        _ = fs::write(format!("/proc/{pid}/oom_score_adj"), OOM_SCORE_ADJ);
         // No exit can be missed in between: SIGCHLD is blocked and read by the event loop, after this order.
         self.programs.insert(HeldProgram::new(terms, pid, held));
         Ok(pid)
     }
 }
 
-fn read(file: OwnedFd) -> Option<Spec> {
+fn read(file: OwnedFd) -> Option<LaunchSpec> {
     let (mut file, mut bytes) = (File::from(file), Vec::new());
     file.rewind().ok()?;
     file.read_to_end(&mut bytes).ok()?;
-    Spec::decode(&bytes)
+    LaunchSpec::decode(&bytes)
 }

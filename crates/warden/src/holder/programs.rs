@@ -9,15 +9,15 @@ use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags};
 use nix::sys::signal::Signal;
 use nix::unistd::getpid;
 
-use super::STREAMS;
+use super::FIRST_STREAM_TOKEN;
 use super::child::HeldProgram;
-use crate::process::proc::{OwnChildren, line_of, subtree};
-use crate::process::process_tag::label_of;
-use crate::process::signal::{Dead, send};
+use crate::process::proc::{OwnChildren, ancestry, subtree};
+use crate::process::process_label::label_of;
+use crate::process::signal::{ReapedChild, send};
 use crate::protocol::frame::ProgramEnd;
 
 /// Number of rounds until processes that do not die are given up: some seconds.
-const ROUNDS: u32 = 600;
+const MAX_KILL_ROUNDS: u32 = 600;
 
 /// Held programs, by their slot.
 pub(super) struct HeldPrograms {
@@ -85,19 +85,19 @@ impl HeldPrograms {
         {
             self.by_pid.remove(&held.pid);
             // Without its entry no order could end the program any more.
-            self.kill_line(held.pid);
+            self.kill_subtree(held.pid);
         }
     }
 
     /// Closes the fed standard input of a program, if it has one.
-    pub(super) fn close_feed(&mut self, slot: u64) {
-        self.held.get_mut(&slot).into_iter().for_each(HeldProgram::close_feed);
+    pub(super) fn close_stdin(&mut self, slot: u64) {
+        self.held.get_mut(&slot).into_iter().for_each(HeldProgram::close_stdin);
     }
 
     /// Starts or stops moving the output of a program.
     pub(super) fn watch_streams(&self, slot: u64, begin: bool, epoll: &Epoll) {
         let Some(held) = self.held.get(&slot) else { return };
-        for (stream, name) in held.streams.iter().zip(STREAMS + slot * 2..) {
+        for (stream, name) in held.streams.iter().zip(FIRST_STREAM_TOKEN + slot * 2..) {
             // The only possible failure is removing a pipe that is not watched, which is harmless.
             _ = if begin && !stream.is_dry {
                 epoll.add(&stream.pipe, EpollEvent::new(EpollFlags::EPOLLIN, name))
@@ -119,7 +119,7 @@ impl HeldPrograms {
     }
 
     /// Records the end of a child. Returns the slot and the end if the child is a program, and not an orphan of one.
-    pub(super) fn ended(&mut self, dead: &Dead) -> Option<(u64, ProgramEnd)> {
+    pub(super) fn ended(&mut self, dead: &ReapedChild) -> Option<(u64, ProgramEnd)> {
         // Before anything else: the kernel may reuse the number for the next child as soon as this one is reaped.
         let slot = self.by_pid.remove(&dead.pid)?;
         // Descendants that outlive their program are children of this subreaper by now.
@@ -138,21 +138,21 @@ impl HeldPrograms {
     /// with it, before the program could finish its output.
     pub(super) fn terminate(&self, slot: u64) {
         let wrapper = self.held.get(&slot).filter(|held| held.is_wrapped).map(|held| held.pid);
-        for pid in self.all_of(slot).into_iter().filter(|pid| Some(*pid) != wrapper) {
+        for pid in self.processes_of(slot).into_iter().filter(|pid| Some(*pid) != wrapper) {
             self.signal(pid, Signal::SIGTERM);
         }
     }
 
     /// Kills the present processes of a program. Returns the result once none is left.
     pub(super) fn kill_round(&mut self, slot: u64) -> Option<ClearedProgram> {
-        let living = self.all_of(slot);
+        let living = self.processes_of(slot);
         let killed = living.iter().filter(|pid| self.signal(**pid, Signal::SIGKILL)).count();
         let held = self.held.get_mut(&slot)?;
         let so_far = held.clearing.unwrap_or_default() + killed as u64;
         held.rounds += 1;
         // The program itself has to be reaped too, so that its end is reported before this event. A process of another
         // user, or one that waits in the kernel for ever, is given up: it must not delay the rest.
-        let is_over = living.is_empty() || held.rounds > ROUNDS;
+        let is_over = living.is_empty() || held.rounds > MAX_KILL_ROUNDS;
         let is_cleared = is_over && held.end.is_some();
         (held.clearing, held.is_cleared) = ((!is_cleared).then_some(so_far), is_cleared);
         is_cleared.then_some(ClearedProgram { killed: so_far, left: living.len() as u64 })
@@ -160,7 +160,7 @@ impl HeldPrograms {
 
     /// Returns every process of a program. A zombie counts until it is reaped, so that the program is cleared only
     /// after no trace of it remains.
-    fn all_of(&self, slot: u64) -> BTreeSet<i32> {
+    fn processes_of(&self, slot: u64) -> BTreeSet<i32> {
         let mut all = self.orphans_of(slot);
         if let Some(held) = self.held.get(&slot).filter(|held| held.end.is_none()) {
             all.extend(subtree(held.pid));
@@ -176,7 +176,7 @@ impl HeldPrograms {
             match self.owner_of(orphan) {
                 Some(owner) if owner == slot => found.extend(subtree(orphan)),
                 Some(_) => {}
-                None => self.kill_line(orphan),
+                None => self.kill_subtree(orphan),
             }
         }
         found
@@ -188,7 +188,7 @@ impl HeldPrograms {
     }
 
     /// Kills a process and all its descendants.
-    fn kill_line(&self, root: i32) {
+    fn kill_subtree(&self, root: i32) {
         for pid in subtree(root) {
             self.signal(pid, Signal::SIGKILL);
         }
@@ -196,6 +196,6 @@ impl HeldPrograms {
 
     /// Signals a process only if it is a descendant of this one.
     fn signal(&self, pid: i32, signal: Signal) -> bool {
-        pid != self.me && send(pid, signal, || line_of(pid).contains(&self.me))
+        pid != self.me && send(pid, signal, || ancestry(pid).contains(&self.me))
     }
 }

@@ -11,13 +11,13 @@ use nix::sys::socket::{
 use nix::sys::stat::{Mode, umask};
 use nix::unistd::{UnlinkatFlags, chdir, fchdir, geteuid, unlinkat};
 
-use super::{LINK, ProcessHolder, REATTACH_SOCKET, VISITORS};
+use super::{PEERS_TOKEN, ProcessHolder, REATTACH_TOKEN, SUPERVISOR_TOKEN};
 use crate::process::proc::runs_for_no_agent;
-use crate::protocol::frame::{HolderEvent, KEEPS, SecretValue};
-use crate::protocol::peer_auth::{AuthStep, HolderKey, Visitor};
+use crate::protocol::frame::{HolderEvent, SECRET_VERSION, SecretValue};
+use crate::protocol::peer_auth::{AuthStep, HolderKey, UnauthenticatedConnection};
 
 /// Greatest number of visitors that have not proved the key; above it the oldest is rejected.
-const MOST_VISITORS: usize = 8;
+const MAX_PEERS: usize = 8;
 
 /// Socket that only this user may reach, in a folder that only this user may enter.
 pub(super) struct ReattachSocket {
@@ -27,7 +27,7 @@ pub(super) struct ReattachSocket {
     /// Key that a visitor has to prove.
     key: HolderKey,
     /// Visitors that have not proved the key yet.
-    visitors: Vec<Visitor>,
+    connections: Vec<UnauthenticatedConnection>,
 }
 
 impl ReattachSocket {
@@ -43,42 +43,42 @@ impl ReattachSocket {
         chdir("/")?;
         bound?;
         listen(&socket, Backlog::new(8)?)?;
-        Ok(Self { socket, folder, name, key, visitors: Vec::new() })
+        Ok(Self { socket, folder, name, key, connections: Vec::new() })
     }
 
     /// Returns the next visitor that may prove the key. An agent may run as the same user, so a visitor that
     /// descends from this process holder, or from another one of the service, is refused.
     fn next(&self) -> io::Result<Option<OwnedFd>> {
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-        let visitor = own(accept4(self.socket.as_raw_fd(), flags)?);
-        let peer = getsockopt(&visitor, PeerCredentials)?;
+        let connection = own(accept4(self.socket.as_raw_fd(), flags)?);
+        let peer = getsockopt(&connection, PeerCredentials)?;
         let is_allowed = peer.uid() == geteuid().as_raw() && runs_for_no_agent(peer.pid());
-        Ok(is_allowed.then_some(visitor))
+        Ok(is_allowed.then_some(connection))
     }
 
     /// Accepts the waiting visitors, which may then prove the key; turns them away if `is_free` is false.
     fn admit(&mut self, is_free: bool, epoll: &Epoll) {
-        while let Ok(visitor) = self.next() {
-            let Some(visitor) = visitor.filter(|_| is_free) else { continue };
+        while let Ok(connection) = self.next() {
+            let Some(connection) = connection.filter(|_| is_free) else { continue };
             // A visitor gets its own descriptor in the event loop, so that a silent one blocks neither the loop nor the
             // others.
-            if epoll.add(&visitor, EpollEvent::new(EpollFlags::EPOLLIN, VISITORS)).is_ok() {
-                self.visitors.push(Visitor::new(visitor));
+            if epoll.add(&connection, EpollEvent::new(EpollFlags::EPOLLIN, PEERS_TOKEN)).is_ok() {
+                self.connections.push(UnauthenticatedConnection::new(connection));
             }
-            if self.visitors.len() > MOST_VISITORS {
-                self.visitors.remove(0);
+            if self.connections.len() > MAX_PEERS {
+                self.connections.remove(0);
             }
         }
     }
 
     /// Returns the socket of a visitor that has proved the key.
-    fn proved(&mut self) -> Option<OwnedFd> {
+    fn take_authenticated(&mut self) -> Option<OwnedFd> {
         let mut found = None;
-        for mut visitor in std::mem::take(&mut self.visitors) {
-            match visitor.step(&self.key) {
-                AuthStep::Waits => self.visitors.push(visitor),
-                AuthStep::Proved => _ = found.get_or_insert(visitor.into_socket()),
-                AuthStep::Refused => {}
+        for mut connection in std::mem::take(&mut self.connections) {
+            match connection.step(&self.key) {
+                AuthStep::Pending => self.connections.push(connection),
+                AuthStep::Authenticated => _ = found.get_or_insert(connection.into_socket()),
+                AuthStep::Rejected => {}
             }
         }
         found
@@ -101,7 +101,7 @@ impl ProcessHolder {
         // An invalid key could never be proved.
         let Some(key) = HolderKey::of(key) else { return };
         let Ok(listener) = ReattachSocket::open(folder, name, key) else { return };
-        let event = EpollEvent::new(EpollFlags::EPOLLIN, REATTACH_SOCKET);
+        let event = EpollEvent::new(EpollFlags::EPOLLIN, REATTACH_TOKEN);
         if self.epoll.add(&listener.socket, event).is_ok() {
             self.reattach_socket = Some(listener);
         }
@@ -116,14 +116,14 @@ impl ProcessHolder {
     }
 
     /// Accepts the visitor that proves the key as the supervisor, and rejects the others.
-    pub(super) fn meet_visitors(&mut self) {
+    pub(super) fn authenticate_connections(&mut self) {
         let Some(listener) = &mut self.reattach_socket else { return };
-        let proved = listener.proved().filter(|_| !self.is_ending);
+        let proved = listener.take_authenticated().filter(|_| !self.is_ending);
         if proved.is_some() || self.is_ending {
-            listener.visitors.clear();
+            listener.connections.clear();
         }
         let Some(socket) = proved else { return };
-        let mut event = EpollEvent::new(EpollFlags::EPOLLIN, LINK);
+        let mut event = EpollEvent::new(EpollFlags::EPOLLIN, SUPERVISOR_TOKEN);
         if self.epoll.modify(&socket, &mut event).is_ok() {
             self.supervisor.adopt(socket);
         }
@@ -145,8 +145,10 @@ impl ProcessHolder {
             self.queue_event(event);
         }
         // The peer was checked when its connection was accepted, so it may receive the secret.
-        if let Some(secret) = self.secret.clone().filter(|_| self.supervisor.version >= KEEPS) {
-            self.queue_event(HolderEvent::Kept { secret });
+        if let Some(secret) =
+            self.secret.clone().filter(|_| self.supervisor.version >= SECRET_VERSION)
+        {
+            self.queue_event(HolderEvent::StoredSecret { secret });
         }
         self.queue_event(HolderEvent::Listed);
     }

@@ -8,10 +8,10 @@ use std::time::Duration;
 use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags};
 use tokio::time::Instant;
 
-use super::LINK;
+use super::SUPERVISOR_TOKEN;
 use super::child::HeldProgram;
 use super::programs::HeldPrograms;
-use crate::protocol::frame::{HolderEvent, VERSION};
+use crate::protocol::frame::{FRAME_VERSION, HolderEvent};
 use crate::protocol::packet::{Packet, receive, send};
 
 /// Connection to the supervisor, and the time since it was lost.
@@ -22,7 +22,7 @@ pub(super) struct Supervisor {
     /// Events for which the socket had no room.
     pending: VecDeque<HolderEvent>,
     /// Time for which the process holder waits for the next supervisor.
-    pub(super) patience: Duration,
+    pub(super) reattach_grace: Duration,
     /// Time at which the supervisor was lost. Until the next one reads, the process holder stores the output.
     pub(super) lost: Option<Instant>,
     /// True if the supervisor is not the one that started the process holder: then it starts nothing new.
@@ -41,9 +41,9 @@ pub(super) enum SendResult {
 impl Supervisor {
     /// Creates the connection to the supervisor that started the process holder.
     pub(super) fn new(socket: OwnedFd) -> Self {
-        let (pending, patience) = (VecDeque::new(), Duration::ZERO);
-        let (socket, version) = (Some(socket), VERSION);
-        Self { socket, version, pending, patience, lost: None, is_adopted: false }
+        let (pending, reattach_grace) = (VecDeque::new(), Duration::ZERO);
+        let (socket, version) = (Some(socket), FRAME_VERSION);
+        Self { socket, version, pending, reattach_grace, lost: None, is_adopted: false }
     }
 
     /// Returns true if a supervisor is connected.
@@ -73,7 +73,7 @@ impl Supervisor {
 
     /// Returns the time that is left for the next supervisor; `None` while there is one.
     pub(super) fn time_left(&self) -> Option<Duration> {
-        self.lost.map(|lost| self.patience.saturating_sub(lost.elapsed()))
+        self.lost.map(|lost| self.reattach_grace.saturating_sub(lost.elapsed()))
     }
 
     /// Adds an event. Without a supervisor the event is dropped: the list informs the next one.
@@ -105,7 +105,7 @@ impl Supervisor {
         let mut flags = EpollFlags::EPOLLIN;
         flags.set(EpollFlags::EPOLLOUT, !self.pending.is_empty());
         if let Some(socket) = &self.socket {
-            _ = epoll.modify(socket.as_fd(), &mut EpollEvent::new(flags, LINK));
+            _ = epoll.modify(socket.as_fd(), &mut EpollEvent::new(flags, SUPERVISOR_TOKEN));
         }
     }
 }

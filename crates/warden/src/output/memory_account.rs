@@ -11,20 +11,20 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 /// Guaranteed share of each program in bytes.
-const SHARE: u64 = 256 << 10;
+const GUARANTEED_SHARE_BYTES: u64 = 256 << 10;
 
 /// Number of long texts that may be in the heap of the service at one time, to be judged.
-const READERS: usize = 2;
+const MAX_LONG_TEXTS: usize = 2;
 
 /// Borrower value: no program may exceed the limit.
-const NOBODY: u64 = 0;
+const NO_BORROWER: u64 = 0;
 
 /// Memory for the output of all programs. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct OutputMemory(Arc<Memory>);
+pub struct OutputMemory(Arc<SharedMemoryPool>);
 
 #[derive(Debug)]
-struct Memory {
+struct SharedMemoryPool {
     limit: u64,
     used: AtomicU64,
     /// Number of the account that may exceed the limit.
@@ -41,7 +41,7 @@ struct Memory {
 
 /// Usage of the memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MemoryUse {
+pub struct OutputMemoryUsage {
     /// Limit for all programs together in bytes.
     pub limit: u64,
     /// Bytes in use.
@@ -61,7 +61,7 @@ struct MemoryShare {
     used: AtomicU64,
     waiting: AtomicUsize,
     /// Notifies when a reader starts to wait.
-    held_up: Notify,
+    reader_waiting: Notify,
     /// True if the program has ended: its pipes then contain little more.
     is_over: AtomicBool,
 }
@@ -70,14 +70,14 @@ impl OutputMemory {
     /// Returns a memory with this limit in bytes.
     #[must_use]
     pub fn of(limit: u64) -> Self {
-        Self(Arc::new(Memory {
+        Self(Arc::new(SharedMemoryPool {
             limit,
             used: AtomicU64::new(0),
-            borrower: AtomicU64::new(NOBODY),
-            latest: AtomicU64::new(NOBODY),
+            borrower: AtomicU64::new(NO_BORROWER),
+            latest: AtomicU64::new(NO_BORROWER),
             waiting: AtomicUsize::new(0),
             freed: Notify::new(),
-            readers: Arc::new(Semaphore::new(READERS)),
+            readers: Arc::new(Semaphore::new(MAX_LONG_TEXTS)),
         }))
     }
 
@@ -86,15 +86,22 @@ impl OutputMemory {
     pub fn account(&self) -> MemoryAccount {
         let number = self.0.latest.fetch_add(1, Ordering::Relaxed) + 1;
         let (used, waiting, is_over) = Default::default();
-        let (memory, held_up) = (self.clone(), Notify::new());
-        MemoryAccount(Arc::new(MemoryShare { memory, number, used, waiting, held_up, is_over }))
+        let (memory, reader_waiting) = (self.clone(), Notify::new());
+        MemoryAccount(Arc::new(MemoryShare {
+            memory,
+            number,
+            used,
+            waiting,
+            reader_waiting,
+            is_over,
+        }))
     }
 
     /// Returns the current usage.
     #[must_use]
-    pub fn usage(&self) -> MemoryUse {
-        let Memory { limit, used, waiting, .. } = &*self.0;
-        MemoryUse {
+    pub fn usage(&self) -> OutputMemoryUsage {
+        let SharedMemoryPool { limit, used, waiting, .. } = &*self.0;
+        OutputMemoryUsage {
             limit: *limit,
             used: used.load(Ordering::Relaxed),
             waiting: waiting.load(Ordering::Relaxed),
@@ -117,7 +124,7 @@ impl MemoryAccount {
 
     /// Waits for the permit to have a long text in memory as a whole. Dropping the permit releases it; `None` means no
     /// limit.
-    pub async fn reading_turn(&self) -> Option<OwnedSemaphorePermit> {
+    pub async fn acquire_reader_permit(&self) -> Option<OwnedSemaphorePermit> {
         // The semaphore is never closed.
         Arc::clone(&self.0.memory.0.readers).acquire_owned().await.ok()
     }
@@ -126,19 +133,20 @@ impl MemoryAccount {
     #[must_use]
     pub fn may_grow(&self) -> bool {
         let MemoryShare { memory, number, used: own, is_over, .. } = &*self.0;
-        let Memory { limit, used, borrower, .. } = &*memory.0;
-        if own.load(Ordering::Relaxed) < SHARE {
+        let SharedMemoryPool { limit, used, borrower, .. } = &*memory.0;
+        if own.load(Ordering::Relaxed) < GUARANTEED_SHARE_BYTES {
             return true;
         }
         if used.load(Ordering::Relaxed) < *limit || is_over.load(Ordering::Relaxed) {
             return true;
         }
-        let lent = borrower.compare_exchange(NOBODY, *number, Ordering::AcqRel, Ordering::Acquire);
+        let lent =
+            borrower.compare_exchange(NO_BORROWER, *number, Ordering::AcqRel, Ordering::Acquire);
         lent.is_ok() || lent == Err(*number)
     }
 
     /// Returns when the account may take more.
-    pub async fn room(self) {
+    pub async fn wait_for_room(self) {
         let _waiting = WaitingReader::of(&self);
         let freed = &self.0.memory.0.freed;
         loop {
@@ -153,8 +161,8 @@ impl MemoryAccount {
     }
 
     /// Returns when a reader waits for room in this account.
-    pub async fn held_up(&self) {
-        let mut notified = std::pin::pin!(self.0.held_up.notified());
+    pub async fn reader_waiting(&self) {
+        let mut notified = std::pin::pin!(self.0.reader_waiting.notified());
         notified.as_mut().enable();
         if self.0.waiting.load(Ordering::Relaxed) == 0 {
             notified.await;
@@ -175,7 +183,7 @@ impl<'a> WaitingReader<'a> {
     fn of(account: &'a MemoryAccount) -> Self {
         account.0.waiting.fetch_add(1, Ordering::Relaxed);
         account.0.memory.0.waiting.fetch_add(1, Ordering::Relaxed);
-        account.0.held_up.notify_waiters();
+        account.0.reader_waiting.notify_waiters();
         Self(account)
     }
 }
@@ -190,10 +198,15 @@ impl Drop for WaitingReader<'_> {
 
 impl Drop for MemoryShare {
     fn drop(&mut self) {
-        let Memory { used, borrower, freed, .. } = &*self.memory.0;
+        let SharedMemoryPool { used, borrower, freed, .. } = &*self.memory.0;
         used.fetch_sub(*self.used.get_mut(), Ordering::Relaxed);
         // Only the borrower returns the loan.
-        _ = borrower.compare_exchange(self.number, NOBODY, Ordering::AcqRel, Ordering::Relaxed);
+        _ = borrower.compare_exchange(
+            self.number,
+            NO_BORROWER,
+            Ordering::AcqRel,
+            Ordering::Relaxed,
+        );
         freed.notify_waiters();
     }
 }
@@ -206,27 +219,30 @@ mod tests {
 
     use super::*;
 
-    const LONG: Duration = Duration::from_secs(9);
+    const WAIT_TIMEOUT: Duration = Duration::from_secs(9);
 
-    const LIMIT: u64 = 10 * SHARE;
+    const LIMIT: u64 = 10 * GUARANTEED_SHARE_BYTES;
 
     #[tokio::test(start_paused = true)]
     async fn one_program_continues_over_the_memory_limit() {
         let memory = OutputMemory::of(LIMIT);
         let [one, two, three] = [(); 3].map(|()| memory.account());
-        one.take(6 * SHARE);
-        two.take(3 * SHARE);
-        three.take(SHARE);
+        one.take(6 * GUARANTEED_SHARE_BYTES);
+        two.take(3 * GUARANTEED_SHARE_BYTES);
+        three.take(GUARANTEED_SHARE_BYTES);
         assert!(two.may_grow(), "one program must get to its end");
         assert!(two.may_grow() && !one.may_grow() && !three.may_grow());
-        let waits = tokio::spawn(three.clone().room());
-        assert!(timeout(LONG, one.clone().room()).await.is_err());
-        timeout(LONG, three.held_up()).await.expect("the third waits");
-        assert!(timeout(LONG, two.held_up()).await.is_err());
-        assert_eq!(memory.usage(), MemoryUse { limit: LIMIT, used: LIMIT, waiting: 1 });
+        let waits = tokio::spawn(three.clone().wait_for_room());
+        assert!(timeout(WAIT_TIMEOUT, one.clone().wait_for_room()).await.is_err());
+        timeout(WAIT_TIMEOUT, three.reader_waiting()).await.expect("the third waits");
+        assert!(timeout(WAIT_TIMEOUT, two.reader_waiting()).await.is_err());
+        assert_eq!(memory.usage(), OutputMemoryUsage { limit: LIMIT, used: LIMIT, waiting: 1 });
         drop(two);
-        timeout(LONG, waits).await.expect("memory is free again").expect("no panic");
-        assert_eq!(memory.usage(), MemoryUse { limit: LIMIT, used: 7 * SHARE, waiting: 0 });
+        timeout(WAIT_TIMEOUT, waits).await.expect("memory is free again").expect("no panic");
+        assert_eq!(
+            memory.usage(),
+            OutputMemoryUsage { limit: LIMIT, used: 7 * GUARANTEED_SHARE_BYTES, waiting: 0 }
+        );
     }
 
     #[test]
@@ -234,8 +250,8 @@ mod tests {
         let memory = OutputMemory::of(LIMIT);
         let [long, other, short] = [(); 3].map(|()| memory.account());
         long.take(2 * LIMIT);
-        other.take(SHARE);
-        short.take(SHARE - 1);
+        other.take(GUARANTEED_SHARE_BYTES);
+        short.take(GUARANTEED_SHARE_BYTES - 1);
         assert!(long.may_grow() && !other.may_grow() && short.may_grow());
     }
 
@@ -244,24 +260,28 @@ mod tests {
         let memory = OutputMemory::of(LIMIT);
         let [one, two] = [(); 2].map(|()| memory.account());
         one.take(LIMIT);
-        two.take(SHARE);
+        two.take(GUARANTEED_SHARE_BYTES);
         assert!(one.may_grow() && !two.may_grow());
-        let waits = tokio::spawn(two.clone().room());
+        let waits = tokio::spawn(two.clone().wait_for_room());
         tokio::task::yield_now().await;
         two.end();
-        timeout(LONG, waits).await.expect("the program has ended").expect("no panic");
+        timeout(WAIT_TIMEOUT, waits).await.expect("the program has ended").expect("no panic");
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_number_of_long_texts_read_at_once_is_bounded() {
         let account = OutputMemory::of(LIMIT).account();
         let mut turns = Vec::new();
-        for _ in 0..READERS {
-            turns.push(account.reading_turn().await);
+        for _ in 0..MAX_LONG_TEXTS {
+            turns.push(account.acquire_reader_permit().await);
         }
-        assert!(timeout(LONG, account.sibling().reading_turn()).await.is_err());
+        assert!(timeout(WAIT_TIMEOUT, account.sibling().acquire_reader_permit()).await.is_err());
         turns.pop();
-        assert!(timeout(LONG, account.reading_turn()).await.is_ok_and(|turn| turn.is_some()));
+        assert!(
+            timeout(WAIT_TIMEOUT, account.acquire_reader_permit())
+                .await
+                .is_ok_and(|turn| turn.is_some())
+        );
     }
 
     #[test]

@@ -10,23 +10,23 @@ use nix::fcntl::{FcntlArg, OFlag, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::unistd::{pipe2, write};
 
-use super::stdin_journal::FeedEnds;
-use super::stream::{PIECE, StreamEnds};
+use super::stdin_journal::StdinEnds;
+use super::stream::{MOVE_BYTES, StreamEnds};
 use crate::Stdin;
 
 /// Capacity of the standard output pipe in bytes: the most that an unprivileged process may request.
-const ROOM: i32 = 1 << 20;
+const STDOUT_PIPE_BYTES: i32 = 1 << 20;
 
 /// Three streams of the program, and the supervisor's ends of its two outputs.
-pub(crate) struct Streams {
+pub(crate) struct ProgramStreams {
     pub(crate) stdin: OwnedFd,
     pub(crate) stdout: OwnedFd,
     pub(crate) stderr: OwnedFd,
     pub(crate) ours: [StreamEnds; 2],
     /// Supervisor's end of standard input, if that stays open. No other process has it.
-    pub(crate) feed: Option<OwnedFd>,
+    pub(crate) stdin_pipe: Option<OwnedFd>,
     /// Same end with its journal, if the process holder is to hold both.
-    pub(crate) journaled: Option<FeedEnds>,
+    pub(crate) journaled: Option<StdinEnds>,
 }
 
 /// Creates the streams. Input is written completely before the program starts, so that no program acts on a part of it,
@@ -34,63 +34,69 @@ pub(crate) struct Streams {
 ///
 /// # Errors
 /// Fails if the process may not open more files, or memory runs out.
-pub(crate) fn streams(input: &Stdin) -> io::Result<Streams> {
+pub(crate) fn create_streams(input: &Stdin) -> io::Result<ProgramStreams> {
     let ((stdout, out), (stderr, err)) = (output()?, output()?);
     widen(&out.pipe);
-    let (stdin, feed, journaled) = match input {
-        Stdin::Whole(input) => (stdin(input)?, None, None),
-        Stdin::Open => {
+    let (stdin, stdin_pipe, journaled) = match input {
+        Stdin::Bytes(input) => (stdin(input)?, None, None),
+        Stdin::Piped => {
             let (its, ours) = pipe2(OFlag::O_CLOEXEC)?;
             (its, Some(ours), None)
         }
-        Stdin::Fed => {
-            let (its, ours) = fed()?;
+        Stdin::Journaled => {
+            let (its, ours) = create_journaled_stdin()?;
             (its, None, Some(ours))
         }
     };
-    Ok(Streams { stdin, stdout, stderr, ours: [out, err], feed, journaled })
+    Ok(ProgramStreams { stdin, stdout, stderr, ours: [out, err], stdin_pipe, journaled })
 }
 
 /// Returns the program's end of a fed input, and the supervisor's ends. The pipe is not widened: the pipes of a user
 /// together are limited, and a session holds its pipe for a long time.
 ///
 /// # Errors
-/// Same as [`streams`].
-pub(crate) fn fed() -> io::Result<(OwnedFd, FeedEnds)> {
+/// Same as [`create_streams`].
+pub(crate) fn create_journaled_stdin() -> io::Result<(OwnedFd, StdinEnds)> {
     let (its, ours) = pipe2(OFlag::O_CLOEXEC)?;
     // Only the supervisor's end is non-blocking: programs do not expect `EAGAIN` on their input.
     fcntl(&ours, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
-    let journal = Arc::new(memory(MFdFlags::empty())?);
-    Ok((its, FeedEnds { pipe: Arc::new(ours), journal }))
+    let journal = Arc::new(create_memory_file(MFdFlags::empty())?);
+    Ok((its, StdinEnds { pipe: Arc::new(ours), journal }))
 }
 
 fn output() -> io::Result<(OwnedFd, StreamEnds)> {
     let (ours, its) = pipe2(OFlag::O_CLOEXEC)?;
     // Only the supervisor's end is non-blocking: programs do not expect `EAGAIN` on their output.
     fcntl(&ours, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
-    Ok((its, StreamEnds { pipe: Arc::new(ours), memory: Arc::new(memory(MFdFlags::empty())?) }))
+    Ok((
+        its,
+        StreamEnds {
+            pipe: Arc::new(ours),
+            memory: Arc::new(create_memory_file(MFdFlags::empty())?),
+        },
+    ))
 }
 
 /// Enlarges a pipe for a long answer, because some programs exit before the last of it is read. Only standard output:
 /// the pipes of a user together are limited (64 MiB by default), and beyond that each new pipe of the user has two
 /// pages.
 fn widen(pipe: &OwnedFd) {
-    _ = fcntl(pipe, FcntlArg::F_SETPIPE_SZ(ROOM)); // The capacity stays unchanged if that exceeds the limit.
+    _ = fcntl(pipe, FcntlArg::F_SETPIPE_SZ(STDOUT_PIPE_BYTES)); // The capacity stays unchanged if that exceeds the limit.
 }
 
 fn stdin(input: &[u8]) -> io::Result<OwnedFd> {
     if input.is_empty() {
         return Ok(File::open("/dev/null")?.into());
     }
-    match if input.len() <= PIECE { through_a_pipe(input)? } else { None } {
+    match if input.len() <= MOVE_BYTES { pipe_with_input(input)? } else { None } {
         Some(pipe) => Ok(pipe),
-        None => sealed(input),
+        None => sealed_memory(input),
     }
 }
 
 /// Returns a pipe with the whole input, or `None` if the pipe has too little room, as it may if the user has many
 /// pipes.
-fn through_a_pipe(input: &[u8]) -> io::Result<Option<OwnedFd>> {
+fn pipe_with_input(input: &[u8]) -> io::Result<Option<OwnedFd>> {
     let (its, ours) = pipe2(OFlag::O_CLOEXEC)?;
     fcntl(&ours, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
     match write(&ours, input) {
@@ -101,8 +107,8 @@ fn through_a_pipe(input: &[u8]) -> io::Result<Option<OwnedFd>> {
 }
 
 /// Returns a sealed memory file.
-fn sealed(bytes: &[u8]) -> io::Result<OwnedFd> {
-    let mut file = File::from(memory(MFdFlags::MFD_ALLOW_SEALING)?);
+fn sealed_memory(bytes: &[u8]) -> io::Result<OwnedFd> {
+    let mut file = File::from(create_memory_file(MFdFlags::MFD_ALLOW_SEALING)?);
     file.write_all(bytes)?;
     file.rewind()?;
     fcntl(&file, FcntlArg::F_ADD_SEALS(SealFlag::all()))?;
@@ -112,12 +118,12 @@ fn sealed(bytes: &[u8]) -> io::Result<OwnedFd> {
 /// Returns a memory file with a spec that is too long for a frame.
 ///
 /// # Errors
-/// Same as [`streams`].
+/// Same as [`create_streams`].
 pub(crate) fn sealed_file(bytes: &[u8]) -> io::Result<OwnedFd> {
-    sealed(bytes)
+    sealed_memory(bytes)
 }
 
-fn memory(flags: MFdFlags) -> io::Result<OwnedFd> {
+fn create_memory_file(flags: MFdFlags) -> io::Result<OwnedFd> {
     Ok(memfd_create("algonius", MFdFlags::MFD_CLOEXEC | flags)?)
 }
 
@@ -128,15 +134,15 @@ mod tests {
 
     use nix::fcntl::{FcntlArg, fcntl};
 
-    use super::{ROOM, stdin, streams};
+    use super::{STDOUT_PIPE_BYTES, create_streams, stdin};
     use crate::Stdin;
 
     /// Test that needs root or free pipe memory of the user.
     #[test]
     fn an_output_pipe_is_large_from_the_start() {
-        let [out, err] = streams(&Stdin::Whole(Vec::new())).unwrap().ours;
+        let [out, err] = create_streams(&Stdin::Bytes(Vec::new())).unwrap().ours;
         let room = |pipe| fcntl(pipe, FcntlArg::F_GETPIPE_SZ).unwrap();
-        assert_eq!(room(&out.pipe), ROOM);
+        assert_eq!(room(&out.pipe), STDOUT_PIPE_BYTES);
         assert!(room(&err.pipe) <= 64 << 10);
     }
 

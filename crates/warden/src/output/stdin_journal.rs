@@ -22,13 +22,13 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-use self::file::{JournalFile, PIECE, unread};
+use self::file::{JournalFile, MOVE_BYTES, unread};
 use super::memory_account::MemoryAccount;
 use super::unread_pipe::unread_pipe;
 use crate::protocol::packet::watch;
 
 /// Default of the greatest length of a journal in bytes.
-pub const JOURNAL_LIMIT: u64 = 64 << 20;
+pub const DEFAULT_MAX_JOURNAL_BYTES: u64 = 64 << 20;
 
 /// Each message completes the sentence "the input was not written: ...".
 #[derive(Debug, thiserror::Error)]
@@ -93,7 +93,7 @@ impl From<StdinJournalError> for io::Error {
 
 /// Supervisor's descriptors of a fed standard input.
 #[derive(Debug, Clone)]
-pub(crate) struct FeedEnds {
+pub(crate) struct StdinEnds {
     /// Non-blocking write end of the pipe.
     pub(crate) pipe: Arc<OwnedFd>,
     /// Memory file of the journal.
@@ -102,16 +102,16 @@ pub(crate) struct FeedEnds {
 
 /// Fed standard input of a program. Only the owner of the lock may write.
 #[derive(Debug)]
-pub(crate) struct FeedState {
+pub(crate) struct StdinState {
     /// Descriptors; `None` if the input was closed, and no descriptor could be created in place of its pipe.
-    ends: Option<FeedEnds>,
+    ends: Option<StdinEnds>,
     /// Account of the journal's memory, apart from that of the program's output.
     account: MemoryAccount,
 }
 
-impl FeedState {
+impl StdinState {
     /// Returns the state behind its lock. The journal is charged to a sibling of this account.
-    pub(crate) fn of(ends: FeedEnds, account: &MemoryAccount) -> Arc<Mutex<Self>> {
+    pub(crate) fn of(ends: StdinEnds, account: &MemoryAccount) -> Arc<Mutex<Self>> {
         Arc::new(Mutex::new(Self { ends: Some(ends), account: account.sibling() }))
     }
 
@@ -136,7 +136,7 @@ pub struct StdinJournal {
     delivered: u64,
     limit: u64,
     close: CloseOrder,
-    state: OwnedMutexGuard<FeedState>,
+    state: OwnedMutexGuard<StdinState>,
 }
 
 impl std::fmt::Debug for StdinJournal {
@@ -156,14 +156,14 @@ impl StdinJournal {
     /// # Errors
     /// Fails if the journal is corrupt, or if the runtime cannot watch the pipe.
     pub(crate) fn attach(
-        mut state: OwnedMutexGuard<FeedState>,
+        mut state: OwnedMutexGuard<StdinState>,
         close: CloseOrder,
     ) -> Result<Option<Self>, StdinJournalError> {
-        let Some(FeedEnds { pipe, journal }) = state.ends.clone() else { return Ok(None) };
+        let Some(StdinEnds { pipe, journal }) = state.ends.clone() else { return Ok(None) };
         let (file, size, delivered) = JournalFile::repair(journal)?;
         state.charge(size);
         let pipe = watch(pipe, Interest::WRITABLE)?;
-        let limit = JOURNAL_LIMIT;
+        let limit = DEFAULT_MAX_JOURNAL_BYTES;
         let mut journal = Self { pipe, file, size, delivered, limit, close, state };
         match journal.deliver_now() {
             // A program that has closed its input may still run, and its output is still of interest.
@@ -172,7 +172,7 @@ impl StdinJournal {
         }
     }
 
-    /// Sets the greatest length of the journal in bytes, instead of [`JOURNAL_LIMIT`].
+    /// Sets the greatest length of the journal in bytes, instead of [`DEFAULT_MAX_JOURNAL_BYTES`].
     #[must_use]
     pub const fn with_limit(mut self, limit: u64) -> Self {
         self.limit = limit;
@@ -255,7 +255,7 @@ impl StdinJournal {
     /// the output of the program cannot be understood.
     pub fn close(mut self) {
         let closed = self.state.ends.take().zip(unread_pipe().ok());
-        self.state.ends = closed.map(|(ends, pipe)| FeedEnds { pipe: Arc::new(pipe), ..ends });
+        self.state.ends = closed.map(|(ends, pipe)| StdinEnds { pipe: Arc::new(pipe), ..ends });
         (self.close)();
     }
 
@@ -285,7 +285,7 @@ impl StdinJournal {
 
     /// Returns the number of bytes to move next.
     fn undelivered(&self) -> usize {
-        usize::try_from(self.size - self.delivered).unwrap_or(PIECE).min(PIECE)
+        usize::try_from(self.size - self.delivered).unwrap_or(MOVE_BYTES).min(MOVE_BYTES)
     }
 
     fn advance(&mut self, moved: usize) -> Result<(), StdinJournalError> {

@@ -21,7 +21,7 @@ use super::memory_account::MemoryAccount;
 use crate::protocol::packet::watch;
 
 /// Bytes per move: the default capacity of a pipe.
-pub(crate) const PIECE: usize = 64 * 1024;
+pub(crate) const MOVE_BYTES: usize = 64 * 1024;
 
 /// Supervisor's two ends of one stream.
 #[derive(Debug)]
@@ -72,7 +72,7 @@ impl ProgramStream {
         if self.room.is_none() && (!needs_room || self.account.may_grow()) {
             return Poll::Ready(());
         }
-        let room = self.room.get_or_insert_with(|| Box::pin(self.account.clone().room()));
+        let room = self.room.get_or_insert_with(|| Box::pin(self.account.clone().wait_for_room()));
         ready!(room.as_mut().poll(cx));
         self.room = None;
         Poll::Ready(())
@@ -80,7 +80,7 @@ impl ProgramStream {
 
     /// Moves available bytes, if there are any.
     fn advance(&mut self, buffer: &mut ReadBuf<'_>) -> Result<(), Errno> {
-        let room = usize::try_from(self.cap.saturating_sub(self.length)).unwrap_or(PIECE);
+        let room = usize::try_from(self.cap.saturating_sub(self.length)).unwrap_or(MOVE_BYTES);
         let pipe = self.pipe.get_ref();
         let moved = if room == 0 {
             let read = nix::unistd::read(pipe, buffer.initialize_unfilled())?;
@@ -88,7 +88,7 @@ impl ProgramStream {
             read
         } else {
             let flags = SpliceFFlags::SPLICE_F_NONBLOCK;
-            let moved = splice(pipe, None, &self.memory, None, room.min(PIECE), flags)?;
+            let moved = splice(pipe, None, &self.memory, None, room.min(MOVE_BYTES), flags)?;
             self.length += moved as u64;
             self.account.take(moved as u64);
             moved

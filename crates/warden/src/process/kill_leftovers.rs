@@ -9,28 +9,28 @@ use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 use uuid::Uuid;
 
-use super::proc::{folder, is_ours, own_line, pids, stat};
-use super::process_tag::{Label, label_of};
+use super::proc::{is_ours, own_ancestry, pids, proc_folder, stat};
+use super::process_label::{ProcessLabel, label_of};
 use super::signal::{reap, send};
-use crate::INSTANCE;
+use crate::INSTANCE_VARIABLE;
 
 /// Number of rounds until a sweep gives up against a program that forks faster than its processes die.
-const ROUNDS: u32 = 200;
+const MAX_SWEEP_ROUNDS: u32 = 200;
 
 /// Pause between two rounds, in which the killed processes disappear.
-const PAUSE: Duration = Duration::from_millis(5);
+const SWEEP_ROUND_PAUSE: Duration = Duration::from_millis(5);
 
 /// Owner of the processes.
 #[derive(Debug, Clone)]
 enum ProcessOwner {
     /// Processes of one attempt.
-    Attempt(Label),
+    Attempt(ProcessLabel),
     /// Processes of one data directory, except those with one of these labels.
-    Instance(Uuid, BTreeSet<Label>),
+    Instance(Uuid, BTreeSet<ProcessLabel>),
 }
 
 impl ProcessOwner {
-    fn is_on(&self, pid: i32) -> bool {
+    fn owns(&self, pid: i32) -> bool {
         let label = label_of(pid);
         match self {
             Self::Attempt(wanted) => label == Some(*wanted),
@@ -38,51 +38,51 @@ impl ProcessOwner {
                 false
             }
             Self::Instance(instance, _) => {
-                label.is_some_and(|label| label.is_of(*instance)) || is_marked(pid, *instance)
+                label.is_some_and(|label| label.is_of(*instance)) || is_of_instance(pid, *instance)
             }
         }
     }
 }
 
 /// Kills every process that carries a label; returns their number.
-pub(crate) async fn of_label(label: Label) -> usize {
+pub(crate) async fn kill_labelled(label: ProcessLabel) -> usize {
     sweep(ProcessOwner::Attempt(label)).await
 }
 
 /// Kills every process that a data directory ever started and that is not held; returns their number.
-pub(crate) async fn of_instance(instance: Uuid, held: BTreeSet<Label>) -> usize {
+pub(crate) async fn kill_unheld(instance: Uuid, held: BTreeSet<ProcessLabel>) -> usize {
     sweep(ProcessOwner::Instance(instance, held)).await
 }
 
 /// Returns when a round found no living process. Spares this process and its ancestors.
-async fn sweep(mark: ProcessOwner) -> usize {
+async fn sweep(owner: ProcessOwner) -> usize {
     let mut killed = BTreeSet::new();
-    for _ in 0..ROUNDS {
-        let mark = mark.clone();
+    for _ in 0..MAX_SWEEP_ROUNDS {
+        let owner = owner.clone();
         // Tokio treats `/proc` as files, and a process under memory pressure answers slowly.
-        let round = tokio::task::spawn_blocking(move || kill_all(&mark)).await;
+        let round = tokio::task::spawn_blocking(move || kill_all(&owner)).await;
         match round {
             Ok(found) if found.is_empty() => break,
             Ok(found) => killed.extend(found),
             Err(_) => break,
         }
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(SWEEP_ROUND_PAUSE).await;
     }
     killed.len()
 }
 
 /// Runs one round: kills the living processes that carry the mark. Each is returned with its start time, because a
 /// process id may be reused.
-fn kill_all(mark: &ProcessOwner) -> Vec<(i32, u64)> {
-    let spared = own_line();
+fn kill_all(owner: &ProcessOwner) -> Vec<(i32, u64)> {
+    let spared = own_ancestry();
     let others = pids().into_iter().filter(|pid| !spared.contains(pid) && is_ours(*pid));
-    others.filter_map(|pid| kill_one(pid, mark)).collect()
+    others.filter_map(|pid| kill_one(pid, owner)).collect()
 }
 
-fn kill_one(pid: i32, mark: &ProcessOwner) -> Option<(i32, u64)> {
-    let found = stat(pid).filter(|_| mark.is_on(pid))?;
+fn kill_one(pid: i32, owner: &ProcessOwner) -> Option<(i32, u64)> {
+    let found = stat(pid).filter(|_| owner.owns(pid))?;
     if found.is_alive {
-        return send(pid, Signal::SIGKILL, || mark.is_on(pid)).then_some((pid, found.started));
+        return send(pid, Signal::SIGKILL, || owner.owns(pid)).then_some((pid, found.started));
     }
     // If the process holder is gone too, this process has become its parent.
     if found.parent == Pid::this().as_raw() {
@@ -93,16 +93,16 @@ fn kill_one(pid: i32, mark: &ProcessOwner) -> Option<(i32, u64)> {
 
 /// Returns true if the environment names the data directory. A process that runs as another user in between may have
 /// lost its label.
-fn is_marked(pid: i32, instance: Uuid) -> bool {
-    let wanted = format!("{INSTANCE}={instance}");
-    let environment = fs::read(folder(pid).join("environ")).unwrap_or_default();
+fn is_of_instance(pid: i32, instance: Uuid) -> bool {
+    let wanted = format!("{INSTANCE_VARIABLE}={instance}");
+    let environment = fs::read(proc_folder(pid).join("environ")).unwrap_or_default();
     environment.split(|byte| *byte == 0).any(|have| have == wanted.as_bytes())
 }
 
 #[cfg(test)]
 mod tests {
     use super::{ProcessOwner, kill_one};
-    use crate::process::process_tag::Label;
+    use crate::process::process_label::ProcessLabel;
     use algonius_actors::model::execution::AttemptId;
     use algonius_actors::model::id::ExecutionId;
     use std::collections::BTreeSet;
@@ -120,7 +120,7 @@ mod tests {
     fn only_processes_with_the_label_are_killed() {
         let mine = Uuid::new_v4();
         let (mut stranger, pid) = sleeper(&Uuid::new_v4().to_string());
-        let label = Label::of(mine, ExecutionId::fresh(), AttemptId::FIRST);
+        let label = ProcessLabel::of(mine, ExecutionId::fresh(), AttemptId::FIRST);
         assert_eq!(kill_one(pid, &ProcessOwner::Attempt(label)), None);
         assert_eq!(kill_one(pid, &ProcessOwner::Instance(mine, BTreeSet::new())), None);
         assert_eq!(stranger.try_wait().unwrap(), None);

@@ -14,49 +14,49 @@ use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 use uuid::Uuid;
 
-use super::proc::{folder, pids, stat};
-use super::process_tag::label_of;
+use super::proc::{pids, proc_folder, stat};
+use super::process_label::label_of;
 use super::signal::{reap, send};
 
 /// Pause between two checks.
-const PAUSE: Duration = Duration::from_millis(5);
+const CHECK_PAUSE: Duration = Duration::from_millis(5);
 
 /// Number of checks for the end of a process holder whose connection is lost. It is killed after that.
-const LOOKS: u32 = 200;
+const MAX_EXIT_CHECKS: u32 = 200;
 
 /// Number of rounds until processes that do not die are given up.
-const ROUNDS: u32 = 400;
+const MAX_KILL_ROUNDS: u32 = 400;
 
 /// Waits until a process holder has ended, and ends the processes that it left.
-pub(crate) async fn bury(holder: Option<u32>, instance: Uuid) {
+pub(crate) async fn handle_exit(holder: Option<u32>, instance: Uuid) {
     let holder = holder.and_then(|pid| i32::try_from(pid).ok());
     if let Some(holder) = holder {
         // The connection closes before the kernel reparents the children to this process.
-        for _ in 0..LOOKS {
+        for _ in 0..MAX_EXIT_CHECKS {
             if !is_alive(holder) {
                 break;
             }
-            sleep(PAUSE).await;
+            sleep(CHECK_PAUSE).await;
         }
         send(holder, Signal::SIGKILL, || is_child(holder));
         while is_child(holder) && is_alive(holder) {
-            sleep(PAUSE).await;
+            sleep(CHECK_PAUSE).await;
         }
     }
-    end_left(instance).await;
+    kill_inherited(instance).await;
 }
 
 /// Kills the processes that a lost process holder left to this process, repeatedly until none is left.
-async fn end_left(instance: Uuid) {
+async fn kill_inherited(instance: Uuid) {
     let mut killed = 0_usize;
-    for _ in 0..ROUNDS {
+    for _ in 0..MAX_KILL_ROUNDS {
         // Tokio treats `/proc` as files, and a process under memory pressure answers slowly.
-        let round = spawn_blocking(move || kill_left(instance)).await;
+        let round = spawn_blocking(move || kill_round(instance)).await;
         match round {
             Ok(Some(more)) => killed += more,
             Ok(None) | Err(_) => break,
         }
-        sleep(PAUSE).await;
+        sleep(CHECK_PAUSE).await;
     }
     if killed > 0 {
         tracing::error!(killed, "terminated processes of a lost process holder");
@@ -65,8 +65,8 @@ async fn end_left(instance: Uuid) {
 
 /// Runs one round: returns the number of killed processes, or `None` if none is left. Children of a killed process
 /// become children of this process too, for the next round.
-fn kill_left(instance: Uuid) -> Option<usize> {
-    let left: Vec<_> = pids().into_iter().filter(|pid| is_left(*pid, instance)).collect();
+fn kill_round(instance: Uuid) -> Option<usize> {
+    let left: Vec<_> = pids().into_iter().filter(|pid| is_inherited(*pid, instance)).collect();
     let kill = |pid: &&i32| is_alive(**pid) && send(**pid, Signal::SIGKILL, || is_child(**pid));
     let killed = left.iter().filter(kill).count();
     for pid in &left {
@@ -78,10 +78,10 @@ fn kill_left(instance: Uuid) -> Option<usize> {
 /// Returns true if a process holder started this child. Such a process has left the session of this process and cannot
 /// return to it, and a confined one has a seccomp filter that it cannot remove. Programs that share this process with
 /// the service, and their children, have neither.
-fn is_left(pid: i32, instance: Uuid) -> bool {
+fn is_inherited(pid: i32, instance: Uuid) -> bool {
     is_child(pid)
         && getsid(Some(Pid::from_raw(pid))).ok() != getsid(None).ok()
-        && (filters(pid) > filters(Pid::this().as_raw())
+        && (seccomp_filters(pid) > seccomp_filters(Pid::this().as_raw())
             || label_of(pid).is_some_and(|label| label.is_of(instance)))
 }
 
@@ -94,8 +94,8 @@ fn is_alive(pid: i32) -> bool {
 }
 
 /// Returns the number of seccomp filters of a process; before Linux 5.9, 1 if it has any.
-fn filters(pid: i32) -> u32 {
-    let status = fs::read_to_string(folder(pid).join("status")).unwrap_or_default();
+fn seccomp_filters(pid: i32) -> u32 {
+    let status = fs::read_to_string(proc_folder(pid).join("status")).unwrap_or_default();
     let field = |name: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(name))?;
         line.trim().parse().ok()

@@ -11,10 +11,10 @@ use std::time::Duration;
 use nix::unistd::{Pid, SysconfVar, geteuid, getpid, sysconf};
 
 /// Process name of process holders.
-pub(crate) const WARDEN: &str = "algonius-warden";
+pub(crate) const HOLDER_PROCESS_NAME: &str = "algonius-warden";
 
 /// Greatest number of ancestors of a process that are inspected.
-const LONGEST_LINE: usize = 1024;
+const MAX_ANCESTORS: usize = 1024;
 
 /// Required fields of `/proc/PID/stat`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub(crate) struct Stat {
 }
 
 /// Returns the folder of a process in `/proc`.
-pub(crate) fn folder(pid: i32) -> PathBuf {
+pub(crate) fn proc_folder(pid: i32) -> PathBuf {
     Path::new("/proc").join(pid.to_string())
 }
 
@@ -42,12 +42,12 @@ pub(crate) fn pids() -> Vec<i32> {
 
 /// Returns true if a process runs as this process's user.
 pub(crate) fn is_ours(pid: i32) -> bool {
-    fs::metadata(folder(pid)).is_ok_and(|facts| facts.uid() == geteuid().as_raw())
+    fs::metadata(proc_folder(pid)).is_ok_and(|facts| facts.uid() == geteuid().as_raw())
 }
 
 /// Returns the facts of a process.
 pub(crate) fn stat(pid: i32) -> Option<Stat> {
-    parse(&fs::read(folder(pid).join("stat")).ok()?)
+    parse(&fs::read(proc_folder(pid).join("stat")).ok()?)
 }
 
 /// Returns the age of a process, which does not depend on the wall clock.
@@ -76,7 +76,7 @@ fn parse(line: &[u8]) -> Option<Stat> {
 
 /// Returns the children of all threads of a process.
 pub(crate) fn children(pid: i32) -> Vec<i32> {
-    let Ok(tasks) = fs::read_dir(folder(pid).join("task")) else { return Vec::new() };
+    let Ok(tasks) = fs::read_dir(proc_folder(pid).join("task")) else { return Vec::new() };
     let lists =
         tasks.flatten().filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
     lists.flat_map(|list| numbers(&list)).collect()
@@ -118,7 +118,7 @@ pub(crate) fn subtree(root: i32) -> BTreeSet<i32> {
 }
 
 /// Returns a process and its ancestors, which no sweep kills.
-pub(crate) fn line_of(pid: i32) -> BTreeSet<i32> {
+pub(crate) fn ancestry(pid: i32) -> BTreeSet<i32> {
     let mut line = BTreeSet::from([1]);
     let mut next = Some(pid);
     while let Some(pid) = next {
@@ -135,11 +135,11 @@ pub(crate) fn line_of(pid: i32) -> BTreeSet<i32> {
 /// a process holder, except those that are also ancestors of this process. A process counts as an agent's if one of its
 /// ancestors cannot be read.
 pub(crate) fn runs_for_no_agent(pid: i32) -> bool {
-    let mut shared = own_line();
+    let mut shared = own_ancestry();
     shared.remove(&Pid::this().as_raw());
     let Some(mut next) = stat(pid).map(|stat| stat.parent) else { return false };
     // A longer chain is inconsistent: process ids were reused meanwhile.
-    for _ in 0..LONGEST_LINE {
+    for _ in 0..MAX_ANCESTORS {
         if matches!(next, 0 | 1) {
             return true;
         }
@@ -154,17 +154,18 @@ pub(crate) fn runs_for_no_agent(pid: i32) -> bool {
 
 /// Returns true if a process is a process holder, by its name, which its children cannot change.
 fn is_holder(pid: i32) -> bool {
-    fs::read_to_string(folder(pid).join("comm")).is_ok_and(|name| name.trim_end() == WARDEN)
+    fs::read_to_string(proc_folder(pid).join("comm"))
+        .is_ok_and(|name| name.trim_end() == HOLDER_PROCESS_NAME)
 }
 
 /// Returns this process and its ancestors.
-pub(crate) fn own_line() -> BTreeSet<i32> {
-    line_of(Pid::this().as_raw())
+pub(crate) fn own_ancestry() -> BTreeSet<i32> {
+    ancestry(Pid::this().as_raw())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Stat, children, own_line, parse, runs_for_no_agent, stat, subtree};
+    use super::{Stat, children, own_ancestry, parse, runs_for_no_agent, stat, subtree};
 
     #[test]
     fn a_process_name_with_parentheses_shifts_no_field() {
@@ -176,7 +177,7 @@ mod tests {
 
     #[test]
     fn this_process_and_its_parent_are_not_killed() {
-        let line = own_line();
+        let line = own_ancestry();
         assert!(line.contains(&nix::unistd::getpid().as_raw()));
         assert!(line.contains(&nix::unistd::getppid().as_raw()));
     }

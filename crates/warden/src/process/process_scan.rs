@@ -8,30 +8,30 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::proc::{is_ours, pids};
-use super::process_tag::{Label, label_of};
+use super::process_label::{ProcessLabel, label_of};
 
 /// Greatest age of a cached scan. A scan of every process is expensive, and each attempt with limits requests one per
 /// second.
-const FRESH: Duration = Duration::from_millis(500);
+const MAX_SCAN_AGE: Duration = Duration::from_millis(500);
 
-type FoundProcess = Arc<HashMap<Label, Vec<i32>>>;
+type ProcessesByLabel = Arc<HashMap<ProcessLabel, Vec<i32>>>;
 
 /// Latest scan of this user's processes by label.
 #[derive(Debug, Default)]
-pub(crate) struct Census {
-    latest: Mutex<Option<(Instant, FoundProcess)>>,
+pub(crate) struct ProcessScanner {
+    latest: Mutex<Option<(Instant, ProcessesByLabel)>>,
 }
 
-impl Census {
+impl ProcessScanner {
     /// Returns the processes that carry a label.
-    pub(crate) async fn of(&self, label: Label) -> Vec<i32> {
+    pub(crate) async fn of(&self, label: ProcessLabel) -> Vec<i32> {
         self.take().await.get(&label).cloned().unwrap_or_default()
     }
 
-    async fn take(&self) -> FoundProcess {
+    async fn take(&self) -> ProcessesByLabel {
         // Callers that arrive during a scan wait for its result.
         let mut latest = self.latest.lock().await;
-        if let Some((_, found)) = latest.as_ref().filter(|(at, _)| at.elapsed() < FRESH) {
+        if let Some((_, found)) = latest.as_ref().filter(|(at, _)| at.elapsed() < MAX_SCAN_AGE) {
             return Arc::clone(found);
         }
         // Taken before the scan: the result is as old as its start.
@@ -42,8 +42,8 @@ impl Census {
     }
 }
 
-fn scan() -> HashMap<Label, Vec<i32>> {
-    let mut found: HashMap<Label, Vec<i32>> = HashMap::new();
+fn scan() -> HashMap<ProcessLabel, Vec<i32>> {
+    let mut found: HashMap<ProcessLabel, Vec<i32>> = HashMap::new();
     for pid in pids().into_iter().filter(|pid| is_ours(*pid)) {
         if let Some(label) = label_of(pid) {
             found.entry(label).or_default().push(pid);

@@ -7,11 +7,11 @@ use nix::errno::Errno;
 use nix::sys::signal::{SigHandler, Signal, signal};
 use nix::unistd::Pid;
 
-/// Sends a signal to a process if `is_meant` still holds for its id. The pidfd is opened first: a fact that is true of
+/// Sends a signal to a process if `is_target` still holds for its id. The pidfd is opened first: a fact that is true of
 /// the id after that is true of the process that gets the signal.
-pub(crate) fn send(pid: i32, signal: Signal, is_meant: impl Fn() -> bool) -> bool {
+pub(crate) fn send(pid: i32, signal: Signal, is_target: impl Fn() -> bool) -> bool {
     let Ok(process) = open(pid) else { return false };
-    is_meant() && send_to(&process, signal).is_ok()
+    is_target() && send_to(&process, signal).is_ok()
 }
 
 #[expect(unsafe_code, reason = "no safe wrapper at hand for a handle of a process")]
@@ -34,7 +34,7 @@ fn send_to(process: &OwnedFd, signal: Signal) -> Result<(), Errno> {
 }
 
 /// Child that has ended.
-pub(crate) struct Dead {
+pub(crate) struct ReapedChild {
     /// Process id of the child.
     pub(crate) pid: i32,
     /// Status from `wait`.
@@ -47,7 +47,7 @@ pub(crate) struct Dead {
 
 /// Reaps a child that has ended: this one, or any.
 #[expect(unsafe_code, reason = "no safe wrapper tells what a child has used")]
-pub(crate) fn reap(pid: Option<Pid>) -> Option<Dead> {
+pub(crate) fn reap(pid: Option<Pid>) -> Option<ReapedChild> {
     let (mut status, mut usage) = (0, std::mem::MaybeUninit::<libc::rusage>::zeroed());
     let which = pid.map_or(-1, Pid::as_raw);
     // SAFETY: both places are ours and of the right type; all zero is a usage.
@@ -57,7 +57,7 @@ pub(crate) fn reap(pid: Option<Pid>) -> Option<Dead> {
     };
     let micros =
         |time: libc::timeval| time.tv_sec.unsigned_abs() * 1_000_000 + time.tv_usec.unsigned_abs();
-    (pid > 0).then(|| Dead {
+    (pid > 0).then(|| ReapedChild {
         pid,
         status,
         cpu: micros(usage.ru_utime) + micros(usage.ru_stime),
@@ -67,7 +67,7 @@ pub(crate) fn reap(pid: Option<Pid>) -> Option<Dead> {
 
 /// Resets every signal to its default action, so that no child inherits an ignored one.
 #[expect(unsafe_code, reason = "what a signal does is a matter of the whole process")]
-pub(crate) fn forget_handlers() {
+pub(crate) fn reset_signal_handlers() {
     for kind in Signal::iterator() {
         // SAFETY: no handler is installed, only removed; those that cannot be are left alone.
         _ = unsafe { signal(kind, SigHandler::SigDfl) };
@@ -93,7 +93,7 @@ mod tests {
     }
 
     /// Returns a process that reuses the id of an ended one; `None` if another process got it.
-    fn heir(of: Child) -> Option<Child> {
+    fn pid_successor(of: Child) -> Option<Child> {
         let number = of.id();
         end(of);
         fs::write(LAST, (number - 1).to_string()).unwrap();
@@ -115,8 +115,8 @@ mod tests {
             let number = meant.id().try_into().unwrap();
             let process = RefCell::new(Some(meant));
             let sent = send(number, Signal::SIGKILL, || {
-                let heir = process.take().and_then(heir);
-                process.replace(heir);
+                let next = process.take().and_then(pid_successor);
+                process.replace(next);
                 true
             });
             assert!(!sent);

@@ -9,38 +9,39 @@ use algonius_actors::model::execution::usage::UsageReading;
 use algonius_actors::model::host::resources::AttemptUsage;
 use nix::unistd::{SysconfVar, sysconf};
 
-use super::proc::{folder, stat, subtree};
-use super::process_scan::Census;
-use super::process_tag::Label;
+use super::proc::{proc_folder, stat, subtree};
+use super::process_label::ProcessLabel;
+use super::process_scan::ProcessScanner;
 
 /// Gauge of one program's resource usage. Clones share the peak.
 #[derive(Debug, Clone)]
 pub struct UsageGauge {
     pid: u32,
-    label: Label,
-    census: Arc<Census>,
+    label: ProcessLabel,
+    scanner: Arc<ProcessScanner>,
     /// Highest observed memory in bytes.
     peak: Arc<AtomicU64>,
 }
 
 impl UsageGauge {
     /// Returns the gauge of the program with this process and this label.
-    pub(crate) fn of(pid: u32, label: Label, census: Arc<Census>) -> Self {
-        Self { pid, label, census, peak: Arc::default() }
+    pub(crate) fn of(pid: u32, label: ProcessLabel, scanner: Arc<ProcessScanner>) -> Self {
+        Self { pid, label, scanner, peak: Arc::default() }
     }
 
     /// Returns the present usage; `None` if no process of the program is alive.
     pub async fn read(self) -> Option<UsageReading> {
-        let found = self.census.of(self.label).await;
+        let found = self.scanner.of(self.label).await;
         // Tokio treats `/proc` as files, and a process under memory pressure answers slowly.
         tokio::task::spawn_blocking(move || self.measure(found)).await.ok().flatten()
     }
 
     /// Returns memory and process count only, which is cheap enough for frequent calls.
-    pub async fn weigh(self) -> AttemptUsage {
-        let found = self.census.of(self.label).await;
-        let all =
-            move || self.all(found).into_iter().map(footprint).fold(AttemptUsage::default(), sum);
+    pub async fn measure_usage(self) -> AttemptUsage {
+        let found = self.scanner.of(self.label).await;
+        let all = move || {
+            self.all(found).into_iter().map(memory_and_threads).fold(AttemptUsage::default(), sum)
+        };
         tokio::task::spawn_blocking(all).await.unwrap_or_default()
     }
 
@@ -78,7 +79,7 @@ fn add(one: UsageReading, other: UsageReading) -> UsageReading {
 /// Returns the usage of one process; unreadable values count as zero.
 fn usage(pid: i32, tick_ms: u64) -> Option<UsageReading> {
     let found = stat(pid).filter(|stat| stat.is_alive)?;
-    let read = |name| fs::read_to_string(folder(pid).join(name)).unwrap_or_default();
+    let read = |name| fs::read_to_string(proc_folder(pid).join(name)).unwrap_or_default();
     let (status, io) = (read("status"), read("io"));
     Some(UsageReading {
         cpu_ms: found.ticks * tick_ms,
@@ -92,8 +93,8 @@ fn usage(pid: i32, tick_ms: u64) -> Option<UsageReading> {
 
 /// Returns memory and threads of one process. A zombie has no memory, but still counts, because it occupies a process
 /// slot.
-fn footprint(pid: i32) -> AttemptUsage {
-    let status = fs::read_to_string(folder(pid).join("status")).unwrap_or_default();
+fn memory_and_threads(pid: i32) -> AttemptUsage {
+    let status = fs::read_to_string(proc_folder(pid).join("status")).unwrap_or_default();
     AttemptUsage {
         memory: number(&status, "VmRSS:") * 1024,
         processes: number(&status, "Threads:"),
@@ -112,8 +113,8 @@ fn number(lines: &str, word: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{UsageGauge, add, footprint, number, usage};
-    use crate::process::process_tag::Label;
+    use super::{UsageGauge, add, memory_and_threads, number, usage};
+    use crate::process::process_label::ProcessLabel;
     use algonius_actors::model::execution::AttemptId;
     use algonius_actors::model::execution::usage::UsageReading;
     use algonius_actors::model::host::resources::AttemptUsage;
@@ -162,7 +163,7 @@ mod tests {
     fn threads_are_counted_as_processes() {
         let (sender, receiver) = std::sync::mpsc::channel::<()>();
         let waits = std::thread::spawn(move || receiver.recv());
-        let own = footprint(std::process::id().try_into().unwrap());
+        let own = memory_and_threads(std::process::id().try_into().unwrap());
         assert!(own.memory > 0 && own.processes >= 2, "{own:?}");
         drop(sender);
         assert!(waits.join().unwrap().is_err());
@@ -170,9 +171,9 @@ mod tests {
 
     #[tokio::test]
     async fn usage_of_a_dead_program_is_absent() {
-        let label = Label::of(Uuid::new_v4(), ExecutionId::fresh(), AttemptId::FIRST);
+        let label = ProcessLabel::of(Uuid::new_v4(), ExecutionId::fresh(), AttemptId::FIRST);
         let gauge = UsageGauge::of(std::process::id(), label, Arc::default());
         assert_eq!(gauge.clone().read().await, None);
-        assert_eq!(gauge.weigh().await, AttemptUsage::default());
+        assert_eq!(gauge.measure_usage().await, AttemptUsage::default());
     }
 }

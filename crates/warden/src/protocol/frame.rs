@@ -8,23 +8,24 @@ use std::fmt;
 use super::codec::{FrameReader, FrameWriter};
 use crate::confinement::root_capabilities::RootCapabilities;
 
-/// Version of these frames. Version 2 adds [`Order::Keep`] and [`HolderEvent::Kept`]. From version 3 on both sides
-/// prove a key before anything else at a named socket: [`Order::Meet`], [`HolderEvent::Met`], [`Order::Prove`].
-/// Version 4 adds fed standard input: [`Guard::is_fed`], its two descriptors, and [`HolderOrder::Close`].
-pub(crate) const VERSION: u64 = 4;
+/// Version of these frames. Version 2 adds [`HolderOrder::StoreSecret`] and [`HolderEvent::StoredSecret`]. From version
+/// 3 on both sides prove a key before anything else at a named socket: [`HolderOrder::Challenge`],
+/// [`HolderEvent::ChallengeResponse`], [`HolderOrder::Authenticate`]. Version 4 adds journaled standard input:
+/// [`LaunchFlags::has_stdin_journal`], its two descriptors, and [`HolderOrder::CloseStdin`].
+pub(crate) const FRAME_VERSION: u64 = 4;
 
-/// First version whose supervisors know [`HolderEvent::Kept`].
-pub(crate) const KEEPS: u64 = 2;
+/// First version whose supervisors know [`HolderEvent::StoredSecret`].
+pub(crate) const SECRET_VERSION: u64 = 2;
 
 /// First version whose process holders hold a fed standard input, and whose supervisors continue it.
-pub(crate) const FEEDS: u64 = 4;
+pub(crate) const STDIN_JOURNAL_VERSION: u64 = 4;
 
 /// Greatest length of a frame in bytes; a longer spec travels in a memory file.
-pub(crate) const LONGEST: usize = 64 * 1024;
+pub(crate) const MAX_FRAME_BYTES: usize = 64 * 1024;
 
 /// Specification of a program to start.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Spec {
+pub(crate) struct LaunchSpec {
     /// Absolute path of the program.
     pub(crate) program: Vec<u8>,
     /// Arguments, with the program's name first.
@@ -41,7 +42,7 @@ pub(crate) struct Spec {
     pub(crate) user: Option<(u32, u32)>,
 }
 
-impl Spec {
+impl LaunchSpec {
     fn write(&self, writer: FrameWriter) -> FrameWriter {
         let writer = writer.bytes(&self.program).list(&self.args).list(&self.env);
         let writer = writer.bytes(&self.working_dir).number(self.limits.len() as u64);
@@ -86,26 +87,26 @@ pub(crate) struct LaunchTerms {
     /// Bytes of each stream that are held.
     pub(crate) cap: u64,
     /// True if the program ends when the supervisor does.
-    pub(crate) dies_alone: bool,
+    pub(crate) ends_with_supervisor: bool,
 }
 
 impl LaunchTerms {
     fn write(&self, writer: FrameWriter) -> FrameWriter {
         let writer = writer.number(self.slot).number(self.label).bytes(&self.meta);
-        writer.number(self.cap).number(self.dies_alone.into())
+        writer.number(self.cap).number(self.ends_with_supervisor.into())
     }
 
     fn read(reader: &mut FrameReader<'_>) -> Option<Self> {
         let (slot, label, meta) = (reader.number()?, reader.number()?, reader.bytes()?);
-        let (cap, dies_alone) = (reader.number()?, reader.number()? != 0);
-        Some(Self { slot, label, meta, cap, dies_alone })
+        let (cap, ends_with_supervisor) = (reader.number()?, reader.number()? != 0);
+        Some(Self { slot, label, meta, cap, ends_with_supervisor })
     }
 }
 
 /// Confinement of a program, and the optional descriptors of its packet.
 #[expect(clippy::struct_excessive_bools, reason = "independent bits of one number")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Guard {
+pub(crate) struct LaunchFlags {
     /// True if the packet contains a ruleset.
     pub(crate) is_confined: bool,
     /// True if the first process only waits for the others, which end with it.
@@ -113,28 +114,28 @@ pub(crate) struct Guard {
     /// True if the packet contains the entry file of the control group.
     pub(crate) is_grouped: bool,
     /// True if the packet contains the write end of standard input and its journal.
-    pub(crate) is_fed: bool,
+    pub(crate) has_stdin_journal: bool,
 }
 
-impl Guard {
+impl LaunchFlags {
     const CONFINED: u64 = 1;
     const WRAPPED: u64 = 1 << 1;
     const GROUPED: u64 = 1 << 2;
-    const FED: u64 = 1 << 3;
+    const STDIN_JOURNAL: u64 = 1 << 3;
 
     fn number(self) -> u64 {
         let bit = |is_set: bool, bit: u64| if is_set { bit } else { 0 };
         bit(self.is_confined, Self::CONFINED)
             | bit(self.is_wrapped, Self::WRAPPED)
             | bit(self.is_grouped, Self::GROUPED)
-            | bit(self.is_fed, Self::FED)
+            | bit(self.has_stdin_journal, Self::STDIN_JOURNAL)
     }
 
     fn of(number: u64) -> Self {
         let has = |bit| number & bit != 0;
         let (is_confined, is_wrapped) = (has(Self::CONFINED), has(Self::WRAPPED));
-        let (is_grouped, is_fed) = (has(Self::GROUPED), has(Self::FED));
-        Self { is_confined, is_wrapped, is_grouped, is_fed }
+        let (is_grouped, has_stdin_journal) = (has(Self::GROUPED), has(Self::STDIN_JOURNAL));
+        Self { is_confined, is_wrapped, is_grouped, has_stdin_journal }
     }
 }
 
@@ -155,11 +156,11 @@ pub(crate) enum HolderOrder {
     /// First order. It has the milliseconds for which the process holder waits for the next supervisor, the name of the
     /// socket for that, and the key that the next supervisor proves there; name and key are empty in the `Hello` of a
     /// later supervisor. The packet contains the folder of that socket.
-    Hello { version: u64, patience: u64, name: Vec<u8>, key: SecretValue },
+    Hello { version: u64, reattach_grace: u64, name: Vec<u8>, key: SecretValue },
     /// Starts a program. The packet contains its three streams, the supervisor's two pipe ends, two memory files, and,
     /// if present, the ruleset, the entry file of the control group, the write end of standard input with its journal,
     /// and the file of the spec.
-    Launch { terms: LaunchTerms, spec: Option<Spec>, guard: Guard },
+    Launch { terms: LaunchTerms, spec: Option<LaunchSpec>, flags: LaunchFlags },
     /// Sends SIGTERM to all processes of the program.
     Terminate { slot: u64 },
     /// Kills all processes of the program; the answer follows when none is left.
@@ -167,17 +168,17 @@ pub(crate) enum HolderOrder {
     /// Forgets the program.
     Release { slot: u64 },
     /// Closes the program's standard input. Its journal stays for the next supervisor.
-    Close { slot: u64 },
+    CloseStdin { slot: u64 },
     /// Lists the held programs; from then on the supervisor reads their output.
     List,
     /// Kills everything and ends.
-    Bye,
+    Shutdown,
     /// Holds these bytes for the next supervisor, in memory only.
-    Keep { secret: SecretValue },
+    StoreSecret { secret: SecretValue },
     /// First order at a named socket.
-    Meet { nonce: Vec<u8> },
-    /// Answer to [`HolderEvent::Met`].
-    Prove { proof: Vec<u8> },
+    Challenge { nonce: Vec<u8> },
+    /// Answer to [`HolderEvent::ChallengeResponse`].
+    Authenticate { proof: Vec<u8> },
 }
 
 /// Event from the process holder.
@@ -195,13 +196,13 @@ pub(crate) enum HolderEvent {
     Cleared { slot: u64, killed: u64, left: u64 },
     /// Held program. The packet contains its two pipe ends and its two memory files, and, if it is fed, the write end
     /// of its standard input and the journal of that.
-    Held { terms: LaunchTerms, pid: u64, end: Option<ProgramEnd>, is_fed: bool },
+    Held { terms: LaunchTerms, pid: u64, end: Option<ProgramEnd>, has_stdin_journal: bool },
     /// The list is complete.
     Listed,
     /// Bytes that an earlier supervisor had stored. Sent before [`HolderEvent::Listed`].
-    Kept { secret: SecretValue },
-    /// Answer to [`Order::Meet`].
-    Met { nonce: Vec<u8>, proof: Vec<u8> },
+    StoredSecret { secret: SecretValue },
+    /// Answer to [`HolderOrder::Challenge`].
+    ChallengeResponse { nonce: Vec<u8>, proof: Vec<u8> },
 }
 
 /// End of a program.
@@ -232,12 +233,12 @@ impl ProgramEnd {
 impl HolderOrder {
     pub(crate) fn encode(&self) -> Vec<u8> {
         match self {
-            Self::Hello { version, patience, name, key } => {
-                let writer = FrameWriter::new(1).number(*version).number(*patience);
+            Self::Hello { version, reattach_grace, name, key } => {
+                let writer = FrameWriter::new(1).number(*version).number(*reattach_grace);
                 writer.bytes(name).bytes(&key.0)
             }
-            Self::Launch { terms, spec, guard } => {
-                let writer = terms.write(FrameWriter::new(2)).number(guard.number());
+            Self::Launch { terms, spec, flags } => {
+                let writer = terms.write(FrameWriter::new(2)).number(flags.number());
                 let writer = writer.number(spec.is_some().into());
                 spec.iter().fold(writer, |writer, spec| spec.write(writer))
             }
@@ -245,11 +246,11 @@ impl HolderOrder {
             Self::Kill { slot } => FrameWriter::new(4).number(*slot),
             Self::Release { slot } => FrameWriter::new(5).number(*slot),
             Self::List => FrameWriter::new(6),
-            Self::Bye => FrameWriter::new(7),
-            Self::Keep { secret } => FrameWriter::new(8).bytes(&secret.0),
-            Self::Meet { nonce } => FrameWriter::new(9).bytes(nonce),
-            Self::Prove { proof } => FrameWriter::new(10).bytes(proof),
-            Self::Close { slot } => FrameWriter::new(11).number(*slot),
+            Self::Shutdown => FrameWriter::new(7),
+            Self::StoreSecret { secret } => FrameWriter::new(8).bytes(&secret.0),
+            Self::Challenge { nonce } => FrameWriter::new(9).bytes(nonce),
+            Self::Authenticate { proof } => FrameWriter::new(10).bytes(proof),
+            Self::CloseStdin { slot } => FrameWriter::new(11).number(*slot),
         }
         .finish()
     }
@@ -259,25 +260,25 @@ impl HolderOrder {
         Some(match kind {
             1 => Self::Hello {
                 version: reader.number()?,
-                patience: reader.number()?,
+                reattach_grace: reader.number()?,
                 name: reader.bytes()?,
                 key: SecretValue(reader.bytes()?),
             },
             2 => {
                 let terms = LaunchTerms::read(&mut reader)?;
-                let (guard, is_here) = (Guard::of(reader.number()?), reader.number()? != 0);
-                let spec = if is_here { Some(Spec::read(&mut reader)?) } else { None };
-                Self::Launch { terms, spec, guard }
+                let (flags, is_here) = (LaunchFlags::of(reader.number()?), reader.number()? != 0);
+                let spec = if is_here { Some(LaunchSpec::read(&mut reader)?) } else { None };
+                Self::Launch { terms, spec, flags }
             }
             3 => Self::Terminate { slot: reader.number()? },
             4 => Self::Kill { slot: reader.number()? },
             5 => Self::Release { slot: reader.number()? },
             6 => Self::List,
-            7 => Self::Bye,
-            8 => Self::Keep { secret: SecretValue(reader.bytes()?) },
-            9 => Self::Meet { nonce: reader.bytes()? },
-            10 => Self::Prove { proof: reader.bytes()? },
-            11 => Self::Close { slot: reader.number()? },
+            7 => Self::Shutdown,
+            8 => Self::StoreSecret { secret: SecretValue(reader.bytes()?) },
+            9 => Self::Challenge { nonce: reader.bytes()? },
+            10 => Self::Authenticate { proof: reader.bytes()? },
+            11 => Self::CloseStdin { slot: reader.number()? },
             _ => return None,
         })
     }
@@ -293,15 +294,20 @@ impl HolderEvent {
             Self::Cleared { slot, killed, left } => {
                 FrameWriter::new(5).number(*slot).number(*killed).number(*left)
             }
-            Self::Held { terms, pid, end, is_fed } => {
+            Self::Held { terms, pid, end, has_stdin_journal } => {
                 let writer =
                     terms.write(FrameWriter::new(6)).number(*pid).number(end.is_some().into());
                 let writer = end.iter().fold(writer, |writer, end| end.write(writer));
-                writer.number(Guard { is_fed: *is_fed, ..Guard::default() }.number())
+                writer.number(
+                    LaunchFlags { has_stdin_journal: *has_stdin_journal, ..LaunchFlags::default() }
+                        .number(),
+                )
             }
             Self::Listed => FrameWriter::new(7),
-            Self::Kept { secret } => FrameWriter::new(8).bytes(&secret.0),
-            Self::Met { nonce, proof } => FrameWriter::new(9).bytes(nonce).bytes(proof),
+            Self::StoredSecret { secret } => FrameWriter::new(8).bytes(&secret.0),
+            Self::ChallengeResponse { nonce, proof } => {
+                FrameWriter::new(9).bytes(nonce).bytes(proof)
+            }
         }
         .finish()
     }
@@ -323,12 +329,13 @@ impl HolderEvent {
                 let has_ended = reader.number()? != 0;
                 let end = if has_ended { Some(ProgramEnd::read(&mut reader)?) } else { None };
                 // A process holder of an earlier version sends no guard.
-                let is_fed = reader.number().is_some_and(|guard| Guard::of(guard).is_fed);
-                Self::Held { terms, pid, end, is_fed }
+                let has_stdin_journal =
+                    reader.number().is_some_and(|flags| LaunchFlags::of(flags).has_stdin_journal);
+                Self::Held { terms, pid, end, has_stdin_journal }
             }
             7 => Self::Listed,
-            8 => Self::Kept { secret: SecretValue(reader.bytes()?) },
-            9 => Self::Met { nonce: reader.bytes()?, proof: reader.bytes()? },
+            8 => Self::StoredSecret { secret: SecretValue(reader.bytes()?) },
+            9 => Self::ChallengeResponse { nonce: reader.bytes()?, proof: reader.bytes()? },
             _ => return None,
         })
     }
@@ -337,22 +344,28 @@ impl HolderEvent {
 #[cfg(test)]
 mod tests {
     use super::{
-        Guard, HolderEvent, HolderOrder, LaunchTerms, ProgramEnd, RootCapabilities, SecretValue,
-        Spec,
+        HolderEvent, HolderOrder, LaunchFlags, LaunchSpec, LaunchTerms, ProgramEnd,
+        RootCapabilities, SecretValue,
     };
 
     fn terms() -> LaunchTerms {
-        LaunchTerms { slot: 3, label: 1 << 61, meta: vec![0, 255], cap: 9, dies_alone: true }
+        LaunchTerms {
+            slot: 3,
+            label: 1 << 61,
+            meta: vec![0, 255],
+            cap: 9,
+            ends_with_supervisor: true,
+        }
     }
 
-    fn launch([is_confined, is_wrapped, is_grouped, is_fed]: [bool; 4]) -> HolderOrder {
-        let guard = Guard { is_confined, is_wrapped, is_grouped, is_fed };
-        HolderOrder::Launch { terms: terms(), spec: None, guard }
+    fn launch([is_confined, is_wrapped, is_grouped, has_stdin_journal]: [bool; 4]) -> HolderOrder {
+        let flags = LaunchFlags { is_confined, is_wrapped, is_grouped, has_stdin_journal };
+        HolderOrder::Launch { terms: terms(), spec: None, flags }
     }
 
     #[test]
     fn every_order_survives_a_round_trip() {
-        let spec = Spec {
+        let spec = LaunchSpec {
             program: b"/bin/cat".to_vec(),
             args: vec![b"cat".to_vec(), vec![0xfe]],
             env: vec![b"A=1".to_vec()],
@@ -361,15 +374,15 @@ mod tests {
             rights: RootCapabilities::Reading,
             user: Some((1000, 1001)),
         };
-        assert_eq!(Spec::decode(&spec.encode()).as_ref(), Some(&spec));
+        assert_eq!(LaunchSpec::decode(&spec.encode()).as_ref(), Some(&spec));
         let orders = [
             HolderOrder::Hello {
                 version: 1,
-                patience: 60_000,
+                reattach_grace: 60_000,
                 name: b"x.sock".to_vec(),
                 key: SecretValue(vec![7; 32]),
             },
-            HolderOrder::Launch { terms: terms(), spec: Some(spec), guard: Guard::default() },
+            HolderOrder::Launch { terms: terms(), spec: Some(spec), flags: LaunchFlags::default() },
             launch([true, false, false, false]),
             launch([false, true, false, false]),
             launch([false, false, true, false]),
@@ -378,12 +391,12 @@ mod tests {
             HolderOrder::Terminate { slot: 1 },
             HolderOrder::Kill { slot: 2 },
             HolderOrder::Release { slot: 3 },
-            HolderOrder::Close { slot: 4 },
+            HolderOrder::CloseStdin { slot: 4 },
             HolderOrder::List,
-            HolderOrder::Bye,
-            HolderOrder::Keep { secret: SecretValue(vec![0, 255]) },
-            HolderOrder::Meet { nonce: vec![1; 32] },
-            HolderOrder::Prove { proof: vec![2; 32] },
+            HolderOrder::Shutdown,
+            HolderOrder::StoreSecret { secret: SecretValue(vec![0, 255]) },
+            HolderOrder::Challenge { nonce: vec![1; 32] },
+            HolderOrder::Authenticate { proof: vec![2; 32] },
         ];
         for order in orders {
             assert_eq!(HolderOrder::decode(&order.encode()), Some(order));
@@ -393,8 +406,8 @@ mod tests {
 
     #[test]
     fn a_secret_is_not_shown() {
-        let order = HolderOrder::Keep { secret: SecretValue(vec![104, 117, 115, 104]) };
-        assert_eq!(format!("{order:?}"), "Keep { secret: Secret }");
+        let order = HolderOrder::StoreSecret { secret: SecretValue(vec![104, 117, 115, 104]) };
+        assert_eq!(format!("{order:?}"), "StoreSecret { secret: Secret }");
     }
 
     #[test]
@@ -406,12 +419,12 @@ mod tests {
             HolderEvent::Refused { slot: 1, errno: 2 },
             HolderEvent::Ended { slot: 1, end },
             HolderEvent::Cleared { slot: 1, killed: 3, left: 1 },
-            HolderEvent::Held { terms: terms(), pid: 4, end: Some(end), is_fed: false },
-            HolderEvent::Held { terms: terms(), pid: 4, end: Some(end), is_fed: true },
-            HolderEvent::Held { terms: terms(), pid: 4, end: None, is_fed: true },
+            HolderEvent::Held { terms: terms(), pid: 4, end: Some(end), has_stdin_journal: false },
+            HolderEvent::Held { terms: terms(), pid: 4, end: Some(end), has_stdin_journal: true },
+            HolderEvent::Held { terms: terms(), pid: 4, end: None, has_stdin_journal: true },
             HolderEvent::Listed,
-            HolderEvent::Kept { secret: SecretValue(vec![1, 2]) },
-            HolderEvent::Met { nonce: vec![1; 32], proof: vec![2; 32] },
+            HolderEvent::StoredSecret { secret: SecretValue(vec![1, 2]) },
+            HolderEvent::ChallengeResponse { nonce: vec![1; 32], proof: vec![2; 32] },
         ];
         for word in words {
             assert_eq!(HolderEvent::decode(&word.encode()), Some(word));
@@ -421,7 +434,8 @@ mod tests {
 
     #[test]
     fn a_program_of_an_earlier_holder_is_not_fed() {
-        let held = HolderEvent::Held { terms: terms(), pid: 4, end: None, is_fed: false };
+        let held =
+            HolderEvent::Held { terms: terms(), pid: 4, end: None, has_stdin_journal: false };
         let frame = held.encode();
         let (earlier, _guard) = frame.split_at(frame.len() - 8);
         assert_eq!(HolderEvent::decode(earlier), Some(held));

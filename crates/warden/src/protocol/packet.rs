@@ -12,13 +12,13 @@ use nix::sys::socket::{
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use super::frame::LONGEST;
+use super::frame::MAX_FRAME_BYTES;
 
 /// Room for the control messages of a frame in words: for more descriptors than any frame has.
-const CONTROL: usize = 16;
+const CONTROL_BUFFER_WORDS: usize = 16;
 
 /// Room for a frame in bytes, including the fields around a spec.
-const ROOM: usize = LONGEST + 4096;
+const FRAME_BUFFER_BYTES: usize = MAX_FRAME_BYTES + 4096;
 
 /// Received packet.
 #[derive(Debug)]
@@ -65,9 +65,9 @@ pub(crate) fn send(socket: &impl AsFd, frame: &[u8], fds: &[RawFd]) -> io::Resul
 )]
 pub(crate) fn receive(socket: &impl AsFd) -> io::Result<Option<Packet>> {
     // Not zeroed first: that would take longer than the rest of the call.
-    let mut frame: Vec<u8> = Vec::with_capacity(ROOM);
-    let mut control = [0_u64; CONTROL];
-    let mut part = libc::iovec { iov_base: frame.as_mut_ptr().cast(), iov_len: ROOM };
+    let mut frame: Vec<u8> = Vec::with_capacity(FRAME_BUFFER_BYTES);
+    let mut control = [0_u64; CONTROL_BUFFER_WORDS];
+    let mut part = libc::iovec { iov_base: frame.as_mut_ptr().cast(), iov_len: FRAME_BUFFER_BYTES };
     // SAFETY: all zero is a header without an address; the parts that are named live longer than
     // the call, and have these lengths; the room for control messages is aligned as they are. So many
     // bytes of the frame as the call says were written by it.
@@ -82,15 +82,15 @@ pub(crate) fn receive(socket: &impl AsFd) -> io::Result<Option<Packet>> {
             Err(Errno::ECONNRESET) => return Ok(None),
             read => usize::try_from(read?).unwrap_or_default(),
         };
-        frame.set_len(length.min(ROOM));
-        (length, arrived(&header))
+        frame.set_len(length.min(FRAME_BUFFER_BYTES));
+        (length, received_fds(&header))
     };
     Ok((length > 0).then_some(Packet { frame, fds }))
 }
 
 /// Returns the received descriptors of a message.
 #[expect(unsafe_code, reason = "descriptors that arrive are numbers until they are owned")]
-unsafe fn arrived(header: &libc::msghdr) -> Vec<OwnedFd> {
+unsafe fn received_fds(header: &libc::msghdr) -> Vec<OwnedFd> {
     let mut fds = Vec::new();
     // SAFETY: the kernel has filled the header and what it names. It has just opened each of these
     // for this process, and nobody else knows them.

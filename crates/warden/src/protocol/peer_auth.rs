@@ -21,7 +21,7 @@ use super::frame::{HolderEvent, HolderOrder, SecretValue};
 use super::packet::{receive, send, watch};
 
 /// Length of a key, and of a nonce, in bytes.
-const LENGTH: usize = 32;
+const KEY_BYTES: usize = 32;
 
 /// Key of one data directory.
 #[derive(Debug, Clone)]
@@ -29,7 +29,7 @@ pub(crate) struct HolderKey(SecretValue);
 
 /// Side that proves the key.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Side {
+pub(crate) enum PeerSide {
     Service,
     Holder,
 }
@@ -53,7 +53,7 @@ impl HolderKey {
 
     /// Returns the key of these bytes; `None` if they have another length.
     pub(crate) fn of(secret: SecretValue) -> Option<Self> {
-        (secret.0.len() == LENGTH).then_some(Self(secret))
+        (secret.0.len() == KEY_BYTES).then_some(Self(secret))
     }
 
     /// Returns the bytes of the key, for a process holder that this process has started.
@@ -62,24 +62,24 @@ impl HolderKey {
     }
 
     /// Returns the proof of a side for one connection.
-    pub(crate) fn proof(&self, side: Side, nonces: &Nonces) -> Vec<u8> {
+    pub(crate) fn proof(&self, side: PeerSide, nonces: &Nonces) -> Vec<u8> {
         self.mac(side, nonces).map(|mac| mac.finalize().into_bytes().to_vec()).unwrap_or_default()
     }
 
     /// Returns true if a proof is that of a side. Takes the same time for every wrong proof.
-    pub(crate) fn accepts(&self, side: Side, nonces: &Nonces, proof: &[u8]) -> bool {
+    pub(crate) fn accepts(&self, side: PeerSide, nonces: &Nonces, proof: &[u8]) -> bool {
         self.mac(side, nonces).is_some_and(|mac| mac.verify_slice(proof).is_ok())
     }
 
-    fn mac(&self, side: Side, nonces: &Nonces) -> Option<Hmac<Sha256>> {
+    fn mac(&self, side: PeerSide, nonces: &Nonces) -> Option<Hmac<Sha256>> {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0.0).ok()?;
         mac.update(match side {
-            Side::Service => b"service",
-            Side::Holder => b"process holder",
+            PeerSide::Service => b"service",
+            PeerSide::Holder => b"process holder",
         });
         for nonce in nonces {
             // A fixed length, so that no other two nonces have the same bytes.
-            mac.update(nonce.get(..LENGTH).filter(|_| nonce.len() == LENGTH)?);
+            mac.update(nonce.get(..KEY_BYTES).filter(|_| nonce.len() == KEY_BYTES)?);
         }
         Some(mac)
     }
@@ -88,44 +88,46 @@ impl HolderKey {
     ///
     /// # Errors
     /// `PermissionDenied` if the other side does not know the key; otherwise an error of the socket.
-    pub(crate) async fn meet(&self, socket: OwnedFd) -> io::Result<OwnedFd> {
+    pub(crate) async fn authenticate(&self, socket: OwnedFd) -> io::Result<OwnedFd> {
         let socket = Arc::new(socket);
         let watched = watch(Arc::clone(&socket), Interest::READABLE)?;
         let ours = nonce();
-        send(&socket, &HolderOrder::Meet { nonce: ours.clone() }.encode(), &[])?;
+        send(&socket, &HolderOrder::Challenge { nonce: ours.clone() }.encode(), &[])?;
         let packet = watched.async_io(Interest::READABLE, receive).await?;
         let packet = packet.ok_or(io::ErrorKind::ConnectionAborted)?;
-        let Some(HolderEvent::Met { nonce, proof }) = HolderEvent::decode(&packet.frame) else {
+        let Some(HolderEvent::ChallengeResponse { nonce, proof }) =
+            HolderEvent::decode(&packet.frame)
+        else {
             return Err(io::ErrorKind::PermissionDenied.into());
         };
         let nonces = [ours, nonce];
-        if !self.accepts(Side::Holder, &nonces, &proof) {
+        if !self.accepts(PeerSide::Holder, &nonces, &proof) {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
-        let proof = self.proof(Side::Service, &nonces);
-        send(&socket, &HolderOrder::Prove { proof }.encode(), &[])?;
+        let proof = self.proof(PeerSide::Service, &nonces);
+        send(&socket, &HolderOrder::Authenticate { proof }.encode(), &[])?;
         drop(watched);
         Arc::into_inner(socket).ok_or_else(|| io::Error::other("the socket is in use"))
     }
 }
 
 /// Connection whose other side has not proved the key yet.
-pub(crate) struct Visitor {
+pub(crate) struct UnauthenticatedConnection {
     socket: OwnedFd,
     nonces: Option<Nonces>,
 }
 
-/// Progress of a [`Visitor`].
+/// Progress of a [`UnauthenticatedConnection`].
 pub(crate) enum AuthStep {
     /// The visitor has sent nothing more.
-    Waits,
+    Pending,
     /// The visitor knows the key.
-    Proved,
+    Authenticated,
     /// The visitor does not know the key, or is gone.
-    Refused,
+    Rejected,
 }
 
-impl Visitor {
+impl UnauthenticatedConnection {
     pub(crate) fn new(socket: OwnedFd) -> Self {
         Self { socket, nonces: None }
     }
@@ -139,31 +141,33 @@ impl Visitor {
         loop {
             let order = match receive(&self.socket) {
                 Ok(Some(packet)) => HolderOrder::decode(&packet.frame),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return AuthStep::Waits,
-                Ok(None) | Err(_) => return AuthStep::Refused,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return AuthStep::Pending;
+                }
+                Ok(None) | Err(_) => return AuthStep::Rejected,
             };
             match (order, self.nonces.take()) {
-                (Some(HolderOrder::Meet { nonce: theirs }), None) => {
+                (Some(HolderOrder::Challenge { nonce: theirs }), None) => {
                     let nonces = [theirs, nonce()];
-                    let proof = key.proof(Side::Holder, &nonces);
-                    let met = HolderEvent::Met { nonce: nonces[1].clone(), proof };
+                    let proof = key.proof(PeerSide::Holder, &nonces);
+                    let met = HolderEvent::ChallengeResponse { nonce: nonces[1].clone(), proof };
                     if send(&self.socket, &met.encode(), &[]).is_err() {
-                        return AuthStep::Refused;
+                        return AuthStep::Rejected;
                     }
                     self.nonces = Some(nonces);
                 }
-                (Some(HolderOrder::Prove { proof }), Some(nonces))
-                    if key.accepts(Side::Service, &nonces, &proof) =>
+                (Some(HolderOrder::Authenticate { proof }), Some(nonces))
+                    if key.accepts(PeerSide::Service, &nonces, &proof) =>
                 {
-                    return AuthStep::Proved;
+                    return AuthStep::Authenticated;
                 }
-                _ => return AuthStep::Refused,
+                _ => return AuthStep::Rejected,
             }
         }
     }
 }
 
-impl AsFd for Visitor {
+impl AsFd for UnauthenticatedConnection {
     fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
         self.socket.as_fd()
     }
@@ -189,7 +193,7 @@ fn read(file: &Path) -> io::Result<Option<HolderKey>> {
         fs::set_permissions(file, Permissions::from_mode(0o600))?;
     }
     let mut bytes = Vec::new();
-    File::open(file)?.take(LENGTH as u64 + 1).read_to_end(&mut bytes)?;
+    File::open(file)?.take(KEY_BYTES as u64 + 1).read_to_end(&mut bytes)?;
     Ok(HolderKey::of(SecretValue(bytes)))
 }
 
@@ -215,7 +219,7 @@ mod tests {
 
     use uuid::Uuid;
 
-    use super::{AuthStep, HolderKey, Side, Visitor, nonce};
+    use super::{AuthStep, HolderKey, PeerSide, UnauthenticatedConnection, nonce};
     use crate::protocol::frame::{HolderEvent, HolderOrder};
     use crate::protocol::packet::{pair, receive, send};
 
@@ -243,22 +247,22 @@ mod tests {
     fn a_proof_is_valid_for_one_side_and_one_connection() {
         let ((_one, key), (_other, wrong)) = (key(), key());
         let nonces = [nonce(), nonce()];
-        let proof = key.proof(Side::Service, &nonces);
-        assert!(key.accepts(Side::Service, &nonces, &proof));
-        assert!(!key.accepts(Side::Holder, &nonces, &proof));
-        assert!(!key.accepts(Side::Service, &[nonces[0].clone(), nonce()], &proof));
-        assert!(!wrong.accepts(Side::Service, &nonces, &proof));
+        let proof = key.proof(PeerSide::Service, &nonces);
+        assert!(key.accepts(PeerSide::Service, &nonces, &proof));
+        assert!(!key.accepts(PeerSide::Holder, &nonces, &proof));
+        assert!(!key.accepts(PeerSide::Service, &[nonces[0].clone(), nonce()], &proof));
+        assert!(!wrong.accepts(PeerSide::Service, &nonces, &proof));
         // A nonce of another length proves nothing, not even with an empty proof.
         let short = [Vec::new(), nonce()];
-        assert!(!key.accepts(Side::Service, &short, &key.proof(Side::Service, &short)));
+        assert!(!key.accepts(PeerSide::Service, &short, &key.proof(PeerSide::Service, &short)));
     }
 
-    async fn proves(visitor: OwnedFd, key: &HolderKey) -> bool {
-        let mut visitor = Visitor::new(visitor);
+    async fn proves(connection: OwnedFd, key: &HolderKey) -> bool {
+        let mut connection = UnauthenticatedConnection::new(connection);
         loop {
-            match visitor.step(key) {
-                AuthStep::Waits => tokio::task::yield_now().await,
-                step => return matches!(step, AuthStep::Proved),
+            match connection.step(key) {
+                AuthStep::Pending => tokio::task::yield_now().await,
+                step => return matches!(step, AuthStep::Authenticated),
             }
         }
     }
@@ -270,7 +274,7 @@ mod tests {
             [(&right, &right, true), (&right, &wrong, false), (&wrong, &right, false)]
         {
             let (service, holder) = pair().unwrap();
-            let (met, proved) = tokio::join!(ours.meet(service), proves(holder, theirs));
+            let (met, proved) = tokio::join!(ours.authenticate(service), proves(holder, theirs));
             let met = met.is_ok();
             assert_eq!((met, proved), (is_met, is_met));
         }
@@ -279,18 +283,25 @@ mod tests {
     #[test]
     fn an_unauthenticated_client_receives_a_proof_only() {
         let (_folder, key) = key();
-        for orders in
-            [vec![HolderOrder::List], vec![HolderOrder::Meet { nonce: nonce() }, HolderOrder::List]]
-        {
+        for orders in [
+            vec![HolderOrder::List],
+            vec![HolderOrder::Challenge { nonce: nonce() }, HolderOrder::List],
+        ] {
             let (service, holder) = pair().unwrap();
             for order in &orders {
                 send(&service, &order.encode(), &[]).unwrap();
             }
-            assert!(matches!(Visitor::new(holder).step(&key), AuthStep::Refused));
+            assert!(matches!(
+                UnauthenticatedConnection::new(holder).step(&key),
+                AuthStep::Rejected
+            ));
             let words = std::iter::from_fn(|| receive(&service).unwrap());
             let words: Vec<_> =
                 words.filter_map(|packet| HolderEvent::decode(&packet.frame)).collect();
-            assert!(words.iter().all(|word| matches!(word, HolderEvent::Met { .. })), "{words:?}");
+            assert!(
+                words.iter().all(|word| matches!(word, HolderEvent::ChallengeResponse { .. })),
+                "{words:?}"
+            );
             assert_eq!(words.len(), orders.len() - 1);
         }
     }

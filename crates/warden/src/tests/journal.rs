@@ -9,10 +9,10 @@ use std::time::Duration;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use tokio::time::timeout;
 
-use super::kills::{Writer, attach};
-use crate::output::prepare::fed;
-use crate::output::stdin_journal::FeedEnds;
-use crate::testing::PATIENCE;
+use super::killed_writers::{Writer, attach};
+use crate::output::prepare::create_journaled_stdin;
+use crate::output::stdin_journal::StdinEnds;
+use crate::testing::WAIT_TIMEOUT;
 use crate::{OutputMemory, StdinJournal, StdinJournalError};
 
 fn memory() -> OutputMemory {
@@ -20,11 +20,11 @@ fn memory() -> OutputMemory {
 }
 
 /// Returns a journal as the next writer gets it.
-fn next(ends: &FeedEnds) -> StdinJournal {
+fn next(ends: &StdinEnds) -> StdinJournal {
     attach(ends, &memory().account()).unwrap()
 }
 
-fn file(ends: &FeedEnds) -> File {
+fn file(ends: &StdinEnds) -> File {
     File::from(ends.journal.try_clone().unwrap())
 }
 
@@ -40,7 +40,7 @@ fn available(pipe: &OwnedFd) -> Vec<u8> {
 #[tokio::test]
 async fn a_torn_message_is_cut_and_delivery_continues() {
     for (torn, framing) in [(10, "\n"), (5_000, "\n"), (200_000, "")] {
-        let (its, ends) = fed().unwrap();
+        let (its, ends) = create_journaled_stdin().unwrap();
         let mut journal = next(&ends);
         let first = format!("Content-Length: 3{framing}");
         journal.write_message(first.as_bytes()).unwrap();
@@ -58,7 +58,7 @@ async fn a_torn_message_is_cut_and_delivery_continues() {
 
 #[tokio::test]
 async fn an_undelivered_message_is_delivered_by_the_next_writer() {
-    let (its, ends) = fed().unwrap();
+    let (its, ends) = create_journaled_stdin().unwrap();
     let mut journal = next(&ends);
     let message: Vec<u8> = (0..300_000).map(|n| b'a' + u8::try_from(n % 26).unwrap()).collect();
     journal.write_message(&message).unwrap();
@@ -74,7 +74,7 @@ async fn an_undelivered_message_is_delivered_by_the_next_writer() {
     });
     // A future that is dropped in between loses nothing.
     while timeout(Duration::ZERO, journal.deliver()).await.is_err() {}
-    timeout(PATIENCE, journal.deliver()).await.unwrap().unwrap();
+    timeout(WAIT_TIMEOUT, journal.deliver()).await.unwrap().unwrap();
     assert!(journal.is_drained());
     assert!(reading.await.unwrap().unwrap() == message);
     assert!(journal.sent().unwrap() == message);
@@ -82,7 +82,7 @@ async fn an_undelivered_message_is_delivered_by_the_next_writer() {
 
 #[tokio::test]
 async fn an_interrupted_shrink_is_repaired() {
-    let (its, ends) = fed().unwrap();
+    let (its, ends) = create_journaled_stdin().unwrap();
     let mut journal = next(&ends);
     journal.write_message(b"a turn\n").unwrap();
     assert_eq!(available(&its), b"a turn\n");
@@ -96,7 +96,7 @@ async fn an_interrupted_shrink_is_repaired() {
 
 #[tokio::test]
 async fn an_offset_beyond_the_end_is_corrupt() {
-    let (its, ends) = fed().unwrap();
+    let (its, ends) = create_journaled_stdin().unwrap();
     next(&ends).write_message(b"a turn\n").unwrap();
     file(&ends).set_len(3).unwrap();
     let error = attach(&ends, &memory().account()).unwrap_err();
@@ -107,7 +107,7 @@ async fn an_offset_beyond_the_end_is_corrupt() {
 
 #[tokio::test]
 async fn a_journal_shrinks_only_after_everything_is_read() {
-    let ((its, ends), memory) = (fed().unwrap(), memory());
+    let ((its, ends), memory) = (create_journaled_stdin().unwrap(), memory());
     let mut journal = attach(&ends, &memory.account()).unwrap();
     journal.write_message(b"first\n").unwrap();
     assert!(!journal.shrink().unwrap(), "the program has not read it");
@@ -125,7 +125,7 @@ async fn a_journal_shrinks_only_after_everything_is_read() {
 
 #[tokio::test]
 async fn a_full_journal_refuses_a_message_and_continues() {
-    let (its, ends) = fed().unwrap();
+    let (its, ends) = create_journaled_stdin().unwrap();
     let mut journal = next(&ends).with_limit(10);
     journal.write_message(b"12345\n").unwrap();
     let full = journal.write_message(b"6789\n").unwrap_err();
@@ -142,7 +142,7 @@ async fn a_full_journal_refuses_a_message_and_continues() {
 
 #[tokio::test]
 async fn a_closed_input_is_an_error_for_every_writer() {
-    let (its, ends) = fed().unwrap();
+    let (its, ends) = create_journaled_stdin().unwrap();
     let mut journal = next(&ends);
     journal.write_message(&vec![b'x'; 300_000]).unwrap();
     drop(its);
@@ -157,8 +157,8 @@ async fn a_closed_input_is_an_error_for_every_writer() {
 /// Test in a process of its own, because the disposition of a signal is that of the whole process.
 #[tokio::test]
 async fn a_closed_input_sends_no_signal() {
-    let (its, ends) = fed().unwrap();
+    let (its, ends) = create_journaled_stdin().unwrap();
     drop(its);
-    let mut writer = Writer::start(&ends, Writer::CLOSED, 0);
+    let mut writer = Writer::start(&ends, Writer::WRITE_UNREAD, 0);
     assert!(writer.child.wait().unwrap().success());
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::origin::HolderCommand;
+use super::holder_command::HolderCommand;
 use crate::confinement::group::ControlGroups;
 use crate::output::memory_account::OutputMemory;
 
@@ -14,13 +14,13 @@ use crate::output::memory_account::OutputMemory;
 #[derive(Debug, Clone)]
 pub struct LaunchOptions {
     /// Command that becomes a process holder.
-    pub origin: HolderCommand,
+    pub command: HolderCommand,
     /// Folder in which the next process instance of the service finds the process holders.
     pub runtime_dir: PathBuf,
     /// Data directory of the service.
     pub instance: Uuid,
     /// Time for which a process holder waits for the next process instance of the service.
-    pub patience: Duration,
+    pub reattach_grace: Duration,
     /// Control groups of the programs, if there are any.
     pub groups: Option<Arc<ControlGroups>>,
     /// Memory for the output of programs.

@@ -13,18 +13,18 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
-use super::program::Program;
+use super::program::ProgramHandle;
 use crate::output::memory_account::OutputMemory;
 use crate::output::stdin_journal::StdinJournalError;
-use crate::process::process_tag::Label;
-use crate::protocol::frame::{FEEDS, HolderEvent, HolderOrder, VERSION};
+use crate::process::process_label::ProcessLabel;
+use crate::protocol::frame::{FRAME_VERSION, HolderEvent, HolderOrder, STDIN_JOURNAL_VERSION};
 use crate::protocol::packet::{Packet, receive, send, watch};
 
 /// Interval of retries for room in the socket whose return no event reports.
-const PAUSE: Duration = Duration::from_millis(25);
+const SEND_RETRY_PAUSE: Duration = Duration::from_millis(25);
 
 /// Order with its descriptors.
-struct Parcel {
+struct OutgoingOrder {
     order: HolderOrder,
     fds: Vec<Arc<OwnedFd>>,
 }
@@ -43,12 +43,12 @@ pub(crate) struct LinkState {
 }
 
 /// Connection to a process holder.
-pub(crate) struct Link {
-    orders: mpsc::UnboundedSender<Parcel>,
-    programs: watch::Sender<HashMap<u64, Arc<Program>>>,
+pub(crate) struct HolderLink {
+    orders: mpsc::UnboundedSender<OutgoingOrder>,
+    programs: watch::Sender<HashMap<u64, Arc<ProgramHandle>>>,
     state: watch::Sender<LinkState>,
     /// Secret that an earlier supervisor stored in the process holder.
-    kept: OnceLock<Vec<u8>>,
+    stored_secret: OnceLock<Vec<u8>>,
     next: AtomicU64,
     /// True if the link sends no more orders.
     is_silent: AtomicBool,
@@ -56,7 +56,7 @@ pub(crate) struct Link {
     memory: OutputMemory,
 }
 
-impl Link {
+impl HolderLink {
     /// Opens the connection over a socket. It ends when either side is gone.
     ///
     /// # Errors
@@ -66,16 +66,23 @@ impl Link {
         let interest = Interest::READABLE | Interest::WRITABLE;
         let socket = Arc::new(watch(Arc::new(socket), interest)?);
         let (orders, parcels) = mpsc::unbounded_channel();
-        let (programs, standing) = (watch::Sender::default(), watch::Sender::default());
+        let (programs, link_state) = (watch::Sender::default(), watch::Sender::default());
         let (next, is_silent) = (AtomicU64::new(0), AtomicBool::new(false));
-        let kept = OnceLock::new();
-        let link =
-            Arc::new(Self { orders, programs, state: standing, kept, next, is_silent, memory });
+        let stored_secret = OnceLock::new();
+        let link = Arc::new(Self {
+            orders,
+            programs,
+            state: link_state,
+            stored_secret,
+            next,
+            is_silent,
+            memory,
+        });
         let writing = tokio::spawn(write(Arc::clone(&socket), parcels));
         let reader = Arc::clone(&link);
         tokio::spawn(async move {
             reader.read(&socket).await;
-            reader.lose();
+            reader.handle_holder_loss();
             writing.abort();
         });
         Ok(link)
@@ -84,7 +91,7 @@ impl Link {
     /// Sends an order; after the loss of the process holder the order has no effect.
     pub(crate) fn order(&self, order: HolderOrder, fds: Vec<Arc<OwnedFd>>) {
         if !self.is_silent() {
-            _ = self.orders.send(Parcel { order, fds });
+            _ = self.orders.send(OutgoingOrder { order, fds });
         }
     }
 
@@ -105,16 +112,16 @@ impl Link {
 
     /// Returns an error if the process holder is of a release that holds no fed standard input. It would take the
     /// descriptors for others, and the program would see the end of its input when this process ends.
-    pub(crate) fn check_feeds(&self) -> Result<(), StdinJournalError> {
+    pub(crate) fn check_stdin_journal(&self) -> Result<(), StdinJournalError> {
         match self.state().version {
-            version if version < FEEDS => {
-                Err(StdinJournalError::HolderTooOld { version, needed: FEEDS })
+            version if version < STDIN_JOURNAL_VERSION => {
+                Err(StdinJournalError::HolderTooOld { version, needed: STDIN_JOURNAL_VERSION })
             }
             _ => Ok(()),
         }
     }
 
-    pub(crate) fn add(&self, program: Arc<Program>) {
+    pub(crate) fn add(&self, program: Arc<ProgramHandle>) {
         self.programs.send_modify(|programs| _ = programs.insert(program.slot(), program));
     }
 
@@ -125,17 +132,17 @@ impl Link {
     }
 
     /// Returns the program that carries a label.
-    pub(crate) fn find(&self, label: Label) -> Option<Arc<Program>> {
+    pub(crate) fn find(&self, label: ProcessLabel) -> Option<Arc<ProgramHandle>> {
         self.programs.borrow().values().find(|program| program.label() == label).map(Arc::clone)
     }
 
-    pub(crate) fn all(&self) -> Vec<Arc<Program>> {
+    pub(crate) fn all(&self) -> Vec<Arc<ProgramHandle>> {
         self.programs.borrow().values().map(Arc::clone).collect()
     }
 
     /// Returns the secret that an earlier supervisor stored in the process holder, after everything is listed.
-    pub(crate) fn kept(&self) -> Option<&[u8]> {
-        self.kept.get().map(Vec::as_slice)
+    pub(crate) fn stored_secret(&self) -> Option<&[u8]> {
+        self.stored_secret.get().map(Vec::as_slice)
     }
 
     pub(crate) fn state(&self) -> LinkState {
@@ -144,8 +151,8 @@ impl Link {
 
     /// Returns when a claim about the connection is true, or when the connection is lost.
     pub(crate) async fn until(&self, claim: impl Fn(&LinkState) -> bool) -> LinkState {
-        let mut standing = self.state.subscribe();
-        let found = standing.wait_for(|now| claim(now) || now.is_lost).await;
+        let mut link_state = self.state.subscribe();
+        let found = link_state.wait_for(|now| claim(now) || now.is_lost).await;
         found.map_or_else(|_| self.state(), |found| *found)
     }
 
@@ -159,17 +166,23 @@ impl Link {
         let Some(word) = HolderEvent::decode(&frame) else { return }; // An unknown event is of a later version.
         match word {
             HolderEvent::Hello { version, pid } => {
-                tracing::debug!(version, own = VERSION, pid, "connected to process holder");
+                tracing::debug!(version, own = FRAME_VERSION, pid, "connected to process holder");
                 let pid = u32::try_from(pid).ok();
                 self.state.send_modify(|now| (now.pid, now.version) = (pid, version));
             }
-            HolderEvent::Kept { secret } => _ = self.kept.set(secret.0),
-            HolderEvent::Met { .. } => {} // This event comes only before a link is opened.
-            HolderEvent::Listed => self.state.send_modify(|standing| standing.is_listed = true),
-            HolderEvent::Held { terms, pid, end, is_fed } => {
+            HolderEvent::StoredSecret { secret } => _ = self.stored_secret.set(secret.0),
+            HolderEvent::ChallengeResponse { .. } => {} // This event comes only before a link is opened.
+            HolderEvent::Listed => self.state.send_modify(|link_state| link_state.is_listed = true),
+            HolderEvent::Held { terms, pid, end, has_stdin_journal } => {
                 // Slots of an earlier process instance must not be given again.
                 self.next.fetch_max(terms.slot + 1, Ordering::Relaxed);
-                match Program::held(terms, pid, end, (fds, is_fed), self.memory.account()) {
+                match ProgramHandle::from_held(
+                    terms,
+                    pid,
+                    end,
+                    (fds, has_stdin_journal),
+                    self.memory.account(),
+                ) {
                     Some(program) => self.add(Arc::new(program)),
                     None => tracing::error!("descriptors of a held program did not arrive"),
                 }
@@ -188,14 +201,17 @@ impl Link {
     }
 
     /// Handles the loss of the process holder, after which no process holds its programs.
-    fn lose(&self) {
-        self.state.send_modify(|standing| standing.is_lost = true);
-        self.all().iter().for_each(|program| program.lose());
+    fn handle_holder_loss(&self) {
+        self.state.send_modify(|link_state| link_state.is_lost = true);
+        self.all().iter().for_each(|program| program.handle_holder_loss());
     }
 }
 
-async fn write(socket: Arc<AsyncFd<Arc<OwnedFd>>>, mut parcels: mpsc::UnboundedReceiver<Parcel>) {
-    while let Some(Parcel { order, fds }) = parcels.recv().await {
+async fn write(
+    socket: Arc<AsyncFd<Arc<OwnedFd>>>,
+    mut parcels: mpsc::UnboundedReceiver<OutgoingOrder>,
+) {
+    while let Some(OutgoingOrder { order, fds }) = parcels.recv().await {
         let (frame, fds) = (order.encode(), fds);
         let numbers: Vec<RawFd> = fds.iter().map(|fd| fd.as_raw_fd()).collect();
         if deliver(&socket, &frame, &numbers).await.is_err() {
@@ -209,7 +225,7 @@ async fn write(socket: Arc<AsyncFd<Arc<OwnedFd>>>, mut parcels: mpsc::UnboundedR
 async fn deliver(socket: &AsyncFd<Arc<OwnedFd>>, frame: &[u8], fds: &[RawFd]) -> io::Result<()> {
     loop {
         let sent = socket.async_io(Interest::WRITABLE, |socket| send(socket, frame, fds));
-        if let Ok(sent) = timeout(PAUSE, sent).await {
+        if let Ok(sent) = timeout(SEND_RETRY_PAUSE, sent).await {
             return sent;
         }
         // The shortage may be memory, or descriptors of the same user in flight in other sockets: no event reports

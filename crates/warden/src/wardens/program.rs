@@ -16,14 +16,14 @@ use uuid::Uuid;
 
 use crate::output::memory_account::MemoryAccount;
 use crate::output::recording::OutputRecording;
-use crate::output::stdin_journal::{CloseOrder, FeedEnds, FeedState, StdinJournal};
+use crate::output::stdin_journal::{CloseOrder, StdinEnds, StdinJournal, StdinState};
 use crate::output::stream::{ProgramStream, StreamEnds};
 use crate::process::proc::age;
-use crate::process::process_tag::Label;
+use crate::process::process_label::ProcessLabel;
 use crate::protocol::frame::{HolderEvent, LaunchTerms, ProgramEnd};
 
 /// Claim number of a program that is driven by the task that launched it.
-pub(crate) const UNCLAIMED: u32 = 0;
+pub(crate) const LAUNCHER_CLAIM: u32 = 0;
 
 /// Reported state of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -34,7 +34,7 @@ pub(crate) struct ProcessState {
     /// Number of processes that had to be killed, after the program was cleared.
     pub(crate) cleared: Option<u64>,
     /// Number of processes that do not die.
-    pub(crate) undying: u64,
+    pub(crate) survivors: u64,
     /// True if its process holder is lost.
     pub(crate) is_lost: bool,
 }
@@ -47,11 +47,11 @@ impl ProcessState {
 }
 
 /// Program in a process holder.
-pub(crate) struct Program {
+pub(crate) struct ProgramHandle {
     terms: LaunchTerms,
     streams: [StreamEnds; 2],
     /// Fed standard input, with the lock of its present writer.
-    feed: Option<Arc<Mutex<FeedState>>>,
+    stdin_state: Option<Arc<Mutex<StdinState>>>,
     account: MemoryAccount,
     /// Lock of the present reader of the streams.
     turn: Arc<Mutex<()>>,
@@ -60,7 +60,7 @@ pub(crate) struct Program {
     claims: watch::Sender<u32>,
 }
 
-impl Program {
+impl ProgramHandle {
     /// Returns a program that is about to start.
     pub(crate) fn new(
         terms: LaunchTerms,
@@ -69,27 +69,27 @@ impl Program {
     ) -> Self {
         let (turn, state, claims) =
             (Arc::default(), watch::Sender::default(), watch::Sender::default());
-        Self { terms, streams, feed: None, account, turn, state, claims }
+        Self { terms, streams, stdin_state: None, account, turn, state, claims }
     }
 
     /// Returns the same program with a fed standard input.
-    pub(crate) fn fed(mut self, ends: Option<FeedEnds>) -> Self {
-        self.feed = ends.map(|ends| FeedState::of(ends, &self.account));
+    pub(crate) fn with_stdin(mut self, ends: Option<StdinEnds>) -> Self {
+        self.stdin_state = ends.map(|ends| StdinState::of(ends, &self.account));
         self
     }
 
     /// Returns a program that an earlier process instance started, or `None` if a descriptor did not arrive. The
     /// descriptors of a fed input follow those of the outputs.
-    pub(crate) fn held(
+    pub(crate) fn from_held(
         terms: LaunchTerms,
         pid: u64,
         end: Option<ProgramEnd>,
-        (mut fds, is_fed): (Vec<OwnedFd>, bool),
+        (mut fds, has_stdin_journal): (Vec<OwnedFd>, bool),
         account: MemoryAccount,
     ) -> Option<Self> {
-        let feed = if is_fed {
+        let stdin_state = if has_stdin_journal {
             let (journal, pipe) = (Arc::new(fds.pop()?), Arc::new(fds.pop()?));
-            Some(FeedEnds { pipe, journal })
+            Some(StdinEnds { pipe, journal })
         } else {
             None
         };
@@ -102,9 +102,11 @@ impl Program {
         let lengths = streams.iter().filter_map(|ends| fstat(&ends.memory).ok());
         // Bytes that were recorded before this process started use memory too.
         account.take(lengths.map(|file| file.st_size.unsigned_abs()).sum());
-        let program = Self::new(terms, streams, account).fed(feed);
+        let program = Self::new(terms, streams, account).with_stdin(stdin_state);
         let pid = u32::try_from(pid).ok();
-        program.state.send_modify(|standing| (standing.pid, standing.end) = (pid, end));
+        program
+            .state
+            .send_modify(|process_state| (process_state.pid, process_state.end) = (pid, end));
         Some(program)
     }
 
@@ -112,13 +114,13 @@ impl Program {
         self.terms.slot
     }
 
-    pub(crate) fn label(&self) -> Label {
-        Label(self.terms.label)
+    pub(crate) fn label(&self) -> ProcessLabel {
+        ProcessLabel(self.terms.label)
     }
 
     /// Returns true if the program ends when its supervisor is gone.
-    pub(crate) fn dies_alone(&self) -> bool {
-        self.terms.dies_alone
+    pub(crate) fn ends_with_supervisor(&self) -> bool {
+        self.terms.ends_with_supervisor
     }
 
     /// Returns the attempt of the program.
@@ -142,19 +144,19 @@ impl Program {
     }
 
     /// Returns when another claim than the one with this number exists.
-    pub(crate) async fn taken(&self, claim: u32) {
+    pub(crate) async fn wait_until_claimed(&self, claim: u32) {
         _ = self.claims.subscribe().wait_for(|claims| *claims != claim).await;
     }
 
     /// Returns the running time; `None` after the end, because the process id may be reused.
     pub(crate) fn age(&self) -> Option<Duration> {
-        let standing = self.state();
-        let pid = standing.pid.filter(|_| standing.end.is_none())?;
+        let process_state = self.state();
+        let pid = process_state.pid.filter(|_| process_state.end.is_none())?;
         age(i32::try_from(pid).ok()?)
     }
 
     pub(crate) fn is_claimed(&self) -> bool {
-        self.claims() != UNCLAIMED
+        self.claims() != LAUNCHER_CLAIM
     }
 
     pub(crate) fn state(&self) -> ProcessState {
@@ -162,29 +164,31 @@ impl Program {
     }
 
     pub(crate) fn handle_event(&self, word: &HolderEvent) {
-        self.state.send_modify(|standing| match word {
-            HolderEvent::Launched { pid, .. } => standing.pid = u32::try_from(*pid).ok(),
-            HolderEvent::Refused { errno, .. } => standing.refused = i32::try_from(*errno).ok(),
-            HolderEvent::Ended { end, .. } => standing.end = Some(*end),
+        self.state.send_modify(|process_state| match word {
+            HolderEvent::Launched { pid, .. } => process_state.pid = u32::try_from(*pid).ok(),
+            HolderEvent::Refused { errno, .. } => {
+                process_state.refused = i32::try_from(*errno).ok();
+            }
+            HolderEvent::Ended { end, .. } => process_state.end = Some(*end),
             HolderEvent::Cleared { killed, left, .. } => {
-                (standing.cleared, standing.undying) = (Some(*killed), *left);
+                (process_state.cleared, process_state.survivors) = (Some(*killed), *left);
             }
             HolderEvent::Hello { .. }
             | HolderEvent::Held { .. }
             | HolderEvent::Listed
-            | HolderEvent::Kept { .. }
-            | HolderEvent::Met { .. } => {}
+            | HolderEvent::StoredSecret { .. }
+            | HolderEvent::ChallengeResponse { .. } => {}
         });
     }
 
-    pub(crate) fn lose(&self) {
-        self.state.send_modify(|standing| standing.is_lost = true);
+    pub(crate) fn handle_holder_loss(&self) {
+        self.state.send_modify(|process_state| process_state.is_lost = true);
     }
 
     /// Returns when a claim about the program is true, or when its process holder is lost.
     pub(crate) async fn until(&self, claim: impl Fn(&ProcessState) -> bool) -> ProcessState {
-        let mut standing = self.state.subscribe();
-        let found = standing.wait_for(|now| claim(now) || now.is_lost).await;
+        let mut process_state = self.state.subscribe();
+        let found = process_state.wait_for(|now| claim(now) || now.is_lost).await;
         found.map_or_else(|_| self.state(), |found| *found)
     }
 
@@ -229,8 +233,8 @@ impl Program {
         &self,
         close: CloseOrder,
     ) -> io::Result<Option<StdinJournal>> {
-        let Some(feed) = &self.feed else { return Ok(None) };
-        let state = Arc::clone(feed).lock_owned().await;
+        let Some(stdin_state) = &self.stdin_state else { return Ok(None) };
+        let state = Arc::clone(stdin_state).lock_owned().await;
         Ok(StdinJournal::attach(state, close)?)
     }
 }
@@ -242,19 +246,19 @@ fn exit(status: ExitStatus) -> io::Result<Exit> {
 }
 
 /// Bytes of an attempt's metadata that precede the number of its scratch slot.
-const ATTEMPT: usize = 24;
+const ATTEMPT_META_BYTES: usize = 24;
 
 /// Encodes the attempt and its scratch slot for the process holder.
-pub(crate) fn meta(execution: ExecutionId, stamp: AttemptId, scratch: Option<u64>) -> Vec<u8> {
+pub(crate) fn meta(execution: ExecutionId, attempt_id: AttemptId, scratch: Option<u64>) -> Vec<u8> {
     let mut meta = execution.0.as_bytes().to_vec();
-    meta.extend(stamp.turn.to_le_bytes());
-    meta.extend(stamp.attempt.to_le_bytes());
+    meta.extend(attempt_id.turn.to_le_bytes());
+    meta.extend(attempt_id.attempt.to_le_bytes());
     meta.extend(scratch.into_iter().flat_map(u64::to_le_bytes));
     meta
 }
 
 fn read_scratch(meta: &[u8]) -> Option<u64> {
-    let (number, _later) = meta.get(ATTEMPT..)?.split_first_chunk()?;
+    let (number, _later) = meta.get(ATTEMPT_META_BYTES..)?.split_first_chunk()?;
     Some(u64::from_le_bytes(*number))
 }
 
@@ -262,14 +266,14 @@ fn read_meta(meta: &[u8]) -> Option<(ExecutionId, AttemptId)> {
     let (id, rest) = meta.split_first_chunk::<16>()?;
     let (turn, rest) = rest.split_first_chunk()?;
     let (attempt, _later) = rest.split_first_chunk()?;
-    let stamp =
+    let attempt_id =
         AttemptId { turn: u32::from_le_bytes(*turn), attempt: u32::from_le_bytes(*attempt) };
-    Some((ExecutionId(Uuid::from_bytes(*id)), stamp))
+    Some((ExecutionId(Uuid::from_bytes(*id)), attempt_id))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{ATTEMPT, exit, meta, read_meta, read_scratch};
+    use super::{ATTEMPT_META_BYTES, exit, meta, read_meta, read_scratch};
     use algonius_actors::model::execution::AttemptId;
     use algonius_actors::model::id::ExecutionId;
     use algonius_actors::model::program::Exit;
@@ -278,12 +282,12 @@ mod tests {
 
     #[test]
     fn attempt_metadata_survives_a_round_trip() {
-        let (execution, stamp) = (ExecutionId::fresh(), AttemptId { turn: 2, attempt: 700 });
-        let kept = meta(execution, stamp, Some(1 << 40));
-        assert_eq!(read_meta(&kept), Some((execution, stamp)));
+        let (execution, attempt_id) = (ExecutionId::fresh(), AttemptId { turn: 2, attempt: 700 });
+        let kept = meta(execution, attempt_id, Some(1 << 40));
+        assert_eq!(read_meta(&kept), Some((execution, attempt_id)));
         assert_eq!(read_scratch(&kept), Some(1 << 40));
-        assert_eq!(read_scratch(&meta(execution, stamp, None)), None);
-        assert_eq!(read_meta(&kept[..ATTEMPT - 1]), None);
+        assert_eq!(read_scratch(&meta(execution, attempt_id, None)), None);
+        assert_eq!(read_meta(&kept[..ATTEMPT_META_BYTES - 1]), None);
     }
 
     #[test]

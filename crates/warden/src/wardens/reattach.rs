@@ -14,18 +14,18 @@ use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
 use super::launch_options::LaunchOptions;
-use super::link::Link;
+use super::link::HolderLink;
 use crate::process::proc::runs_for_no_agent;
-use crate::protocol::frame::{HolderOrder, SecretValue, VERSION};
+use crate::protocol::frame::{FRAME_VERSION, HolderOrder, SecretValue};
 use crate::protocol::peer_auth::HolderKey;
 
 /// Time within which a process holder must list its programs.
-const PATIENCE: Duration = Duration::from_secs(10);
+const LIST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Number of attempts: a process holder that has not yet noticed the loss of its supervisor rejects others, so the
 /// service retries after a pause.
-const TRIES: u32 = 40;
-const PAUSE: Duration = Duration::from_millis(25);
+const MAX_ATTACH_TRIES: u32 = 40;
+const ATTACH_RETRY_PAUSE: Duration = Duration::from_millis(25);
 
 /// Returns a socket name that no other process holder has.
 pub(crate) fn fresh_name(instance: Uuid) -> String {
@@ -39,12 +39,12 @@ fn prefix(instance: Uuid) -> String {
 /// Returns a link to every process holder of this data directory that answers, with its programs.
 pub(crate) async fn all(
     folder: &OwnedFd,
-    terms: &LaunchOptions,
+    options: &LaunchOptions,
     key: &HolderKey,
-) -> Vec<Arc<Link>> {
-    let (prefix, mut found) = (prefix(terms.instance), Vec::new());
-    for name in names(&terms.runtime_dir, &prefix) {
-        match attach(folder, &name, terms, key).await {
+) -> Vec<Arc<HolderLink>> {
+    let (prefix, mut found) = (prefix(options.instance), Vec::new());
+    for name in socket_names(&options.runtime_dir, &prefix) {
+        match attach(folder, &name, options, key).await {
             Ok(link) => {
                 let held = link.all().len();
                 tracing::info!(pid = link.state().pid, held, "took over process holder");
@@ -65,7 +65,7 @@ pub(crate) async fn all(
     found
 }
 
-fn names(folder: &Path, prefix: &str) -> Vec<String> {
+fn socket_names(folder: &Path, prefix: &str) -> Vec<String> {
     let entries = folder.read_dir().into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     names.filter(|name| name.starts_with(prefix)).collect()
@@ -74,12 +74,12 @@ fn names(folder: &Path, prefix: &str) -> Vec<String> {
 async fn attach(
     folder: &OwnedFd,
     name: &str,
-    terms: &LaunchOptions,
+    options: &LaunchOptions,
     key: &HolderKey,
-) -> io::Result<Arc<Link>> {
+) -> io::Result<Arc<HolderLink>> {
     let mut refused = io::ErrorKind::TimedOut.into();
-    for _ in 0..TRIES {
-        match visit(folder, name, terms, key).await {
+    for _ in 0..MAX_ATTACH_TRIES {
+        match connect_link(folder, name, options, key).await {
             Ok(link) => return Ok(link),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Err(error),
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
@@ -89,28 +89,31 @@ async fn attach(
             }
             Err(error) => refused = error,
         }
-        sleep(PAUSE).await; // The process holder detects the loss by itself; no event reports when.
+        sleep(ATTACH_RETRY_PAUSE).await; // The process holder detects the loss by itself; no event reports when.
     }
     Err(refused)
 }
 
-async fn visit(
+async fn connect_link(
     folder: &OwnedFd,
     name: &str,
-    terms: &LaunchOptions,
+    options: &LaunchOptions,
     key: &HolderKey,
-) -> io::Result<Arc<Link>> {
+) -> io::Result<Arc<HolderLink>> {
     // A process holder that does not answer is of an earlier release, which knows no key, or is stopped: a retry would
     // delay the start.
-    let met = timeout(PATIENCE, key.meet(open(folder, name)?)).await;
+    let met = timeout(LIST_TIMEOUT, key.authenticate(open(folder, name)?)).await;
     let socket = met.unwrap_or_else(|_| Err(io::ErrorKind::PermissionDenied.into()))?;
-    let link = Link::open(socket, terms.memory.clone())?;
-    let patience = u64::try_from(terms.patience.as_millis()).unwrap_or(u64::MAX);
+    let link = HolderLink::open(socket, options.memory.clone())?;
+    let reattach_grace = u64::try_from(options.reattach_grace.as_millis()).unwrap_or(u64::MAX);
     let (name, key) = (Vec::new(), SecretValue(Vec::new()));
-    link.order(HolderOrder::Hello { version: VERSION, patience, name, key }, Vec::new());
+    link.order(
+        HolderOrder::Hello { version: FRAME_VERSION, reattach_grace, name, key },
+        Vec::new(),
+    );
     link.order(HolderOrder::List, Vec::new());
-    match timeout(PATIENCE, link.until(|now| now.is_listed)).await {
-        Ok(standing) if standing.is_listed => Ok(link),
+    match timeout(LIST_TIMEOUT, link.until(|now| now.is_listed)).await {
+        Ok(state) if state.is_listed => Ok(link),
         Ok(_) => Err(io::ErrorKind::ConnectionAborted.into()),
         Err(_) => Err(io::ErrorKind::TimedOut.into()),
     }

@@ -9,67 +9,73 @@ use std::sync::Arc;
 use algonius_actors::model::program::User;
 use uuid::Uuid;
 
-use super::program::{Program, meta};
+use super::program::{ProgramHandle, meta};
 use crate::output::memory_account::MemoryAccount;
-use crate::output::prepare::{Streams, sealed_file, streams};
-use crate::process::process_tag::Label;
-use crate::protocol::frame::{Guard, HolderOrder, LONGEST, LaunchTerms, Spec};
-use crate::{Launch, marks};
+use crate::output::prepare::{ProgramStreams, create_streams, sealed_file};
+use crate::process::process_label::ProcessLabel;
+use crate::protocol::frame::{HolderOrder, LaunchFlags, LaunchSpec, LaunchTerms, MAX_FRAME_BYTES};
+use crate::{Launch, identity_variables};
 
 /// Prepared launch.
-pub(crate) struct Start {
-    pub(crate) program: Arc<Program>,
+pub(crate) struct PreparedLaunch {
+    pub(crate) program: Arc<ProgramHandle>,
     pub(crate) order: HolderOrder,
     /// Descriptors in the order that the frame defines.
     pub(crate) fds: Vec<Arc<OwnedFd>>,
     /// Supervisor's end of standard input, if that stays open.
-    pub(crate) feed: Option<OwnedFd>,
+    pub(crate) stdin_pipe: Option<OwnedFd>,
 }
 
-/// Creates the resources of the program. The program enters its control group through `entrance`.
+/// Creates the resources of the program. The program enters its control group through `procs_file`.
 ///
 /// # Errors
 /// Fails if the process may not open more files, or memory runs out.
 pub(crate) fn start(
     launch: Launch,
-    (entrance, account): (Option<OwnedFd>, MemoryAccount),
+    (procs_file, account): (Option<OwnedFd>, MemoryAccount),
     instance: Uuid,
     slot: u64,
-) -> io::Result<Start> {
-    let Streams { stdin, stdout, stderr, ours, feed, journaled } = streams(&launch.stdin)?;
-    let (execution, stamp) = (launch.execution, launch.stamp);
+) -> io::Result<PreparedLaunch> {
+    let ProgramStreams { stdin, stdout, stderr, ours, stdin_pipe, journaled } =
+        create_streams(&launch.stdin)?;
+    let (execution, attempt_id) = (launch.execution, launch.attempt_id);
     let terms = LaunchTerms {
         slot,
-        label: Label::of(instance, execution, stamp).0,
-        meta: meta(execution, stamp, launch.scratch),
+        label: ProcessLabel::of(instance, execution, attempt_id).0,
+        meta: meta(execution, attempt_id, launch.scratch),
         cap: launch.cap,
-        dies_alone: launch.dies_alone,
+        ends_with_supervisor: launch.ends_with_supervisor,
     };
     let mut fds: Vec<_> = [stdin, stdout, stderr].into_iter().map(Arc::new).collect();
     fds.extend(ours.iter().map(|ends| Arc::clone(&ends.pipe)));
     fds.extend(ours.iter().map(|ends| Arc::clone(&ends.memory)));
-    let guard = Guard {
+    let flags = LaunchFlags {
         is_confined: launch.ruleset.is_some(),
         is_wrapped: launch.wrapper.is_some(),
-        is_grouped: entrance.is_some(),
-        is_fed: journaled.is_some(),
+        is_grouped: procs_file.is_some(),
+        has_stdin_journal: journaled.is_some(),
     };
     let spec = spec(&launch, instance);
-    fds.extend(launch.ruleset.into_iter().chain(entrance.map(Arc::new)));
+    fds.extend(launch.ruleset.into_iter().chain(procs_file.map(Arc::new)));
     let input = journaled.iter().flat_map(|ends| [&ends.pipe, &ends.journal]);
     fds.extend(input.map(Arc::clone));
     let encoded = spec.encode();
-    let spec = if encoded.len() <= LONGEST {
+    let spec = if encoded.len() <= MAX_FRAME_BYTES {
         Some(spec)
     } else {
         fds.push(Arc::new(sealed_file(&encoded)?));
         None
     };
-    let program = Arc::new(Program::new(terms.clone(), ours, account).fed(journaled));
-    Ok(Start { program, order: HolderOrder::Launch { terms, spec, guard }, fds, feed })
+    let program = Arc::new(ProgramHandle::new(terms.clone(), ours, account).with_stdin(journaled));
+    Ok(PreparedLaunch {
+        program,
+        order: HolderOrder::Launch { terms, spec, flags },
+        fds,
+        stdin_pipe,
+    })
 }
 
-fn spec(launch: &Launch, instance: Uuid) -> Spec {
+fn spec(launch: &Launch, instance: Uuid) -> LaunchSpec {
     let bytes = |text: &OsStr| text.as_bytes().to_vec();
     let inner = bytes(launch.program.as_os_str());
     let args = launch.args.iter().map(|arg| arg.clone().into_bytes());
@@ -80,14 +86,15 @@ fn spec(launch: &Launch, instance: Uuid) -> Spec {
         std::iter::once(wrapper.program.as_os_str()).chain(words).map(bytes)
     });
     let first = launch.wrapper.as_ref().map_or(&launch.program, |wrapper| &wrapper.program);
-    let marks = marks(instance, launch.execution, launch.stamp);
-    let marks =
-        marks.into_iter().map(|(name, value)| [name.as_bytes(), value.as_bytes()].join(&b'='));
+    let identity_variables = identity_variables(instance, launch.execution, launch.attempt_id);
+    let identity_variables = identity_variables
+        .into_iter()
+        .map(|(name, value)| [name.as_bytes(), value.as_bytes()].join(&b'='));
     let env =
         launch.env.iter().map(|(name, value)| [name.as_bytes(), value.as_bytes()].join(&b'='));
-    Spec {
+    LaunchSpec {
         args: wrapper.chain(args).collect(),
-        env: env.chain(marks).collect(),
+        env: env.chain(identity_variables).collect(),
         program: bytes(first.as_os_str()),
         working_dir: launch.working_dir.as_os_str().as_bytes().to_vec(),
         limits: launch.limits.clone(),

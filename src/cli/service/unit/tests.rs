@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use super::super::install_paths::{DirectoryVariables, Owner};
-use super::{Unit, is_ours};
+use super::super::install_paths::{DirectoryVariables, UnitOwner};
+use super::{Unit, is_generated};
 
-fn unit(owner: Owner, program: &str, config: &str, path: &str) -> Result<String, String> {
+fn unit(owner: UnitOwner, program: &str, config: &str, path: &str) -> Result<String, String> {
     let unit = Unit::new(owner, Path::new(program), Path::new(config), path.to_owned());
     unit.map(|unit| unit.text()).map_err(|error| error.to_string())
 }
@@ -16,17 +16,17 @@ fn has(text: &str, line: &str) -> bool {
 
 #[test]
 fn the_unit_of_a_machine_equals_the_shipped_one() {
-    let (owner, here) = (Owner::Machine, DirectoryVariables::default());
+    let (owner, here) = (UnitOwner::Machine, DirectoryVariables::default());
     let config = owner.configuration(&here).unwrap();
     let path = owner.path(&here);
     let text = unit(owner, "/usr/local/bin/algonius", config.to_str().unwrap(), &path).unwrap();
     assert_eq!(text, include_str!("../../../../config/systemd/algonius.service"));
-    assert!(is_ours(&text));
+    assert!(is_generated(&text));
 }
 
 #[test]
 fn a_user_unit_needs_no_privileges() {
-    let text = unit(Owner::User, "/o/algonius", "/o/s.toml", "/o/bin:/bin").unwrap();
+    let text = unit(UnitOwner::User, "/o/algonius", "/o/s.toml", "/o/bin:/bin").unwrap();
     for line in [
         "Type=notify",
         "KillMode=process",
@@ -42,18 +42,18 @@ fn a_user_unit_needs_no_privileges() {
     for line in ["User=", "Protect", "Capability", "StateDirectory", "network-online"] {
         assert!(!text.contains(line), "{line} in {text}");
     }
-    assert!(is_ours(&text));
+    assert!(is_generated(&text));
 }
 
 #[test]
 fn unit_values_are_quoted_and_unsafe_ones_are_refused() {
-    let text = unit(Owner::User, "/my tools/algonius", "/o/50%.toml", r#"/a b:/c"d"#).unwrap();
+    let text = unit(UnitOwner::User, "/my tools/algonius", "/o/50%.toml", r#"/a b:/c"d"#).unwrap();
     assert!(has(&text, r#"ExecStart="/my tools/algonius" serve --config /o/50%%.toml"#), "{text}");
     assert!(has(&text, r#"Environment="PATH=/a b:/c\"d""#), "{text}");
     for (program, config, path) in
         [("/a\nUser=root", "/b", "/c"), ("/a", "/$b", "/c"), ("/a", "/b", "/c\nUser=root")]
     {
-        let refused = unit(Owner::User, program, config, path).unwrap_err();
+        let refused = unit(UnitOwner::User, program, config, path).unwrap_err();
         assert!(refused.contains("cannot be written into a unit"), "{refused}");
     }
 }

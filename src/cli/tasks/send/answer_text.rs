@@ -6,12 +6,12 @@ use std::io::{self, IsTerminal};
 use serde_json::{Value, json};
 
 use super::{answer, text};
-use crate::cli::output::Out;
+use crate::cli::output::CliOutput;
 use crate::cli::output::progress::ProgressLine;
 
 /// Answer of which a part may be printed.
 pub(super) struct AnswerText<'o> {
-    out: &'o Out,
+    out: &'o CliOutput,
     /// Printed part of the present message.
     shown: String,
     /// Latest message of the agent in a status update.
@@ -19,24 +19,24 @@ pub(super) struct AnswerText<'o> {
     /// Ids of the artifacts of which something was printed.
     artifacts: BTreeSet<String>,
     /// True if the answer is printed only at its end: it goes to a file, or another attempt creates it again.
-    is_kept_back: bool,
+    prints_at_end: bool,
 }
 
 impl<'o> AnswerText<'o> {
     /// Returns an answer of which nothing is printed.
-    pub(super) fn new(out: &'o Out) -> Self {
+    pub(super) fn new(out: &'o CliOutput) -> Self {
         Self {
             out,
             shown: String::new(),
             message: String::new(),
             artifacts: BTreeSet::new(),
-            is_kept_back: out.goes_to_a_file(),
+            prints_at_end: out.writes_to_file(),
         }
     }
 
     /// Sets the latest message of the agent in a status update.
-    pub(super) fn set_message(&mut self, said: &str) {
-        said.clone_into(&mut self.message);
+    pub(super) fn set_message(&mut self, message: &str) {
+        message.clone_into(&mut self.message);
     }
 
     /// Prints a piece of the answer as it arrives, in place of the progress line.
@@ -47,15 +47,15 @@ impl<'o> AnswerText<'o> {
         if !self.artifacts.insert(artifact) && !is_more && !self.shown.is_empty() {
             self.replace();
         }
-        if self.out.is_json() || self.is_kept_back || piece.is_empty() {
+        if self.out.is_json() || self.prints_at_end || piece.is_empty() {
             return;
         }
         progress.disable();
         if !is_more && self.has_open_line() {
-            self.out.line("");
+            self.out.print_line("");
         }
         self.shown.push_str(&piece);
-        self.out.piece(&piece);
+        self.out.print_piece(&piece);
     }
 
     /// Ends a text that another one replaces. A message that the agent wrote before it used a tool stays, and the
@@ -67,21 +67,22 @@ impl<'o> AnswerText<'o> {
         let is_whole = self.message == self.shown.trim_end();
         let rest = if is_whole { Some("") } else { self.message.strip_prefix(&self.shown) };
         if let Some(rest) = rest {
-            if !self.is_kept_back && !self.out.is_json() {
+            if !self.prints_at_end && !self.out.is_json() {
                 let end = if is_whole && self.shown.ends_with('\n') { "" } else { "\n" };
-                self.out.piece(&format!("{rest}{end}"));
+                self.out.print_piece(&format!("{rest}{end}"));
             }
             self.shown.clear();
         } else if !io::stdout().is_terminal() {
-            self.is_kept_back = true;
-            self.out.note("the agent starts its answer again; the text above is not the answer");
+            self.prints_at_end = true;
+            self.out
+                .print_note("the agent starts its answer again; the text above is not the answer");
         }
     }
 
     /// Forgets the printed part, because the agent answers anew after the next input.
-    pub(super) fn begin(&mut self) {
+    pub(super) fn reset(&mut self) {
         if self.has_open_line() {
-            self.out.line("");
+            self.out.print_line("");
         }
         self.shown.clear();
         self.artifacts.clear();
@@ -99,13 +100,13 @@ impl<'o> AnswerText<'o> {
         match whole.strip_prefix(&self.shown) {
             Some("") => {
                 if is_open && io::stdout().is_terminal() {
-                    self.out.line("");
+                    self.out.print_line("");
                 }
             }
             Some(rest) => self.out.text(rest),
             None => {
                 if is_open {
-                    self.out.line("");
+                    self.out.print_line("");
                 }
                 self.out.text(whole);
             }

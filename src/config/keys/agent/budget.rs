@@ -1,16 +1,18 @@
 //! `[agents.<id>.budget]`: limits of an agent per execution and per day.
 
-use algonius_actors::model::agent::budget::{self, BudgetMeasure, BudgetSpec, Zone, micros, zone};
+use algonius_actors::model::agent::budget::{
+    self, BudgetMeasure, BudgetSpec, Zone, micros_of_dollars, zone,
+};
 
 use crate::config::diagnostics::from_message;
 use crate::config::table::{Section, ValueBounds, ValueShape, value};
 
 /// Bounds of counts, above any real usage.
-const COUNTS: ValueBounds<u64> = ValueBounds::new(1, 1 << 50, 0);
+const COUNT_BOUNDS: ValueBounds<u64> = ValueBounds::new(1, 1 << 50, 0);
 /// Bounds of an amount in US dollars.
-const DOLLARS: ValueBounds<f64> = ValueBounds::new(0.000_001, 1e9, 0.0);
+const COST_BOUNDS: ValueBounds<f64> = ValueBounds::new(0.000_001, 1e9, 0.0);
 /// Bounds in seconds, up to a year.
-const SECONDS: ValueBounds<f64> = ValueBounds::new(0.001, 31_536_000.0, 0.0);
+const TIME_BOUNDS: ValueBounds<f64> = ValueBounds::new(0.001, 31_536_000.0, 0.0);
 
 /// Reads the section.
 pub(crate) fn read(mut section: Section<'_>) -> BudgetSpec {
@@ -26,9 +28,9 @@ pub(crate) fn read(mut section: Section<'_>) -> BudgetSpec {
 fn read_zone(section: &mut Section<'_>) -> Zone {
     let Some(name) = section.nonblank("zone") else { return Zone::default() };
     zone(&name.value).unwrap_or_else(|| {
-        let complaint =
+        let diagnostic =
             from_message("there is no such time zone").hint("write one such as `Europe/Berlin`");
-        section.reader.error(&name.place, complaint);
+        section.reader.error(&name.place, diagnostic);
         Zone::default()
     })
 }
@@ -46,22 +48,26 @@ fn amount(section: &mut Section<'_>, of: BudgetMeasure) -> Option<u64> {
     let entry = section.entry(key);
     let (amount, shape) = match of {
         BudgetMeasure::CostUsd => {
-            let dollars = entry.and_then(|entry| value::number(section.reader, &entry, DOLLARS));
-            (dollars.map(micros), ValueShape::Number(DOLLARS, false))
+            let dollars =
+                entry.and_then(|entry| value::number(section.reader, &entry, COST_BOUNDS));
+            (dollars.map(micros_of_dollars), ValueShape::Number(COST_BOUNDS, false))
         }
         BudgetMeasure::WallTime => {
-            let time = entry.and_then(|entry| value::seconds(section.reader, &entry, SECONDS));
+            let time = entry.and_then(|entry| value::seconds(section.reader, &entry, TIME_BOUNDS));
             // Measures are stored in millionths of their unit, and wall time in thousands of seconds.
-            (time.map(|seconds| micros(seconds / 1000.0)), ValueShape::Seconds(SECONDS, false))
+            (
+                time.map(|seconds| micros_of_dollars(seconds / 1000.0)),
+                ValueShape::Seconds(TIME_BOUNDS, false),
+            )
         }
         BudgetMeasure::Turns
         | BudgetMeasure::InputTokens
         | BudgetMeasure::OutputTokens
         | BudgetMeasure::Tokens => {
-            let count = entry.and_then(|entry| value::count(section.reader, &entry, COUNTS));
-            (count, ValueShape::Count(COUNTS, false))
+            let count = entry.and_then(|entry| value::count(section.reader, &entry, COUNT_BOUNDS));
+            (count, ValueShape::Count(COUNT_BOUNDS, false))
         }
     };
-    section.note(key, || shape);
+    section.record_shape(key, || shape);
     amount
 }

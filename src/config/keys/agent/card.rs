@@ -17,18 +17,18 @@ pub(crate) fn bindings(section: &mut Section<'_>, served: &[Binding]) -> Vec<Bin
         return served.to_vec();
     }
     for binding in listed.iter().filter(|binding| !served.contains(binding)) {
-        let complaint =
+        let diagnostic =
             from_message(format!("lists `{}`, which `bindings` leaves out", binding.as_str()))
                 .hint("a card can list only what the agent is served over");
-        section.reader.error(&section.place.below(KEY).hidden(), complaint);
+        section.reader.error(&section.place.below(KEY).hidden(), diagnostic);
     }
     listed
 }
 
-/// Reads the details of a card; missing ones are taken from `usual`.
-pub(crate) fn details(section: &mut Section<'_>, usual: &CardDetails) -> CardDetails {
+/// Reads the details of a card; missing ones are taken from `default`.
+pub(crate) fn details(section: &mut Section<'_>, default: &CardDetails) -> CardDetails {
     CardDetails {
-        provider: provider(section).or_else(|| usual.provider.clone()),
+        provider: provider(section).or_else(|| default.provider.clone()),
         documentation_url: url(section, "documentation_url"),
         icon_url: url(section, "icon_url"),
     }
@@ -70,8 +70,8 @@ fn url(section: &mut Section<'_>, key: &'static str) -> Option<String> {
     }
     let is_plain = text.value.chars().all(|letter| !letter.is_whitespace() && !letter.is_control());
     if host.is_empty() || !is_plain {
-        let complaint = "must be an address such as \"https://example.org/agents\"";
-        section.reader.error(&text.place, complaint);
+        let diagnostic = "must be an address such as \"https://example.org/agents\"";
+        section.reader.error(&text.place, diagnostic);
         return None;
     }
     Some(text.value)

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use algonius_actors::model::interaction::ApprovalTerms;
 use algonius_actors::model::permission::{
-    OWNER, OnTimeout, OnUnauthorized, PermissionPolicy, PermissionRule, PermissionVerdict,
+    OWNER_APPROVER, OnTimeout, OnUnauthorized, PermissionPolicy, PermissionRule, PermissionVerdict,
 };
 
 use crate::config::table::{Section, Spanned, ValueBounds, ValueShape, value};
@@ -16,10 +16,10 @@ const VERDICTS: [(&str, PermissionVerdict); 3] = [
 ];
 
 /// Bounds of the time in seconds within which a person answers.
-const TIMEOUT: ValueBounds<f64> = ValueBounds::new(1.0, 86_400.0, 300.0);
+const TIMEOUT_BOUNDS: ValueBounds<f64> = ValueBounds::new(1.0, 86_400.0, 300.0);
 
 /// Bounds of the number of tool calls in a turn.
-const TOOL_CALLS: ValueBounds<u64> = ValueBounds::new(1, 100_000, 1000);
+const TOOL_CALL_BOUNDS: ValueBounds<u64> = ValueBounds::new(1, 100_000, 1000);
 
 /// Reads the policy. Returns `None` for an agent that asks nobody.
 pub(crate) fn read(agent: &mut Section<'_>, is_interactive: bool) -> Option<PermissionPolicy> {
@@ -35,7 +35,7 @@ pub(crate) fn read(agent: &mut Section<'_>, is_interactive: bool) -> Option<Perm
         default: section
             .keyword("default", &VERDICTS)
             .map_or(PermissionVerdict::Ask, |found| found.value),
-        timeout: section.seconds("timeout", TIMEOUT),
+        timeout: section.seconds("timeout", TIMEOUT_BOUNDS),
         on_timeout: section
             .keyword("on_timeout", &[("deny", OnTimeout::Deny), ("cancel", OnTimeout::Cancel)])
             .map(|found| found.value)
@@ -60,7 +60,7 @@ pub(crate) fn read(agent: &mut Section<'_>, is_interactive: bool) -> Option<Perm
 fn approvers(section: &mut Section<'_>) -> Vec<String> {
     let named = section.texts("approvers");
     named.map_or_else(
-        || vec![OWNER.to_owned()],
+        || vec![OWNER_APPROVER.to_owned()],
         |names| names.into_iter().map(|name| name.value).collect(),
     )
 }
@@ -68,8 +68,8 @@ fn approvers(section: &mut Section<'_>) -> Vec<String> {
 /// Reads the limit of a turn; `None` is unlimited.
 fn max_tool_calls(section: &mut Section<'_>) -> Option<u32> {
     let entry = section.entry("max_tool_calls");
-    let most = entry.and_then(|entry| value::count(section.reader, &entry, TOOL_CALLS));
-    section.note("max_tool_calls", || ValueShape::Count(TOOL_CALLS, false));
+    let most = entry.and_then(|entry| value::count(section.reader, &entry, TOOL_CALL_BOUNDS));
+    section.record_shape("max_tool_calls", || ValueShape::Count(TOOL_CALL_BOUNDS, false));
     most.map(|most| u32::try_from(most).unwrap_or(u32::MAX))
 }
 
@@ -91,8 +91,8 @@ fn rules(section: &mut Section<'_>) -> Vec<PermissionRule> {
             reader.error(&rule.place.below("then").hidden(), "is needed");
         }
         if conditions.iter().all(|patterns| patterns.is_empty()) {
-            let complaint = "needs a condition: `tool`, `kind`, `command` or `path`";
-            reader.error(&rule.place.clone().hidden(), complaint);
+            let diagnostic = "needs a condition: `tool`, `kind`, `command` or `path`";
+            reader.error(&rule.place.clone().hidden(), diagnostic);
         }
         rule.finish();
         rules.push(read);

@@ -5,11 +5,11 @@ use std::time::Duration;
 use algonius_actors::model::agent::Deadlines;
 
 use crate::config::diagnostics::{Severity, from_message};
-use crate::config::keys::limits::Limits;
+use crate::config::keys::limits::AgentSettingBounds;
 use crate::config::table::{Section, value};
 
 /// Reads the deadlines of an agent.
-pub(crate) fn read(section: &mut Section<'_>, limits: &Limits) -> Deadlines {
+pub(crate) fn read(section: &mut Section<'_>, limits: &AgentSettingBounds) -> Deadlines {
     let run = section.seconds("timeout", limits.timeout);
     Deadlines {
         start: section.seconds("start_timeout", limits.start_timeout),
@@ -22,14 +22,14 @@ pub(crate) fn read(section: &mut Section<'_>, limits: &Limits) -> Deadlines {
 
 /// Reads the idle limit. Disabled by default: many programs are silent before their answer, and `timeout` bounds them
 /// anyway.
-fn idle(section: &mut Section<'_>, limits: &Limits, run: Duration) -> Option<Duration> {
+fn idle(section: &mut Section<'_>, limits: &AgentSettingBounds, run: Duration) -> Option<Duration> {
     let given = section.entry("idle_timeout")?;
     let seconds = value::seconds(section.reader, &given, limits.idle_timeout)?;
     let idle = Duration::try_from_secs_f64(seconds).ok()?;
     if idle >= run {
-        let complaint = from_message("means nothing: `timeout` passes before it");
-        let complaint = complaint.hint("lower it, or leave it out");
-        section.reader.record(Severity::Warning, &given.place, complaint);
+        let diagnostic = from_message("means nothing: `timeout` passes before it");
+        let diagnostic = diagnostic.hint("lower it, or leave it out");
+        section.reader.record(Severity::Warning, &given.place, diagnostic);
     }
     Some(idle)
 }

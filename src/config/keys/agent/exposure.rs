@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use algonius_actors::model::access::endpoint_config::{
-    Binding, CardDetails, Credential, Exposure, MessageIds, ProtocolOperation, ProtocolVersion,
-    Provider, RateLimit,
+    Binding, CallerAuth, CardDetails, EndpointConfig, MessageIdPolicy, ProtocolOperation,
+    ProtocolVersion, Provider, RateLimit,
 };
 use algonius_actors::model::access::principal::{Right, Scope, TokenSeed};
 use algonius_actors::model::id::AgentId;
@@ -16,14 +16,15 @@ use crate::config::keys::tokens;
 use crate::config::table::{Section, Spanned, ValueBounds, keyword_list};
 
 /// First path segments that belong to the service itself.
-const OWN: [&str; 8] = ["agents", "api", "a2a", "status", "health", "ready", "metrics", "errors"];
+const RESERVED_PATH_SEGMENTS: [&str; 8] =
+    ["agents", "api", "a2a", "status", "health", "ready", "metrics", "errors"];
 /// Headers that cannot hold a key, because they have another meaning.
-const TAKEN: [&str; 7] =
+const RESERVED_HEADERS: [&str; 7] =
     ["authorization", "connection", "content-length", "content-type", "cookie", "host", "origin"];
 
 /// Rules about message ids by keyword.
-const MESSAGE_IDS: [(&str, MessageIds); 2] =
-    [("unique", MessageIds::Unique), ("reused", MessageIds::Reused)];
+const MESSAGE_IDS: [(&str, MessageIdPolicy); 2] =
+    [("unique", MessageIdPolicy::Unique), ("reused", MessageIdPolicy::Reused)];
 
 /// Authentication settings of all agents that were read so far.
 pub(crate) struct AuthConfig {
@@ -34,7 +35,7 @@ pub(crate) struct AuthConfig {
     /// Own paths of agents that were read so far.
     pub(crate) paths: Vec<String>,
     /// Default exposure, which most agents share.
-    pub(crate) usual: Arc<Exposure>,
+    pub(crate) default: Arc<EndpointConfig>,
 }
 
 impl AuthConfig {
@@ -45,8 +46,8 @@ impl AuthConfig {
         provider: Option<Provider>,
     ) -> Self {
         let details = CardDetails { provider, ..CardDetails::default() };
-        let usual = Arc::new(Exposure { details, ..Exposure::default() });
-        Self { is_loopback, tokens, paths: Vec::new(), usual }
+        let default = Arc::new(EndpointConfig { details, ..EndpointConfig::default() });
+        Self { is_loopback, tokens, paths: Vec::new(), default }
     }
 }
 
@@ -55,33 +56,33 @@ pub(crate) fn read(
     agent: &mut Section<'_>,
     id: &AgentId,
     auth_config: &mut AuthConfig,
-) -> Arc<Exposure> {
+) -> Arc<EndpointConfig> {
     let mut section = agent.section("a2a");
     let from = &mut section;
-    let usual = Arc::clone(&auth_config.usual);
+    let default = Arc::clone(&auth_config.default);
     let bindings = keyword_list(from, "bindings", Binding::ALL, Binding::as_str);
-    let exposure = Exposure {
+    let a2a_exposure = EndpointConfig {
         versions: keyword_list(from, "versions", ProtocolVersion::ALL, ProtocolVersion::as_str),
         card_bindings: card::bindings(from, &bindings),
         bindings,
-        details: card::details(from, &usual.details),
+        details: card::details(from, &default.details),
         base_path: base_path(from, id, auth_config),
         operations: operations(from),
-        input_modes: modes(from, "input_modes").unwrap_or_else(|| usual.input_modes.clone()),
-        output_modes: modes(from, "output_modes").unwrap_or_else(|| usual.output_modes.clone()),
+        input_modes: modes(from, "input_modes").unwrap_or_else(|| default.input_modes.clone()),
+        output_modes: modes(from, "output_modes").unwrap_or_else(|| default.output_modes.clone()),
         rate_limit: rate_limit(from),
         message_ids: from
             .keyword("message_ids", &MESSAGE_IDS)
             .map(|word| word.value)
             .unwrap_or_default(),
-        ..Exposure::default()
+        ..EndpointConfig::default()
     };
     section.finish();
     let raw = agent.flag("unredacted_response", false);
     let stream_output = agent.flag("stream_output", true);
     let (credential, open) = auth(agent.section("auth"), id, auth_config);
-    let exposure = Exposure { credential, open, raw, stream_output, ..exposure };
-    if exposure == *usual { usual } else { Arc::new(exposure) }
+    let a2a_exposure = EndpointConfig { credential, open, raw, stream_output, ..a2a_exposure };
+    if a2a_exposure == *default { default } else { Arc::new(a2a_exposure) }
 }
 
 /// Returns the permitted operations: the listed methods without the disabled ones.
@@ -120,9 +121,9 @@ fn base_path(
     let begins = |path: &str, other: &str| {
         path.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
-    let complaint = if !path.starts_with('/') || !names.iter().all(is_name) {
+    let diagnostic = if !path.starts_with('/') || !names.iter().all(is_name) {
         "must be a path of the characters A-Z a-z 0-9 _ -, such as \"/bots/x\""
-    } else if names.first().is_some_and(|first| OWN.contains(first)) {
+    } else if names.first().is_some_and(|first| RESERVED_PATH_SEGMENTS.contains(first)) {
         "begins like a path of the service itself"
     } else if auth_config.paths.iter().any(|other| begins(&path, other) || begins(other, &path)) {
         "is, or lies within, the path of another agent"
@@ -130,7 +131,7 @@ fn base_path(
         auth_config.paths.push(path.clone());
         return Some(path);
     };
-    section.reader.error(&text.place, complaint);
+    section.reader.error(&text.place, diagnostic);
     None
 }
 
@@ -168,17 +169,17 @@ fn rate_limit(section: &mut Section<'_>) -> Option<RateLimit> {
 
 /// Kind of credential, as configured.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum CallerProof {
+enum CredentialKind {
     Bearer,
     ApiKey,
     Nothing,
 }
 
-const PROOFS: [(&str, CallerProof); 4] = [
-    ("bearer", CallerProof::Bearer),
-    ("api_key", CallerProof::ApiKey),
-    ("none", CallerProof::Nothing),
-    ("bearer_token", CallerProof::Bearer),
+const CREDENTIAL_KINDS: [(&str, CredentialKind); 4] = [
+    ("bearer", CredentialKind::Bearer),
+    ("api_key", CredentialKind::ApiKey),
+    ("none", CredentialKind::Nothing),
+    ("bearer_token", CredentialKind::Bearer),
 ];
 
 /// Reads `auth`: the kind of credential, and whether it is required.
@@ -186,29 +187,30 @@ fn auth(
     mut section: Section<'_>,
     id: &AgentId,
     auth_config: &mut AuthConfig,
-) -> (Credential, bool) {
+) -> (CallerAuth, bool) {
     let from = &mut section;
-    let proof = from.keyword("type", &PROOFS).map_or(CallerProof::Bearer, |found| found.value);
+    let proof =
+        from.keyword("type", &CREDENTIAL_KINDS).map_or(CredentialKind::Bearer, |found| found.value);
     let name = from.nonblank("name");
-    if proof == CallerProof::ApiKey || from.has("token_env") || from.has("token_file") {
+    if proof == CredentialKind::ApiKey || from.has("token_env") || from.has("token_file") {
         token(from, id, name, auth_config);
     }
     let header = header(from, proof);
-    let is_open = !from.flag("required", proof != CallerProof::Nothing);
+    let is_open = !from.flag("required", proof != CredentialKind::Nothing);
     let is_insecure = from.flag("insecure", false);
     if is_open && !(is_insecure && auth_config.is_loopback) {
-        let complaint = from_message("admits every caller who can reach the service")
+        let diagnostic = from_message("admits every caller who can reach the service")
             .hint("this needs `insecure = true`, and a `server.listen` that is on loopback");
-        from.reader.error(&from.place.clone().hidden(), complaint);
+        from.reader.error(&from.place.clone().hidden(), diagnostic);
     }
-    if !is_open && proof == CallerProof::Nothing {
+    if !is_open && proof == CredentialKind::Nothing {
         from.reader.error(&from.place.below("required"), "cannot be with `type = \"none\"`");
     }
     section.finish();
     let credential = match proof {
-        CallerProof::Bearer => Credential::Bearer,
-        CallerProof::ApiKey => Credential::ApiKey(header),
-        CallerProof::Nothing => Credential::Nothing,
+        CredentialKind::Bearer => CallerAuth::Bearer,
+        CredentialKind::ApiKey => CallerAuth::ApiKey(header),
+        CredentialKind::Nothing => CallerAuth::Nothing,
     };
     (credential, is_open)
 }
@@ -227,26 +229,26 @@ fn token(
     // The hash is enough to recognize the token, so the text is not kept.
     let hash = Sha256::digest(text).into();
     if let Some(other) = auth_config.tokens.iter().find(|other| other.hash == hash) {
-        let complaint = format!("has the same text as the token `{}`", other.name);
-        section.reader.error(&found.place, complaint);
+        let diagnostic = format!("has the same text as the token `{}`", other.name);
+        section.reader.error(&found.place, diagnostic);
     }
     let scope = Scope { rights: vec![Right::Read, Right::Run], agents: Some(vec![id.clone()]) };
     auth_config.tokens.push(TokenSeed { name: found.value, hash, scope, expires: None });
 }
 
 /// Reads the header of the key.
-fn header(section: &mut Section<'_>, proof: CallerProof) -> String {
-    let usual = "x-api-key".to_owned();
-    let Some(text) = section.nonblank("header") else { return usual };
+fn header(section: &mut Section<'_>, proof: CredentialKind) -> String {
+    let default = "x-api-key".to_owned();
+    let Some(text) = section.nonblank("header") else { return default };
     let name = text.value.to_ascii_lowercase();
     let known = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
-    let complaint = if proof != CallerProof::ApiKey {
+    let diagnostic = if proof != CredentialKind::ApiKey {
         "has a meaning with `type = \"api_key\"` only"
-    } else if !name.chars().all(known) || TAKEN.contains(&name.as_str()) {
+    } else if !name.chars().all(known) || RESERVED_HEADERS.contains(&name.as_str()) {
         "must be the name of a header of its own, such as \"X-API-Key\""
     } else {
         return name;
     };
-    section.reader.error(&text.place, complaint);
-    usual
+    section.reader.error(&text.place, diagnostic);
+    default
 }

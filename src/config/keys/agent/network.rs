@@ -2,14 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use algonius_actors::model::program::{ProgramSpec, Secrecy, Variable};
+use algonius_actors::model::program::{ProgramSpec, Variable, VariableSource};
 
 use crate::config::diagnostics::from_message;
 use crate::config::table::Section;
-use crate::config::table::secret::SHORTEST_MASKED;
+use crate::config::table::secret::MIN_REDACTED_BYTES;
 
 /// Variables that name a proxy. Libraries disagree about their case.
-const PROXIES: [&str; 8] = [
+const PROXY_VARIABLES: [&str; 8] = [
     "HTTPS_PROXY",
     "https_proxy",
     "HTTP_PROXY",
@@ -20,7 +20,7 @@ const PROXIES: [&str; 8] = [
     "no_proxy",
 ];
 /// Variables that name certificates of authorities, as a file or a folder.
-const AUTHORITIES: [&str; 5] = [
+const CA_VARIABLES: [&str; 5] = [
     "SSL_CERT_FILE",
     "SSL_CERT_DIR",
     "NODE_EXTRA_CA_CERTS",
@@ -30,19 +30,19 @@ const AUTHORITIES: [&str; 5] = [
 
 /// Variables of the service that agents with a network get unless the configuration disables that.
 pub const NETWORK_VARIABLES: [&str; 13] = [
-    PROXIES[0],
-    PROXIES[1],
-    PROXIES[2],
-    PROXIES[3],
-    PROXIES[4],
-    PROXIES[5],
-    PROXIES[6],
-    PROXIES[7],
-    AUTHORITIES[0],
-    AUTHORITIES[1],
-    AUTHORITIES[2],
-    AUTHORITIES[3],
-    AUTHORITIES[4],
+    PROXY_VARIABLES[0],
+    PROXY_VARIABLES[1],
+    PROXY_VARIABLES[2],
+    PROXY_VARIABLES[3],
+    PROXY_VARIABLES[4],
+    PROXY_VARIABLES[5],
+    PROXY_VARIABLES[6],
+    PROXY_VARIABLES[7],
+    CA_VARIABLES[0],
+    CA_VARIABLES[1],
+    CA_VARIABLES[2],
+    CA_VARIABLES[3],
+    CA_VARIABLES[4],
 ];
 
 /// Sets the variables that the configuration does not set itself. A program without a network needs none, and a proxy
@@ -54,17 +54,17 @@ pub(crate) fn read(section: &mut Section<'_>, program: Option<&mut ProgramSpec>)
         for name in NETWORK_VARIABLES {
             let Some(value) = section.reader.env(name) else { continue };
             if !program.env.contains_key(name) && !value.contains('\0') {
-                let variable = Variable { value, secrecy: Secrecy::Plain };
+                let variable = Variable { value, secrecy: VariableSource::Plain };
                 program.env.insert(name.to_owned(), variable);
             }
         }
     }
-    for name in PROXIES {
+    for name in PROXY_VARIABLES {
         if let Some(proxy) = program.env.get_mut(name) {
-            guard(section, name, proxy);
+            register_proxy_password(section, name, proxy);
         }
     }
-    for name in AUTHORITIES {
+    for name in CA_VARIABLES {
         if let Some(path) = program.env.get(name) {
             check(section, name, Path::new(&path.value), &program.sandbox.hidden);
         }
@@ -72,35 +72,35 @@ pub(crate) fn read(section: &mut Section<'_>, program: Option<&mut ProgramSpec>)
 }
 
 /// Registers the password of a proxy for redaction, both encoded and decoded.
-fn guard(section: &Section<'_>, name: &str, proxy: &mut Variable) {
-    let Some(login) = login(&proxy.value) else { return };
+fn register_proxy_password(section: &Section<'_>, name: &str, proxy: &mut Variable) {
+    let Some(login) = userinfo(&proxy.value) else { return };
     let password = login.split_once(':').map_or(login, |(_, password)| password).to_owned();
-    proxy.secrecy = Secrecy::Secret;
-    if password.len() < SHORTEST_MASKED {
-        let complaint = format!(
-            "the password in {name} has fewer than {SHORTEST_MASKED} characters and is not redacted in \
+    proxy.secrecy = VariableSource::Secret;
+    if password.len() < MIN_REDACTED_BYTES {
+        let diagnostic = format!(
+            "the password in {name} has fewer than {MIN_REDACTED_BYTES} characters and is not redacted in \
              the output"
         );
         let place = section.place.below("network_env").hidden();
-        return section.reader.warning(&place, from_message(complaint));
+        return section.reader.warning(&place, from_message(diagnostic));
     }
-    section.reader.keep_secret(&password);
+    section.reader.register_secret(&password);
     // A program may print the password in either form.
-    let decoded = decoded(&password);
-    if decoded.len() >= SHORTEST_MASKED && decoded != password {
-        section.reader.keep_secret(&decoded);
+    let decoded = percent_decode(&password);
+    if decoded.len() >= MIN_REDACTED_BYTES && decoded != password {
+        section.reader.register_secret(&decoded);
     }
 }
 
 /// Returns the part before the host of a URL: `user:password`.
-fn login(address: &str) -> Option<&str> {
+fn userinfo(address: &str) -> Option<&str> {
     let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
     let host = rest.split(['/', '?', '#']).next().unwrap_or(rest);
     host.rsplit_once('@').map(|(login, _)| login).filter(|login| !login.is_empty())
 }
 
 /// Decodes percent-encoded text.
-fn decoded(text: &str) -> String {
+fn percent_decode(text: &str) -> String {
     let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
     while let Some((first, after)) = rest.split_first() {
         let code = after.get(..2).filter(|_| *first == b'%');
@@ -123,9 +123,9 @@ fn decoded(text: &str) -> String {
 fn check(section: &Section<'_>, name: &str, path: &Path, hidden: &[PathBuf]) {
     let place = section.place.below("network_env").hidden();
     let warn = |why: &str| {
-        let complaint = from_message(format!("{name} names {}, {why}", path.display()))
+        let diagnostic = from_message(format!("{name} names {}, {why}", path.display()))
             .hint("correct the variable of the service, or set `network_env = false`");
-        section.reader.warning(&place, complaint);
+        section.reader.warning(&place, diagnostic);
     };
     if !path.exists() {
         return warn("which does not exist");
@@ -152,9 +152,9 @@ mod tests {
             ("http://proxy:3128/@x", None),
             ("socks5://proxy:1080", None),
         ] {
-            assert_eq!(login(address), expected, "{address}");
+            assert_eq!(userinfo(address), expected, "{address}");
         }
-        assert_eq!(decoded("p%40ss%2Fw%"), "p@ss/w%");
-        assert_eq!(decoded("100%zz"), "100%zz");
+        assert_eq!(percent_decode("p%40ss%2Fw%"), "p@ss/w%");
+        assert_eq!(percent_decode("100%zz"), "100%zz");
     }
 }

@@ -3,44 +3,44 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use algonius_actors::model::agent::Allowance;
-use algonius_actors::model::program::{ProgramSpec, Secrecy, Variable};
+use algonius_actors::model::agent::OverridePolicy;
+use algonius_actors::model::program::{ProgramSpec, Variable, VariableSource};
 
-use super::program::environment::{is_name, is_telling};
+use super::program::environment::{is_name, is_secret_name};
 use crate::config::diagnostics::{Severity, from_message};
 use crate::config::table::{Section, Spanned};
 
 /// Names that decide which code runs, or that the service sets itself.
-const RESERVED: [&str; 6] = ["PATH", "HOME", "SHELL", "BASH_ENV", "ENV", "IFS"];
+const RESERVED_VARIABLES: [&str; 6] = ["PATH", "HOME", "SHELL", "BASH_ENV", "ENV", "IFS"];
 /// Prefixes of the names of the dynamic loader, and of those that the service sets.
-const RESERVED_STARTS: [&str; 3] = ["LD_", "A2A_", "ALGONIUS_"];
+const RESERVED_PREFIXES: [&str; 3] = ["LD_", "A2A_", "ALGONIUS_"];
 
-/// Reads the permitted overrides. A fault of the machine has the severity `lacking`.
+/// Reads the permitted overrides. A fault of the machine has the severity `missing_severity`.
 pub(crate) fn read(
     agent: &mut Section<'_>,
     program: Option<&ProgramSpec>,
-    lacking: Severity,
-) -> Allowance {
+    missing_severity: Severity,
+) -> OverridePolicy {
     let mut section = agent.section("overrides");
     let none = BTreeMap::new();
     let known = program.map_or(&none, |program| &program.env);
-    let allowance = Allowance {
-        folders: folders(&mut section, lacking),
+    let override_policy = OverridePolicy {
+        folders: folders(&mut section, missing_severity),
         variables: variables(&mut section, known),
         params: params(&mut section, program),
     };
     section.finish();
-    allowance
+    override_policy
 }
 
 /// Reads the folders in which a caller may choose one.
-fn folders(section: &mut Section<'_>, lacking: Severity) -> Vec<PathBuf> {
+fn folders(section: &mut Section<'_>, missing_severity: Severity) -> Vec<PathBuf> {
     let reader = section.reader;
     let mut folders = Vec::new();
     for given in section.texts("working_dirs").unwrap_or_default() {
         let folder = reader.resolve(&given.value);
         if !folder.is_dir() {
-            reader.record(lacking, &given.place, from_message("there is no such folder"));
+            reader.record(missing_severity, &given.place, from_message("there is no such folder"));
         }
         // A caller may write the folder with its links or without them.
         let real = folder.canonicalize().ok().filter(|real| *real != folder);
@@ -77,8 +77,8 @@ fn params(section: &mut Section<'_>, program: Option<&ProgramSpec>) -> Vec<Strin
         if !is_name(&name.value) {
             section.reader.error(&name.place, "is not the name of a parameter");
         } else if !has(&name.value) {
-            let complaint = "the agent has no such parameter in `params` or `args`";
-            section.reader.error(&name.place, complaint);
+            let diagnostic = "the agent has no such parameter in `params` or `args`";
+            section.reader.error(&name.place, diagnostic);
         }
     }
     names.into_iter().map(|name| name.value).collect()
@@ -87,14 +87,15 @@ fn params(section: &mut Section<'_>, program: Option<&ProgramSpec>) -> Vec<Strin
 /// Returns the reason why callers may not set a variable.
 fn fault(name: &Spanned<String>, known: &BTreeMap<String, Variable>) -> Option<&'static str> {
     let name = name.value.as_str();
-    let is_secret = known.get(name).is_some_and(|variable| variable.secrecy == Secrecy::Secret);
+    let is_secret =
+        known.get(name).is_some_and(|variable| variable.secrecy == VariableSource::Secret);
     if !is_name(name) {
         Some("is not the name of a variable")
-    } else if RESERVED.contains(&name)
-        || RESERVED_STARTS.iter().any(|start| name.starts_with(start))
+    } else if RESERVED_VARIABLES.contains(&name)
+        || RESERVED_PREFIXES.iter().any(|start| name.starts_with(start))
     {
         Some("callers may not set this variable: it decides what runs, or the service sets it")
-    } else if is_secret || is_telling(name) {
+    } else if is_secret || is_secret_name(name) {
         Some("callers may not set a secret: what they choose is stored as it is")
     } else {
         None

@@ -17,11 +17,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use algonius_actors::model::agent::Access;
-use algonius_actors::model::host::resources::Resources;
+use algonius_actors::model::host::resources::ResourceLimits;
 use algonius_actors::model::host::sandbox::Sandbox;
 use algonius_actors::model::id::AgentId;
 use algonius_actors::model::program::{
-    EventDialect, InputPattern, OnLoss, OutputPattern, ProgramSpec,
+    EventDialect, InputPattern, OnServiceLoss, OutputPattern, ProgramSpec,
 };
 
 use crate::config::keys::program_search::ProgramSearch;
@@ -52,7 +52,7 @@ const OUTPUTS: [(&str, OutputPattern); 9] = [
 ];
 
 /// Program of an agent, as far as this machine has it.
-pub(crate) struct Read {
+pub(crate) struct ConfiguredProgram {
     pub(crate) spec: ProgramSpec,
     /// Search for its file.
     pub(crate) search: ProgramSearch,
@@ -60,27 +60,27 @@ pub(crate) struct Read {
     pub(crate) is_missing: bool,
 }
 
-/// Reads the program of an agent. A fault of the machine has the severity `lacking`.
+/// Reads the program of an agent. A fault of the machine has the severity `missing_severity`.
 pub(crate) fn read(
     section: &mut Section<'_>,
     (id, data_dir): (&AgentId, &Path),
     access: Access,
-    lacking: Severity,
-) -> Option<Read> {
-    let run_as = user::read(section, lacking);
-    let mut env = environment::read(section, access, lacking);
+    missing_severity: Severity,
+) -> Option<ConfiguredProgram> {
+    let run_as = user::read(section, missing_severity);
+    let mut env = environment::read(section, access, missing_severity);
     let own = runtime::own_home(section, (id, data_dir), run_as.is_dynamic());
     if own.is_none() {
         run_as.set_variables(&mut env);
     }
-    let outfit = runtime::read(section, own, &mut env);
-    let working_dir = working_dir(section, lacking);
+    let program_runtime = runtime::read(section, own, &mut env);
+    let working_dir = working_dir(section, missing_severity);
     // The program starts with this PATH, so its command is searched there and not on that of the service.
     let path = env.get("PATH").map(|path| path.value.clone());
     let path = path.or_else(|| section.reader.env("PATH"));
-    let command = command::read(section, path.as_deref(), lacking);
-    let arguments = Arguments::read(section, access, outfit.model.is_some());
-    arguments.suit_model(section, outfit.model.is_some());
+    let command = command::read(section, path.as_deref(), missing_severity);
+    let arguments = Arguments::read(section, access, program_runtime.model.is_some());
+    arguments.check_model(section, program_runtime.model.is_some());
     let protocol = control::protocol(section);
     // A program with a control protocol sends its questions to the service.
     if let Some(command) = command.as_ref().filter(|_| protocol.is_none()) {
@@ -93,22 +93,22 @@ pub(crate) fn read(
     let input = pattern(section, "input", &INPUTS, usual_input);
     let output = pattern(section, "output", &OUTPUTS, usual_output);
     if let (Some(input), Some(output)) = (input, output) {
-        arguments.suit(section, input, output);
+        arguments.check_patterns(section, input, output);
     }
     let input_file = arguments::file_name(section, "input_file", "input.txt");
     let output_file = arguments::file_name(section, "output_file", "output.txt");
     let (session, settings) = session::read(section, &arguments, input, output, protocol);
-    let control = protocol.map(|protocol| settings.with(protocol));
+    let control = protocol.map(|protocol| settings.into_spec(protocol));
     let dialogue = stdio_protocol::read(section, input, output, control);
     let is_interrupted = dialogue.as_ref().is_some_and(|dialogue| dialogue.control().is_none());
     let on_loss = on_loss(section, is_interrupted);
     // All keys are read before a missing command ends the function, so that each fault is reported.
-    let (file, found) = command.map(ProgramCommand::parts).unzip();
+    let (file, found) = command.map(ProgramCommand::into_parts).unzip();
     let spec = ProgramSpec {
         on_loss,
         params: params(section),
         prompts: prompt_patterns::read(section),
-        success: success::success(section.section("success"), path.as_deref(), lacking),
+        success: success::success(section.section("success"), path.as_deref(), missing_severity),
         failures: success::failures(section),
         usage: success::usage(section),
         command: file?,
@@ -122,27 +122,27 @@ pub(crate) fn read(
         input_file,
         output_file,
         sandbox: Sandbox::default(),
-        resources: Resources::default(),
-        outfit,
+        resources: ResourceLimits::default(),
+        program_runtime,
         session: session.map(Box::new),
         dialogue,
         keeping: None,
     };
     let (search, is_missing) = found?;
-    Some(Read { spec, search, is_missing })
+    Some(ConfiguredProgram { spec, search, is_missing })
 }
 
 /// Reads the treatment of the program after a loss of the service. A program with a protocol has no partner then, and
 /// ends.
-fn on_loss(section: &mut Section<'_>, is_spoken_to: bool) -> OnLoss {
-    let losses = [("reattach", OnLoss::Reattach), ("kill", OnLoss::Kill)];
+fn on_loss(section: &mut Section<'_>, has_protocol: bool) -> OnServiceLoss {
+    let losses = [("reattach", OnServiceLoss::Reattach), ("kill", OnServiceLoss::Kill)];
     let found = section.keyword("on_supervisor_loss", &losses);
-    let usual = if is_spoken_to { OnLoss::Kill } else { OnLoss::default() };
-    if let Some(found) = found.as_ref().filter(|found| is_spoken_to && found.value != usual) {
-        let complaint = "must be \"kill\": no service continues the protocol of the program";
-        section.reader.error(&found.place, complaint);
+    let default = if has_protocol { OnServiceLoss::Kill } else { OnServiceLoss::default() };
+    if let Some(found) = found.as_ref().filter(|found| has_protocol && found.value != default) {
+        let diagnostic = "must be \"kill\": no service continues the protocol of the program";
+        section.reader.error(&found.place, diagnostic);
     }
-    found.map_or(usual, |found| found.value)
+    found.map_or(default, |found| found.value)
 }
 
 /// Reads a pattern of input or output; `None` if an unknown one is given.
@@ -150,35 +150,35 @@ fn pattern<T: Copy>(
     section: &mut Section<'_>,
     key: &'static str,
     known: &[(&str, T)],
-    usual: T,
+    default: T,
 ) -> Option<T> {
     let is_absent = !section.has(key);
-    section.keyword(key, known).map(|found| found.value).or(is_absent.then_some(usual))
+    section.keyword(key, known).map(|found| found.value).or(is_absent.then_some(default))
 }
 
 /// Reads the working directory: as configured, or the one in which the service was started.
-fn working_dir(section: &mut Section<'_>, lacking: Severity) -> Option<PathBuf> {
+fn working_dir(section: &mut Section<'_>, missing_severity: Severity) -> Option<PathBuf> {
     let reader = section.reader;
     let Some(given) = section.nonblank("working_dir") else {
         let current = std::env::current_dir();
         return current
             .map_err(|error| {
-                let complaint =
+                let diagnostic =
                     from_message(format!("the service's own folder is not known: {error}"));
                 let place = section.place.below("working_dir").hidden();
-                reader.record(Severity::Error, &place, complaint);
+                reader.record(Severity::Error, &place, diagnostic);
             })
             .ok();
     };
     let folder = reader.resolve(&given.value);
     if !folder.is_dir() {
-        let complaint = from_message("there is no such folder");
-        let complaint = if given.value.starts_with('~') {
-            complaint.hint("`~` means nothing here: write the whole path")
+        let diagnostic = from_message("there is no such folder");
+        let diagnostic = if given.value.starts_with('~') {
+            diagnostic.hint("`~` means nothing here: write the whole path")
         } else {
-            complaint
+            diagnostic
         };
-        reader.record(lacking, &given.place, complaint);
+        reader.record(missing_severity, &given.place, diagnostic);
     }
     Some(folder)
 }

@@ -1,17 +1,17 @@
 //! `[agents.<id>.quota]`: behaviour of an agent whose account has exhausted its quota.
 
-use algonius_actors::model::agent::quota::{Parking, QuotaCredential, QuotaSpec};
+use algonius_actors::model::agent::quota::{DeferralPolicy, QuotaCredential, QuotaSpec};
 use algonius_actors::model::agent::remote::RemoteSpec;
-use algonius_actors::model::program::{ProgramSpec, Secrecy};
+use algonius_actors::model::program::{ProgramSpec, VariableSource};
 use sha2::{Digest, Sha256};
 
 use crate::config::diagnostics::from_message;
 use crate::config::table::{Section, ValueBounds};
 
 /// Greatest pause in seconds, a week: no quota lasts longer.
-const LONGEST: f64 = 604_800.0;
+const MAX_WAIT_SECONDS: f64 = 604_800.0;
 /// Greatest length of a credential's name.
-const NAME: usize = 64;
+const MAX_CREDENTIAL_NAME_BYTES: usize = 64;
 
 /// Reads the section.
 pub(crate) fn read(
@@ -20,17 +20,19 @@ pub(crate) fn read(
     remote: Option<&RemoteSpec>,
 ) -> QuotaSpec {
     let usual = QuotaSpec::default();
-    let Parking { max, usual: first, times } = usual.parking;
-    let bounds =
-        |default: std::time::Duration| ValueBounds::new(0.0, LONGEST, default.as_secs_f64());
+    let DeferralPolicy { max, usual: first, times } = usual.deferral;
+    let bounds = |default: std::time::Duration| {
+        ValueBounds::new(0.0, MAX_WAIT_SECONDS, default.as_secs_f64())
+    };
     let times = section.count("max_deferrals", ValueBounds::new(0, 1000, times.into()));
     let quota = QuotaSpec {
-        parking: Parking {
+        deferral: DeferralPolicy {
             max: section.seconds("max_wait", bounds(max)),
             usual: section.seconds("first_wait", bounds(first)),
             times: u32::try_from(times).unwrap_or(u32::MAX),
         },
-        credential: named(&mut section).unwrap_or_else(|| derived(program, remote)),
+        credential: configured_credential(&mut section)
+            .unwrap_or_else(|| derive_credential(program, remote)),
         breaker: section.flag("breaker", usual.breaker),
         refused: section.seconds("blocked_time", bounds(usual.refused)),
     };
@@ -39,22 +41,26 @@ pub(crate) fn read(
 }
 
 /// Reads the credential by its configured name.
-fn named(section: &mut Section<'_>) -> Option<QuotaCredential> {
+fn configured_credential(section: &mut Section<'_>) -> Option<QuotaCredential> {
     let name = section.nonblank("credential")?;
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
-    if name.value.len() > NAME || !name.value.chars().all(is_plain) {
+    if name.value.len() > MAX_CREDENTIAL_NAME_BYTES || !name.value.chars().all(is_plain) {
         let hint = "it is shown: give it a name, not the credential itself";
-        let complaint = from_message("must be 1 to 64 letters, digits, `-`, `_` or `.`").hint(hint);
-        section.reader.error(&name.place.hidden(), complaint);
+        let diagnostic =
+            from_message("must be 1 to 64 letters, digits, `-`, `_` or `.`").hint(hint);
+        section.reader.error(&name.place.hidden(), diagnostic);
         return None;
     }
     Some(QuotaCredential::Named(name.value))
 }
 
 /// Derives the credential: agents with the same secrets share one; an agent without secrets has its own.
-fn derived(program: Option<&ProgramSpec>, remote: Option<&RemoteSpec>) -> QuotaCredential {
+fn derive_credential(
+    program: Option<&ProgramSpec>,
+    remote: Option<&RemoteSpec>,
+) -> QuotaCredential {
     let all = program.into_iter().flat_map(|program| &program.env);
-    let secrets = all.filter(|(_, set)| set.secrecy == Secrecy::Secret);
+    let secrets = all.filter(|(_, set)| set.secrecy == VariableSource::Secret);
     let token = remote.and_then(|remote| Some((&remote.url, &remote.token.as_ref()?.0)));
     let secrets: Vec<(&String, &String)> =
         secrets.map(|(name, set)| (name, &set.value)).chain(token).collect();

@@ -9,7 +9,7 @@ use algonius_actors::model::push::Secret;
 use hyper::Uri;
 
 use crate::config::diagnostics::{Severity, from_message};
-use crate::config::table::secret::{NOT_SET, is_open_to_others};
+use crate::config::table::secret::{VARIABLE_NOT_SET, is_open_to_others};
 use crate::config::table::{Section, Spanned};
 
 /// Keys that only agents with a program have.
@@ -73,19 +73,19 @@ pub(crate) fn refuse_program_keys(section: &mut Section<'_>) {
         let Some(entry) = section.entry(key) else { continue };
         // The preset itself has many of these keys, and is reported alone.
         if !has_preset || key == "preset" {
-            let complaint = from_message("has a meaning for agents with a program only")
+            let diagnostic = from_message("has a meaning for agents with a program only")
                 .hint("leave it out, or leave out `kind = \"remote\"`");
-            section.reader.error(&entry.place.hidden(), complaint);
+            section.reader.error(&entry.place.hidden(), diagnostic);
         }
     }
 }
 
 /// Reads the section of a remote agent. In an agent of another kind, the section is a fault. A token that is not there
-/// has the severity `lacking`.
+/// has the severity `missing_severity`.
 pub(crate) fn read(
     agent: &mut Section<'_>,
     kind: AgentKind,
-    lacking: Severity,
+    missing_severity: Severity,
 ) -> Option<RemoteSpec> {
     let is_remote = kind == AgentKind::Remote;
     if agent.has("remote") && !is_remote {
@@ -98,11 +98,11 @@ pub(crate) fn read(
     let url = from.nonblank("url");
     let version = from.keyword("version", &VERSIONS).map(|word| word.value);
     let binding = from.keyword("binding", &BINDINGS).map(|word| word.value);
-    let token = token(from, lacking);
+    let token = token(from, missing_severity);
     if url.is_none() && is_remote && !from.has("url") {
         from.reader.error(&from.place.below("url").hidden(), "is needed");
     }
-    let url = url.and_then(|url| checked(from, url, allows_http)).filter(|_| is_remote);
+    let url = url.and_then(|url| checked_url(from, url, allows_http)).filter(|_| is_remote);
     section.finish();
     let (version, binding) =
         (version.unwrap_or(ProtocolVersion::V1_0), binding.unwrap_or_default());
@@ -111,12 +111,12 @@ pub(crate) fn read(
 
 /// Returns the URL without a slash at its end. Credentials are sent to it, so it needs TLS unless it is on this
 /// machine.
-fn checked(section: &Section<'_>, url: Spanned<String>, allows_http: bool) -> Option<String> {
+fn checked_url(section: &Section<'_>, url: Spanned<String>, allows_http: bool) -> Option<String> {
     let parsed: Option<Uri> = url.value.parse().ok();
     let host = parsed.as_ref().and_then(Uri::host);
     let scheme = parsed.as_ref().and_then(Uri::scheme_str);
     let has_user = parsed.as_ref().and_then(Uri::authority).is_some_and(|it| has_user(it.as_str()));
-    let complaint = match (scheme, host) {
+    let diagnostic = match (scheme, host) {
         (Some("http" | "https"), Some(_)) if has_user => {
             from_message("must not hold a name or password").hint("use `token_file` or `token_env`")
         }
@@ -132,7 +132,7 @@ fn checked(section: &Section<'_>, url: Spanned<String>, allows_http: bool) -> Op
         }
         _ => from_message("must be an address such as \"https://agents.example.org/agents/x/v1\""),
     };
-    section.reader.error(&url.place.hidden(), complaint);
+    section.reader.error(&url.place.hidden(), diagnostic);
     None
 }
 
@@ -147,14 +147,14 @@ fn is_loopback(host: &str) -> bool {
 }
 
 /// Reads the token from one of two sources, and registers it for redaction. A source that is not there has the severity
-/// `lacking`.
-fn token(section: &mut Section<'_>, lacking: Severity) -> Option<Secret> {
+/// `missing_severity`.
+fn token(section: &mut Section<'_>, missing_severity: Severity) -> Option<Secret> {
     let reader = section.reader;
     if let Some(inline) = section.entry("token") {
-        let complaint =
+        let diagnostic =
             from_message("a token is not written into the configuration, which is read by many")
                 .hint("use `token_file` or `token_env`");
-        reader.error(&inline.place.hidden(), complaint);
+        reader.error(&inline.place.hidden(), diagnostic);
     }
     let (found, place) = match (section.nonblank("token_env"), section.nonblank("token_file")) {
         (None, None) => return None,
@@ -163,12 +163,14 @@ fn token(section: &mut Section<'_>, lacking: Severity) -> Option<Secret> {
             return None;
         }
         (None, Some(file)) => (token_file(section, &file), file.place),
-        (Some(name), None) => (reader.env(&name.value).ok_or(NOT_SET.to_owned()), name.place),
+        (Some(name), None) => {
+            (reader.env(&name.value).ok_or(VARIABLE_NOT_SET.to_owned()), name.place)
+        }
     };
     let text = match found {
         Ok(text) => text.trim().to_owned(),
         Err(lack) => {
-            reader.record(lacking, &place, from_message(lack));
+            reader.record(missing_severity, &place, from_message(lack));
             return None;
         }
     };
@@ -176,7 +178,7 @@ fn token(section: &mut Section<'_>, lacking: Severity) -> Option<Secret> {
         reader.error(&place.hidden(), "the token must be of visible ASCII characters");
         return None;
     }
-    reader.keep_secret(&text);
+    reader.register_secret(&text);
     Some(Secret(text))
 }
 
@@ -185,8 +187,8 @@ fn token_file(section: &Section<'_>, file: &Spanned<String>) -> Result<String, S
     let path = section.reader.resolve(&file.value);
     let text = section.reader.secret_file(&path);
     if text.is_ok() && is_open_to_others(&path) {
-        let complaint = from_message("others may read this file").hint("chmod 600 it");
-        section.reader.warning(&file.place, complaint);
+        let diagnostic = from_message("others may read this file").hint("chmod 600 it");
+        section.reader.warning(&file.place, diagnostic);
     }
     text.map_err(|error| format!("cannot be read: {error}"))
 }

@@ -12,16 +12,16 @@ use crate::config::table::{Section, Spanned};
 const ISOLATIONS: [(&str, Isolation); 2] =
     [("landlock", Isolation::Landlock), ("bubblewrap", Isolation::Bubblewrap)];
 
-const MAKE_WRITABLE: &str = "make it: only what is there can be made writable";
-const MAKE_HIDDEN: &str = "leave it out: only what is there can be hidden";
-const MAKE_PROTECTED: &str = "make it: only what is there can be protected";
+const MISSING_WRITABLE_HINT: &str = "make it: only what is there can be made writable";
+const MISSING_HIDDEN_HINT: &str = "leave it out: only what is there can be hidden";
+const MISSING_PROTECTED_HINT: &str = "make it: only what is there can be protected";
 
-/// Reads the sandbox into the program. A fault of the machine has the severity `lacking`.
+/// Reads the sandbox into the program. A fault of the machine has the severity `missing_severity`.
 pub(crate) fn read(
     agent: &mut Section<'_>,
     program: Option<&mut ProgramSpec>,
     access: Access,
-    lacking: Severity,
+    missing_severity: Severity,
 ) {
     let mut section = agent.section("sandbox");
     let enforce = section.flag("enforce", true);
@@ -29,14 +29,14 @@ pub(crate) fn read(
     let network = section.flag("network", true);
     let home = program.as_ref().and_then(|program| program.env.get("HOME"));
     let home = home.map(|home| home.value.clone()).or_else(|| section.reader.env("HOME"));
-    let places = Places { home, lacking };
+    let path_resolver = SandboxPathResolver { home, missing_severity };
     let given = section.texts("writable");
-    let writable = given
-        .as_ref()
-        .map(|given| given.iter().map(|path| places.find(&section, path, MAKE_WRITABLE)).collect());
+    let writable = given.as_ref().map(|given| {
+        given.iter().map(|path| path_resolver.find(&section, path, MISSING_WRITABLE_HINT)).collect()
+    });
     let isolation = section.keyword("isolation", &ISOLATIONS);
-    let hidden = hidden(&mut section, &places, program.as_deref());
-    let protected = protected(&mut section, &places);
+    let hidden = hidden(&mut section, &path_resolver, program.as_deref());
+    let protected = protected(&mut section, &path_resolver);
     let sockets = sockets(&mut section);
     let sandbox = Sandbox {
         enforce,
@@ -54,7 +54,7 @@ pub(crate) fn read(
     refuse_nesting(&section, &sandbox);
     let required = required(&mut section, access, &sandbox);
     if let (Access::ReadOnly, Some(program)) = (access, program.as_deref()) {
-        warn_of_the_workspace(&section, &given.unwrap_or_default(), &sandbox, program);
+        warn_about_workspace(&section, &given.unwrap_or_default(), &sandbox, program);
     }
     section.finish();
     if let Some(program) = program {
@@ -83,10 +83,10 @@ fn required(section: &mut Section<'_>, access: Access, sandbox: &Sandbox) -> Req
 /// Refuses folders with `nested`, because the service does not restrict the folders of such a program.
 fn refuse_nesting(section: &Section<'_>, sandbox: &Sandbox) {
     if sandbox.nested && (!sandbox.enforce || sandbox.writable.is_some()) {
-        let complaint =
+        let diagnostic =
             from_message("with `nested = true` the program decides itself what it may change")
                 .hint("leave out `writable` and `enforce = false`, or leave out `nested`");
-        section.reader.error(&section.place.below("nested").hidden(), complaint);
+        section.reader.error(&section.place.below("nested").hidden(), diagnostic);
     }
 }
 
@@ -108,27 +108,27 @@ fn refuse_landlock(
 ) {
     let landlock = isolation.filter(|isolation| isolation.value == Isolation::Landlock);
     if let Some(isolation) = landlock.filter(|_| sandbox.needs_bubblewrap()) {
-        let complaint = from_message("Landlock can neither hide nor protect a path")
+        let diagnostic = from_message("Landlock can neither hide nor protect a path")
             .hint("leave it out, or write \"bubblewrap\"");
-        section.reader.error(&isolation.place, complaint);
+        section.reader.error(&isolation.place, diagnostic);
     }
 }
 
 /// Lookup of paths in a sandbox section.
-struct Places {
+struct SandboxPathResolver {
     home: Option<String>,
     /// Severity of a missing path.
-    lacking: Severity,
+    missing_severity: Severity,
 }
 
-impl Places {
+impl SandboxPathResolver {
     /// Returns a path relative to the home or to the file's folder. The system accepts only existing paths.
     fn find(&self, section: &Section<'_>, path: &Spanned<String>, hint: &str) -> PathBuf {
         let place = self.below_home(&path.value);
         let place = place.unwrap_or_else(|| section.reader.resolve(&path.value));
         if !place.exists() {
-            let complaint = from_message("there is no such file or folder").hint(hint);
-            section.reader.record(self.lacking, &path.place, complaint);
+            let diagnostic = from_message("there is no such file or folder").hint(hint);
+            section.reader.record(self.missing_severity, &path.place, diagnostic);
         }
         place
     }
@@ -142,11 +142,12 @@ impl Places {
 /// Reads the hidden paths. The program itself must stay visible.
 fn hidden(
     section: &mut Section<'_>,
-    places: &Places,
+    path_resolver: &SandboxPathResolver,
     program: Option<&ProgramSpec>,
 ) -> Vec<PathBuf> {
     let given = section.texts("hidden").unwrap_or_default();
-    let hidden: Vec<_> = given.iter().map(|path| places.find(section, path, MAKE_HIDDEN)).collect();
+    let hidden: Vec<_> =
+        given.iter().map(|path| path_resolver.find(section, path, MISSING_HIDDEN_HINT)).collect();
     let command = program.and_then(|program| program.command.canonicalize().ok());
     let holds = |place: &PathBuf| {
         place
@@ -161,19 +162,19 @@ fn hidden(
 
 /// Reads the protected paths. A relative one is in the working directory, which a caller may choose, so its existence
 /// is checked when an attempt starts.
-fn protected(section: &mut Section<'_>, places: &Places) -> Vec<PathBuf> {
+fn protected(section: &mut Section<'_>, path_resolver: &SandboxPathResolver) -> Vec<PathBuf> {
     let given = section.texts("protected").unwrap_or_default();
     let place = |path: &Spanned<String>| {
         let relative = Path::new(&path.value);
         if relative.is_absolute() || path.value.starts_with("~/") {
-            return places.find(section, path, MAKE_PROTECTED);
+            return path_resolver.find(section, path, MISSING_PROTECTED_HINT);
         }
         let mut parts = relative.components().peekable();
         let is_below = parts.peek().is_some();
         if !is_below || !parts.all(|part| matches!(part, Component::Normal(_))) {
-            let complaint =
+            let diagnostic =
                 from_message("must be absolute, or below the working folder without `..`");
-            section.reader.error(&path.place, complaint);
+            section.reader.error(&path.place, diagnostic);
         }
         relative.to_owned()
     };
@@ -181,7 +182,7 @@ fn protected(section: &mut Section<'_>, places: &Places) -> Vec<PathBuf> {
 }
 
 /// Warns about a read-only agent whose working directory is writable.
-fn warn_of_the_workspace(
+fn warn_about_workspace(
     section: &Section<'_>,
     given: &[Spanned<String>],
     sandbox: &Sandbox,
@@ -191,10 +192,10 @@ fn warn_of_the_workspace(
     let writable = sandbox.writable.as_deref().unwrap_or_default();
     for (path, place) in given.iter().zip(writable) {
         if place.canonicalize().is_ok_and(|place| workspace.starts_with(place)) {
-            let complaint =
+            let diagnostic =
                 from_message("the agent's working folder is in it, and so may be changed")
                     .hint("with `access = \"read-write\"` agents would not meet there");
-            section.reader.warning(&path.place, complaint);
+            section.reader.warning(&path.place, diagnostic);
         }
     }
 }

@@ -37,8 +37,13 @@ pub(crate) fn read(section: &mut Section<'_>) -> AccessSettings {
     let hosts = section.texts("allowed_hosts").unwrap_or_default();
     let origins = section.texts("allowed_origins").unwrap_or_default();
     AccessSettings {
-        allowed_hosts: kept(section, hosts, is_host, "must be a name such as \"agents.lan\""),
-        allowed_origins: kept(
+        allowed_hosts: valid_texts(
+            section,
+            hosts,
+            is_host,
+            "must be a name such as \"agents.lan\"",
+        ),
+        allowed_origins: valid_texts(
             section,
             origins,
             is_origin,
@@ -67,17 +72,17 @@ pub(crate) fn lockout(mut section: Section<'_>) -> LockoutSettings {
 }
 
 /// Returns the valid texts of a list, and reports the others.
-fn kept(
+fn valid_texts(
     section: &Section<'_>,
     texts: Vec<Spanned<String>>,
     fits: fn(&str) -> bool,
-    complaint: &str,
+    diagnostic: &str,
 ) -> Vec<String> {
     let sound = texts.into_iter().filter_map(|text| {
         if fits(&text.value) {
             return Some(text.value.to_ascii_lowercase());
         }
-        section.reader.error(&text.place, complaint);
+        section.reader.error(&text.place, diagnostic);
         None
     });
     sound.collect()
@@ -100,9 +105,9 @@ fn networks(section: &mut Section<'_>, key: &'static str) -> Vec<IpNet> {
     let networks = texts.into_iter().filter_map(|text| {
         let network = network(&text.value);
         if network.is_none() {
-            let complaint =
+            let diagnostic =
                 from_message("must be an address or a network").hint("write `10.0.0.0/8`");
-            section.reader.error(&text.place, complaint);
+            section.reader.error(&text.place, diagnostic);
         }
         network
     });

@@ -5,24 +5,24 @@ use std::path::PathBuf;
 use crate::config::diagnostics::from_message;
 use crate::config::table::secret::is_open_to_others;
 use crate::config::table::{Section, Spanned};
-use crate::platform::tls::Pair;
+use crate::platform::tls::TlsKeyPair;
 
 /// Result of reading `[server.tls]`.
-pub(crate) struct Secured {
+pub(crate) struct TlsSection {
     /// True if TLS is configured, even if its files are faulty.
     pub(crate) is_given: bool,
     /// Certificate and key.
-    pub(crate) pair: Option<Pair>,
+    pub(crate) pair: Option<TlsKeyPair>,
 }
 
 /// Reads `[server.tls]` and its files. A key that other users may read causes a warning.
-pub(crate) fn read(server: &mut Section<'_>) -> Secured {
+pub(crate) fn read(server: &mut Section<'_>) -> TlsSection {
     let is_given = server.has("tls");
     let mut section = server.section("tls");
     let (cert, key) = (file(&mut section, "cert", is_given), file(&mut section, "key", is_given));
     let pair = cert.zip(key).map(|(cert, key)| pair(&section, &cert, &key));
     section.finish();
-    Secured { is_given, pair }
+    TlsSection { is_given, pair }
 }
 
 /// Reads one of the two files, which are required together.
@@ -36,9 +36,9 @@ fn file(section: &mut Section<'_>, key: &'static str, is_needed: bool) -> Option
     Some(Spanned { value: section.reader.resolve(&path.value), place: path.place })
 }
 
-fn pair(section: &Section<'_>, cert: &Spanned<PathBuf>, key: &Spanned<PathBuf>) -> Pair {
+fn pair(section: &Section<'_>, cert: &Spanned<PathBuf>, key: &Spanned<PathBuf>) -> TlsKeyPair {
     let reader = section.reader;
-    let pair = Pair { cert: cert.value.clone(), key: key.value.clone() };
+    let pair = TlsKeyPair { cert: cert.value.clone(), key: key.value.clone() };
     if let Err(error) = pair.read() {
         let place = if error.file() == pair.key { &key.place } else { &cert.place };
         reader.error(place, error.to_string());

@@ -65,7 +65,7 @@ fn limits_move_the_bounds_and_the_defaults_with_them() {
     assert_eq!(run("timeout_max = 100").as_secs(), 100);
     assert_eq!(run("timeout_min = 0.05\ntimeout_max = 0.5"), Duration::from_millis(500));
     assert_eq!(
-        said_of(&format!("[limits]\ntimeout_min = 9\ntimeout_max = 8\n{CAT}")),
+        fault_messages(&format!("[limits]\ntimeout_min = 9\ntimeout_max = 8\n{CAT}")),
         ["c:2:15: error: limits.timeout_min = 9: must not be more than timeout_max, which is 8"]
     );
 }

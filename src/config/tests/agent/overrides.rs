@@ -1,18 +1,18 @@
 //! Tests of the overrides of callers.
 
-use algonius_actors::model::agent::Allowance;
+use algonius_actors::model::agent::OverridePolicy;
 
 use super::*;
 
 #[test]
 fn overrides_are_empty_by_default() {
     let mut agents = settings(CAT).agents;
-    assert!(agents.remove(0).spec.allowance == Allowance::default());
+    assert!(agents.remove(0).spec.override_policy == OverridePolicy::default());
     let lines = "[agents.a.overrides]\nworking_dirs = [\"/usr\"]\nenv = [\"BRANCH\", \"CI\"]\n";
     let mut agents = settings(&format!("{CAT}{lines}")).agents;
-    let allowance = agents.remove(0).spec.allowance.clone();
-    assert_eq!(allowance.folders, [PathBuf::from("/usr")]);
-    assert_eq!(allowance.variables, ["BRANCH", "CI"]);
+    let override_policy = agents.remove(0).spec.override_policy.clone();
+    assert_eq!(override_policy.folders, [PathBuf::from("/usr")]);
+    assert_eq!(override_policy.variables, ["BRANCH", "CI"]);
 }
 
 #[test]
@@ -24,7 +24,7 @@ fn an_allowed_link_is_allowed_under_both_names() {
     let lines =
         format!("[agents.a.overrides]\nworking_dirs = [{:?}]\n", link.display().to_string());
     let mut agents = settings(&format!("{CAT}{lines}")).agents;
-    assert_eq!(agents.remove(0).spec.allowance.folders, [link, real]);
+    assert_eq!(agents.remove(0).spec.override_policy.folders, [link, real]);
 }
 
 #[test]
@@ -43,10 +43,10 @@ fn overrides_of_code_paths_and_secrets_are_refused() {
     ] {
         let lines =
             format!("env_from = {{ MINE = \"HOME\" }}\n[agents.a.overrides]\nenv = [\"{name}\"]\n");
-        let said = said_of(&format!("{CAT}{lines}")).join("\n");
+        let said = fault_messages(&format!("{CAT}{lines}")).join("\n");
         assert!(said.contains(wanted), "{name}: {said}");
     }
-    let said = said_of(&format!("{CAT}[agents.a.overrides]\nworking_dirs = [\"/none\"]\n"));
+    let said = fault_messages(&format!("{CAT}[agents.a.overrides]\nworking_dirs = [\"/none\"]\n"));
     assert!(said.join("").contains("there is no such folder"), "{said:?}");
 }
 
@@ -54,9 +54,9 @@ fn overrides_of_code_paths_and_secrets_are_refused() {
 fn an_overridable_parameter_must_exist() {
     let with = |lines: &str| format!("{CAT}args = ['--style={{{{ param.style }}}}']\n{lines}");
     let lines = "params.model = 'small'\noverrides.params = ['model', 'style']\n";
-    let allowance = settings(&with(lines)).agents.remove(0).spec.allowance.clone();
-    assert_eq!(allowance.params, ["model", "style"]);
-    let said = said_of(&with("overrides.params = ['other', '1']\n"));
+    let override_policy = settings(&with(lines)).agents.remove(0).spec.override_policy.clone();
+    assert_eq!(override_policy.params, ["model", "style"]);
+    let said = fault_messages(&with("overrides.params = ['other', '1']\n"));
     assert!(said.len() == 2 && said[0].contains("has no such parameter"), "{said:?}");
     assert!(said[1].contains("is not the name of a parameter"), "{said:?}");
 }

@@ -1,6 +1,6 @@
 //! Tests of `[agents.<id>.resources]`.
 
-use algonius_actors::model::host::resources::{Grouping, Resources};
+use algonius_actors::model::host::resources::{CgroupMode, ResourceLimits};
 
 use super::*;
 
@@ -8,12 +8,13 @@ use super::*;
 fn agents_have_no_resource_limits_by_default() {
     let resources =
         |lines: &str| settings(&format!("{CAT}{lines}\n")).agents[0].program().unwrap().resources;
-    assert_eq!(resources(""), Resources::default());
+    assert_eq!(resources(""), ResourceLimits::default());
     assert!(!resources("").wants_group());
     let given = resources("resources.memory_bytes = 1_048_576\nresources.processes = 10");
-    let wanted = Resources { memory: Some(1 << 20), processes: Some(10), grouping: Grouping::Auto };
+    let wanted =
+        ResourceLimits { memory: Some(1 << 20), processes: Some(10), grouping: CgroupMode::Auto };
     assert_eq!(given, wanted);
-    assert_eq!(resources("resources.group = 'required'").grouping, Grouping::Required);
+    assert_eq!(resources("resources.group = 'required'").grouping, CgroupMode::Required);
 }
 
 #[test]

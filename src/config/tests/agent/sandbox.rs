@@ -52,7 +52,7 @@ fn invalid_hidden_and_protected_paths_are_reported() {
             "Landlock can neither hide nor protect a path",
         ),
     ] {
-        let said = said_of(&format!("{CAT}{lines}\n"));
+        let said = fault_messages(&format!("{CAT}{lines}\n"));
         assert!(said.len() == 1 && said[0].contains(wanted), "{lines}: {said:?}");
     }
 }

@@ -1,7 +1,7 @@
 //! Tests of session resumption, and of protocols with programs.
 
 use algonius_actors::model::program::stdio_protocol::{MessageTemplate, StdioProtocol, TurnEnd};
-use algonius_actors::model::program::{OnLoss, ProgramSpec};
+use algonius_actors::model::program::{OnServiceLoss, ProgramSpec};
 use serde_json::json;
 
 use super::*;
@@ -90,7 +90,7 @@ fn json_rpc_calls_are_read_with_their_templates() {
         "{RPC}[agents.a.json_rpc]\nmethod = \"ask\"\nparams = {{ a = [1, \"{{{{ input }}}}\"], b = {{ c = true }} }}"
     );
     let program = program(&lines);
-    assert_eq!(program.on_loss, OnLoss::Kill);
+    assert_eq!(program.on_loss, OnServiceLoss::Kill);
     let Some(StdioProtocol::Rpc(rpc)) = program.dialogue else { panic!("no call") };
     assert_eq!(rpc.ask.method, "ask");
     assert_eq!(rpc.ask.params, json!({"a": [1, "{{ input }}"], "b": {"c": true}}));
@@ -138,7 +138,7 @@ fn a_pooled_program_needs_a_turn_end() {
     assert_eq!(turns.end, TurnEnd::Json(json!({"type": "result"}).as_object().unwrap().clone()));
     let usual = program(&format!("{lines}end_line = \"END\""));
     let Some(StdioProtocol::Turns(turns)) = usual.dialogue else { panic!("no turns") };
-    assert!(turns.message.is_usual());
+    assert!(turns.message.is_default_template());
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! Tests of success conditions, and of the meaning of failures.
 
-use algonius_actors::model::agent::success_criteria::{FailureContract, SuccessContract};
+use algonius_actors::model::agent::success_criteria::{FailureRules, SuccessCriteria};
 use algonius_actors::model::program::EventDialect;
 
 use super::*;
 
-fn contracts(lines: &str) -> (SuccessContract, FailureContract) {
+fn contracts(lines: &str) -> (SuccessCriteria, FailureRules) {
     let program = settings(&format!("{CAT}{lines}\n")).agents.remove(0).program().unwrap().clone();
     (program.success.clone(), program.failures.clone())
 }

@@ -1,13 +1,13 @@
 //! Answer of a program that writes events: incremental text, or the last of its messages.
 
-use algonius_actors::model::execution::content::Piece;
+use algonius_actors::model::execution::content::StoredPart;
 use algonius_actors::ports::ledger::LedgerError;
 use algonius_actors::report::Reporter;
 
 use super::answer_stream::AnswerStream;
 use super::draft_answer::DraftAnswer;
 use crate::drivers::output::pump::PumpedText;
-use crate::drivers::output::raw_text::Storage;
+use crate::drivers::output::raw_text::TextStorage;
 
 /// Answer so far.
 pub(super) enum StreamedAnswer<'r> {
@@ -22,7 +22,7 @@ impl<'r> StreamedAnswer<'r> {
     pub(super) fn open(
         report: &'r Reporter,
         has_messages: bool,
-        (limit, storage): (usize, Storage),
+        (limit, storage): (usize, TextStorage),
     ) -> Self {
         match has_messages {
             true => Self::Drafts(DraftAnswer::open(report, limit, storage)),
@@ -59,7 +59,7 @@ impl<'r> StreamedAnswer<'r> {
     ///
     /// # Errors
     /// Fails if the ledger did not commit.
-    pub(super) async fn supersede(&mut self) -> Result<Option<Piece>, LedgerError> {
+    pub(super) async fn supersede(&mut self) -> Result<Option<StoredPart>, LedgerError> {
         match self {
             Self::Stream(_) => Ok(None),
             Self::Drafts(drafts) => drafts.supersede().await,

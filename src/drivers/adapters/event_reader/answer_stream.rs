@@ -1,17 +1,19 @@
 //! Answer that a program writes in pieces: shown as it grows, judged as a whole.
 
-use algonius_actors::model::execution::content::Piece;
-use algonius_actors::model::execution::event::{ANSWER, EventKind, TextChannel, TextRange};
+use algonius_actors::model::execution::content::StoredPart;
+use algonius_actors::model::execution::event::{
+    ANSWER_ARTIFACT_ID, EventKind, TextChannel, TextRange,
+};
 use algonius_actors::ports::ledger::LedgerError;
 use algonius_actors::report::Reporter;
 
 use crate::drivers::output::pump::{PumpedText, RawWriter};
-use crate::drivers::output::raw_text::Storage;
+use crate::drivers::output::raw_text::TextStorage;
 
 /// Answer so far.
 pub(super) struct AnswerStream<'r> {
     report: &'r Reporter,
-    note: RawWriter,
+    raw_writer: RawWriter,
     unshown: String,
     shown: u64,
     masked: u64,
@@ -19,9 +21,9 @@ pub(super) struct AnswerStream<'r> {
 
 impl<'r> AnswerStream<'r> {
     /// Opens the answer's channel.
-    pub(super) fn open(report: &'r Reporter, limit: usize, storage: Storage) -> Self {
-        let note = RawWriter::open(report, TextChannel::Answer, (limit, storage));
-        Self { report, note, unshown: String::new(), shown: 0, masked: 0 }
+    pub(super) fn open(report: &'r Reporter, limit: usize, storage: TextStorage) -> Self {
+        let raw_writer = RawWriter::open(report, TextChannel::Answer, (limit, storage));
+        Self { report, raw_writer, unshown: String::new(), shown: 0, masked: 0 }
     }
 
     /// Adds text to the answer.
@@ -40,7 +42,7 @@ impl<'r> AnswerStream<'r> {
         if text.is_empty() {
             return Ok(());
         }
-        let shown = self.note.show(text.as_bytes()).await?;
+        let shown = self.raw_writer.show(text.as_bytes()).await?;
         self.write_piece(shown).await
     }
 
@@ -49,11 +51,11 @@ impl<'r> AnswerStream<'r> {
     /// # Errors
     /// Fails if the ledger did not commit.
     pub(super) async fn release(&mut self) -> Result<(), LedgerError> {
-        let shown = self.note.release().await?;
+        let shown = self.raw_writer.release().await?;
         self.write_piece(shown).await
     }
 
-    async fn write_piece(&mut self, shown: Option<Piece>) -> Result<(), LedgerError> {
+    async fn write_piece(&mut self, shown: Option<StoredPart>) -> Result<(), LedgerError> {
         let Some(shown) = shown else { return Ok(()) };
         let is_first = std::mem::replace(&mut self.shown, shown.text.to) == 0;
         self.masked += shown.redacted;
@@ -66,19 +68,19 @@ impl<'r> AnswerStream<'r> {
     /// Fails if the ledger did not commit.
     pub(super) async fn close(mut self) -> Result<PumpedText, LedgerError> {
         self.show().await?;
-        let Self { report, note, shown, masked, .. } = self;
-        let text = note.close().await?;
-        let Piece { text: span, redacted, dropped, .. } = text.piece;
+        let Self { report, raw_writer, shown, masked, .. } = self;
+        let text = raw_writer.close().await?;
+        let StoredPart { text: span, redacted, dropped, .. } = text.piece;
         if span.to > 0 {
-            let rest = Piece::text(TextRange { from: shown, ..span });
-            let rest = Piece { redacted: redacted - masked, dropped, ..rest };
+            let rest = StoredPart::text(TextRange { from: shown, ..span });
+            let rest = StoredPart { redacted: redacted - masked, dropped, ..rest };
             report.note(artifact_event(rest, shown > 0, true)).await?;
         }
         Ok(text)
     }
 }
 
-fn artifact_event(piece: Piece, append: bool, last: bool) -> EventKind {
-    let (id, name) = (ANSWER.to_owned(), Some(ANSWER.to_owned()));
+fn artifact_event(piece: StoredPart, append: bool, last: bool) -> EventKind {
+    let (id, name) = (ANSWER_ARTIFACT_ID.to_owned(), Some(ANSWER_ARTIFACT_ID.to_owned()));
     EventKind::Artifact { id, name, description: None, pieces: vec![piece], append, last }
 }

@@ -1,6 +1,6 @@
 //! Result that a program has reported about its own end.
 
-use algonius_actors::decide::classify::contract::ReportedResult;
+use algonius_actors::decide::classify::success_evaluation::ReportedResult;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::Interruption;
 use algonius_actors::model::failure::Failure;
@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 use crate::drivers::adapters::failure::ReportedFailure;
 
 /// Greatest number of denied tools that are named.
-const MOST_DENIED: usize = 20;
+const MAX_NAMED_DENIALS: usize = 20;
 
 /// Reported end of a program. The first failure is the cause of those that follow.
 #[derive(Default)]
@@ -48,13 +48,13 @@ impl CompletionReport {
     }
 
     /// Records a failure for a reason of the service.
-    pub(super) fn blame(&mut self, failure: Failure) {
+    pub(super) fn fail_with(&mut self, failure: Failure) {
         self.failure.get_or_insert(failure);
     }
 
     /// Records that a tool was denied, whose name may be shown.
     pub(super) fn deny(&mut self, tool: String) {
-        if self.denied.len() < MOST_DENIED && !self.denied.contains(&tool) {
+        if self.denied.len() < MAX_NAMED_DENIALS && !self.denied.contains(&tool) {
             self.denied.push(tool);
         }
     }
@@ -85,7 +85,7 @@ impl CompletionReport {
     }
 
     /// Returns the reported result. `is_due` is true if the program has to report its completion.
-    pub(super) fn testimony(self, is_due: bool) -> ReportedResult {
+    pub(super) fn reported_result(self, is_due: bool) -> ReportedResult {
         let Self { failure, status, denied, is_done, .. } = self;
         ReportedResult { failure, status, is_open: is_due && !is_done, denied }
     }

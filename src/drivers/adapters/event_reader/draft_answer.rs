@@ -3,18 +3,18 @@
 //! A message is shown while it grows. A superseded message becomes a message of the agent, and followers start the
 //! answer anew after it.
 
-use algonius_actors::model::execution::content::Piece;
+use algonius_actors::model::execution::content::StoredPart;
 use algonius_actors::model::execution::event::{EventKind, TextChannel};
 use algonius_actors::ports::ledger::LedgerError;
 use algonius_actors::report::Reporter;
 
 use crate::drivers::output::pump::{PumpedText, RawWriter};
-use crate::drivers::output::raw_text::Storage;
+use crate::drivers::output::raw_text::TextStorage;
 
 /// Messages so far.
 pub(super) struct DraftAnswer<'r> {
     report: &'r Reporter,
-    note: RawWriter,
+    raw_writer: RawWriter,
     /// Remaining bytes for superseded messages.
     left: u64,
     /// Latest message after the superseded ones have used up the limit: it is written only when it is known to be the
@@ -28,9 +28,9 @@ pub(super) struct DraftAnswer<'r> {
 
 impl<'r> DraftAnswer<'r> {
     /// Opens the answer's channel.
-    pub(super) fn open(report: &'r Reporter, limit: usize, storage: Storage) -> Self {
-        let note = RawWriter::open(report, TextChannel::Answer, (limit, storage));
-        Self { report, note, left: limit as u64, hidden: None, length: 0, is_answer: false }
+    pub(super) fn open(report: &'r Reporter, limit: usize, storage: TextStorage) -> Self {
+        let raw_writer = RawWriter::open(report, TextChannel::Answer, (limit, storage));
+        Self { report, raw_writer, left: limit as u64, hidden: None, length: 0, is_answer: false }
     }
 
     /// Takes more of the latest message.
@@ -44,7 +44,7 @@ impl<'r> DraftAnswer<'r> {
                 hidden.push_str(text);
                 Ok(())
             }
-            None => self.note.take(text.as_bytes()).await,
+            None => self.raw_writer.take(text.as_bytes()).await,
         }
     }
 
@@ -55,7 +55,7 @@ impl<'r> DraftAnswer<'r> {
     pub(super) async fn accept(&mut self) -> Result<(), LedgerError> {
         self.is_answer = true;
         match self.hidden.take() {
-            Some(text) => self.note.take(text.as_bytes()).await,
+            Some(text) => self.raw_writer.take(text.as_bytes()).await,
             None => Ok(()),
         }
     }
@@ -65,13 +65,13 @@ impl<'r> DraftAnswer<'r> {
     ///
     /// # Errors
     /// Fails if the ledger did not commit.
-    pub(super) async fn supersede(&mut self) -> Result<Option<Piece>, LedgerError> {
+    pub(super) async fn supersede(&mut self) -> Result<Option<StoredPart>, LedgerError> {
         self.is_answer = false;
         let length = std::mem::take(&mut self.length);
         if self.hidden.as_mut().map(String::clear).is_some() {
             return Ok(None);
         }
-        let superseded = self.note.split().await?;
+        let superseded = self.raw_writer.split().await?;
         self.left = self.left.saturating_sub(length);
         // Superseded messages may take as much as one answer. From then on only the answer is written, so it always has
         // room.
@@ -86,7 +86,7 @@ impl<'r> DraftAnswer<'r> {
     /// # Errors
     /// Fails if the ledger did not commit.
     pub(super) async fn release(&mut self) -> Result<(), LedgerError> {
-        self.note.release().await.map(|_| ())
+        self.raw_writer.release().await.map(|_| ())
     }
 
     /// Closes the channel, and records the answer if there is one. A message that was never finished is no answer.
@@ -94,9 +94,9 @@ impl<'r> DraftAnswer<'r> {
     /// # Errors
     /// Fails if the ledger did not commit.
     pub(super) async fn close(self) -> Result<PumpedText, LedgerError> {
-        let text = self.note.close().await?;
+        let text = self.raw_writer.close().await?;
         if !self.is_answer {
-            return Ok(text.emptied());
+            return Ok(text.without_raw());
         }
         if text.piece.text.to > text.piece.text.from {
             self.report.note(EventKind::answer(text.piece.clone())).await?;

@@ -7,17 +7,20 @@ use algonius_actors::ports::ledger::LedgerError;
 use serde_json::{Map, Value};
 
 use super::event_handler::EventHandler;
-use crate::drivers::adapters::event_line::Flaw;
+use crate::drivers::adapters::event_line::EventParseError;
 use crate::drivers::adapters::failure::ReportedFailure;
 use crate::drivers::adapters::file_parts::Undelivered;
-use crate::drivers::output::label::label;
+use crate::drivers::output::display_label::label;
 
 /// Greatest number of counters that are kept of one `usage` event.
-const MOST_NUMBERS: usize = 64;
+const MAX_USAGE_COUNTERS: usize = 64;
 
 impl EventHandler<'_> {
     /// Records a warning for a file that is not delivered, as far as there is room.
-    pub(super) async fn miss(&mut self, undelivered: &Undelivered) -> Result<(), LedgerError> {
+    pub(super) async fn note_undelivered(
+        &mut self,
+        undelivered: &Undelivered,
+    ) -> Result<(), LedgerError> {
         let message = undelivered.sentence(|name| label(self.report, name));
         self.buffer.note(EventKind::Warning { message }).await?;
         if let Some(size) = undelivered.excess() {
@@ -27,7 +30,7 @@ impl EventHandler<'_> {
         Ok(())
     }
 
-    pub(super) async fn count(
+    pub(super) async fn record_usage(
         &mut self,
         fields: Map<String, Value>,
         cumulative: bool,
@@ -36,21 +39,21 @@ impl EventHandler<'_> {
             Value::Number(number) => Some((label(self.report, &name), number)),
             _ => None,
         });
-        let numbers: BTreeMap<_, _> = numbers.take(MOST_NUMBERS).collect();
+        let numbers: BTreeMap<_, _> = numbers.take(MAX_USAGE_COUNTERS).collect();
         if numbers.is_empty() {
-            return self.refuse("has no numbers").await;
+            return self.report_malformed("has no numbers").await;
         }
         // A resumed session counts from its beginning, and only the difference belongs to this attempt.
         let (numbers, cumulative) =
             if cumulative { self.counters.advance(numbers) } else { (numbers, false) };
-        self.report.count_from(self.counters.totals().clone());
+        self.report.set_counters(self.counters.totals().clone());
         self.buffer.note(EventKind::UsageReported { counters: numbers, cumulative }).await
     }
 
     /// Records the session if it differs from the previous one.
-    pub(super) async fn name(&mut self, id: &str) -> Result<(), LedgerError> {
+    pub(super) async fn record_session(&mut self, id: &str) -> Result<(), LedgerError> {
         // The raw id, with which the next message resumes the session. Records get the redacted one.
-        self.report.name_session(id);
+        self.report.set_session(id);
         let id = label(self.report, id);
         if self.session.replace(id.clone()).as_ref() == Some(&id) {
             return Ok(());
@@ -74,7 +77,10 @@ impl EventHandler<'_> {
     }
 
     /// Reports an event whose content makes no sense.
-    pub(super) async fn refuse(&mut self, reason: &'static str) -> Result<(), LedgerError> {
-        self.malformed.take(self.line, &Flaw::of_content(reason)).await
+    pub(super) async fn report_malformed(
+        &mut self,
+        reason: &'static str,
+    ) -> Result<(), LedgerError> {
+        self.malformed.take(self.line, &EventParseError::of_content(reason)).await
     }
 }

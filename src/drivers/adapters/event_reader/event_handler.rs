@@ -1,6 +1,6 @@
 //! Handler of a program's events: shows the answer, stores messages and artifacts, and records everything else.
 
-use algonius_actors::decide::budget::cumulative_usage::Counters;
+use algonius_actors::decide::budget::cumulative_usage::CumulativeUsage;
 use algonius_actors::decide::output::artifact_stream::ArtifactPiece;
 use algonius_actors::driver::Work;
 use algonius_actors::model::execution::Interruption;
@@ -13,28 +13,28 @@ use super::EventSummary;
 use super::answer::StreamedAnswer;
 use super::artifact_buffer::ArtifactBuffer;
 use super::completion::CompletionReport;
-use super::ids::Ids;
+use super::ids::EventIds;
 use super::malformed::MalformedLines;
-use super::step_events::Steps;
+use super::step_events::StepRecorder;
 use crate::drivers::adapters::event_line::{EventContent, ProgramEvent, ReportedArtifact};
 use crate::drivers::adapters::file_parts;
-use crate::drivers::files::file_access::Reach;
-use crate::drivers::output::label::label;
-use crate::drivers::output::raw_text::Storage;
+use crate::drivers::files::file_access::AllowedFolders;
+use crate::drivers::output::display_label::label;
+use crate::drivers::output::raw_text::TextStorage;
 
 /// State of handling a program's events.
 pub(super) struct EventHandler<'r> {
     pub(super) report: &'r Reporter,
-    pub(super) reach: &'r Reach,
+    pub(super) allowed_folders: &'r AllowedFolders,
     pub(super) answer: StreamedAnswer<'r>,
     pub(super) buffer: ArtifactBuffer<'r>,
-    pub(super) steps: Steps<'r>,
+    pub(super) steps: StepRecorder<'r>,
     /// Number of the line of the latest event, 0 before the first line.
     pub(super) line: u64,
     pub(super) malformed: MalformedLines<'r>,
-    pub(super) ids: Ids,
+    pub(super) ids: EventIds,
     pub(super) completion: CompletionReport,
-    pub(super) counters: Counters,
+    pub(super) counters: CumulativeUsage,
     pub(super) session: Option<String>,
 }
 
@@ -44,21 +44,21 @@ impl<'r> EventHandler<'r> {
     pub(super) fn open(
         report: &'r Reporter,
         work: &Work,
-        reach: &'r Reach,
-        (has_messages, storage): (bool, Storage),
+        allowed_folders: &'r AllowedFolders,
+        (has_messages, storage): (bool, TextStorage),
     ) -> Self {
         let limit = work.spec.limits.sizes.output;
         Self {
             report,
-            reach,
+            allowed_folders,
             answer: StreamedAnswer::open(report, has_messages, (limit, storage)),
             buffer: ArtifactBuffer::open(report, limit),
-            steps: Steps::new(report),
+            steps: StepRecorder::new(report),
             line: 0,
             malformed: MalformedLines::new(report),
-            ids: Ids::of(work),
+            ids: EventIds::of(work),
             completion: CompletionReport::default(),
-            counters: Counters::of(report.counts()),
+            counters: CumulativeUsage::of(report.counters()),
             session: None,
         }
     }
@@ -76,7 +76,7 @@ impl<'r> EventHandler<'r> {
     ///
     /// # Errors
     /// Fails if the ledger did not commit.
-    pub(super) async fn lose_session(&mut self, message: &str) -> Result<(), LedgerError> {
+    pub(super) async fn record_lost_session(&mut self, message: &str) -> Result<(), LedgerError> {
         self.buffer.note(EventKind::SessionLost { message: message.to_owned() }).await
     }
 
@@ -90,8 +90,8 @@ impl<'r> EventHandler<'r> {
         let text = answer.close().await?;
         buffer.close().await?;
         let (interruption, has_more) = (completion.interruption(), completion.has_more());
-        let testimony = completion.testimony(is_due);
-        Ok(EventSummary { text, testimony, interruption, has_more })
+        let reported_result = completion.reported_result(is_due);
+        Ok(EventSummary { text, reported_result, interruption, has_more })
     }
 
     /// Handles an event.
@@ -127,9 +127,9 @@ impl<'r> EventHandler<'r> {
             }
             ProgramEvent::Failed(failing) => self.fail(&failing),
             ProgramEvent::Usage { fields, cumulative } => {
-                return self.count(fields, cumulative).await;
+                return self.record_usage(fields, cumulative).await;
             }
-            ProgramEvent::Session { id } => return self.name(&id).await,
+            ProgramEvent::Session { id } => return self.record_session(&id).await,
             ProgramEvent::Stop { reason } => return self.stop(&reason).await,
             ProgramEvent::Thinking {} => return self.steps.take(AgentStep::Thinking).await,
             ProgramEvent::ToolCall { id, tool, stage } => {
@@ -137,7 +137,7 @@ impl<'r> EventHandler<'r> {
                 return self.steps.take(AgentStep::ToolCall { id, tool, stage }).await;
             }
             ProgramEvent::FileChange { path, change } => {
-                let path = label(self.report, &self.reach.shown(&path));
+                let path = label(self.report, &self.allowed_folders.display_path(&path));
                 return self.steps.take(AgentStep::FileChange { path, change }).await;
             }
             ProgramEvent::PermissionDenied { tool } => {
@@ -150,7 +150,7 @@ impl<'r> EventHandler<'r> {
                 .failed_requests()
                 .send_modify(|failed| *failed = failed.saturating_add(count)),
             ProgramEvent::Malformed(flaw) => return self.malformed.take(self.line, &flaw).await,
-            ProgramEvent::Unknown => return self.refuse("has an unknown `type`").await,
+            ProgramEvent::Unknown => return self.report_malformed("has an unknown `type`").await,
         }
         Ok(())
     }
@@ -216,12 +216,12 @@ impl<'r> EventHandler<'r> {
     /// and records a warning.
     async fn parts(&mut self, of: Option<EventContent>) -> Result<Option<Vec<Part>>, LedgerError> {
         let Some(items) = of.and_then(EventContent::items) else {
-            self.refuse("has no parts that can be read").await?;
+            self.report_malformed("has no parts that can be read").await?;
             return Ok(None);
         };
-        match file_parts::parts(items, self.reach, self.buffer.room()).await {
+        match file_parts::parts(items, self.allowed_folders, self.buffer.room()).await {
             Ok(parts) => Ok(Some(parts)),
-            Err(undelivered) => self.miss(&undelivered).await.map(|()| None),
+            Err(undelivered) => self.note_undelivered(&undelivered).await.map(|()| None),
         }
     }
 }

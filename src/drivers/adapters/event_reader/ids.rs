@@ -3,17 +3,17 @@
 use algonius_actors::driver::Work;
 
 /// Generator of ids.
-pub(super) struct Ids {
+pub(super) struct EventIds {
     attempt: String,
     messages: usize,
     artifacts: usize,
     latest: Option<String>,
 }
 
-impl Ids {
+impl EventIds {
     /// Returns the generator for an attempt.
-    pub(super) fn of(Work { execution, stamp, .. }: &Work) -> Self {
-        let attempt = format!("{execution}-{}-{}", stamp.turn, stamp.attempt);
+    pub(super) fn of(Work { execution, attempt_id, .. }: &Work) -> Self {
+        let attempt = format!("{execution}-{}-{}", attempt_id.turn, attempt_id.attempt);
         Self { attempt, messages: 0, artifacts: 0, latest: None }
     }
 

@@ -5,8 +5,10 @@ mod tests;
 
 use algonius_actors::model::program::EventDialect;
 
-use crate::drivers::adapters::event_line::{EventLine, LONGEST, LONGEST_NATIVE, ProgramEvent};
-use crate::drivers::adapters::{EventAdapter, translator};
+use crate::drivers::adapters::event_line::{
+    EventLine, MAX_EVENT_LINE_BYTES, MAX_NATIVE_LINE_BYTES, ProgramEvent,
+};
+use crate::drivers::adapters::{EventAdapter, adapter};
 
 /// Reader of one output.
 pub(super) struct LineReader {
@@ -14,19 +16,19 @@ pub(super) struct LineReader {
     /// Number of lines that have ended.
     count: u64,
     /// Adapter of native events; `None` for this project's events.
-    translator: Option<Box<dyn EventAdapter>>,
+    adapter: Option<Box<dyn EventAdapter>>,
 }
 
 impl LineReader {
     /// Returns a reader of this project's events, or of a native dialect.
     pub(super) fn new(dialect: Option<EventDialect>) -> Self {
-        let longest = if dialect.is_some() { LONGEST_NATIVE } else { LONGEST };
-        Self { line: EventLine::new(longest), count: 0, translator: dialect.map(translator) }
+        let longest = if dialect.is_some() { MAX_NATIVE_LINE_BYTES } else { MAX_EVENT_LINE_BYTES };
+        Self { line: EventLine::new(longest), count: 0, adapter: dialect.map(adapter) }
     }
 
     /// Returns true if the output is native and ends with a completion event.
     pub(super) const fn is_native(&self) -> bool {
-        self.translator.is_some()
+        self.adapter.is_some()
     }
 
     /// Takes the next bytes, and returns their events, each with the number of its line. Bytes for the raw output go to
@@ -47,7 +49,7 @@ impl LineReader {
     pub(super) fn end(&mut self, kept: &mut Vec<u8>) -> Vec<(u64, ProgramEvent)> {
         let mut events = self.finish(b"", kept);
         // An error after which the program has written nothing is known as a failure only now.
-        let last = self.translator.as_mut().map(|translator| translator.end());
+        let last = self.adapter.as_mut().map(|adapter| adapter.end());
         events.extend(last.unwrap_or_default().into_iter().map(|event| (self.count, event)));
         events
     }
@@ -57,11 +59,11 @@ impl LineReader {
         self.count += 1;
         let (mut events, mut is_piece) = (Ok(Vec::new()), false);
         if !line.is_blank() {
-            events = match &mut self.translator {
+            events = match &mut self.adapter {
                 None => line.event().map(|event| vec![event]),
-                Some(translator) => line.object().map(|object| {
-                    is_piece = translator.is_piece(&object);
-                    translator.read(&object)
+                Some(adapter) => line.object().map(|object| {
+                    is_piece = adapter.is_piece(&object);
+                    adapter.read(&object)
                 }),
             };
         }

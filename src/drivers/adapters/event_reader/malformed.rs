@@ -8,11 +8,11 @@ use algonius_actors::model::execution::event::EventKind;
 use algonius_actors::ports::ledger::LedgerError;
 use algonius_actors::report::Reporter;
 
-use crate::drivers::adapters::event_line::Flaw;
-use crate::drivers::output::label::label;
+use crate::drivers::adapters::event_line::EventParseError;
+use crate::drivers::output::display_label::label;
 
 /// Number of lines of one attempt that are reported one by one.
-const MOST: u64 = 20;
+const MAX_REPORTED_LINES: u64 = 20;
 
 /// Malformed lines of one attempt.
 pub(super) struct MalformedLines<'r> {
@@ -33,12 +33,16 @@ impl<'r> MalformedLines<'r> {
     ///
     /// # Errors
     /// Fails if the ledger did not commit.
-    pub(super) async fn take(&mut self, line: u64, flaw: &Flaw) -> Result<(), LedgerError> {
+    pub(super) async fn take(
+        &mut self,
+        line: u64,
+        flaw: &EventParseError,
+    ) -> Result<(), LedgerError> {
         if self.count == 0 {
             self.first = line;
         }
         self.count += 1;
-        if self.count > MOST {
+        if self.count > MAX_REPORTED_LINES {
             return Ok(());
         }
         let reason = flaw.reason.clone().into_owned();

@@ -5,19 +5,19 @@ use algonius_actors::ports::ledger::LedgerError;
 use algonius_actors::report::Reporter;
 
 /// Greatest number of recorded steps of an attempt.
-const MOST: usize = 1000;
+const MAX_RECORDED_STEPS: usize = 1000;
 
 /// Steps so far.
-pub(super) struct Steps<'r> {
+pub(super) struct StepRecorder<'r> {
     report: &'r Reporter,
     left: usize,
     is_thinking: bool,
 }
 
-impl<'r> Steps<'r> {
+impl<'r> StepRecorder<'r> {
     /// Returns an empty record of steps.
     pub(super) const fn new(report: &'r Reporter) -> Self {
-        Self { report, left: MOST, is_thinking: false }
+        Self { report, left: MAX_RECORDED_STEPS, is_thinking: false }
     }
 
     /// Records a step. Consecutive thoughts are one step, and the first step above the limit records a warning.

@@ -8,15 +8,15 @@ use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 use tempfile::TempDir;
 
-use super::{PathRefusal, Reach, place_of};
+use super::{AllowedFolders, PathRefusal, real_path};
 
 /// Working directory, own folder, and a secret beside them.
-struct Scene {
+struct AccessFixture {
     home: TempDir,
-    reach: Reach,
+    allowed_folders: AllowedFolders,
 }
 
-impl Scene {
+impl AccessFixture {
     async fn new() -> Self {
         let home = tempfile::tempdir().unwrap();
         for folder in ["work", "work/out", "work/hidden", "own", "beside"] {
@@ -27,8 +27,8 @@ impl Scene {
         }
         let own = Some(home.path().join("own"));
         let hidden = vec![home.path().join("work/hidden"), home.path().to_owned()];
-        let reach = Reach::of(home.path().join("work"), own, hidden).await;
-        Self { home, reach }
+        let allowed_folders = AllowedFolders::of(home.path().join("work"), own, hidden).await;
+        Self { home, allowed_folders }
     }
 
     fn place(&self, path: &str) -> PathBuf {
@@ -49,7 +49,7 @@ impl Scene {
         path: impl AsRef<Path>,
     ) -> Result<String, PathRefusal> {
         let path = path.as_ref().to_str().unwrap().to_owned();
-        self.reach.read(&path, limit, |bytes| String::from_utf8(bytes).unwrap()).await
+        self.allowed_folders.read(&path, limit, |bytes| String::from_utf8(bytes).unwrap()).await
     }
 }
 
@@ -59,7 +59,7 @@ fn found(text: &str) -> Result<String, PathRefusal> {
 
 #[tokio::test]
 async fn a_path_is_absolute_or_relative_to_the_workspace() {
-    let scene = Scene::new().await;
+    let scene = AccessFixture::new().await;
     assert_eq!(scene.read("out/a").await, found("a"));
     assert_eq!(scene.read("./out/../out/a").await, found("a"));
     assert_eq!(scene.read(scene.place("work/out/a")).await, found("a"));
@@ -69,7 +69,7 @@ async fn a_path_is_absolute_or_relative_to_the_workspace() {
 
 #[tokio::test]
 async fn a_link_is_followed_inside_the_allowed_folders() {
-    let scene = Scene::new().await;
+    let scene = AccessFixture::new().await;
     scene.link("own/b", "work/inside");
     scene.link("beside/secret", "work/file");
     scene.link("beside", "work/folder");
@@ -82,7 +82,7 @@ async fn a_link_is_followed_inside_the_allowed_folders() {
 
 #[tokio::test]
 async fn a_hidden_file_is_not_read_by_any_path() {
-    let scene = Scene::new().await;
+    let scene = AccessFixture::new().await;
     fs::write(scene.place("work/hidden/key"), "d").unwrap();
     scene.link("work/hidden/key", "own/way");
     for path in ["hidden/key", "../own/way"] {
@@ -92,7 +92,7 @@ async fn a_hidden_file_is_not_read_by_any_path() {
 
 #[tokio::test]
 async fn files_outside_the_allowed_folders_are_not_read() {
-    let scene = Scene::new().await;
+    let scene = AccessFixture::new().await;
     fs::create_dir(scene.place("work-not")).unwrap();
     fs::write(scene.place("work-not/a"), "a").unwrap();
     for path in ["../beside/secret", "../work-not/a", "/dev/null", "/", ".."] {
@@ -102,7 +102,7 @@ async fn files_outside_the_allowed_folders_are_not_read() {
 
 #[tokio::test]
 async fn a_folder_replaced_by_a_link_is_not_followed() {
-    let scene = Scene::new().await;
+    let scene = AccessFixture::new().await;
     fs::rename(scene.place("work"), scene.place("moved")).unwrap();
     scene.link("beside", "work");
     assert_eq!(scene.read("secret").await, Err(PathRefusal::Outside));
@@ -117,12 +117,12 @@ fn an_open_file_reports_its_real_path() {
     fs::write(real.join("a"), "a").unwrap();
     symlink(&real, home.path().join("link")).unwrap();
     let file = File::open(home.path().join("link/a")).unwrap();
-    assert_eq!(place_of(&file).unwrap(), real.join("a"));
+    assert_eq!(real_path(&file).unwrap(), real.join("a"));
 }
 
 #[tokio::test]
 async fn pipes_and_folders_are_refused_without_blocking() {
-    let scene = Scene::new().await;
+    let scene = AccessFixture::new().await;
     mkfifo(&scene.place("work/pipe"), Mode::S_IRWXU).unwrap();
     scene.link("work/pipe", "work/link");
     for path in ["pipe", "link", "out", "", "."] {
@@ -132,7 +132,7 @@ async fn pipes_and_folders_are_refused_without_blocking() {
 
 #[tokio::test]
 async fn a_path_that_does_not_exist_is_missing() {
-    let scene = Scene::new().await;
+    let scene = AccessFixture::new().await;
     scene.link("gone", "work/broken");
     for path in ["gone", "out/a/below", "broken", "../beside/gone"] {
         assert_eq!(scene.read(path).await, Err(PathRefusal::Missing), "{path}");
@@ -144,7 +144,7 @@ async fn a_path_that_does_not_exist_is_missing() {
 
 #[tokio::test]
 async fn a_file_over_the_size_limit_is_not_read() {
-    let scene = Scene::new().await;
+    let scene = AccessFixture::new().await;
     fs::write(scene.place("work/full"), "12345678").unwrap();
     fs::write(scene.place("work/over"), "123456789").unwrap();
     let sparse = File::create(scene.place("work/sparse")).unwrap();

@@ -20,7 +20,7 @@ fn a_folder_changes_its_owner_once_it_is_filled() {
     let owner = geteuid().is_root().then_some(USER);
     let (service, user) = (geteuid().as_raw(), owner.map_or(geteuid().as_raw(), |it| it.uid));
     let path = around.path().join("own");
-    let folder = Folder::make(path.clone(), owner).unwrap();
+    let folder = ScratchDir::make(path.clone(), owner).unwrap();
     folder.make_folder("files").unwrap();
     folder.write("input.txt", b"input").unwrap();
     folder.write("files/1-a", b"file").unwrap();
@@ -41,18 +41,18 @@ fn no_link_in_a_folder_is_followed() {
     let before = facts(&outside.join("file"));
     let path = around.path().join("own");
     let owner = geteuid().is_root().then_some(USER);
-    let folder = Folder::make(path.clone(), owner).unwrap();
+    let folder = ScratchDir::make(path.clone(), owner).unwrap();
     symlink(&outside, path.join("files")).unwrap();
     symlink(outside.join("file"), path.join("input.txt")).unwrap();
     assert!(folder.make_folder("files").is_err());
     assert!(folder.write("files/1-a", b"x").is_err());
     assert!(folder.write("input.txt", b"x").is_err());
-    let file = OwnFile::new(&folder, OsStr::new("input.txt"), owner).unwrap();
+    let file = ProgramFile::new(&folder, OsStr::new("input.txt"), owner).unwrap();
     assert!(file.contents(100).unwrap().is_none());
     // The folder stays the same when its path leads elsewhere.
     fs::rename(&path, around.path().join("moved")).unwrap();
     symlink(&outside, &path).unwrap();
-    let file = OwnFile::new(&folder, OsStr::new("file"), None).unwrap();
+    let file = ProgramFile::new(&folder, OsStr::new("file"), None).unwrap();
     assert!(file.contents(100).unwrap().is_none());
     folder.remove();
     assert_eq!(fs::read_to_string(outside.join("file")).unwrap(), "of another");

@@ -8,16 +8,16 @@ use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::program::ProgramSpec;
 
-use crate::platform::template::{Template, Values};
+use crate::platform::template::{ExecutionValues, Template};
 
 /// Greatest length of a single argument or variable on Linux, without its closing zero byte.
-const LONGEST: usize = 131_071;
+const MAX_ARGUMENT_BYTES: usize = 131_071;
 
 /// Greatest length of arguments and environment together; Linux accepts 2 MiB at the default stack limit.
-const LONGEST_TOGETHER: usize = 1_536 * 1024;
+const MAX_TOTAL_BYTES: usize = 1_536 * 1024;
 
 /// Bytes that the kernel adds to each argument: a closing zero byte and a pointer.
-const OVERHEAD: usize = 1 + size_of::<usize>();
+const ARGUMENT_OVERHEAD_BYTES: usize = 1 + size_of::<usize>();
 
 /// Returns the rendered arguments of an attempt.
 ///
@@ -27,15 +27,15 @@ const OVERHEAD: usize = 1 + size_of::<usize>();
 pub(super) fn arguments(
     program: &ProgramSpec,
     templates: &[String],
-    values: &Values,
+    values: &ExecutionValues,
 ) -> Result<Vec<String>, Failure> {
     let mut arguments = Vec::with_capacity(templates.len());
     let mut is_guarded = false;
     for (index, template) in templates.iter().enumerate() {
         let argument = render(template, values)
             .ok_or_else(|| rejected(format!("argument {} could not be rendered", index + 1)))?;
-        may_be_passed(argument.as_bytes())?;
-        if !is_guarded && is_option_in_disguise(program, template, &argument) {
+        check_argument(argument.as_bytes())?;
+        if !is_guarded && is_injected_option(program, template, &argument) {
             return Err(rejected("the input starts with `-` and would be read as an option"));
         }
         // After `--` programs read no argument as an option.
@@ -49,7 +49,7 @@ pub(super) fn arguments(
 ///
 /// # Errors
 /// Fails if the name is empty or leads out of the folder.
-pub(super) fn file_name(template: &str, values: &Values) -> Result<String, Failure> {
+pub(super) fn file_name(template: &str, values: &ExecutionValues) -> Result<String, Failure> {
     let name = render(template, values)
         .ok_or_else(|| rejected("the name of the agent's file could not be rendered"))?;
     let is_plain = !name.is_empty()
@@ -68,16 +68,17 @@ pub(super) fn file_name(template: &str, values: &Values) -> Result<String, Failu
 ///
 /// # Errors
 /// Fails if a variable holds a zero byte, or if arguments and environment are too long together.
-pub(super) fn fits(
+pub(super) fn check_total_size(
     arguments: &[String],
     environment: &BTreeMap<OsString, OsString>,
 ) -> Result<(), Failure> {
-    let mut length: usize = arguments.iter().map(|argument| argument.len() + OVERHEAD).sum();
+    let mut length: usize =
+        arguments.iter().map(|argument| argument.len() + ARGUMENT_OVERHEAD_BYTES).sum();
     for (name, value) in environment {
-        may_be_passed(value.as_bytes())?;
-        length += name.len() + 1 + value.len() + OVERHEAD;
+        check_argument(value.as_bytes())?;
+        length += name.len() + 1 + value.len() + ARGUMENT_OVERHEAD_BYTES;
     }
-    if length > LONGEST_TOGETHER {
+    if length > MAX_TOTAL_BYTES {
         return Err(rejected(
             "the arguments and the environment together are too long for a command line",
         ));
@@ -89,22 +90,22 @@ pub(super) fn fits(
 ///
 /// # Errors
 /// Fails if a template names a value that the request does not have, or if the text cannot be passed.
-pub(super) fn filled(template: &str, values: &Values) -> Result<String, Failure> {
+pub(super) fn render_text(template: &str, values: &ExecutionValues) -> Result<String, Failure> {
     let text = render(template, values)
         .ok_or_else(|| rejected("a success check could not be rendered"))?;
-    may_be_passed(text.as_bytes())?;
+    check_argument(text.as_bytes())?;
     Ok(text)
 }
 
-fn render(template: &str, values: &Values) -> Option<String> {
+fn render(template: &str, values: &ExecutionValues) -> Option<String> {
     Template::new(template).and_then(|template| template.render(values)).ok()
 }
 
-fn may_be_passed(text: &[u8]) -> Result<(), Failure> {
+fn check_argument(text: &[u8]) -> Result<(), Failure> {
     if text.contains(&0) {
         return Err(rejected("the input contains a zero byte, which no command line can contain"));
     }
-    if text.len() > LONGEST {
+    if text.len() > MAX_ARGUMENT_BYTES {
         return Err(rejected("the input is too long for one argument of a command line"));
     }
     Ok(())
@@ -112,7 +113,7 @@ fn may_be_passed(text: &[u8]) -> Result<(), Failure> {
 
 /// Returns true if a value of the request stands at the start of the argument and looks like an option. A value from
 /// the configuration itself may be an option.
-fn is_option_in_disguise(program: &ProgramSpec, template: &str, argument: &str) -> bool {
+fn is_injected_option(program: &ProgramSpec, template: &str, argument: &str) -> bool {
     let starts_with_value = template.starts_with("{{") || template.starts_with("{%");
     let is_configured = program.params.values().any(|value| value == argument);
     starts_with_value && argument.starts_with('-') && !is_configured

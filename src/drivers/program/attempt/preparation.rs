@@ -6,30 +6,30 @@ use std::sync::Arc;
 
 use algonius_actors::driver::Work;
 use algonius_actors::model::failure::Failure;
-use algonius_actors::model::host::resources::{Grouping, Resources};
-use algonius_actors::model::program::{InputPattern, OnLoss, OutputPattern};
+use algonius_actors::model::host::resources::{CgroupMode, ResourceLimits};
+use algonius_actors::model::program::{InputPattern, OnServiceLoss, OutputPattern};
 use algonius_warden::{Launch, RootCapabilities, Stdin};
 
 use super::AttemptStart;
-use super::arguments::{arguments, file_name, filled, fits};
+use super::arguments::{arguments, check_total_size, file_name, render_text};
 use super::workdir_setup::WorkdirSpec;
-use crate::drivers::files::file_access::Reach;
+use crate::drivers::files::file_access::AllowedFolders;
 use crate::drivers::files::input_files;
-use crate::drivers::files::scratch_dir::{Folder, OwnFile};
+use crate::drivers::files::scratch_dir::{ProgramFile, ScratchDir};
 use crate::drivers::program::environment::environment;
-use crate::drivers::program::running_process::Output;
+use crate::drivers::program::running_process::AnswerLocation;
 use crate::drivers::program::sandbox::{self, StartSandbox, is_confined};
-use crate::drivers::program::success_checks::{RunningCheck, SuccessProof};
-use crate::platform::template::Values;
+use crate::drivers::program::success_checks::{CheckLaunch, SuccessChecks};
+use crate::platform::template::ExecutionValues;
 
 /// Bytes of a stream that are held beyond the retained limit, so that a truncation can be detected.
-const BEYOND_THE_LIMIT: u64 = 64 * 1024;
+const TRUNCATION_MARGIN_BYTES: u64 = 64 * 1024;
 
 /// Bytes of a stream that are held of an interactive agent: its output contains each event of its protocol.
-const WHOLE_CONVERSATION: u64 = 64 * 1024 * 1024;
+const CONVERSATION_OUTPUT_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Variables that describe one message, so a program that takes several messages does not get them.
-const OF_ONE_MESSAGE: [&str; 4] = ["A2A_MESSAGE_ID", "A2A_TASK_ID", "TRACEPARENT", "TRACESTATE"];
+const MESSAGE_VARIABLES: [&str; 4] = ["A2A_MESSAGE_ID", "A2A_TASK_ID", "TRACEPARENT", "TRACESTATE"];
 
 /// Attempt whose folders are known.
 pub(super) struct Preparation<'a> {
@@ -40,7 +40,7 @@ pub(super) struct Preparation<'a> {
     /// Name of the input file; empty if there is none.
     input_name: String,
     /// Values for the templates of the configuration, with the paths of the input file and of the output file.
-    values: Values,
+    values: ExecutionValues,
 }
 
 impl<'a> Preparation<'a> {
@@ -85,28 +85,28 @@ impl<'a> Preparation<'a> {
         let args = arguments(program, session.arguments(program), &self.values)?;
         let mut env = environment(program, inherited, work);
         let listing = input_files::listing(&work.request.input.parts, &self.folder);
-        env.extend(listing.map(|listing| (input_files::FILES.into(), listing.into())));
+        env.extend(listing.map(|listing| (input_files::FILES_VARIABLE.into(), listing.into())));
         if is_confined(work, program) {
             sandbox::set_temporary(&mut env, program, inherited, &self.folder);
         }
         let is_kept = program.keeping.is_some();
         if is_kept {
-            OF_ONE_MESSAGE.iter().for_each(|name| _ = env.remove(OsStr::new(name)));
+            MESSAGE_VARIABLES.iter().for_each(|name| _ = env.remove(OsStr::new(name)));
         }
-        fits(&args, &env)?;
+        check_total_size(&args, &env)?;
         let stdin = match program.input {
-            _ if program.control().is_some() => Stdin::Fed,
-            _ if program.dialogue.is_some() => Stdin::Open,
+            _ if program.control().is_some() => Stdin::Journaled,
+            _ if program.dialogue.is_some() => Stdin::Piped,
             // Complete before the start, because the program may outlive the service that would write the rest.
-            InputPattern::Stdin => Stdin::Whole(work.request.input.text().into_bytes()),
+            InputPattern::Stdin => Stdin::Bytes(work.request.input.text().into_bytes()),
             InputPattern::File | InputPattern::Args | InputPattern::JsonRpc => {
-                Stdin::Whole(Vec::new())
+                Stdin::Bytes(Vec::new())
             }
         };
-        let Work { execution, stamp, spec, .. } = work;
+        let Work { execution, attempt_id, spec, .. } = work;
         Ok(Launch {
             execution: *execution,
-            stamp: *stamp,
+            attempt_id: *attempt_id,
             program: program.command.clone(),
             args,
             env,
@@ -116,10 +116,10 @@ impl<'a> Preparation<'a> {
                 // A pooled process ends with the service, so no later process reads this output again.
                 true => 0,
                 // The next process instance repeats the whole conversation of an interactive agent.
-                false if program.control().is_some() => WHOLE_CONVERSATION,
-                false => spec.limits.sizes.output as u64 + BEYOND_THE_LIMIT,
+                false if program.control().is_some() => CONVERSATION_OUTPUT_BYTES,
+                false => spec.limits.sizes.output as u64 + TRUNCATION_MARGIN_BYTES,
             },
-            dies_alone: program.on_loss == OnLoss::Kill,
+            ends_with_supervisor: program.on_loss == OnServiceLoss::Kill,
             limits: Vec::new(),
             ruleset: None,
             scratch: None,
@@ -135,89 +135,93 @@ impl<'a> Preparation<'a> {
     ///
     /// # Errors
     /// `input-rejected` if the request cannot be passed to a check.
-    pub(super) async fn success_proof(
+    pub(super) async fn success_checks(
         &self,
         sandbox: Option<&StartSandbox>,
-    ) -> Result<Option<SuccessProof>, Failure> {
+    ) -> Result<Option<SuccessChecks>, Failure> {
         let AttemptStart { program, warden, .. } = self.attempt;
         let contract = &program.success;
-        if !SuccessProof::is_asked(contract) {
+        if !SuccessChecks::is_required(contract) {
             return Ok(None);
         }
-        let mut proof = SuccessProof { schema: contract.schema.clone(), ..SuccessProof::default() };
+        let mut checks =
+            SuccessChecks { schema: contract.schema.clone(), ..SuccessChecks::default() };
         if let Some(path) = &contract.artifact {
-            let reach = self.reach(Some(self.folder.clone())).await;
-            proof.artifact = Some((filled(path, &self.values)?, reach));
+            let allowed_folders = self.allowed_folders(Some(self.folder.clone())).await;
+            checks.artifact = Some((render_text(path, &self.values)?, allowed_folders));
         }
         if let Some(check) = &contract.check {
-            let args = check.args.iter().map(|word| filled(word, &self.values));
+            let args = check.args.iter().map(|word| render_text(word, &self.values));
             let launch = Launch {
                 program: check.command.clone(),
                 args: args.collect::<Result<_, _>>()?,
-                stdin: Stdin::Whole(Vec::new()),
+                stdin: Stdin::Bytes(Vec::new()),
                 // A check is never resumed: its result is lost together with the process that waits for it.
-                dies_alone: true,
+                ends_with_supervisor: true,
                 // The output of a check need not outlive the service. Without it, the check uses no output memory while
                 // the checked program does.
                 cap: 0,
-                resources: Resources { grouping: Grouping::Off, ..Resources::default() },
+                resources: ResourceLimits {
+                    grouping: CgroupMode::Off,
+                    ..ResourceLimits::default()
+                },
                 ..self.launch()?
             };
-            let hold = match sandbox {
+            let sandbox = match sandbox {
                 Some(sandbox) => sandbox.clone(),
                 None => self.sandbox_of_check().await?,
             };
             let (warden, limit) = (Arc::clone(warden), check.limit);
-            proof.check = Some(RunningCheck { hold, launch, warden, limit });
+            checks.check = Some(CheckLaunch { sandbox, launch, warden, limit });
         }
-        Ok(Some(proof))
+        Ok(Some(checks))
     }
 
     /// Returns the sandbox of a check that reads the files of a resumed program.
     async fn sandbox_of_check(&self) -> Result<StartSandbox, Failure> {
         let AttemptStart { program, context, work, .. } = self.attempt;
         let plan = sandbox::plan(program, context, work, &self.working_dir).await?;
-        let plan = plan.allowing(&self.folder);
+        let plan = plan.with_writable(&self.folder);
         let (sandbox, _slot) = sandbox::prepare(plan, context, program).await?;
         Ok(sandbox)
     }
 
     /// Returns the source of the answer. The permitted files are determined before the program starts.
-    pub(super) async fn output(&self, folder: Option<&Folder>) -> Output {
+    pub(super) async fn output(&self, folder: Option<&ScratchDir>) -> AnswerLocation {
         let program = &self.attempt.program;
         let dialect = match program.output {
-            OutputPattern::Stdout if program.dialogue.is_none() => return Output::Stdout,
+            OutputPattern::Stdout if program.dialogue.is_none() => return AnswerLocation::Stdout,
             OutputPattern::File => {
                 let file = folder.zip(self.values.output_file.file_name());
-                let file = file.map(|(folder, name)| OwnFile::new(folder, name, program.user));
-                return Output::File(file.and_then(Result::ok));
+                let file = file.map(|(folder, name)| ProgramFile::new(folder, name, program.user));
+                return AnswerLocation::File(file.and_then(Result::ok));
             }
             OutputPattern::Stdout | OutputPattern::Events | OutputPattern::JsonRpc => None,
             OutputPattern::Native(dialect) => Some(dialect),
         };
         let folder = folder.map(|folder| folder.path().to_owned());
-        Output::Events(self.reach(folder).await, dialect)
+        AnswerLocation::Events(self.allowed_folders(folder).await, dialect)
     }
 
     /// Returns the files that the program may hand over: those in its working directory and in `folder`.
-    async fn reach(&self, folder: Option<PathBuf>) -> Reach {
+    async fn allowed_folders(&self, folder: Option<PathBuf>) -> AllowedFolders {
         let AttemptStart { program, context, .. } = self.attempt;
         let hidden = sandbox::hidden(program, context);
-        let reach = Reach::of(self.working_dir.clone(), folder, hidden).await;
+        let allowed_folders = AllowedFolders::of(self.working_dir.clone(), folder, hidden).await;
         // The service may be root, and could read more than the program.
-        reach.with_rights_of(program.user)
+        allowed_folders.with_rights_of(program.user)
     }
 
     /// Returns the contents of the attempt's own folder, or `None` if it needs no folder.
     pub(super) fn workdir(&self) -> Option<WorkdirSpec> {
         let AttemptStart { program, work, .. } = self.attempt;
-        let has_place = is_confined(work, program);
+        let has_temporary_folder = is_confined(work, program);
         let takes_file = program.input == InputPattern::File;
         let has_files = input_files::has_files(&work.request.input.parts);
         let gives_file = program.output == OutputPattern::File;
-        (has_place || takes_file || has_files || gives_file).then(|| WorkdirSpec {
+        (has_temporary_folder || takes_file || has_files || gives_file).then(|| WorkdirSpec {
             folder: self.folder.clone(),
-            has_place,
+            has_temporary_folder,
             input: takes_file.then(|| self.input_name.clone()),
             has_files,
             owner: program.user,

@@ -11,13 +11,13 @@ use crate::drivers::program::session_resume::SessionResume;
 use crate::drivers::stdio::agent_turn::{ToolWatch, TurnPlan};
 
 /// Name of a part without a file name.
-const UNNAMED: &str = "attachment";
+const DEFAULT_FILE_NAME: &str = "attachment";
 
 /// Returns the plan of an attempt that works in a folder.
 pub(super) fn plan(control: &ControlSpec, attempt: &AttemptStart, cwd: &Path) -> TurnPlan {
     let resume = match &attempt.session {
         SessionResume::Resumed(id) => Some(id.expose().to_owned()),
-        SessionResume::Alone | SessionResume::New => None,
+        SessionResume::Stateless | SessionResume::New => None,
     };
     let options = control.options.iter().map(|(id, value)| (id.clone(), value.clone()));
     TurnPlan {
@@ -29,7 +29,7 @@ pub(super) fn plan(control: &ControlSpec, attempt: &AttemptStart, cwd: &Path) ->
         resume,
         cwd: cwd.to_string_lossy().into_owned(),
         mode: control.mode.clone(),
-        model: attempt.program.outfit.model.clone(),
+        model: attempt.program.program_runtime.model.clone(),
         options: options.collect(),
         prompt: attempt.work.request.input.parts.iter().map(prompt_part).collect(),
         watch: ToolWatch::new(&attempt.work),
@@ -39,7 +39,7 @@ pub(super) fn plan(control: &ControlSpec, attempt: &AttemptStart, cwd: &Path) ->
 /// Converts a part of the message. Data is sent as text, because no protocol has a part for it.
 fn prompt_part(part: &Part) -> PromptPart {
     let mime = part.media_type.clone();
-    let name = part.filename.clone().unwrap_or_else(|| UNNAMED.to_owned());
+    let name = part.filename.clone().unwrap_or_else(|| DEFAULT_FILE_NAME.to_owned());
     match &part.content {
         Content::Text(text) => PromptPart::Text(text.clone()),
         Content::Data(data) => PromptPart::Text(data.to_string()),

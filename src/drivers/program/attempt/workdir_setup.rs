@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use algonius_actors::decide::classify::contract::files_failure;
+use algonius_actors::decide::classify::success_evaluation::files_failure;
 use algonius_actors::model::execution::request::Request;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::program::User;
@@ -12,17 +12,17 @@ use algonius_warden::Launch;
 use tokio::task::spawn_blocking;
 
 use crate::drivers::files::input_files;
-use crate::drivers::files::scratch_dir::{Folder, TEMPORARY};
-use crate::drivers::files::scratch_slots::{ScratchSlot, Slots};
+use crate::drivers::files::scratch_dir::{ScratchDir, TEMPORARY_FOLDER};
+use crate::drivers::files::scratch_slots::{ScratchSlot, ScratchSlots};
 use crate::drivers::program::context::SharedDriverContext;
-use crate::drivers::program::sandbox::Prepared;
+use crate::drivers::program::sandbox::PreparedSandbox;
 
 /// Contents of an execution's own folder.
 pub(super) struct WorkdirSpec {
     /// Path of the folder.
     pub(super) folder: PathBuf,
     /// True if the folder has a directory for temporary files.
-    pub(super) has_place: bool,
+    pub(super) has_temporary_folder: bool,
     /// Name of the input file, if there is one.
     pub(super) input: Option<String>,
     /// True if the request has files.
@@ -39,26 +39,26 @@ pub(super) struct WorkdirSpec {
 /// # Errors
 /// Fails if the system does not provide a resource.
 pub(super) async fn prepare(
-    furniture: Option<WorkdirSpec>,
-    (hold, slot): Prepared,
+    workdir_spec: Option<WorkdirSpec>,
+    (sandbox, slot): PreparedSandbox,
     launch: Launch,
-    place: &Arc<SharedDriverContext>,
-) -> Result<(Option<Folder>, Launch), Failure> {
-    let is_at_hand = furniture.as_ref().is_none_or(WorkdirSpec::is_small) && hold.is_at_hand();
-    let (in_memory, slots) = (place.site.in_memory, Arc::clone(&place.slots));
-    let is_at_hand = is_at_hand && in_memory;
+    context: &Arc<SharedDriverContext>,
+) -> Result<(Option<ScratchDir>, Launch), Failure> {
+    let is_ready = workdir_spec.as_ref().is_none_or(WorkdirSpec::is_small) && sandbox.is_ready();
+    let (in_memory, slots) = (context.driver_context.in_memory, Arc::clone(&context.slots));
+    let is_ready = is_ready && in_memory;
     let make = move || {
         let slot = slot.map(|slot| (slot, slots));
-        let folder = furniture.map(|furniture| furniture.make(slot)).transpose()?;
+        let folder = workdir_spec.map(|workdir_spec| workdir_spec.make(slot)).transpose()?;
         let folder = folder.map(|folder| folder.in_memory(in_memory));
-        Ok((folder, hold.apply(launch)?))
+        Ok((folder, sandbox.apply(launch)?))
     };
     // In memory this is about fifteen short system calls, which cost less than two changes of the thread.
-    if is_at_hand {
+    if is_ready {
         return make();
     }
     let made = spawn_blocking(make).await;
-    made.unwrap_or_else(|error| Err(unmade(&io::Error::other(error))))
+    made.unwrap_or_else(|error| Err(folder_failure(&io::Error::other(error))))
 }
 
 impl WorkdirSpec {
@@ -68,30 +68,30 @@ impl WorkdirSpec {
     }
 
     /// Creates the contents in the folder of the slot, or in a new folder.
-    fn make(self, slot: Option<(ScratchSlot, Arc<Slots>)>) -> Result<Folder, Failure> {
-        let Self { folder, has_place, input, has_files, owner, request } = self;
+    fn make(self, slot: Option<(ScratchSlot, Arc<ScratchSlots>)>) -> Result<ScratchDir, Failure> {
+        let Self { folder, has_temporary_folder, input, has_files, owner, request } = self;
         let folder = match slot {
-            Some((slot, slots)) => Folder::of_slot(slot, slots, owner),
-            None => Folder::make(folder, owner).map_err(|error| unmade(&error))?,
+            Some((slot, slots)) => ScratchDir::of_slot(slot, slots, owner),
+            None => ScratchDir::make(folder, owner).map_err(|error| folder_failure(&error))?,
         };
-        if has_place {
-            folder.make_folder(TEMPORARY).map_err(|error| unmade(&error))?;
+        if has_temporary_folder {
+            folder.make_folder(TEMPORARY_FOLDER).map_err(|error| folder_failure(&error))?;
         }
         if let Some(name) = input {
             let written = folder.write(&name, request.input.text().as_bytes());
-            written.map_err(|error| unmade(&error))?;
+            written.map_err(|error| folder_failure(&error))?;
         }
         if has_files {
             input_files::write(&request.input.parts, &folder)?;
         }
         // The owner changes last: no process of the agent's user changes anything while the service works there as
         // root.
-        folder.transfer_ownership().map_err(|error| unmade(&error))?;
+        folder.transfer_ownership().map_err(|error| folder_failure(&error))?;
         Ok(folder)
     }
 }
 
-fn unmade(error: &io::Error) -> Failure {
+fn folder_failure(error: &io::Error) -> Failure {
     tracing::error!(%error, "failed to create folder of an execution");
     files_failure(error.raw_os_error())
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use algonius_actors::model::execution::usage::UsageReading;
-use algonius_actors::model::host::resources::Resources;
+use algonius_actors::model::host::resources::ResourceLimits;
 use algonius_actors::model::observation::status::PooledProcess;
 use algonius_actors::model::program::stdio_protocol::PoolSettings;
 use algonius_actors::model::session::Conversation;
@@ -20,10 +20,10 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::process::PersistentProcess;
-use crate::drivers::program::limits::exceeded;
+use crate::drivers::program::limits::wait_until_exceeded;
 
 /// Interval between two measurements of an idle program.
-const LOOK: Duration = Duration::from_secs(2);
+const MEASUREMENT_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Terms for holding an idle program.
 #[derive(Debug, Clone, Copy)]
@@ -31,7 +31,7 @@ pub(super) struct PoolTerms {
     /// Grace period for its end.
     pub(super) grace: Duration,
     /// Resource limits of the program.
-    pub(super) resources: Resources,
+    pub(super) resources: ResourceLimits,
 }
 
 /// Session processes of one agent.
@@ -52,12 +52,12 @@ struct ProcessEntry {
     number: u64,
     status: PooledProcess,
     /// Handle of the idle program; `None` while it handles a message.
-    idle: Option<Idle>,
+    idle: Option<IdleHandle>,
 }
 
 /// Handle to the task that holds an idle program. Dropping it ends the program.
-struct Idle {
-    asks: oneshot::Sender<oneshot::Sender<ReservedProcess>>,
+struct IdleHandle {
+    requests: oneshot::Sender<oneshot::Sender<ReservedProcess>>,
     /// Closes when the program has ended.
     gone: oneshot::Receiver<()>,
 }
@@ -125,19 +125,19 @@ impl ProcessPool {
             }
         });
         let (reply, kept) = oneshot::channel();
-        idle?.asks.send(reply).ok()?;
+        idle?.requests.send(reply).ok()?;
         kept.await.ok()
     }
 
     /// Reserves an entry for a program that is about to start. In a full pool, first ends the program with the longest
     /// idle time.
-    pub(super) async fn enter(
+    pub(super) async fn reserve(
         self: &Arc<Self>,
         of: &Conversation,
         now: DateTime<Utc>,
     ) -> PoolReservation {
-        while let Some(Idle { asks, gone }) = self.superfluous() {
-            drop(asks);
+        while let Some(IdleHandle { requests, gone }) = self.eviction_candidate() {
+            drop(requests);
             _ = gone.await; // An error also means that the program has ended.
         }
         let mut number = 0;
@@ -152,7 +152,7 @@ impl ProcessPool {
     }
 
     /// Removes and returns the longest idle program if the pool is full.
-    fn superfluous(&self) -> Option<Idle> {
+    fn eviction_candidate(&self) -> Option<IdleHandle> {
         let mut idle = None;
         self.entries.send_if_modified(|entries| {
             if entries.by_conversation.len() < self.keeping.most {
@@ -179,15 +179,15 @@ impl ProcessPool {
         terms: PoolTerms,
         now: DateTime<Utc>,
     ) {
-        let ((asks, asked), (over, gone)) = (oneshot::channel(), oneshot::channel());
+        let ((requests, request), (over, gone)) = (oneshot::channel(), oneshot::channel());
         self.change(&kept.reservation, |entry| {
             (entry.status.busy, entry.status.used) = (false, now);
-            entry.idle = Some(Idle { asks, gone });
+            entry.idle = Some(IdleHandle { requests, gone });
         });
         let pool = Arc::downgrade(self);
         let idle = self.keeping.idle;
         tokio::spawn(async move {
-            hold(kept, asked, (pool, idle, terms)).await;
+            hold(kept, request, (pool, idle, terms)).await;
             drop(over);
         });
     }
@@ -203,46 +203,46 @@ impl ProcessPool {
 }
 
 /// Outcome of holding an idle program.
-enum Fate {
-    Wanted(oneshot::Sender<ReservedProcess>),
+enum IdleEnd {
+    Requested(oneshot::Sender<ReservedProcess>),
     Ended,
-    LetGo(&'static str),
+    Evicted(&'static str),
 }
 
 /// Holds an idle program until a message needs it or the pool ends it.
 async fn hold(
     mut kept: ReservedProcess,
-    asked: oneshot::Receiver<oneshot::Sender<ReservedProcess>>,
+    request: oneshot::Receiver<oneshot::Sender<ReservedProcess>>,
     (pool, idle, terms): (Weak<ProcessPool>, Duration, PoolTerms),
 ) {
     let ReservedProcess { process, reservation } = &mut kept;
     let PersistentProcess { stdout, stderr, ending, tree, .. } = process;
-    let fate = tokio::select! {
+    let idle_end = tokio::select! {
         biased;
-        asked = asked => match asked {
-            Ok(reply) => Fate::Wanted(reply),
-            Err(_) => Fate::LetGo("its place is needed, or its agent is gone"),
+        request = request => match request {
+            Ok(reply) => IdleEnd::Requested(reply),
+            Err(_) => IdleEnd::Evicted("its place is needed, or its agent is gone"),
         },
-        _ = ending => Fate::Ended,
-        failure = exceeded(&terms.resources, &**tree) => {
+        _ = ending => IdleEnd::Ended,
+        failure = wait_until_exceeded(&terms.resources, &**tree) => {
             tracing::warn!(%failure, "idle session process exceeds its resource limits");
-            Fate::LetGo("it exceeded its resource limits")
+            IdleEnd::Evicted("it exceeded its resource limits")
         }
-        () = read_both_away(stdout, stderr) => Fate::LetGo("it has closed its output"),
-        () = watch_memory(&pool, reservation, tree.gauge()) => Fate::LetGo("its agent is gone"),
-        _late = timeout(idle, std::future::pending::<()>()) => Fate::LetGo("it was idle for too long"),
+        () = discard_output(stdout, stderr) => IdleEnd::Evicted("it has closed its output"),
+        () = watch_memory(&pool, reservation, tree.gauge()) => IdleEnd::Evicted("its agent is gone"),
+        _late = timeout(idle, std::future::pending::<()>()) => IdleEnd::Evicted("it was idle for too long"),
     };
-    match fate {
-        Fate::Wanted(reply) => {
+    match idle_end {
+        IdleEnd::Requested(reply) => {
             if let Err(kept) = reply.send(kept) {
                 kept.end(terms.grace).await; // The requester is gone.
             }
         }
-        Fate::Ended => {
+        IdleEnd::Ended => {
             tracing::info!(pid = kept.process.pid, "session process exited between two messages");
             kept.clear().await;
         }
-        Fate::LetGo(why) => {
+        IdleEnd::Evicted(why) => {
             tracing::info!(pid = kept.process.pid, why, "ending session process");
             kept.end(terms.grace).await;
         }
@@ -250,7 +250,7 @@ async fn hold(
 }
 
 /// Drains unrequested output, so that no program blocks at a full pipe. Returns when standard output has ended.
-async fn read_both_away(stdout: &mut OutputPipe, stderr: &mut OutputPipe) {
+async fn discard_output(stdout: &mut OutputPipe, stderr: &mut OutputPipe) {
     let away = async |pipe: &mut OutputPipe| {
         let mut bytes = [0; 4096];
         while pipe.read(&mut bytes).await.is_ok_and(|count| count > 0) {}
@@ -267,10 +267,10 @@ async fn read_both_away(stdout: &mut OutputPipe, stderr: &mut OutputPipe) {
 
 /// Measures the usage periodically; returns when the pool is gone.
 async fn watch_memory(pool: &Weak<ProcessPool>, reservation: &PoolReservation, gauge: UsageGauge) {
-    let mut looks = interval(LOOK);
-    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut ticks = interval(MEASUREMENT_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        looks.tick().await;
+        ticks.tick().await;
         let usage: Option<UsageReading> = gauge.clone().read().await;
         let Some(pool) = pool.upgrade() else { return };
         pool.change(reservation, |entry| entry.status.usage = usage.or(entry.status.usage));

@@ -10,8 +10,8 @@ use algonius_actors::model::session::SessionId;
 use algonius_warden::{MemoryAccount, OutputPipe, ProcessTree, ProgramExit, StdinPipe};
 use tokio::time::timeout;
 
-use crate::drivers::files::file_access::Reach;
-use crate::drivers::files::scratch_dir::Folder;
+use crate::drivers::files::file_access::AllowedFolders;
+use crate::drivers::files::scratch_dir::ScratchDir;
 
 /// Session process of a program. Dropping it kills its whole process tree.
 pub(super) struct PersistentProcess {
@@ -24,8 +24,8 @@ pub(super) struct PersistentProcess {
     pub(super) tree: Box<dyn ProcessTree>,
     /// Program's account of the memory for output.
     pub(super) account: MemoryAccount,
-    pub(super) folder: Option<Folder>,
-    pub(super) reach: Reach,
+    pub(super) folder: Option<ScratchDir>,
+    pub(super) allowed_folders: AllowedFolders,
     /// Dialect of the program's events, if they are native.
     pub(super) dialect: Option<EventDialect>,
     pub(super) key: ProcessKey,
@@ -53,8 +53,8 @@ pub(super) struct ConversationProgress {
 impl PersistentProcess {
     /// Ends the program: by the end of its input, then by SIGTERM, then by SIGKILL.
     pub(super) async fn end(self, grace: Duration) {
-        let Self { mut ending, tree, stdin: feed, folder, .. } = self;
-        drop(feed);
+        let Self { mut ending, tree, stdin: stdin_pipe, folder, .. } = self;
+        drop(stdin_pipe);
         if timeout(grace, &mut ending).await.is_err() {
             tree.terminate();
             _ = timeout(grace, &mut ending).await; // The sweep kills the processes that remain.
@@ -69,7 +69,7 @@ impl PersistentProcess {
     }
 }
 
-async fn sweep(tree: Box<dyn ProcessTree>, folder: Option<Folder>) {
+async fn sweep(tree: Box<dyn ProcessTree>, folder: Option<ScratchDir>) {
     tree.sweep().await;
     if let Some(folder) = folder {
         folder.clear().await;

@@ -14,19 +14,19 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::process::PersistentProcess;
-use super::{SessionTurn, well};
+use super::{SessionTurn, success_exit};
 use crate::drivers::adapters::event_reader::{EventReader, EventSummary};
 use crate::drivers::control::Control;
-use crate::drivers::output::pace::Pace;
 use crate::drivers::output::prompt_detection::PromptWatcher;
 use crate::drivers::output::pump::{OutputSource, PumpedText, RawWriter};
-use crate::drivers::output::raw_text::Storage;
-use crate::drivers::program::limits::exceeded;
+use crate::drivers::output::raw_text::TextStorage;
+use crate::drivers::output::release_timer::ReleaseTimer;
+use crate::drivers::program::limits::wait_until_exceeded;
 use crate::drivers::stdio::protocol::StdioTurn;
-use crate::drivers::stdio::session::{Spoken, Talk, unanswered};
+use crate::drivers::stdio::session::{ExchangeEnd, StdioExchange, incomplete_failure};
 
 /// Time for which the pipes may stay open after the program has ended.
-const DRAIN: Duration = Duration::from_secs(1);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Reason for the end of a turn.
 pub(super) enum AnswerEnd {
@@ -48,7 +48,7 @@ pub(super) struct ReceivedAnswer {
 
 impl SessionTurn {
     /// Sends the message, and reads the answer to its end.
-    pub(super) async fn listen(
+    pub(super) async fn read_output(
         &self,
         kept: &mut PersistentProcess,
         dialogue: StdioTurn,
@@ -61,44 +61,50 @@ impl SessionTurn {
             OutputSource::new(pipe, is_cut.clone(), PromptWatcher::default(), 0)
         };
         let (mut out, mut err) = (source(&mut kept.stdout), source(&mut kept.stderr));
-        let storage = Storage { account: kept.account.clone(), recorded: None };
-        let note = |channel| {
+        let storage = TextStorage { account: kept.account.clone(), recorded: None };
+        let raw_writer = |channel| {
             RawWriter::open(report, channel, (work.spec.limits.sizes.output, storage.clone()))
         };
-        let (mut said, mut complained) = (note(TextChannel::Stdout), note(TextChannel::Stderr));
+        let (mut said, mut complained) =
+            (raw_writer(TextChannel::Stdout), raw_writer(TextChannel::Stderr));
         let mut events =
-            EventReader::open(report, work, (&kept.reach, kept.dialect), &kept.account);
-        let talk = Talk::new(kept.stdin.take(), dialogue).heeding(self.orders.clone());
-        let mut talk = if program.output == OutputPattern::Stdout { talk.in_text() } else { talk };
+            EventReader::open(report, work, (&kept.allowed_folders, kept.dialect), &kept.account);
+        let exchange =
+            StdioExchange::new(kept.stdin.take(), dialogue).with_orders(self.orders.clone());
+        let mut exchange = if program.output == OutputPattern::Stdout {
+            exchange.with_text_answer()
+        } else {
+            exchange
+        };
         let end = {
-            let mut speaking = std::pin::pin!(talk.turn(&mut out, &mut said, &mut events));
+            let mut speaking = std::pin::pin!(exchange.run_turn(&mut out, &mut said, &mut events));
             tokio::select! {
                 biased;
-                spoken = &mut speaking => match spoken? {
-                    Spoken::Over => AnswerEnd::Over,
-                    Spoken::Closed => AnswerEnd::Exit(wait_for_exit(&mut kept.ending, &*kept.tree).await),
-                    Spoken::Stopped => AnswerEnd::Fault(cancelled()),
+                end = &mut speaking => match end? {
+                    ExchangeEnd::Over => AnswerEnd::Over,
+                    ExchangeEnd::Closed => AnswerEnd::Exit(wait_for_exit(&mut kept.ending, &*kept.tree).await),
+                    ExchangeEnd::Stopped => AnswerEnd::Fault(cancelled_failure()),
                 },
-                error = drain_after_error(&mut err, &mut complained, Pace::of(report.followers())) => {
+                error = drain_after_error(&mut err, &mut complained, ReleaseTimer::of(report.followers())) => {
                     return Err(error);
                 }
-                exit = &mut kept.ending => match timeout(DRAIN, &mut speaking).await {
-                    Ok(Ok(Spoken::Over)) => AnswerEnd::Exit(well()),
+                exit = &mut kept.ending => match timeout(DRAIN_TIMEOUT, &mut speaking).await {
+                    Ok(Ok(ExchangeEnd::Over)) => AnswerEnd::Exit(success_exit()),
                     Ok(Err(error)) => return Err(error),
                     Ok(Ok(_)) | Err(_) => AnswerEnd::Exit(exit.unwrap_or(Exit::Signal(0))),
                 },
-                failure = exceeded(&program.resources, &*kept.tree) => AnswerEnd::Fault(failure),
-                () = overdue(self.orders.clone(), work.spec.limits.deadlines.grace) => {
-                    AnswerEnd::Fault(cancelled())
+                failure = wait_until_exceeded(&program.resources, &*kept.tree) => AnswerEnd::Fault(failure),
+                () = wait_until_overdue(self.orders.clone(), work.spec.limits.deadlines.grace) => {
+                    AnswerEnd::Fault(cancelled_failure())
                 }
             }
         };
-        if matches!(end, AnswerEnd::Exit(exit) if exit != well()) {
-            events.fail_for(unanswered());
+        if matches!(end, AnswerEnd::Exit(exit) if exit != success_exit()) {
+            events.fail_for(incomplete_failure());
         }
         read_remainder(&mut err, &mut complained).await?;
         (kept.stdout, kept.stderr, kept.stdin) =
-            (out.into_pipe(), err.into_pipe(), talk.into_feed());
+            (out.into_pipe(), err.into_pipe(), exchange.into_stdin());
         let (stdout, stderr) = (said.close().await?, complained.close().await?);
         Ok(ReceivedAnswer { end, told: events.close().await?, stdout, stderr })
     }
@@ -107,21 +113,21 @@ impl SessionTurn {
 /// Records standard error. Returns only if recording fails.
 async fn drain_after_error(
     source: &mut OutputSource,
-    note: &mut RawWriter,
-    mut pace: Pace,
+    raw_writer: &mut RawWriter,
+    mut release_timer: ReleaseTimer,
 ) -> LedgerError {
     loop {
-        let bytes = source.next_unless_due(&pace).await;
+        let bytes = source.next_unless_due(&release_timer).await;
         let written = match bytes {
             Some([]) => return std::future::pending().await,
-            Some(bytes) => note.take(bytes).await,
+            Some(bytes) => raw_writer.take(bytes).await,
             None => Ok(()),
         };
-        pace.read();
+        release_timer.read();
         let released = match written {
-            Ok(()) if pace.must_release(bytes) => {
-                let released = note.release().await;
-                pace.released();
+            Ok(()) if release_timer.must_release(bytes) => {
+                let released = raw_writer.release().await;
+                release_timer.released();
                 released.map(|_| ())
             }
             written => written,
@@ -135,7 +141,7 @@ async fn drain_after_error(
 /// Records the bytes that are available now.
 async fn read_remainder(
     source: &mut OutputSource,
-    note: &mut RawWriter,
+    raw_writer: &mut RawWriter,
 ) -> Result<(), LedgerError> {
     loop {
         let bytes = tokio::select! {
@@ -146,13 +152,13 @@ async fn read_remainder(
         if bytes.is_empty() {
             return Ok(());
         }
-        note.take(bytes).await?;
+        raw_writer.take(bytes).await?;
     }
 }
 
 /// Waits for the exit of a program that has closed its output, and kills it after a delay.
 async fn wait_for_exit(ending: &mut ProgramExit, tree: &dyn ProcessTree) -> Exit {
-    let exit = match timeout(DRAIN, &mut *ending).await {
+    let exit = match timeout(DRAIN_TIMEOUT, &mut *ending).await {
         Ok(exit) => exit,
         Err(_elapsed) => {
             tree.kill();
@@ -163,7 +169,7 @@ async fn wait_for_exit(ending: &mut ProgramExit, tree: &dyn ProcessTree) -> Exit
 }
 
 /// Returns after the grace period that follows a stop order, or when the holder of the lease is gone.
-async fn overdue(mut orders: Control, grace: Duration) {
+async fn wait_until_overdue(mut orders: Control, grace: Duration) {
     let mut lost = orders.clone();
     tokio::select! {
         () = orders.stopped() => { _ = timeout(grace, std::future::pending::<()>()).await; }
@@ -171,6 +177,6 @@ async fn overdue(mut orders: Control, grace: Duration) {
     }
 }
 
-fn cancelled() -> Failure {
+fn cancelled_failure() -> Failure {
     Failure::new(Code::Cancelled, "it was cancelled")
 }

@@ -3,23 +3,23 @@
 use std::borrow::Cow;
 use std::io;
 
-use algonius_actors::model::execution::content::Piece;
+use algonius_actors::model::execution::content::StoredPart;
 use algonius_actors::model::execution::event::{EventKind, TextChannel};
 use algonius_actors::model::program::ProgramSpec;
 use algonius_actors::ports::ledger::LedgerError;
 use algonius_actors::report::Reporter;
 use serde_json::Value;
 
-use crate::drivers::files::scratch_dir::{FileContents, OwnFile};
+use crate::drivers::files::scratch_dir::{FileContents, ProgramFile};
 use crate::drivers::output::pump::{PumpedText, RawWriter};
-use crate::drivers::output::raw_text::{SHORT, Storage};
+use crate::drivers::output::raw_text::{MAX_HEAP_TEXT_BYTES, TextStorage};
 
 /// Answer of an attempt: the raw text and the redacted text that the ledger holds.
-pub(super) struct FoundAnswer<'t> {
+pub(super) struct AttemptAnswer<'t> {
     /// The raw text.
     pub(super) raw: Cow<'t, str>,
     /// Redacted text, as the ledger holds it.
-    pub(super) piece: Piece,
+    pub(super) piece: StoredPart,
 }
 
 /// Returns the answer from standard output, or from the place in it that the contract names.
@@ -30,13 +30,13 @@ pub(super) async fn of_stdout<'t>(
     program: &ProgramSpec,
     stdout: &'t PumpedText,
     report: &Reporter,
-) -> Result<Option<FoundAnswer<'t>>, LedgerError> {
+) -> Result<Option<AttemptAnswer<'t>>, LedgerError> {
     match &program.success.json_pointer {
-        None => Ok(Some(FoundAnswer {
+        None => Ok(Some(AttemptAnswer {
             raw: Cow::Borrowed(stdout.raw.as_str()),
             piece: stdout.piece.clone(),
         })),
-        Some(pointer) => written(place(stdout.raw.as_str(), pointer), report).await,
+        Some(pointer) => write_answer(value_at(stdout.raw.as_str(), pointer), report).await,
     }
 }
 
@@ -46,10 +46,10 @@ pub(super) async fn of_stdout<'t>(
 /// Fails if the ledger did not commit.
 pub(super) async fn of_file(
     program: &ProgramSpec,
-    file: &OwnFile,
-    (limit, storage): (usize, Storage),
+    file: &ProgramFile,
+    (limit, storage): (usize, TextStorage),
     report: &Reporter,
-) -> Result<Option<FoundAnswer<'static>>, LedgerError> {
+) -> Result<Option<AttemptAnswer<'static>>, LedgerError> {
     let Some(FileContents { head, skipped, tail }) = read(file, limit).await else {
         return Ok(None);
     };
@@ -61,25 +61,25 @@ pub(super) async fn of_file(
                 .await?;
             return Ok(None); // The head of a JSON document cannot be parsed.
         }
-        return written(place(&String::from_utf8_lossy(&head), pointer), report).await;
+        return write_answer(value_at(&String::from_utf8_lossy(&head), pointer), report).await;
     }
-    let mut note = RawWriter::open(report, TextChannel::Answer, (limit, storage));
-    note.take(&head).await?;
-    note.skip(skipped);
-    note.take(&tail).await?;
-    let PumpedText { raw, piece } = note.close().await?;
-    Ok(Some(FoundAnswer { raw: Cow::Owned(raw.as_str().to_owned()), piece }))
+    let mut raw_writer = RawWriter::open(report, TextChannel::Answer, (limit, storage));
+    raw_writer.take(&head).await?;
+    raw_writer.skip(skipped);
+    raw_writer.take(&tail).await?;
+    let PumpedText { raw, piece } = raw_writer.close().await?;
+    Ok(Some(AttemptAnswer { raw: Cow::Owned(raw.as_str().to_owned()), piece }))
 }
 
 /// Returns true if reading a file takes much memory.
-pub(super) async fn is_long(file: &OwnFile) -> bool {
+pub(super) async fn is_long(file: &ProgramFile) -> bool {
     let file = file.clone();
     tokio::task::spawn_blocking(move || file.length())
         .await
-        .is_ok_and(|length| length > SHORT as u64)
+        .is_ok_and(|length| length > MAX_HEAP_TEXT_BYTES as u64)
 }
 
-async fn read(file: &OwnFile, limit: usize) -> Option<FileContents> {
+async fn read(file: &ProgramFile, limit: usize) -> Option<FileContents> {
     let file = file.clone();
     let read = tokio::task::spawn_blocking(move || file.contents(limit)).await;
     read.map_err(io::Error::other).flatten().unwrap_or_else(|error| {
@@ -88,18 +88,18 @@ async fn read(file: &OwnFile, limit: usize) -> Option<FileContents> {
     })
 }
 
-async fn written(
+async fn write_answer(
     answer: Option<String>,
     report: &Reporter,
-) -> Result<Option<FoundAnswer<'static>>, LedgerError> {
+) -> Result<Option<AttemptAnswer<'static>>, LedgerError> {
     let Some(answer) = answer else { return Ok(None) };
-    let mut writer = report.scribe(TextChannel::Answer);
+    let mut writer = report.open_output(TextChannel::Answer);
     writer.write(answer.as_bytes()).await?;
-    Ok(Some(FoundAnswer { raw: Cow::Owned(answer), piece: writer.close().await? }))
+    Ok(Some(AttemptAnswer { raw: Cow::Owned(answer), piece: writer.close().await? }))
 }
 
 /// Returns the value at a JSON pointer: a string as it is, anything else as compact JSON. A null is no answer.
-fn place(document: &str, pointer: &str) -> Option<String> {
+fn value_at(document: &str, pointer: &str) -> Option<String> {
     let document: Value = serde_json::from_str(document).ok()?;
     match document.pointer(pointer)? {
         Value::Null => None,
@@ -110,16 +110,16 @@ fn place(document: &str, pointer: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::place;
+    use super::value_at;
 
     #[test]
     fn a_json_pointer_gives_raw_strings_and_other_values_as_json() {
         let document = r#"{"a": {"b": "x\ny"}, "n": [1, {"k": true}], "z": null, "/": "slash"}"#;
-        let at = |pointer| place(document, pointer);
+        let at = |pointer| value_at(document, pointer);
         assert_eq!(at("/a/b").as_deref(), Some("x\ny"));
         assert_eq!(at("/n").as_deref(), Some(r#"[1,{"k":true}]"#));
         assert_eq!(at("/n/1/k").as_deref(), Some("true"));
         assert_eq!(at("/~1").as_deref(), Some("slash"));
-        assert_eq!((at("/z"), at("/none"), place("no json", "/a")), (None, None, None));
+        assert_eq!((at("/z"), at("/none"), value_at("no json", "/a")), (None, None, None));
     }
 }

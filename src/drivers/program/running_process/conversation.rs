@@ -10,10 +10,10 @@ use crate::drivers::control::Control;
 use crate::drivers::output::pump::{OutputSource, PumpedText, RawWriter};
 use crate::drivers::stdio::agent_turn::{AgentTurn, TurnPlan};
 use crate::drivers::stdio::protocol::StdioTurn;
-use crate::drivers::stdio::session::Talk;
+use crate::drivers::stdio::session::StdioExchange;
 
 /// Dialogue that an attempt will have with its program.
-pub(in crate::drivers) enum Dialogue {
+pub(in crate::drivers) enum DialoguePlan {
     /// One call or message.
     Stdio(Box<StdioTurn>),
     /// Turn of an interactive agent, with the orders of the lease.
@@ -22,23 +22,27 @@ pub(in crate::drivers) enum Dialogue {
 
 /// Dialogue that runs.
 pub(super) enum RunningDialogue {
-    Stdio(Box<Talk>),
+    Stdio(Box<StdioExchange>),
     Agent(Box<AgentTurn>),
 }
 
 impl RunningDialogue {
     /// Starts a dialogue; `None` if the standard input is not available, so that only the output is read.
     pub(super) fn begin(
-        dialogue: Dialogue,
+        dialogue: DialoguePlan,
         (stdin, journal): (Option<StdinPipe>, Option<StdinJournal>),
         is_text: bool,
     ) -> Option<Self> {
         match dialogue {
-            Dialogue::Stdio(turn) => {
-                let talk = Talk::new(stdin, *turn);
-                Some(Self::Stdio(Box::new(if is_text { talk.in_text() } else { talk })))
+            DialoguePlan::Stdio(turn) => {
+                let exchange = StdioExchange::new(stdin, *turn);
+                Some(Self::Stdio(Box::new(if is_text {
+                    exchange.with_text_answer()
+                } else {
+                    exchange
+                })))
             }
-            Dialogue::Agent(plan, orders) => {
+            DialoguePlan::Agent(plan, orders) => {
                 let answers = orders.take_answers()?;
                 match AgentTurn::new(*plan, journal?, (answers, orders)) {
                     Ok(turn) => Some(Self::Agent(Box::new(turn))),
@@ -60,13 +64,13 @@ impl RunningDialogue {
     pub(super) async fn run(
         self,
         source: OutputSource,
-        note: RawWriter,
+        raw_writer: RawWriter,
         (events, report): (&mut EventReader<'_>, &Reporter),
         over: &watch::Sender<bool>,
     ) -> Result<PumpedText, LedgerError> {
         match self {
-            Self::Stdio(talk) => talk.once(source, note, events, over).await,
-            Self::Agent(turn) => turn.run(source, note, (events, report), over).await,
+            Self::Stdio(exchange) => exchange.run_once(source, raw_writer, events, over).await,
+            Self::Agent(turn) => turn.run(source, raw_writer, (events, report), over).await,
         }
     }
 }

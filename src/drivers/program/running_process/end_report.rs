@@ -54,7 +54,7 @@ impl EndedRun {
     pub(in crate::drivers) fn report(self, report: Reporter) {
         match self.interruption {
             Some(interruption) if self.verdict.is_ok() => {
-                report.with_interruption(interruption, self.exit_code);
+                report.end_with_interruption(interruption, self.exit_code);
             }
             _ => report.ended(self.verdict, self.exit_code),
         }

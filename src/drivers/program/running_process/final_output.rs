@@ -5,25 +5,25 @@ use std::sync::LazyLock;
 use algonius_actors::report::Reporter;
 use regex::Regex;
 
-use crate::drivers::output::label::label;
+use crate::drivers::output::display_label::label;
 
 /// Number of lines that are shown.
-const LINES: usize = 3;
+const SHOWN_LINES: usize = 3;
 
 /// Greatest number of characters of these lines.
-const LONGEST: usize = 300;
+const MAX_SHOWN_CHARS: usize = 300;
 
 /// Absolute paths: callers must not see the folders of this machine.
-static PATHS: LazyLock<Option<Regex>> =
+static ABSOLUTE_PATHS: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r#"(^|[\s"'(=])(?:/[\w.@+-]+)+/([\w.@+-]+)"#).ok());
 
 /// Bytes of a text that are redacted for the lines: a secret that is cut at their start is not shown.
-const TAIL: usize = 16 * 1024;
+const REDACTED_TAIL_BYTES: usize = 16 * 1024;
 
 /// Returns the last lines of the first of these texts that has any, redacted and in one line.
-pub(super) fn last_words(texts: &[&str], report: &Reporter) -> String {
+pub(super) fn tail_capture(texts: &[&str], report: &Reporter) -> String {
     let words = texts.iter().find_map(|text| {
-        let from = text.len().saturating_sub(TAIL);
+        let from = text.len().saturating_sub(REDACTED_TAIL_BYTES);
         let from = (from..=text.len()).find(|place| text.is_char_boundary(*place))?;
         // Redacted before the cut into lines: a part of a secret would not be recognised.
         last_lines(&report.redact(text.get(from..)?))
@@ -32,17 +32,17 @@ pub(super) fn last_words(texts: &[&str], report: &Reporter) -> String {
 }
 
 fn last_lines(text: &str) -> Option<String> {
-    let lines = text.lines().rev().map(str::trim).filter(|line| !line.is_empty()).take(LINES);
+    let lines = text.lines().rev().map(str::trim).filter(|line| !line.is_empty()).take(SHOWN_LINES);
     let mut lines: Vec<_> = lines.collect();
     lines.reverse();
     let words = lines.join(" / ");
-    let cut = words.char_indices().rev().nth(LONGEST).map_or(0, |(place, _)| place);
+    let cut = words.char_indices().rev().nth(MAX_SHOWN_CHARS).map_or(0, |(place, _)| place);
     (!words.is_empty()).then(|| words.get(cut..).unwrap_or_default().to_owned())
 }
 
 fn shown(words: &str) -> String {
     let hide = |paths: &Regex| paths.replace_all(words, "$1.../$2").into_owned();
-    PATHS.as_ref().map_or_else(String::new, hide)
+    ABSOLUTE_PATHS.as_ref().map_or_else(String::new, hide)
 }
 
 #[cfg(test)]
@@ -54,7 +54,7 @@ mod tests {
         assert_eq!(last_lines("a\n\nb\n c \nd\n\n").as_deref(), Some("b / c / d"));
         assert_eq!(last_lines(" \n\n"), None);
         let long = last_lines(&"é".repeat(10_000)).unwrap();
-        assert!(long.chars().count() <= LONGEST + 1, "{}", long.len());
+        assert!(long.chars().count() <= MAX_SHOWN_CHARS + 1, "{}", long.len());
     }
 
     #[test]

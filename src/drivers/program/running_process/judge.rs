@@ -3,42 +3,44 @@
 use std::io;
 use std::sync::Arc;
 
-use algonius_actors::decide::classify::contract::{AttemptOutcome, ReportedResult, judge};
-use algonius_actors::decide::host::resources::explain;
-use algonius_actors::decide::host::sandbox::{complains, is_unmade};
+use algonius_actors::decide::classify::success_evaluation::{
+    AttemptOutcome, ReportedResult, evaluate_attempt,
+};
+use algonius_actors::decide::host::resources::refusal_failure;
+use algonius_actors::decide::host::sandbox::{bwrap_failed, reports_denied_access};
 use algonius_actors::driver::Work;
 use algonius_actors::model::code::{Category, Code};
 use algonius_actors::model::execution::event::EventKind;
 use algonius_actors::model::failure::Failure;
-use algonius_actors::model::host::resources::Refusals;
+use algonius_actors::model::host::resources::CgroupRefusals;
 use algonius_actors::model::program::{Exit, ProgramSpec};
 use algonius_actors::ports::ledger::LedgerError;
 use algonius_actors::report::Reporter;
 use algonius_warden::MemoryAccount;
 use tokio::sync::{Mutex, OwnedSemaphorePermit};
 
-use super::answer::{FoundAnswer, is_long, of_file, of_stdout};
+use super::answer::{AttemptAnswer, is_long, of_file, of_stdout};
+use super::answer_location::AnswerLocation;
 use super::end_report::{EndedRun, RunEnd};
-use super::output::Output;
 use super::read_output::{ReadOutput, catch_up};
 use crate::drivers::adapters::event_reader::EventSummary;
 use crate::drivers::control::Control;
-use crate::drivers::output::model_retries::gave_up;
+use crate::drivers::output::model_retries::exhausted_failure;
 use crate::drivers::output::pump::PumpedText;
-use crate::drivers::output::raw_text::Storage;
+use crate::drivers::output::raw_text::TextStorage;
 use crate::drivers::program::sandbox::{self, is_confined};
 use crate::drivers::program::session_resume::SessionResume;
-use crate::drivers::program::success_checks::SuccessProof;
+use crate::drivers::program::success_checks::SuccessChecks;
 
 /// Judge of one run.
 pub(super) struct RunJudge {
     pub(super) program: Arc<ProgramSpec>,
     pub(super) work: Work,
     /// Source of the answer.
-    pub(super) output: Output,
+    pub(super) output: AnswerLocation,
     session: SessionResume,
     /// Success checks, until they run.
-    proof: Mutex<Option<SuccessProof>>,
+    checks: Mutex<Option<SuccessChecks>>,
     memory: ReadingMemory,
 }
 
@@ -54,7 +56,7 @@ impl ReadingMemory {
     async fn take_turn(&self) {
         let mut turn = self.turn.lock().await;
         if turn.is_none() {
-            *turn = self.account.reading_turn().await;
+            *turn = self.account.acquire_reader_permit().await;
         }
     }
 
@@ -69,11 +71,11 @@ impl RunJudge {
     pub(super) fn new(
         program: Arc<ProgramSpec>,
         (work, session): (Work, SessionResume),
-        (output, proof): (Output, Option<SuccessProof>),
+        (output, checks): (AnswerLocation, Option<SuccessChecks>),
         account: MemoryAccount,
     ) -> Self {
         let memory = ReadingMemory { account, turn: Mutex::default() };
-        Self { program, work, output, session, proof: Mutex::new(proof), memory }
+        Self { program, work, output, session, checks: Mutex::new(checks), memory }
     }
 
     /// Judges the end of a run, and records what explains it. `refusals` are those of the program's control group.
@@ -81,7 +83,7 @@ impl RunJudge {
         &self,
         end: io::Result<RunEnd>,
         output: Result<ReadOutput, LedgerError>,
-        refusals: Refusals,
+        refusals: CgroupRefusals,
         (report, orders): (&Reporter, &mut Control),
     ) -> EndedRun {
         let RunEnd { exit, fault, is_exhausted } = match end {
@@ -109,7 +111,7 @@ impl RunJudge {
         }
         // Found before the verdict, which consumes the texts.
         let is_refused = output.as_ref().is_ok_and(|output| self.is_refused(output));
-        let words_of = |output: &ReadOutput| output.last_words(&self.output, report);
+        let words_of = |output: &ReadOutput| output.tail_capture(&self.output, report);
         let last_words = output.as_ref().ok().filter(|_| orders.is_stopped()).map(words_of);
         let last_words = last_words.unwrap_or_default();
         // A fault for which the service ended the program outweighs its exit status.
@@ -120,21 +122,22 @@ impl RunJudge {
         };
         if let Ok(Err(failure)) = &mut verdict {
             // A kill or a refused fork by the control group explains the failure better than the exit does.
-            if let Some(cause) = explain(&self.program.resources, refusals) {
+            if let Some(cause) = refusal_failure(&self.program.resources, refusals) {
                 *failure = cause;
             } else if is_exhausted && failure.category() == Category::Agent {
-                *failure = gave_up(*report.failed_requests().borrow());
+                *failure = exhausted_failure(*report.failed_requests().borrow());
             }
             failure.last_words = last_words;
         }
         // The complaint is a guess from standard error, so it explains a failure but never makes one.
         if is_refused && matches!(verdict, Ok(Err(_))) {
-            let told = report.note(EventKind::Warning { message: sandbox::ABOUT.to_owned() }).await;
+            let told =
+                report.note(EventKind::Warning { message: sandbox::SANDBOX_NOTE.to_owned() }).await;
             verdict = told.and(verdict);
         }
         self.memory.release().await;
         EndedRun {
-            verdict: verdict.unwrap_or_else(|error| Err(self.unwritten(&error))),
+            verdict: verdict.unwrap_or_else(|error| Err(self.ledger_failure(&error))),
             exit_code: exit.code(),
             interruption,
             session_update,
@@ -143,7 +146,7 @@ impl RunJudge {
 
     /// Returns true if standard error contains complaints that the sandbox may have caused.
     fn is_refused(&self, output: &ReadOutput) -> bool {
-        is_confined(&self.work, &self.program) && complains(output.stderr.raw())
+        is_confined(&self.work, &self.program) && reports_denied_access(output.stderr.raw())
     }
 
     async fn verdict(
@@ -155,8 +158,8 @@ impl RunJudge {
         let ReadOutput { stdout, stderr, events } = output;
         let stderr = stderr.raw();
         // Bubblewrap reports its own failure in words only, with the exit code 1.
-        if is_unmade(sandbox::isolation(&self.work), exit, stdout.raw(), stderr) {
-            return Ok(Err(sandbox::unmade()));
+        if bwrap_failed(sandbox::isolation(&self.work), exit, stdout.raw(), stderr) {
+            return Ok(Err(sandbox::setup_failure()));
         }
         match events {
             Some(told) => {
@@ -169,14 +172,14 @@ impl RunJudge {
     /// Judges the outcome, and runs the success checks for an apparent success.
     async fn judge(
         &self,
-        evidence: &AttemptOutcome<'_>,
+        attempt_outcome: &AttemptOutcome<'_>,
         told: (&Reporter, &mut Control),
     ) -> Result<(), Failure> {
-        judge(&self.program, evidence)?;
-        let Some(proof) = self.proof.lock().await.take() else { return Ok(()) };
+        evaluate_attempt(&self.program, attempt_outcome)?;
+        let Some(checks) = self.checks.lock().await.take() else { return Ok(()) };
         catch_up(told.0).await; // A check may take long: others wait for the permit, and followers for the text.
         self.memory.release().await;
-        proof.show(evidence.answer.unwrap_or_default(), told).await
+        checks.run_all(attempt_outcome.answer.unwrap_or_default(), told).await
     }
 
     /// Judges a program with events, which the ledger has recorded already.
@@ -187,14 +190,14 @@ impl RunJudge {
         told: EventSummary,
         (report, orders): (&Reporter, &mut Control),
     ) -> Result<Result<(), Failure>, LedgerError> {
-        let EventSummary { text, testimony, has_more, .. } = told;
+        let EventSummary { text, reported_result, has_more, .. } = told;
         let (answer, now) = (Some(text.raw()), report.now());
-        let denied = testimony.denied.join(", ");
-        let told = testimony;
-        let evidence = AttemptOutcome { exit, answer, has_more, stdout, stderr, told, now };
-        let verdict = self.judge(&evidence, (report, orders)).await;
+        let denied = reported_result.denied.join(", ");
+        let told = reported_result;
+        let attempt_outcome = AttemptOutcome { exit, answer, has_more, stdout, stderr, told, now };
+        let verdict = self.judge(&attempt_outcome, (report, orders)).await;
         if verdict.is_ok() {
-            report.answered(text.raw());
+            report.publish_answer(text.raw());
             // Many programs succeed although nobody allowed them a tool, and neither exit nor answer shows it.
             if !denied.is_empty() {
                 let message = format!("it answered, but was not permitted to use {denied}");
@@ -212,29 +215,31 @@ impl RunJudge {
     ) -> Result<Result<(), Failure>, LedgerError> {
         let limit = self.work.spec.limits.sizes.output;
         let found = match &self.output {
-            Output::File(None) => None,
-            Output::File(Some(file)) => {
+            AnswerLocation::File(None) => None,
+            AnswerLocation::File(Some(file)) => {
                 if is_long(file).await {
                     self.memory.take_turn().await;
                 }
-                let storage = Storage { account: self.memory.account.clone(), recorded: None };
+                let storage = TextStorage { account: self.memory.account.clone(), recorded: None };
                 of_file(&self.program, file, (limit, storage), report).await?
             }
-            Output::Stdout | Output::Events(..) => of_stdout(&self.program, stdout, report).await?,
+            AnswerLocation::Stdout | AnswerLocation::Events(..) => {
+                of_stdout(&self.program, stdout, report).await?
+            }
         };
         let answer = found.as_ref().map(|answer| answer.raw.as_ref());
         let (stdout, has_more, now) = (stdout.raw(), false, report.now());
         let told = ReportedResult::default();
-        let evidence = AttemptOutcome { exit, answer, has_more, stdout, stderr, told, now };
-        let verdict = self.judge(&evidence, (report, orders)).await;
-        if let (Ok(()), Some(FoundAnswer { raw, piece })) = (&verdict, found) {
+        let attempt_outcome = AttemptOutcome { exit, answer, has_more, stdout, stderr, told, now };
+        let verdict = self.judge(&attempt_outcome, (report, orders)).await;
+        if let (Ok(()), Some(AttemptAnswer { raw, piece })) = (&verdict, found) {
             report.add(EventKind::answer(piece));
-            report.answered(&raw);
+            report.publish_answer(&raw);
         }
         Ok(verdict)
     }
 
-    fn unwritten(&self, error: &LedgerError) -> Failure {
+    fn ledger_failure(&self, error: &LedgerError) -> Failure {
         tracing::error!(execution = %self.work.execution, %error, "failed to persist output of agent");
         Failure::new(Code::LedgerUnavailable, "the output of the agent could not be recorded")
     }

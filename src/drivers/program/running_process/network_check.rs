@@ -12,18 +12,19 @@ use tokio::time::sleep;
 use crate::platform::network;
 
 /// Time after which a program that reaches its model has usually answered, or waits for it.
-const PATIENCE: Duration = Duration::from_secs(5);
+const ANSWER_DELAY: Duration = Duration::from_secs(5);
 
 /// Warning that callers read.
-const OFFLINE: &str = "this machine has no way to other networks (no default route, no proxy), so the agent cannot \
+const OFFLINE_WARNING: &str = "this machine has no way to other networks (no default route, no proxy), so the agent cannot \
     reach a model elsewhere";
 
 /// Warns once about an attempt that needs a remote model and has no network. Never returns.
 pub(super) async fn note_missing_network(program: &ProgramSpec, report: &Reporter) -> Infallible {
     if needs_network(program) {
-        sleep(PATIENCE).await;
-        if !network::has_way_out() {
-            let warned = report.note(EventKind::Warning { message: OFFLINE.to_owned() }).await;
+        sleep(ANSWER_DELAY).await;
+        if !network::has_external_route() {
+            let warned =
+                report.note(EventKind::Warning { message: OFFLINE_WARNING.to_owned() }).await;
             if let Err(error) = warned {
                 tracing::warn!(%error, "failed to record warning about missing network");
             }
@@ -36,8 +37,9 @@ pub(super) async fn note_missing_network(program: &ProgramSpec, report: &Reporte
 /// Returns true if the program is a known agent that is not configured for a model on this machine.
 fn needs_network(program: &ProgramSpec) -> bool {
     let values = program.env.values().map(|variable| variable.value.as_str());
-    let files = program.outfit.own.iter().flat_map(|own| own.files.values().map(String::as_str));
-    program.outfit.preset.is_some() && !values.chain(files).any(names_this_machine)
+    let files =
+        program.program_runtime.own.iter().flat_map(|own| own.files.values().map(String::as_str));
+    program.program_runtime.preset.is_some() && !values.chain(files).any(names_this_machine)
 }
 
 fn names_this_machine(text: &str) -> bool {

@@ -5,7 +5,7 @@ use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use algonius_actors::decide::budget::tokens;
-use algonius_actors::model::agent::success_criteria::UsageContract;
+use algonius_actors::model::agent::success_criteria::UsageRules;
 use algonius_actors::model::execution::Interruption;
 use algonius_actors::model::execution::event::{EventKind, TextChannel};
 use algonius_actors::ports::ledger::LedgerError;
@@ -16,18 +16,18 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{sleep, timeout};
 
 use super::conversation::RunningDialogue;
-use super::final_output::last_words;
-use super::{Output, RunEnd, RunningProcess};
+use super::final_output::tail_capture;
+use super::{AnswerLocation, RunEnd, RunningProcess};
 use crate::drivers::adapters::event_reader::{EventReader, EventSummary};
-use crate::drivers::output::pace::Pace;
 use crate::drivers::output::pump::{OutputSource, PumpedText, RawWriter, pump};
-use crate::drivers::output::raw_text::Storage;
+use crate::drivers::output::raw_text::TextStorage;
+use crate::drivers::output::release_timer::ReleaseTimer;
 
 /// Time for which the pipes may stay open after the program has ended.
-const DRAIN: Duration = Duration::from_secs(1);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Time for which the last piece of a text may be held back, so that it is written with the end.
-const SOON: Duration = Duration::from_millis(50);
+const MAX_FLUSH_DELAY: Duration = Duration::from_millis(50);
 
 /// Output of the program.
 pub(super) struct ReadOutput {
@@ -44,14 +44,14 @@ impl ReadOutput {
     }
 
     /// Returns the last lines for a person. Event lines are not shown.
-    pub(super) fn last_words(&self, output: &Output, report: &Reporter) -> String {
-        let is_record = matches!(output, Output::Events(..));
+    pub(super) fn tail_capture(&self, output: &AnswerLocation, report: &Reporter) -> String {
+        let is_record = matches!(output, AnswerLocation::Events(..));
         let stdout = if is_record { "" } else { self.stdout.raw() };
-        last_words(&[self.stderr.raw(), stdout], report)
+        tail_capture(&[self.stderr.raw(), stdout], report)
     }
 
     /// Counts the usage that the program wrote to its output.
-    pub(super) async fn count(&self, usage: &UsageContract, report: &Reporter) {
+    pub(super) async fn count(&self, usage: &UsageRules, report: &Reporter) {
         let numbers = tokens::find(usage, [self.stdout.raw(), self.stderr.raw()]);
         if numbers.is_empty() {
             return;
@@ -70,38 +70,42 @@ impl ReadOutput {
 
 impl RunningProcess {
     /// Reads both streams to their ends.
-    pub(super) async fn listen(
+    pub(super) async fn read_output(
         &self,
         report: &Reporter,
         ((stdout, stderr), [out, err]): ((OutputSource, OutputSource), [OutputRecording; 2]),
-        (talk, over): (Option<RunningDialogue>, &watch::Sender<bool>),
+        (dialogue, over): (Option<RunningDialogue>, &watch::Sender<bool>),
     ) -> Result<ReadOutput, LedgerError> {
         let limit = self.judge.work.spec.limits.sizes.output;
-        let note = |channel, recorded| {
-            let storage = Storage { account: self.account.clone(), recorded };
+        let raw_writer = |channel, recorded| {
+            let storage = TextStorage { account: self.account.clone(), recorded };
             RawWriter::open(report, channel, (limit, storage))
         };
-        let pace = || Pace::of(report.followers());
-        let errors = pump(stderr, note(TextChannel::Stderr, Some(err)), pace());
-        if let Output::Events(reach, dialect) = &self.judge.output {
+        let release_timer = || ReleaseTimer::of(report.followers());
+        let errors = pump(stderr, raw_writer(TextChannel::Stderr, Some(err)), release_timer());
+        if let AnswerLocation::Events(allowed_folders, dialect) = &self.judge.output {
             let work = &self.judge.work;
-            let mut events = match talk.as_ref().is_some_and(RunningDialogue::has_messages) {
-                true => EventReader::of_messages(report, work, reach, &self.account),
-                false => EventReader::open(report, work, (reach, *dialect), &self.account),
+            let mut events = match dialogue.as_ref().is_some_and(RunningDialogue::has_messages) {
+                true => EventReader::of_messages(report, work, allowed_folders, &self.account),
+                false => {
+                    EventReader::open(report, work, (allowed_folders, *dialect), &self.account)
+                }
             };
             // The raw output omits pieces of native messages, so it differs from the recording.
             let out = dialect.is_none().then_some(out);
-            let note = note(TextChannel::Stdout, out);
+            let raw_writer = raw_writer(TextChannel::Stdout, out);
             let output = async {
-                match talk {
-                    Some(talk) => talk.run(stdout, note, (&mut events, report), over).await,
-                    None => pump_events(stdout, note, (&mut events, pace())).await,
+                match dialogue {
+                    Some(dialogue) => {
+                        dialogue.run(stdout, raw_writer, (&mut events, report), over).await
+                    }
+                    None => pump_events(stdout, raw_writer, (&mut events, release_timer())).await,
                 }
             };
             let (stdout, stderr) = both(pin!(output), pin!(errors), report).await?;
             return Ok(ReadOutput { stdout, stderr, events: Some(events.close().await?) });
         }
-        let output = pump(stdout, note(TextChannel::Stdout, Some(out)), pace());
+        let output = pump(stdout, raw_writer(TextChannel::Stdout, Some(out)), release_timer());
         let (stdout, stderr) = both(pin!(output), pin!(errors), report).await?;
         Ok(ReadOutput { stdout, stderr, events: None })
     }
@@ -112,7 +116,7 @@ impl RunningProcess {
         mut listening: Pin<&mut impl Future<Output = Result<ReadOutput, LedgerError>>>,
         cut: &watch::Sender<bool>,
     ) -> Result<ReadOutput, LedgerError> {
-        if let Ok(heard) = timeout(DRAIN, &mut listening).await {
+        if let Ok(heard) = timeout(DRAIN_TIMEOUT, &mut listening).await {
             return heard;
         }
         self.tree.kill();
@@ -129,7 +133,7 @@ impl RunningProcess {
     ) -> io::Result<RunEnd> {
         // Most programs exit at once after they closed their output. Their last text then goes into the commit of the
         // outcome.
-        if let Ok(end) = timeout(SOON, exiting.as_mut()).await {
+        if let Ok(end) = timeout(MAX_FLUSH_DELAY, exiting.as_mut()).await {
             return end;
         }
         catch_up(report).await;
@@ -149,7 +153,7 @@ async fn both(
     let minded = async {
         ended.notified().await;
         // Usually both streams end together. Their last text then goes into the commit of the outcome.
-        sleep(SOON).await;
+        sleep(MAX_FLUSH_DELAY).await;
         catch_up(report).await;
         std::future::pending().await
     };
@@ -166,39 +170,39 @@ async fn both(
 /// Fails if the ledger did not commit.
 async fn pump_events(
     mut source: OutputSource,
-    mut note: RawWriter,
-    (events, mut pace): (&mut EventReader<'_>, Pace),
+    mut raw_writer: RawWriter,
+    (events, mut release_timer): (&mut EventReader<'_>, ReleaseTimer),
 ) -> Result<PumpedText, LedgerError> {
     loop {
-        let bytes = source.next_unless_due(&pace).await;
+        let bytes = source.next_unless_due(&release_timer).await;
         match bytes {
             Some([]) => {
-                events.read_end(&mut note).await?;
-                return note.close().await;
+                events.read_end(&mut raw_writer).await?;
+                return raw_writer.close().await;
             }
             Some(bytes) => {
-                events.read(bytes, &mut note).await?;
-                pace.read();
+                events.read(bytes, &mut raw_writer).await?;
+                release_timer.read();
             }
             None => {}
         }
-        if pace.must_release(bytes) {
-            note.release().await?;
+        if release_timer.must_release(bytes) {
+            raw_writer.release().await?;
             events.release().await?;
-            pace.released();
+            release_timer.released();
         }
     }
 }
 
 /// Writes the text that was held back, so that it can be read now. After a failure it is written with the end.
 pub(super) async fn catch_up(report: &Reporter) {
-    if let Err(error) = report.catch_up().await {
+    if let Err(error) = report.flush_pending().await {
         tracing::warn!(%error, "failed to write last text, which is written with the outcome");
     }
 }
 
 /// Returns when the call is answered; never if there is no call.
-pub(super) async fn turned(over: &mut watch::Receiver<bool>) {
+pub(super) async fn wait_until_answered(over: &mut watch::Receiver<bool>) {
     if over.wait_for(|over| *over).await.is_err() {
         std::future::pending::<()>().await;
     }

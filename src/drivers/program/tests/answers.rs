@@ -4,22 +4,22 @@ use std::collections::BTreeSet;
 
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::event::{EventKind, TextChannel};
-use algonius_actors::model::program::{InputPattern, OutputPattern, Secrecy, Variable};
+use algonius_actors::model::program::{InputPattern, OutputPattern, Variable, VariableSource};
 use algonius_actors::report::Report;
 
-use super::world::{Entry, Stage, Story, program, shell};
+use super::fixture::{AttemptRecord, Entry, ProgramFixture, program, shell};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn standard_input_reaches_the_program_whole_and_in_order() {
     let input: String = (0..400_000).map(|number| format!("{number}\n")).collect();
-    let story = program("/bin/cat", &[]).says(&input).play().await;
-    assert_eq!(story.verdict, Ok(()));
-    assert!(story.answer().unwrap() == input);
-    let first = story.seen.first();
+    let record = program("/bin/cat", &[]).with_input(&input).run_to_end().await;
+    assert_eq!(record.verdict, Ok(()));
+    assert!(record.answer().unwrap() == input);
+    let first = record.seen.first();
     assert!(matches!(first, Some(Entry::Report(Report::Started { pid: Some(_), .. }))));
-    let ended = story.seen.last();
+    let ended = record.seen.last();
     assert!(matches!(ended, Some(Entry::Report(Report::Ended { exit_code: Some(0), .. }))));
-    let facts = story.facts();
+    let facts = record.facts();
     assert!(matches!(
         facts[..],
         [EventKind::ProcessStarted { .. }, EventKind::ResourceUsage(_), EventKind::Artifact { .. }]
@@ -28,19 +28,20 @@ async fn standard_input_reaches_the_program_whole_and_in_order() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unread_input_is_no_failure() {
-    let story = program("/bin/echo", &["well"]).says("x".repeat(4 << 20)).play().await;
-    assert_eq!((story.code(), story.answer().as_deref()), (None, Some("well\n")));
+    let record = program("/bin/echo", &["well"]).with_input("x".repeat(4 << 20)).run_to_end().await;
+    assert_eq!((record.code(), record.answer().as_deref()), (None, Some("well\n")));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn files_pass_through_a_private_folder() {
     let script = r#"stat -c %a "$0" "${0%/*}"; sort "$0" > "$1""#;
-    let mut stage = shell(script, &["{{ input_file }}", "{{ output_file }}"]).says("b\na\n");
-    (stage.program.input, stage.program.output) = (InputPattern::File, OutputPattern::File);
-    let story = stage.play().await;
-    assert_eq!(story.answer().as_deref(), Some("a\nb\n"));
-    assert_eq!(story.text(TextChannel::Answer), "a\nb\n");
-    assert_eq!(story.text(TextChannel::Stdout), "600\n700\n");
+    let mut fixture =
+        shell(script, &["{{ input_file }}", "{{ output_file }}"]).with_input("b\na\n");
+    (fixture.program.input, fixture.program.output) = (InputPattern::File, OutputPattern::File);
+    let record = fixture.run_to_end().await;
+    assert_eq!(record.answer().as_deref(), Some("a\nb\n"));
+    assert_eq!(record.text(TextChannel::Answer), "a\nb\n");
+    assert_eq!(record.text(TextChannel::Stdout), "600\n700\n");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -52,87 +53,87 @@ async fn only_a_regular_file_of_the_agent_is_an_answer() {
         (r#"mkdir "$0""#, Some(Code::AnswerMissing)),
         (r#"echo yes > "$0""#, None),
     ] {
-        let mut stage = shell(script, &["{{ output_file }}"]);
-        stage.program.output = OutputPattern::File;
-        assert_eq!(stage.play().await.code(), expected, "{script}");
+        let mut fixture = shell(script, &["{{ output_file }}"]);
+        fixture.program.output = OutputPattern::File;
+        assert_eq!(fixture.run_to_end().await.code(), expected, "{script}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_over_the_limit_is_truncated_and_counted() {
-    let mut stage = shell(r#"head -c 5000 /dev/zero | tr '\0' a > "$0""#, &["{{ output_file }}"]);
-    (stage.program.output, stage.spec.limits.sizes.output) = (OutputPattern::File, 1000);
-    let story = stage.play().await;
+    let mut fixture = shell(r#"head -c 5000 /dev/zero | tr '\0' a > "$0""#, &["{{ output_file }}"]);
+    (fixture.program.output, fixture.spec.limits.sizes.output) = (OutputPattern::File, 1000);
+    let record = fixture.run_to_end().await;
     let marker = "\n[... 4000 bytes were dropped ...]\n";
     let wanted = ["a".repeat(750).as_str(), marker, &"a".repeat(250)].concat();
-    assert_eq!(story.answer(), Some(wanted));
+    assert_eq!(record.answer(), Some(wanted));
     let cut = EventKind::OutputTruncated { channel: TextChannel::Answer, dropped: 4000 };
-    assert!(story.facts().contains(&&cut));
+    assert!(record.facts().contains(&&cut));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn arguments_are_expanded() {
     let words =
         ["%s|", "{{ input }}", "--p={{ param.p }}", "{{ param.q }}", "{{ attempt }}/{{ turn }}"];
-    let mut stage = program("/usr/bin/printf", &words).says("a 'b' $(c)\n{{ d }}");
-    stage.program.input = InputPattern::Args;
-    stage.program.params = [("p", "1"), ("q", "-2")].map(|(k, v)| (k.into(), v.into())).into();
-    stage.input.params = [("p".to_owned(), "3".to_owned())].into();
-    let answer = stage.play().await.answer();
+    let mut fixture = program("/usr/bin/printf", &words).with_input("a 'b' $(c)\n{{ d }}");
+    fixture.program.input = InputPattern::Args;
+    fixture.program.params = [("p", "1"), ("q", "-2")].map(|(k, v)| (k.into(), v.into())).into();
+    fixture.input.params = [("p".to_owned(), "3".to_owned())].into();
+    let answer = fixture.run_to_end().await.answer();
     assert_eq!(answer.as_deref(), Some("a 'b' $(c)\n{{ d }}|--p=3|-2|1/1|"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_answer_can_be_a_member_of_a_json_document() {
     let pointed = |text: &str| {
-        let mut stage = program("/bin/cat", &[]).says(text);
-        stage.program.success.json_pointer = Some("/result".to_owned());
-        stage
+        let mut fixture = program("/bin/cat", &[]).with_input(text);
+        fixture.program.success.json_pointer = Some("/result".to_owned());
+        fixture
     };
-    let story = pointed(r#"{"result": "four\n"}"#).play().await;
-    assert_eq!(story.answer().as_deref(), Some("four\n"));
-    assert_eq!(story.text(TextChannel::Stdout), r#"{"result": "four\n"}"#);
-    let story = pointed(r#"{"result": {"a": [4]}}"#).play().await;
-    assert_eq!(story.answer().as_deref(), Some(r#"{"a":[4]}"#));
+    let record = pointed(r#"{"result": "four\n"}"#).run_to_end().await;
+    assert_eq!(record.answer().as_deref(), Some("four\n"));
+    assert_eq!(record.text(TextChannel::Stdout), r#"{"result": "four\n"}"#);
+    let record = pointed(r#"{"result": {"a": [4]}}"#).run_to_end().await;
+    assert_eq!(record.answer().as_deref(), Some(r#"{"a":[4]}"#));
     for text in [r#"{"other": 4}"#, r#"{"result": "#, "", r#"{"result": null}"#] {
-        let story = pointed(text).play().await;
-        assert_eq!((story.code(), story.answer()), (Some(Code::AnswerMissing), None), "{text}");
+        let record = pointed(text).run_to_end().await;
+        assert_eq!((record.code(), record.answer()), (Some(Code::AnswerMissing), None), "{text}");
     }
 }
 
-fn eventful(lines: &str) -> Stage {
-    let mut stage = program("/bin/cat", &[]).says(lines);
-    stage.program.output = OutputPattern::Events;
-    stage
+fn event_program(lines: &str) -> ProgramFixture {
+    let mut fixture = program("/bin/cat", &[]).with_input(lines);
+    fixture.program.output = OutputPattern::Events;
+    fixture
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn text_events_form_the_answer_and_other_lines_are_kept() {
     let text = |text: &str| format!(r#"{{"type":"text","text":"{text}","more":1}}"#);
     let lines = format!("{}\n\nnoise\n{{\"type\":\"new\"}}\n{}", text("one "), text("two"));
-    let story = eventful(&lines).play().await;
-    assert_eq!((story.code(), story.answer().as_deref()), (None, Some("one two")));
-    assert_eq!(story.text(TextChannel::Stdout), lines);
+    let record = event_program(&lines).run_to_end().await;
+    assert_eq!((record.code(), record.answer().as_deref()), (None, Some("one two")));
+    assert_eq!(record.text(TextChannel::Stdout), lines);
     assert_eq!(
-        malformed(&story),
+        malformed_lines(&record),
         [(3, "is not JSON", "noise"), (4, "has an unknown `type`", r#"{"type":"new"}"#),]
     );
     let warning = "2 lines of the agent's output are not events, the first is line 3; the output \
                    keeps them";
-    assert_eq!(warnings(&story), [warning]);
+    assert_eq!(warnings(&record), [warning]);
 }
 
 /// Returns the reported malformed lines: number, reason, text.
-fn malformed(story: &Story) -> Vec<(u64, &str, &str)> {
-    let facts = story.facts().into_iter().filter_map(|fact| match fact {
+fn malformed_lines(record: &AttemptRecord) -> Vec<(u64, &str, &str)> {
+    let facts = record.facts().into_iter().filter_map(|fact| match fact {
         EventKind::MalformedLine { line, reason, text } => Some((*line, &**reason, &**text)),
         _ => None,
     });
     facts.collect()
 }
 
-fn warnings(story: &Story) -> Vec<&str> {
-    let facts = story.facts().into_iter().filter_map(|fact| match fact {
+fn warnings(record: &AttemptRecord) -> Vec<&str> {
+    let facts = record.facts().into_iter().filter_map(|fact| match fact {
         EventKind::Warning { message } => Some(&**message),
         _ => None,
     });
@@ -144,15 +145,15 @@ async fn reports_of_malformed_lines_are_few_short_and_redacted() {
     let secret = "correct-horse-battery-staple";
     // The secret is at the position where the report is cut.
     let long = format!("{}{secret} {}", "x ".repeat(145), "y".repeat(5000));
-    let mut stage = eventful(&format!("{long}\n{}", "no event\n".repeat(1000)));
-    stage.secrets = vec![secret.to_owned()];
-    let story = stage.play().await;
-    let reported = malformed(&story);
+    let mut fixture = event_program(&format!("{long}\n{}", "no event\n".repeat(1000)));
+    fixture.secrets = vec![secret.to_owned()];
+    let record = fixture.run_to_end().await;
+    let reported = malformed_lines(&record);
     assert_eq!(reported.len(), 20);
     assert!(reported[0].2.chars().count() <= 301, "{reported:?}");
     assert!(!reported[0].2.contains("corr"), "{reported:?}");
     assert_eq!(reported[19], (20, "is not JSON", "no event"));
-    assert!(warnings(&story)[0].starts_with("1001 lines"), "{:?}", warnings(&story));
+    assert!(warnings(&record)[0].starts_with("1001 lines"), "{:?}", warnings(&record));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -161,8 +162,8 @@ async fn a_huge_line_is_skipped() {
     let lines = format!(
         "{{\"type\":\"text\",\"text\":\"{huge}\"}}\n{{\"type\":\"text\",\"text\":\"y\"}}\n"
     );
-    let story = eventful(&lines).play().await;
-    assert_eq!((story.code(), story.answer().as_deref()), (None, Some("y")));
+    let record = event_program(&lines).run_to_end().await;
+    assert_eq!((record.code(), record.answer().as_deref()), (None, Some("y")));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -171,7 +172,7 @@ async fn a_failed_event_gives_the_failure_of_the_agent() {
         [("transient", Code::TransientFailure), ("agent", Code::Reported), ("", Code::Reported)]
     {
         let lines = format!(r#"{{"type":"failed","message":"no\nmodel","category":"{category}"}}"#);
-        let failure = eventful(&lines).play().await.verdict.unwrap_err();
+        let failure = event_program(&lines).run_to_end().await.verdict.unwrap_err();
         assert_eq!(
             (failure.code, failure.message.as_str()),
             (code, "the agent reported: no model")
@@ -181,26 +182,27 @@ async fn a_failed_event_gives_the_failure_of_the_agent() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn output_over_the_limit_is_drained_and_counted() {
-    let mut stage = shell("yes aaaaaaaaa | head -c 300000; echo $? >&2", &[]);
-    stage.spec.limits.sizes.output = 10_000;
-    let story = stage.play().await;
+    let mut fixture = shell("yes aaaaaaaaa | head -c 300000; echo $? >&2", &[]);
+    fixture.spec.limits.sizes.output = 10_000;
+    let record = fixture.run_to_end().await;
     let lines = |count| "aaaaaaaaa\n".repeat(count);
     let marker = "\n[... 290000 bytes were dropped ...]\n";
-    assert_eq!(story.answer(), Some([lines(750).as_str(), marker, &lines(250)].concat()));
-    assert_eq!(story.text(TextChannel::Stderr), "0\n");
+    assert_eq!(record.answer(), Some([lines(750).as_str(), marker, &lines(250)].concat()));
+    assert_eq!(record.text(TextChannel::Stderr), "0\n");
     let cut = EventKind::OutputTruncated { channel: TextChannel::Stdout, dropped: 290_000 };
-    assert!(story.facts().contains(&&cut));
+    assert!(record.facts().contains(&&cut));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_gets_the_allowed_and_its_own_variables() {
-    let mut stage = program("/usr/bin/env", &[]);
-    let variable = |value: &str| Variable { value: value.to_owned(), secrecy: Secrecy::Plain };
-    stage.program.env.insert("MODEL".to_owned(), variable("m1"));
-    stage.program.env.insert("ALGONIUS_TURN".to_owned(), variable("forged"));
-    let answer = stage.play().await.answer().unwrap();
+    let mut fixture = program("/usr/bin/env", &[]);
+    let variable =
+        |value: &str| Variable { value: value.to_owned(), secrecy: VariableSource::Plain };
+    fixture.program.env.insert("MODEL".to_owned(), variable("m1"));
+    fixture.program.env.insert("ALGONIUS_TURN".to_owned(), variable("forged"));
+    let answer = fixture.run_to_end().await.answer().unwrap();
     let lines: BTreeSet<&str> = answer.lines().collect();
-    let execution = stage.execution.to_string();
+    let execution = fixture.execution.to_string();
     for own in [
         ("MODEL", "m1"),
         ("A2A_MESSAGE_ID", "message"),
@@ -210,7 +212,7 @@ async fn a_program_gets_the_allowed_and_its_own_variables() {
         ("ALGONIUS_ATTEMPT", "1"),
         ("ALGONIUS_TURN", "1"),
         ("ALGONIUS_AGENT_ID", "agent"),
-        ("ALGONIUS_INSTANCE_ID", &stage.instance.to_string()),
+        ("ALGONIUS_INSTANCE_ID", &fixture.instance.to_string()),
     ] {
         assert!(lines.contains(format!("{}={}", own.0, own.1).as_str()), "{own:?}");
     }

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use algonius_actors::model::code::Code;
-use algonius_actors::model::execution::content::Piece;
+use algonius_actors::model::execution::content::StoredPart;
 use algonius_actors::model::execution::event::{AgentStep, EventKind, MessageRole, TextChannel};
 use algonius_actors::model::program::{EventDialect, OutputPattern};
 
-use super::world::{Story, shell};
+use super::fixture::{AttemptRecord, shell};
 
 /// Recorded run: agent, case and exit code; then the expected outcome.
 type Case = (&'static str, &'static str, i32, Result<&'static str, Code>);
@@ -73,62 +73,62 @@ fn dialect(agent: &str) -> EventDialect {
 }
 
 /// Replays a recorded run, or its lines before the first one that contains `but`.
-async fn play(agent: &str, case: &str, exit: i32, but: &str) -> Story {
+async fn replay(agent: &str, case: &str, exit: i32, but: &str) -> AttemptRecord {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/corpus").join(agent);
     let lines = std::fs::read_to_string(folder.join(format!("{case}.jsonl"))).unwrap();
     let errors = std::fs::read_to_string(folder.join(format!("{case}.stderr"))).unwrap_or_default();
     let kept = lines.lines().take_while(|line| but.is_empty() || !line.contains(but));
     let kept: Vec<&str> = kept.collect();
     let script = format!("cat; printf %s \"$1\" >&2; exit {exit}");
-    let mut stage = shell(&script, &["sh", &errors]).says(kept.join("\n"));
-    stage.program.output = OutputPattern::Native(dialect(agent));
-    stage.play().await
+    let mut fixture = shell(&script, &["sh", &errors]).with_input(kept.join("\n"));
+    fixture.program.output = OutputPattern::Native(dialect(agent));
+    fixture.run_to_end().await
 }
 
 /// Returns the text of a piece of the answer's channel.
-fn text_of(story: &Story, piece: &Piece) -> String {
-    let (text, at) = (story.text(TextChannel::Answer), |byte| usize::try_from(byte).unwrap());
+fn text_of(record: &AttemptRecord, piece: &StoredPart) -> String {
+    let (text, at) = (record.text(TextChannel::Answer), |byte| usize::try_from(byte).unwrap());
     text.get(at(piece.text.from)..at(piece.text.to)).unwrap().to_owned()
 }
 
 /// Returns the artifact of the answer, or an empty text for a failed run.
-fn answer(story: &Story) -> String {
-    let made = story.facts().into_iter().filter_map(|fact| match fact {
+fn answer(record: &AttemptRecord) -> String {
+    let made = record.facts().into_iter().filter_map(|fact| match fact {
         EventKind::Artifact { pieces, append: false, last: true, .. } => Some(pieces),
         _ => None,
     });
-    let made: Vec<String> = made.flatten().map(|piece| text_of(story, piece)).collect();
+    let made: Vec<String> = made.flatten().map(|piece| text_of(record, piece)).collect();
     assert!(made.len() < 2, "{made:?}");
     made.concat()
 }
 
 /// Returns the progress messages of the agent.
-fn said(story: &Story) -> Vec<String> {
-    let said = story.facts().into_iter().filter_map(|fact| match fact {
+fn progress_messages(record: &AttemptRecord) -> Vec<String> {
+    let said = record.facts().into_iter().filter_map(|fact| match fact {
         EventKind::Message { speaker: MessageRole::AgentProgress, pieces, .. } => Some(pieces),
         _ => None,
     });
-    said.flatten().map(|piece| text_of(story, piece)).collect()
+    said.flatten().map(|piece| text_of(record, piece)).collect()
 }
 
-fn steps(story: &Story) -> Vec<&AgentStep> {
-    let steps = story.facts().into_iter().filter_map(|fact| match fact {
+fn steps(record: &AttemptRecord) -> Vec<&AgentStep> {
+    let steps = record.facts().into_iter().filter_map(|fact| match fact {
         EventKind::Step { step } => Some(step),
         _ => None,
     });
     steps.collect()
 }
 
-fn number(story: &Story, name: &str) -> f64 {
-    let used = story.facts().into_iter().filter_map(|fact| match fact {
+fn number(record: &AttemptRecord, name: &str) -> f64 {
+    let used = record.facts().into_iter().filter_map(|fact| match fact {
         EventKind::UsageReported { counters: numbers, .. } => numbers.get(name)?.as_f64(),
         _ => None,
     });
     used.sum()
 }
 
-fn warnings(story: &Story) -> Vec<&str> {
-    let warned = story.facts().into_iter().filter_map(|fact| match fact {
+fn warnings(record: &AttemptRecord) -> Vec<&str> {
+    let warned = record.facts().into_iter().filter_map(|fact| match fact {
         EventKind::Warning { message } => Some(message.as_str()),
         _ => None,
     });
@@ -138,14 +138,14 @@ fn warnings(story: &Story) -> Vec<&str> {
 #[tokio::test(flavor = "multi_thread")]
 async fn recorded_sessions_of_real_programs_are_classified() {
     for (agent, case, exit, expected) in CASES {
-        let story = play(agent, case, *exit, "").await;
-        let told = format!("{agent} {case}: {:?}", story.verdict);
+        let record = replay(agent, case, *exit, "").await;
+        let told = format!("{agent} {case}: {:?}", record.verdict);
         match expected {
             Ok(answer) => {
-                assert_eq!(story.verdict, Ok(()), "{told}");
-                assert_eq!(self::answer(&story), *answer, "{told}");
+                assert_eq!(record.verdict, Ok(()), "{told}");
+                assert_eq!(self::answer(&record), *answer, "{told}");
             }
-            Err(code) => assert_eq!(story.code(), Some(*code), "{told}"),
+            Err(code) => assert_eq!(record.code(), Some(*code), "{told}"),
         }
     }
 }
@@ -153,31 +153,31 @@ async fn recorded_sessions_of_real_programs_are_classified() {
 #[tokio::test(flavor = "multi_thread")]
 async fn sessions_and_usage_are_recorded_once() {
     for agent in ["claude", "qwen", "codex", "gemini", "copilot", "opencode"] {
-        let story = play(agent, "usage", 0, "").await;
-        assert_eq!(story.verdict, Ok(()), "{agent}");
-        let sessions = story.facts().into_iter();
+        let record = replay(agent, "usage", 0, "").await;
+        assert_eq!(record.verdict, Ok(()), "{agent}");
+        let sessions = record.facts().into_iter();
         let sessions = sessions.filter(|fact| matches!(fact, EventKind::Session { .. })).count();
         assert_eq!(sessions, 1, "{agent}");
         if agent != "copilot" {
-            assert!(number(&story, "input_tokens") >= 1000.0, "{agent}");
-            assert!(number(&story, "output_tokens") >= 50.0, "{agent}");
+            assert!(number(&record, "input_tokens") >= 1000.0, "{agent}");
+            assert!(number(&record, "output_tokens") >= 50.0, "{agent}");
         }
-        assert_eq!(warnings(&story), [""; 0], "{agent}");
+        assert_eq!(warnings(&record), [""; 0], "{agent}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tools_are_steps_and_no_part_of_the_answer() {
     for agent in ["claude", "qwen", "codex", "gemini", "copilot", "opencode"] {
-        let story = play(agent, "tool-call", 0, "").await;
-        assert_eq!(story.verdict, Ok(()), "{agent}");
-        assert!(matches!(steps(&story).last(), Some(AgentStep::ToolCall { .. })), "{agent}");
-        let answer = answer(&story);
+        let record = replay(agent, "tool-call", 0, "").await;
+        assert_eq!(record.verdict, Ok(()), "{agent}");
+        assert!(matches!(steps(&record).last(), Some(AgentStep::ToolCall { .. })), "{agent}");
+        let answer = answer(&record);
         assert!(answer.starts_with("TOOL RESULT:"), "{agent}: {answer}");
         assert_eq!(answer.matches("TOOL RESULT").count(), 1, "{agent}: {answer}");
-        let story = play(agent, "file-change", 0, "").await;
+        let record = replay(agent, "file-change", 0, "").await;
         let is_change = |step: &&&AgentStep| matches!(step, AgentStep::FileChange { path, .. } if path == "made.txt");
-        assert_eq!(steps(&story).iter().filter(is_change).count(), 1, "{agent}");
+        assert_eq!(steps(&record).iter().filter(is_change).count(), 1, "{agent}");
     }
 }
 
@@ -189,14 +189,14 @@ async fn an_answer_despite_denials_has_a_warning() {
         ("gemini", "run_shell_command"),
         ("copilot", "bash"),
     ] {
-        let story = play(agent, "permission-denied", 0, "").await;
-        assert_eq!(story.verdict, Ok(()), "{agent}");
+        let record = replay(agent, "permission-denied", 0, "").await;
+        assert_eq!(record.verdict, Ok(()), "{agent}");
         let warning = format!("it answered, but was not permitted to use {tool}");
-        assert_eq!(warnings(&story), [warning.as_str()], "{agent}");
+        assert_eq!(warnings(&record), [warning.as_str()], "{agent}");
         let denied = AgentStep::Denied { tool: tool.to_owned() };
-        assert_eq!(steps(&story).iter().filter(|step| ***step == denied).count(), 1, "{agent}");
+        assert_eq!(steps(&record).iter().filter(|step| ***step == denied).count(), 1, "{agent}");
     }
-    let silent = play("opencode", "permission-denied", 0, "").await.verdict.unwrap_err();
+    let silent = replay("opencode", "permission-denied", 0, "").await.verdict.unwrap_err();
     assert_eq!(silent.message, "it was not let use bash, and answered nothing");
 }
 
@@ -210,16 +210,16 @@ async fn a_successful_exit_without_a_final_event_is_ended_early() {
         ("copilot", r#""type":"result""#),
         ("opencode", r#""step_finish""#),
     ] {
-        assert_eq!(play(agent, "hello", 0, last).await.code(), Some(Code::EndedEarly), "{agent}");
+        assert_eq!(replay(agent, "hello", 0, last).await.code(), Some(Code::EndedEarly), "{agent}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_final_error_is_the_failure() {
-    let story = play("copilot", "401", 0, r#""type":"result""#).await;
-    assert_eq!(story.code(), Some(Code::NotAuthenticated));
-    let story = play("codex", "429-retry-after", 0, "turn.failed").await;
-    assert_eq!(story.code(), Some(Code::AgentRateLimited));
+    let record = replay("copilot", "401", 0, r#""type":"result""#).await;
+    assert_eq!(record.code(), Some(Code::NotAuthenticated));
+    let record = replay("codex", "429-retry-after", 0, "turn.failed").await;
+    assert_eq!(record.code(), Some(Code::AgentRateLimited));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -230,20 +230,20 @@ async fn text_before_a_tool_call_is_an_intermediate_message() {
         {"type":"result","is_error":false,"result":"seen","total_cost_usd":0.5}
         {"type":"result","is_error":false,"result":"","total_cost_usd":0.75}"#;
     let lines = lines.replace("},\n        {", "},{");
-    let mut stage = shell("cat", &[]).says(lines);
-    stage.program.output = OutputPattern::Native(EventDialect::Claude);
-    let story = stage.play().await;
-    assert_eq!((&story.verdict, answer(&story).as_str()), (&Ok(()), "seen"));
-    assert_eq!(said(&story), ["let me look"]);
-    assert_eq!(steps(&story).first(), Some(&&AgentStep::Thinking));
-    assert!((number(&story, "cost_usd") - 0.75).abs() < 1e-9, "what it counts goes on");
+    let mut fixture = shell("cat", &[]).with_input(lines);
+    fixture.program.output = OutputPattern::Native(EventDialect::Claude);
+    let record = fixture.run_to_end().await;
+    assert_eq!((&record.verdict, answer(&record).as_str()), (&Ok(()), "seen"));
+    assert_eq!(progress_messages(&record), ["let me look"]);
+    assert_eq!(steps(&record).first(), Some(&&AgentStep::Thinking));
+    assert!((number(&record, "cost_usd") - 0.75).abs() < 1e-9, "what it counts goes on");
 }
 
 /// Plays lines of a native dialect.
-async fn play_lines(dialect: EventDialect, lines: &str) -> Story {
-    let mut stage = shell("cat", &[]).says(lines.to_owned());
-    stage.program.output = OutputPattern::Native(dialect);
-    stage.play().await
+async fn replay_lines(dialect: EventDialect, lines: &str) -> AttemptRecord {
+    let mut fixture = shell("cat", &[]).with_input(lines.to_owned());
+    fixture.program.output = OutputPattern::Native(dialect);
+    fixture.run_to_end().await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -257,16 +257,16 @@ async fn message_deltas_form_the_answer_once() {
     let whole = r#"{"type":"assistant","message":{"id":"m1","content":[{"type":"text","text":"one two"}]}}"#;
     let result = r#"{"type":"result","is_error":false,"result":"one two"}"#;
     let lines = [start, &delta("one"), &delta(" two"), whole, result].join("\n");
-    let story = play_lines(EventDialect::Claude, &lines).await;
-    assert_eq!((&story.verdict, answer(&story).as_str()), (&Ok(()), "one two"));
-    assert_eq!(said(&story), [""; 0]);
-    let raw = story.text(TextChannel::Stdout);
+    let record = replay_lines(EventDialect::Claude, &lines).await;
+    assert_eq!((&record.verdict, answer(&record).as_str()), (&Ok(()), "one two"));
+    assert_eq!(progress_messages(&record), [""; 0]);
+    let raw = record.text(TextChannel::Stdout);
     assert_eq!(raw, [whole, result].join("\n"), "pieces are left out of the raw output");
     // A stream that broke starts again, and the program's own last text counts.
     let lines = [start, &delta("one tw"), start, &delta("one two th"), result].join("\n");
-    let story = play_lines(EventDialect::Claude, &lines).await;
-    assert_eq!((&story.verdict, answer(&story).as_str()), (&Ok(()), "one two"));
-    assert_eq!(said(&story), ["one tw", "one two th"]);
+    let record = replay_lines(EventDialect::Claude, &lines).await;
+    assert_eq!((&record.verdict, answer(&record).as_str()), (&Ok(()), "one two"));
+    assert_eq!(progress_messages(&record), ["one tw", "one two th"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -274,13 +274,13 @@ async fn an_unfinished_message_is_no_answer() {
     let lines = r#"{"type":"message","role":"assistant","content":"half of","delta":true}
         {"type":"error","severity":"error","message":"Model stream ended without a finish reason."}
         {"type":"result","status":"error"}"#;
-    let story = play_lines(EventDialect::Gemini, lines).await;
-    assert_eq!((story.code(), answer(&story).as_str()), (Some(Code::TransientFailure), ""));
+    let record = replay_lines(EventDialect::Gemini, lines).await;
+    assert_eq!((record.code(), answer(&record).as_str()), (Some(Code::TransientFailure), ""));
     let lines = r#"{"type":"text_delta","sessionID":"s","part":{"messageID":"m","delta":"half of "}}
         {"type":"text","sessionID":"s","part":{"messageID":"m","text":"half of"}}
         {"type":"step_finish","sessionID":"s","part":{"reason":"unknown"}}"#;
-    let story = play_lines(EventDialect::Opencode, lines).await;
-    assert_eq!((story.code(), answer(&story).as_str()), (Some(Code::TransientFailure), ""));
+    let record = replay_lines(EventDialect::Opencode, lines).await;
+    assert_eq!((record.code(), answer(&record).as_str()), (Some(Code::TransientFailure), ""));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -293,7 +293,7 @@ async fn stripped_blanks_are_not_streamed() {
         {"type":"text_delta","sessionID":"s","part":{"messageID":"n","delta":"is there\n"}}
         {"type":"text","sessionID":"s","part":{"messageID":"n","text":"it \nis there"}}
         {"type":"step_finish","sessionID":"s","part":{"reason":"stop"}}"#;
-    let story = play_lines(EventDialect::Opencode, lines).await;
-    assert_eq!((&story.verdict, answer(&story).as_str()), (&Ok(()), "it \nis there"));
-    assert_eq!(said(&story), ["let me look"]);
+    let record = replay_lines(EventDialect::Opencode, lines).await;
+    assert_eq!((&record.verdict, answer(&record).as_str()), (&Ok(()), "it \nis there"));
+    assert_eq!(progress_messages(&record), ["let me look"]);
 }

@@ -4,42 +4,43 @@ use std::fs;
 
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::Interruption;
-use algonius_actors::model::execution::content::{PartKind, Piece};
+use algonius_actors::model::execution::content::{PartKind, StoredPart};
 use algonius_actors::model::execution::event::{EventKind, MessageRole, TextChannel};
 use algonius_actors::model::program::OutputPattern;
 use algonius_actors::report::Report;
 
-use super::world::{Entry, Stage, Story, shell};
+use super::fixture::{AttemptRecord, Entry, ProgramFixture, shell};
 
 /// Parts as they are stored.
-type Texts = Vec<(PartKind, String)>;
+type PartTexts = Vec<(PartKind, String)>;
 
 /// Program that prints these lines as its events, and must have output.
-fn telling(lines: &str) -> Stage {
-    running("cat", &[]).says(lines)
+fn event_program(lines: &str) -> ProgramFixture {
+    script_program("cat", &[]).with_input(lines)
 }
 
-fn running(script: &str, args: &[&str]) -> Stage {
-    let mut stage = shell(script, args);
-    (stage.program.output, stage.program.success.require_output) = (OutputPattern::Events, true);
-    stage
+fn script_program(script: &str, args: &[&str]) -> ProgramFixture {
+    let mut fixture = shell(script, args);
+    (fixture.program.output, fixture.program.success.require_output) =
+        (OutputPattern::Events, true);
+    fixture
 }
 
-fn text_of(story: &Story, piece: &Piece) -> String {
+fn text_of(record: &AttemptRecord, piece: &StoredPart) -> String {
     let place = |at| usize::try_from(at).unwrap();
     let range = place(piece.text.from)..place(piece.text.to);
-    story.text(piece.text.channel).get(range).unwrap().to_owned()
+    record.text(piece.text.channel).get(range).unwrap().to_owned()
 }
 
-fn texts(story: &Story, pieces: &[Piece]) -> Texts {
-    pieces.iter().map(|piece| (piece.kind, text_of(story, piece))).collect()
+fn texts(record: &AttemptRecord, pieces: &[StoredPart]) -> PartTexts {
+    pieces.iter().map(|piece| (piece.kind, text_of(record, piece))).collect()
 }
 
 /// Returns the messages: their role, their id and their texts.
-fn said(story: &Story) -> Vec<(MessageRole, String, Texts)> {
-    let said = story.facts().into_iter().filter_map(|fact| match fact {
+fn messages(record: &AttemptRecord) -> Vec<(MessageRole, String, PartTexts)> {
+    let said = record.facts().into_iter().filter_map(|fact| match fact {
         EventKind::Message { speaker, message, pieces } => {
-            Some((*speaker, message.clone(), texts(story, pieces)))
+            Some((*speaker, message.clone(), texts(record, pieces)))
         }
         _ => None,
     });
@@ -47,25 +48,25 @@ fn said(story: &Story) -> Vec<(MessageRole, String, Texts)> {
 }
 
 /// Returns the artifacts: id, texts, `append` and `last`.
-fn made(story: &Story) -> Vec<(String, Texts, bool, bool)> {
-    let made = story.facts().into_iter().filter_map(|fact| match fact {
+fn artifacts(record: &AttemptRecord) -> Vec<(String, PartTexts, bool, bool)> {
+    let made = record.facts().into_iter().filter_map(|fact| match fact {
         EventKind::Artifact { id, pieces, append, last, .. } => {
-            Some((id.clone(), texts(story, pieces), *append, *last))
+            Some((id.clone(), texts(record, pieces), *append, *last))
         }
         _ => None,
     });
     made.collect()
 }
 
-fn asked(story: &Story) -> Option<i32> {
-    match story.seen.last() {
-        Some(Entry::Report(Report::Asked { exit_code, .. })) => *exit_code,
+fn asked(record: &AttemptRecord) -> Option<i32> {
+    match record.seen.last() {
+        Some(Entry::Report(Report::InputRequired { exit_code, .. })) => *exit_code,
         _ => None,
     }
 }
 
-fn warned(story: &Story) -> bool {
-    story.facts().into_iter().any(|fact| matches!(fact, EventKind::Warning { .. }))
+fn has_warning(record: &AttemptRecord) -> bool {
+    record.facts().into_iter().any(|fact| matches!(fact, EventKind::Warning { .. }))
 }
 
 fn text(text: &str) -> (PartKind, String) {
@@ -77,27 +78,27 @@ async fn a_line_of_the_answer_is_visible_while_the_program_runs() {
     let script = r#"printf '%s\n' '{"type":"text","text":"one\ntw"}'
         until [ -e go ]; do sleep 0.01; done
         echo '{"type":"text","text":"o"}'"#;
-    let stage = running(script, &[]);
-    let mut run = stage.start().await;
+    let fixture = script_program(script, &[]);
+    let mut run = fixture.start().await;
     while !matches!(run.next().await, Entry::Fact(EventKind::Artifact { .. })) {}
-    fs::write(stage.home.path().join("go"), "").unwrap();
+    fs::write(fixture.home.path().join("go"), "").unwrap();
     assert_eq!(run.ended().await, Ok(()));
     run.clean().await;
-    let story = Story { verdict: Ok(()), seen: run.seen };
+    let record = AttemptRecord { verdict: Ok(()), seen: run.seen };
     let piece = |words: &str, append, last| ("answer".to_owned(), vec![text(words)], append, last);
-    assert_eq!(made(&story), [piece("one\n", false, false), piece("two", true, true)]);
+    assert_eq!(artifacts(&record), [piece("one\n", false, false), piece("two", true, true)]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_secret_split_over_two_events_is_masked() {
     let lines = r#"{"type":"text","text":"see\nit is correct-hor"}
         {"type":"text","text":"se-battery, yes\n"}"#;
-    let mut stage = telling(lines);
-    stage.secrets = vec!["correct-horse-battery".to_owned()];
-    let story = stage.play().await;
+    let mut fixture = event_program(lines);
+    fixture.secrets = vec!["correct-horse-battery".to_owned()];
+    let record = fixture.run_to_end().await;
     let shown: String =
-        made(&story).into_iter().flat_map(|made| made.1).map(|piece| piece.1).collect();
-    assert_eq!(shown, story.text(TextChannel::Answer));
+        artifacts(&record).into_iter().flat_map(|made| made.1).map(|piece| piece.1).collect();
+    assert_eq!(shown, record.text(TextChannel::Answer));
     assert!(shown.starts_with("see\nit is ") && shown.ends_with(", yes\n"), "{shown}");
     assert!(!shown.contains("correct") && !shown.contains("battery"), "{shown}");
 }
@@ -107,9 +108,9 @@ async fn messages_are_recorded_with_their_roles() {
     let lines = r#"{"type":"status","text":"on it"}
         {"type":"status","state":"completed","parts":[{"text":"done"},{"data":{"n":[1]}}]}
         {"type":"message","url":"https://example.com/a"}"#;
-    let stage = telling(lines);
-    let story = stage.play().await;
-    let id = |number| format!("{}-1-1-{number}", stage.execution);
+    let fixture = event_program(lines);
+    let record = fixture.run_to_end().await;
+    let id = |number| format!("{}-1-1-{number}", fixture.execution);
     let expected = [
         (MessageRole::AgentProgress, id(1), vec![text("on it")]),
         (
@@ -123,8 +124,8 @@ async fn messages_are_recorded_with_their_roles() {
             vec![(PartKind::Url, "https://example.com/a".to_owned())],
         ),
     ];
-    assert_eq!((story.code(), said(&story)), (None, expected.to_vec()));
-    assert_eq!((made(&story), warned(&story)), (vec![], false));
+    assert_eq!((record.code(), messages(&record)), (None, expected.to_vec()));
+    assert_eq!((artifacts(&record), has_warning(&record)), (vec![], false));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -133,7 +134,7 @@ async fn artifacts_are_created_and_appended() {
         {"type":"artifact","id":"log","text":"a\n","last":false}
         {"type":"artifact","text":"b","append":true}
         {"type":"artifact","data":[true]}"#;
-    let story = telling(lines).play().await;
+    let record = event_program(lines).run_to_end().await;
     let piece = |id: &str, of, text: &str, append, last| {
         (id.to_owned(), vec![(of, text.to_owned())], append, last)
     };
@@ -143,8 +144,8 @@ async fn artifacts_are_created_and_appended() {
         piece("log", PartKind::Text, "b", true, true),
         piece("artifact-2", PartKind::Data, "[true]", false, true),
     ];
-    assert_eq!((story.code(), made(&story)), (None, expected.to_vec()));
-    let named = story.facts().into_iter().any(|fact| match fact {
+    assert_eq!((record.code(), artifacts(&record)), (None, expected.to_vec()));
+    let named = record.facts().into_iter().any(|fact| match fact {
         EventKind::Artifact { pieces, .. } => pieces[0].filename.as_deref() == Some("a.txt"),
         _ => false,
     });
@@ -156,14 +157,14 @@ async fn a_secret_split_across_two_artifact_events_is_masked() {
     let lines = r#"{"type":"artifact","id":"log","text":"see\nit is correct-hor","last":false}
         {"type":"status","text":"half way"}
         {"type":"artifact","id":"log","text":"se-battery, yes","append":true}"#;
-    let mut stage = telling(lines);
-    stage.secrets = vec!["correct-horse-battery".to_owned()];
-    let story = stage.play().await;
+    let mut fixture = event_program(lines);
+    fixture.secrets = vec!["correct-horse-battery".to_owned()];
+    let record = fixture.run_to_end().await;
     let piece = |words: &str, append, last| ("log".to_owned(), vec![text(words)], append, last);
-    let rest = made(&story)[1].1[0].1.clone();
-    assert_eq!(made(&story), [piece("see\n", false, false), piece(&rest, true, true)]);
+    let rest = artifacts(&record)[1].1[0].1.clone();
+    assert_eq!(artifacts(&record), [piece("see\n", false, false), piece(&rest, true, true)]);
     assert!(rest.starts_with("it is ") && rest.ends_with(", yes"), "{rest}");
-    let kept = story.text(TextChannel::Parts);
+    let kept = record.text(TextChannel::Parts);
     assert!(!kept.contains("correct") && !kept.contains("battery"), "{kept}");
 }
 
@@ -172,37 +173,37 @@ async fn held_back_artifact_text_is_reported_after_a_kill() {
     let script = r#"trap "" TERM
         printf '%s\n' '{"type":"artifact","id":"log","text":"one\ntwo","last":false}'
         while :; do sleep 600; done"#;
-    let stage = running(script, &[]);
-    let mut run = stage.start().await;
+    let fixture = script_program(script, &[]);
+    let mut run = fixture.start().await;
     while !matches!(run.next().await, Entry::Fact(EventKind::Artifact { .. })) {}
     run.stop();
     let verdict = run.ended().await;
     run.clean().await;
-    let story = Story { verdict, seen: run.seen };
+    let record = AttemptRecord { verdict, seen: run.seen };
     let piece = |words: &str, append, last| ("log".to_owned(), vec![text(words)], append, last);
-    assert_eq!(story.code(), Some(Code::Killed));
-    assert_eq!(made(&story), [piece("one\n", false, false), piece("two", true, true)]);
+    assert_eq!(record.code(), Some(Code::Killed));
+    assert_eq!(artifacts(&record), [piece("one\n", false, false), piece("two", true, true)]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_question_ends_the_attempt_unless_the_program_fails() {
     let question = r#"{"type":"input_required","text":"which one?"}"#;
-    let story = telling(question).play().await;
-    assert_eq!((story.code(), asked(&story)), (None, Some(0)));
-    assert_eq!(said(&story)[0].0, MessageRole::AgentQuestion);
-    assert_eq!(said(&story)[0].2, [text("which one?")]);
-    let story = running("cat; exit 3", &[]).says(question).play().await;
-    assert_eq!((story.code(), asked(&story)), (Some(Code::Exit), None));
-    let story = telling(&format!("{question}\n{{\"type\":\"failed\"}}")).play().await;
-    assert_eq!((story.code(), asked(&story)), (Some(Code::Reported), None));
-    let story = telling(r#"{"type":"input_required"}"#).play().await;
-    assert_eq!((asked(&story), said(&story).len()), (Some(0), 0));
+    let record = event_program(question).run_to_end().await;
+    assert_eq!((record.code(), asked(&record)), (None, Some(0)));
+    assert_eq!(messages(&record)[0].0, MessageRole::AgentQuestion);
+    assert_eq!(messages(&record)[0].2, [text("which one?")]);
+    let record = script_program("cat; exit 3", &[]).with_input(question).run_to_end().await;
+    assert_eq!((record.code(), asked(&record)), (Some(Code::Exit), None));
+    let record = event_program(&format!("{question}\n{{\"type\":\"failed\"}}")).run_to_end().await;
+    assert_eq!((record.code(), asked(&record)), (Some(Code::Reported), None));
+    let record = event_program(r#"{"type":"input_required"}"#).run_to_end().await;
+    assert_eq!((asked(&record), messages(&record).len()), (Some(0), 0));
 }
 
 /// Returns the reported input that the program needs from its caller.
-fn interruption(story: &Story) -> Option<Interruption> {
-    match story.seen.last() {
-        Some(Entry::Report(Report::Asked { interruption, .. })) => Some(*interruption),
+fn interruption(record: &AttemptRecord) -> Option<Interruption> {
+    match record.seen.last() {
+        Some(Entry::Report(Report::InputRequired { interruption, .. })) => Some(*interruption),
         _ => None,
     }
 }
@@ -217,18 +218,20 @@ async fn an_authentication_request_names_its_page() {
         (r#","text":"sign in","url":"https://example.org""#, vec![vec![text("sign in"), page()]]),
         ("", Vec::new()),
     ] {
-        let story = telling(&format!(r#"{{"type":"auth_required"{fields}}}"#)).play().await;
-        assert_eq!(interruption(&story), Some(AuthRequired), "{fields}");
-        let said: Vec<_> = said(&story).into_iter().map(|(by, _, words)| (by, words)).collect();
+        let record =
+            event_program(&format!(r#"{{"type":"auth_required"{fields}}}"#)).run_to_end().await;
+        assert_eq!(interruption(&record), Some(AuthRequired), "{fields}");
+        let said: Vec<_> =
+            messages(&record).into_iter().map(|(by, _, words)| (by, words)).collect();
         let words: Vec<_> =
             words.into_iter().map(|words| (MessageRole::AgentQuestion, words)).collect();
-        assert_eq!((said, warned(&story)), (words, false), "{fields}");
+        assert_eq!((said, has_warning(&record)), (words, false), "{fields}");
     }
     let (auth, input) = (r#"{"type":"auth_required"}"#, r#"{"type":"input_required","text":"x"}"#);
-    let story = telling(&format!("{auth}\n{input}")).play().await;
-    assert_eq!(interruption(&story), Some(InputRequired), "the last word counts");
-    let story = telling(&format!("{auth}\n{{\"type\":\"failed\"}}")).play().await;
-    assert_eq!((story.code(), interruption(&story)), (Some(Code::Reported), None));
+    let record = event_program(&format!("{auth}\n{input}")).run_to_end().await;
+    assert_eq!(interruption(&record), Some(InputRequired), "the last word counts");
+    let record = event_program(&format!("{auth}\n{{\"type\":\"failed\"}}")).run_to_end().await;
+    assert_eq!((record.code(), interruption(&record)), (Some(Code::Reported), None));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -237,7 +240,7 @@ async fn a_rejection_is_reported_as_the_agent_states_it() {
         [("not\\nmine", "the agent rejected it: not mine"), ("", "the agent rejected it")]
     {
         let line = format!(r#"{{"type":"rejected","message":"{message}"}}"#);
-        let failure = telling(&line).play().await.verdict.unwrap_err();
+        let failure = event_program(&line).run_to_end().await.verdict.unwrap_err();
         assert_eq!((failure.code, failure.message.as_str()), (Code::Rejected, sentence));
     }
 }
@@ -247,19 +250,19 @@ async fn usage_and_sessions_are_recorded_without_secrets() {
     let lines = r#"{"type":"usage","input_tokens":7,"cost":0.5,"model":"m"}
         {"type":"session","id":"correct-horse-battery"}
         {"type":"text","text":"x"}"#;
-    let mut stage = telling(lines);
-    stage.secrets = vec!["correct-horse-battery".to_owned()];
-    let story = stage.play().await;
+    let mut fixture = event_program(lines);
+    fixture.secrets = vec!["correct-horse-battery".to_owned()];
+    let record = fixture.run_to_end().await;
     let numbers = [("cost".to_owned(), serde_json::Number::from_f64(0.5).unwrap())]
         .into_iter()
         .chain([("input_tokens".to_owned(), 7.into())]);
     assert!(
-        story.facts().contains(&&EventKind::UsageReported {
+        record.facts().contains(&&EventKind::UsageReported {
             counters: numbers.collect(),
             cumulative: false
         })
     );
-    let session = story.facts().into_iter().find_map(|fact| match fact {
+    let session = record.facts().into_iter().find_map(|fact| match fact {
         EventKind::Session { id } => Some(id.clone()),
         _ => None,
     });
@@ -268,26 +271,26 @@ async fn usage_and_sessions_are_recorded_without_secrets() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn progress_is_no_output_and_malformed_events_are_warned_of() {
-    let story = telling(r#"{"type":"status","text":"on it"}"#).play().await;
-    assert_eq!((story.code(), warned(&story)), (Some(Code::EmptyAnswer), false));
+    let record = event_program(r#"{"type":"status","text":"on it"}"#).run_to_end().await;
+    assert_eq!((record.code(), has_warning(&record)), (Some(Code::EmptyAnswer), false));
     for bad in [
         r#"{"type":"artifact"}"#,
         r#"{"type":"message","parts":[]}"#,
         r#"{"type":"artifact","file":{"bytes":"?"}}"#,
         r#"{"type":"usage","model":"m"}"#,
     ] {
-        let story = telling(bad).play().await;
-        assert_eq!((story.code(), warned(&story)), (Some(Code::EmptyAnswer), true), "{bad}");
+        let record = event_program(bad).run_to_end().await;
+        assert_eq!((record.code(), has_warning(&record)), (Some(Code::EmptyAnswer), true), "{bad}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn parts_over_the_limit_are_counted() {
     let line = format!("{{\"type\":\"artifact\",\"text\":\"{}\"}}\n", "x".repeat(744));
-    let mut stage = telling(&line.repeat(5));
-    stage.spec.limits.sizes.output = 3500;
-    let story = stage.play().await;
-    assert_eq!((story.code(), made(&story).len()), (None, 3));
+    let mut fixture = event_program(&line.repeat(5));
+    fixture.spec.limits.sizes.output = 3500;
+    let record = fixture.run_to_end().await;
+    assert_eq!((record.code(), artifacts(&record).len()), (None, 3));
     let cut = EventKind::OutputTruncated { channel: TextChannel::Parts, dropped: 2000 };
-    assert!(story.facts().contains(&&cut));
+    assert!(record.facts().contains(&&cut));
 }

@@ -5,24 +5,27 @@ use std::collections::BTreeMap;
 use algonius_actors::model::access::principal::{Token, TokenSeed};
 use algonius_actors::model::agent::budget::Charge;
 use algonius_actors::model::execution::event::{Chunk, Event, TextRange};
-use algonius_actors::model::execution::record::{Filter, Page, PageQuery, Record};
+use algonius_actors::model::execution::record::{
+    ExecutionFilter, ExecutionPage, ExecutionPageQuery, Record,
+};
 use algonius_actors::model::execution::{AttemptId, Fence};
 use algonius_actors::model::id::{AgentId, ExecutionId, PrincipalId};
 use algonius_actors::ports::ledger::{
-    Accept, Acceptance, Claim, ClaimOrder, Ledger, LedgerError, Resume, Settlement, WriteBatch,
+    AcceptCommand, Acceptance, ClaimCommand, ClaimResult, Ledger, LedgerError, ResumeCommand,
+    Settlement, WriteBatch,
 };
 use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, Utc};
 
-use super::world::{Entry, Listener, unavailable};
+use super::fixture::{Entry, EntryRecorder, unavailable};
 
 #[async_trait]
-impl Ledger for Listener {
-    async fn accept(&self, _: Accept) -> Result<Acceptance, LedgerError> {
+impl Ledger for EntryRecorder {
+    async fn accept(&self, _: AcceptCommand) -> Result<Acceptance, LedgerError> {
         Err(unavailable())
     }
 
-    async fn resume(&self, _: Resume) -> Result<bool, LedgerError> {
+    async fn resume(&self, _: ResumeCommand) -> Result<bool, LedgerError> {
         Err(unavailable())
     }
 
@@ -30,7 +33,7 @@ impl Ledger for Listener {
         Err(unavailable())
     }
 
-    async fn taken(
+    async fn find_by_key(
         &self,
         _: PrincipalId,
         _: &AgentId,
@@ -39,7 +42,7 @@ impl Ledger for Listener {
         Err(unavailable())
     }
 
-    async fn claim(&self, _: ClaimOrder) -> Result<Claim, LedgerError> {
+    async fn claim(&self, _: ClaimCommand) -> Result<ClaimResult, LedgerError> {
         Err(unavailable())
     }
 
@@ -50,19 +53,19 @@ impl Ledger for Listener {
         lines: WriteBatch,
     ) -> Result<bool, LedgerError> {
         for chunk in lines.chunks {
-            self.hear(Entry::Chunk(chunk))?;
+            self.record(Entry::Chunk(chunk))?;
         }
         for (_, fact) in lines.facts {
-            self.hear(Entry::Fact(fact))?;
+            self.record(Entry::Fact(fact))?;
         }
         Ok(true)
     }
 
     async fn append(&self, _: ExecutionId, chunk: Chunk) -> Result<(), LedgerError> {
-        self.hear(Entry::Chunk(chunk))
+        self.record(Entry::Chunk(chunk))
     }
 
-    async fn unwrite(&self, _: ExecutionId, _: AttemptId) -> Result<(), LedgerError> {
+    async fn delete_output(&self, _: ExecutionId, _: AttemptId) -> Result<(), LedgerError> {
         Err(unavailable())
     }
 
@@ -74,11 +77,11 @@ impl Ledger for Listener {
         Err(unavailable())
     }
 
-    async fn executions(&self, _: Filter) -> Result<Vec<Record>, LedgerError> {
+    async fn executions(&self, _: ExecutionFilter) -> Result<Vec<Record>, LedgerError> {
         Err(unavailable())
     }
 
-    async fn page(&self, _: PageQuery) -> Result<Page, LedgerError> {
+    async fn page(&self, _: ExecutionPageQuery) -> Result<ExecutionPage, LedgerError> {
         Err(unavailable())
     }
 

@@ -1,23 +1,23 @@
 //! Tests of an attempt in a control group, with files that report refusals of the kernel.
 
 use algonius_actors::model::code::Code;
-use algonius_actors::model::host::resources::{Grouping, Resources};
+use algonius_actors::model::host::resources::{CgroupMode, ResourceLimits};
 use algonius_warden::testing::simulated_group;
 
-use super::world::{Stage, shell};
+use super::fixture::{ProgramFixture, shell};
 
 /// Program in a group whose kernel files it writes itself: the group's folder is `$G`.
-fn grouped(script: &str) -> (tempfile::TempDir, Stage) {
+fn program_in_group(script: &str) -> (tempfile::TempDir, ProgramFixture) {
     let folder = tempfile::tempdir().unwrap();
     let groups = folder.path().display();
     let find = format!("for G in {groups}/algonius-*-1-1; do :; done; {script}");
-    let mut stage = shell(&find, &[]);
-    stage.place = Some(simulated_group(folder.path(), &[std::process::id()]).unwrap());
-    let writable = stage.program.sandbox.writable.get_or_insert_default();
+    let mut fixture = shell(&find, &[]);
+    fixture.place = Some(simulated_group(folder.path(), &[std::process::id()]).unwrap());
+    let writable = fixture.program.sandbox.writable.get_or_insert_default();
     writable.push(folder.path().to_owned());
-    stage.program.resources =
-        Resources { memory: Some(1 << 30), processes: Some(9), grouping: Grouping::Auto };
-    (folder, stage)
+    fixture.program.resources =
+        ResourceLimits { memory: Some(1 << 30), processes: Some(9), grouping: CgroupMode::Auto };
+    (folder, fixture)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -27,8 +27,8 @@ async fn a_failure_after_a_resource_refusal_names_the_limit() {
         ("echo 'max 3' > $G/pids.events; exit 1", "the 9 of `resources.processes`"),
         ("echo 'max 3' > $G/pids.events; exit 75", "the 9 of `resources.processes`"),
     ] {
-        let (_folder, stage) = grouped(script);
-        let failure = stage.play().await.verdict.unwrap_err();
+        let (_folder, fixture) = program_in_group(script);
+        let failure = fixture.run_to_end().await.verdict.unwrap_err();
         assert_eq!(failure.code, Code::ResourcesExceeded, "{script}: {failure}");
         assert!(failure.message.contains(said), "{script}: {failure}");
     }
@@ -36,13 +36,13 @@ async fn a_failure_after_a_resource_refusal_names_the_limit() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tolerated_resource_refusal_is_no_failure() {
-    let (_folder, stage) = grouped("echo 'max 3' > $G/pids.events; echo done");
-    let story = stage.play().await;
-    assert_eq!((story.verdict.is_ok(), story.answer()), (true, Some("done\n".to_owned())));
+    let (_folder, fixture) = program_in_group("echo 'max 3' > $G/pids.events; echo done");
+    let record = fixture.run_to_end().await;
+    assert_eq!((record.verdict.is_ok(), record.answer()), (true, Some("done\n".to_owned())));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failure_without_a_refusal_keeps_its_own_code() {
-    let (_folder, stage) = grouped("echo 'max 0' > $G/pids.events; exit 3");
-    assert_eq!(stage.play().await.code(), Some(Code::Exit));
+    let (_folder, fixture) = program_in_group("echo 'max 0' > $G/pids.events; exit 3");
+    assert_eq!(fixture.run_to_end().await.code(), Some(Code::Exit));
 }

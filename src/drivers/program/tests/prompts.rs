@@ -7,10 +7,14 @@ use algonius_actors::model::execution::event::TextChannel;
 use algonius_actors::model::program::OutputPattern;
 use regex::Regex;
 
-use super::world::{Stage, shell};
+use super::fixture::{ProgramFixture, shell};
 
-async fn expect_prompt(stage: Stage, script: &str) {
-    assert_eq!(stage.play().await.verdict, Err(tty_prompt_detection::failure()), "{script}");
+async fn expect_prompt(fixture: ProgramFixture, script: &str) {
+    assert_eq!(
+        fixture.run_to_end().await.verdict,
+        Err(tty_prompt_detection::prompt_failure()),
+        "{script}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -29,11 +33,11 @@ async fn a_silent_program_at_a_prompt_is_stopped_and_fails() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn output_before_a_prompt_is_kept() {
-    let mut stage = shell("echo begun; printf 'Go on? [y/N] '; sleep 600 & wait", &[]);
-    stage.program.output = OutputPattern::Events;
-    let story = stage.play().await;
-    assert_eq!(story.verdict, Err(tty_prompt_detection::failure()));
-    assert_eq!(story.text(TextChannel::Stdout), "begun\nGo on? [y/N] ");
+    let mut fixture = shell("echo begun; printf 'Go on? [y/N] '; sleep 600 & wait", &[]);
+    fixture.program.output = OutputPattern::Events;
+    let record = fixture.run_to_end().await;
+    assert_eq!(record.verdict, Err(tty_prompt_detection::prompt_failure()));
+    assert_eq!(record.text(TextChannel::Stdout), "begun\nGo on? [y/N] ");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -63,7 +67,11 @@ async fn a_program_that_continues_after_a_prompt_is_not_stopped() {
         ("printf 'Go on? [y/N] '; exec >&- ; sleep 0.7", "Go on? [y/N] "),
         ("printf 'is it so?'; sleep 0.7", "is it so?"),
     ] {
-        assert_eq!(shell(script, &[]).play().await.answer().as_deref(), Some(answer), "{script}");
+        assert_eq!(
+            shell(script, &[]).run_to_end().await.answer().as_deref(),
+            Some(answer),
+            "{script}"
+        );
     }
 }
 
@@ -71,16 +79,16 @@ async fn a_program_that_continues_after_a_prompt_is_not_stopped() {
 async fn another_failure_after_a_prompt_keeps_its_code() {
     use algonius_actors::model::code::Code;
     let script = "printf 'Go on? [y/N] '; echo no; exit 3";
-    assert_eq!(shell(script, &[]).play().await.code(), Some(Code::Exit));
+    assert_eq!(shell(script, &[]).run_to_end().await.code(), Some(Code::Exit));
     let mut off = shell("printf 'Go on? [y/N] '; sleep 0.7; exit 3", &[]);
     off.program.prompts.patterns = [].into();
-    assert_eq!(off.play().await.code(), Some(Code::Exit));
+    assert_eq!(off.run_to_end().await.code(), Some(Code::Exit));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn prompt_patterns_come_from_the_configuration() {
-    let mut stage = shell("printf 'Quo vadis> '; sleep 600", &[]);
-    stage.program.prompts.patterns = [Regex::new("> $").unwrap()].into();
-    stage.program.prompts.silence = Duration::from_millis(100);
-    assert_eq!(stage.play().await.verdict, Err(tty_prompt_detection::failure()));
+    let mut fixture = shell("printf 'Quo vadis> '; sleep 600", &[]);
+    fixture.program.prompts.patterns = [Regex::new("> $").unwrap()].into();
+    fixture.program.prompts.silence = Duration::from_millis(100);
+    assert_eq!(fixture.run_to_end().await.verdict, Err(tty_prompt_detection::prompt_failure()));
 }

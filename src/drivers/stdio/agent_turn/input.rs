@@ -7,7 +7,7 @@ use algonius_actors::model::failure::Failure;
 use algonius_warden::{StdinJournal, StdinJournalError};
 
 /// Time to deliver the last messages. An agent that does not read is ended after its grace period.
-const LAST_DELIVERY: Duration = Duration::from_millis(500);
+const DELIVERY_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Standard input of an agent; `None` after the agent has closed it.
 pub(super) struct AgentInput(Option<StdinJournal>);
@@ -49,7 +49,7 @@ impl AgentInput {
     /// Delivers what was written, and closes the input, which ends most agents.
     pub(super) async fn close(&mut self) {
         if let Some(mut journal) = self.0.take() {
-            _ = tokio::time::timeout(LAST_DELIVERY, journal.deliver()).await;
+            _ = tokio::time::timeout(DELIVERY_TIMEOUT, journal.deliver()).await;
             journal.close();
         }
     }

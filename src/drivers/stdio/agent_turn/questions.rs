@@ -6,8 +6,8 @@ use algonius_actors::model::interaction::{
     AnswerValue, InteractionKind, OptionKind, Question, QuestionOption, ToolCallSubject, WireId,
 };
 use algonius_protocols::{
-    Answer, AnsweredCall, Ask, AskKind, FormAction, PermissionOptionKind as Offered, RequestId,
-    ToolCall, ToolKind,
+    AgentRequest, AgentRequestKind, AnsweredCall, FormAction, PermissionOptionKind as Offered,
+    RequestAnswer, RequestId, ToolCall, ToolKind,
 };
 
 /// Requests of the agent that wait for an answer.
@@ -22,14 +22,14 @@ struct OpenRequest {
 
 impl OpenRequests {
     /// Adds a request. Returns its question with the id under which the answer arrives.
-    pub(super) fn add(&mut self, ask: Ask) -> (WireId, Question) {
-        let wire = wire_of(&ask.request);
-        let call = match &ask.kind {
-            AskKind::Permission { call, .. } => Some(call.id.clone()),
-            AskKind::Form { .. } => None,
+    pub(super) fn add(&mut self, request: AgentRequest) -> (WireId, Question) {
+        let wire = wire_of(&request.request);
+        let call = match &request.kind {
+            AgentRequestKind::Permission { call, .. } => Some(call.id.clone()),
+            AgentRequestKind::Form { .. } => None,
         };
-        self.0.insert(wire.clone(), OpenRequest { id: ask.request, call });
-        (wire, question(ask.kind))
+        self.0.insert(wire.clone(), OpenRequest { id: request.request, call });
+        (wire, question(request.kind))
     }
 
     /// Removes a request that the agent withdrew.
@@ -44,21 +44,25 @@ impl OpenRequests {
         &mut self,
         wire: &WireId,
         answer: Option<AnswerValue>,
-    ) -> Option<(RequestId, Option<AnsweredCall>, Answer)> {
+    ) -> Option<(RequestId, Option<AnsweredCall>, RequestAnswer)> {
         let OpenRequest { id, call } = self.0.remove(wire)?;
         let is_form = call.is_none();
         let answer = match answer {
             Some(AnswerValue::Form { values }) => {
-                Answer::Form { action: FormAction::Accept(values) }
+                RequestAnswer::Form { action: FormAction::Accept(values) }
             }
-            Some(AnswerValue::Decline) if is_form => Answer::Form { action: FormAction::Decline },
-            Some(AnswerValue::Allow) => Answer::Allow,
-            Some(AnswerValue::Deny { reason }) => Answer::Deny { message: reason },
-            Some(AnswerValue::Decline) => Answer::Deny { message: None },
+            Some(AnswerValue::Decline) if is_form => {
+                RequestAnswer::Form { action: FormAction::Decline }
+            }
+            Some(AnswerValue::Allow) => RequestAnswer::Allow,
+            Some(AnswerValue::Deny { reason }) => RequestAnswer::Deny { message: reason },
+            Some(AnswerValue::Decline) => RequestAnswer::Deny { message: None },
             // No question of these protocols is a choice or a free text.
-            Some(AnswerValue::Option { .. } | AnswerValue::Text { .. }) | None => Answer::Cancelled,
+            Some(AnswerValue::Option { .. } | AnswerValue::Text { .. }) | None => {
+                RequestAnswer::Cancelled
+            }
         };
-        let call = call.map(|id| AnsweredCall { id, is_allowed: answer == Answer::Allow });
+        let call = call.map(|id| AnsweredCall { id, is_allowed: answer == RequestAnswer::Allow });
         Some((id, call, answer))
     }
 }
@@ -68,9 +72,9 @@ fn wire_of(request: &RequestId) -> WireId {
     WireId(request.to_string())
 }
 
-fn question(kind: AskKind) -> Question {
+fn question(kind: AgentRequestKind) -> Question {
     match kind {
-        AskKind::Permission { call, options } => {
+        AgentRequestKind::Permission { call, options } => {
             let kind = match call.kind {
                 ToolKind::Edit | ToolKind::Delete | ToolKind::Move if !call.diffs.is_empty() => {
                     InteractionKind::FileApproval
@@ -80,12 +84,12 @@ fn question(kind: AskKind) -> Question {
             let options = options.into_iter().map(|option| QuestionOption {
                 id: option.id,
                 name: option.name,
-                kind: offered(option.kind),
+                kind: option_kind(option.kind),
             });
             let (options, message) = (options.collect(), sentence(&call));
             Question { kind, message, options, subject: Some(subject(call)), schema: None }
         }
-        AskKind::Form { message, schema, call: _ } => Question {
+        AgentRequestKind::Form { message, schema, call: _ } => Question {
             kind: InteractionKind::Form,
             message,
             options: Vec::new(),
@@ -95,7 +99,7 @@ fn question(kind: AskKind) -> Question {
     }
 }
 
-const fn offered(kind: Offered) -> OptionKind {
+const fn option_kind(kind: Offered) -> OptionKind {
     match kind {
         Offered::AllowOnce => OptionKind::AllowOnce,
         Offered::AllowAlways => OptionKind::AllowAlways,

@@ -10,17 +10,17 @@ use algonius_actors::model::interaction::{AnswerValue, WireId};
 use algonius_actors::ports::ledger::LedgerError;
 use algonius_actors::report::Reporter;
 use algonius_protocols::{
-    AnsweredCall, Ask, AskKind, Command, Open, OpenFault, Step, TextRole, TokenUsage, ToolCall,
-    ToolStatus, TurnOutcome,
+    AgentRequest, AgentRequestKind, AnsweredCall, Command, OpenFault, SessionStart, Step, TextRole,
+    TokenUsage, ToolCall, ToolStatus, TurnOutcome,
 };
 use serde_json::{Map, Value};
 
 use super::questions::tool_name;
-use super::{AgentTurn, SESSION};
+use super::{AgentTurn, SESSION_KEY};
 use crate::drivers::adapters::event_line::ProgramEvent;
 use crate::drivers::adapters::event_reader::EventReader;
 
-const LOST: &str = "the session of the conversation is lost: the agent does not know it";
+const SESSION_UNKNOWN: &str = "the session of the conversation is lost: the agent does not know it";
 
 /// State of a turn that outlives a step.
 #[derive(Default)]
@@ -38,7 +38,7 @@ pub(super) struct TurnState {
 
 impl TurnState {
     /// Records that the turn is cancelled by order.
-    pub(super) const fn cancelled(&mut self) {
+    pub(super) const fn record_cancel(&mut self) {
         self.is_cancelled = true;
     }
 
@@ -183,20 +183,16 @@ impl AgentTurn {
         match step {
             Step::Send(line) => self.send(&line),
             Step::Opened { id, .. } => {
-                report.name_session(&id);
-                events.handle_event(ProgramEvent::Session { id }).await?;
+                record_session(id, events, report).await?;
                 return Ok(self.prompt());
             }
-            Step::Identified { id, .. } => {
-                report.name_session(&id);
-                events.handle_event(ProgramEvent::Session { id }).await?;
-            }
+            Step::Identified { id, .. } => record_session(id, events, report).await?,
             Step::OpenFailed { fault: OpenFault::UnknownSession, .. }
                 if self.plan.resume.take().is_some() =>
             {
-                events.lose_session(LOST).await?;
-                report.count_from(CounterValues::default());
-                return Ok(self.open(Open::New));
+                events.record_lost_session(SESSION_UNKNOWN).await?;
+                report.set_counters(CounterValues::default());
+                return Ok(self.open(SessionStart::New));
             }
             Step::OpenFailed { fault, message, .. } | Step::InitializeFailed { fault, message } => {
                 self.end(Some(open_failure(&fault, &message)), events);
@@ -212,12 +208,16 @@ impl AgentTurn {
             Step::Usage { usage, .. } => count(usage, events).await?,
             Step::Warning { text, .. } => events.warn(&text).await?,
             Step::ProtocolError { message } => events.warn(&message).await?,
-            Step::Ask { ask, .. } => return self.ask(*ask, (events, report)).await,
-            Step::Answered { request, call, .. } => {
-                call.into_iter().for_each(|call| self.answered(call));
-                report.delivered(self.requests.remove(&request));
+            Step::Request { request, .. } => {
+                return self.report_question(*request, (events, report)).await;
             }
-            Step::Withdraw { request, .. } => report.withdrew(self.requests.remove(&request)),
+            Step::Answered { request, call, .. } => {
+                call.into_iter().for_each(|call| self.record_answer(call));
+                report.report_delivery(self.requests.remove(&request));
+            }
+            Step::Withdraw { request, .. } => {
+                report.report_withdrawal(self.requests.remove(&request));
+            }
             Step::TurnEnded { end, usage, .. } => {
                 if let Some(usage) = usage {
                     count(usage, events).await?;
@@ -244,36 +244,36 @@ impl AgentTurn {
             return Vec::new();
         };
         let steps = self.connection.command(Command::Answer {
-            session: SESSION,
+            session: SESSION_KEY,
             request: request.clone(),
             answer,
         });
         // Only a written line is a delivered answer.
-        steps.into_iter().chain([Step::Answered { session: SESSION, request, call }]).collect()
+        steps.into_iter().chain([Step::Answered { session: SESSION_KEY, request, call }]).collect()
     }
 
     /// Counts the answer to a permission request. A replay reports the answers again, so no earlier place may count them.
-    fn answered(&mut self, call: AnsweredCall) {
+    fn record_answer(&mut self, call: AnsweredCall) {
         self.state.denied += usize::from(!call.is_allowed);
-        self.plan.watch.answered(call);
+        self.plan.watch.record_answer(call);
     }
 
     /// Reports a question. Returns the steps that cancel the turn instead, if the tool call exceeds the limit.
-    async fn ask(
+    async fn report_question(
         &mut self,
-        ask: Ask,
+        request: AgentRequest,
         (events, report): (&mut EventReader<'_>, &Reporter),
     ) -> Result<Vec<Step>, LedgerError> {
-        if let AskKind::Permission { call, .. } = &ask.kind
+        if let AgentRequestKind::Permission { call, .. } = &request.kind
             && let Some(failure) = self.plan.watch.count(call)
         {
             return Ok(self.cancel_for(failure));
         }
         // The text before a question is shown before it.
         events.release().await?;
-        report.catch_up().await?;
-        let (wire, question) = self.requests.add(ask);
-        report.questioned(wire, question);
+        report.flush_pending().await?;
+        let (wire, question) = self.requests.add(request);
+        report.report_question(wire, question);
         Ok(Vec::new())
     }
 
@@ -284,7 +284,7 @@ impl AgentTurn {
         if self.connection.has_sent_cancel() {
             return Vec::new();
         }
-        self.connection.command(Command::Cancel { session: SESSION })
+        self.connection.command(Command::Cancel { session: SESSION_KEY })
     }
 
     fn end(&mut self, failure: Option<Failure>, events: &mut EventReader<'_>) {
@@ -312,6 +312,16 @@ fn open_failure(fault: &OpenFault, message: &str) -> Failure {
             Failure::new(Code::Reported, format!("the agent opened no session: {message}"))
         }
     }
+}
+
+/// Records the native id of the conversation.
+async fn record_session(
+    id: String,
+    events: &mut EventReader<'_>,
+    report: &Reporter,
+) -> Result<(), LedgerError> {
+    report.set_session(&id);
+    events.handle_event(ProgramEvent::Session { id }).await
 }
 
 async fn count(usage: TokenUsage, events: &mut EventReader<'_>) -> Result<(), LedgerError> {

@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::questions::{subject, tool_name};
 use crate::drivers::adapters::event_reader::EventReader;
-use crate::drivers::output::label::label;
+use crate::drivers::output::display_label::label;
 
 /// Watch over the tool calls of a turn. It sees what the agent reports, after a restart of the service too: the replay
 /// reports every call and every answer again.
@@ -36,7 +36,7 @@ pub(in crate::drivers) struct ToolWatch {
 #[derive(Debug, Clone, Default)]
 struct WatchedCall {
     /// Latest answer to a permission request about the call.
-    given: Option<PermissionVerdict>,
+    verdict: Option<PermissionVerdict>,
     is_reported: bool,
 }
 
@@ -67,10 +67,10 @@ impl ToolWatch {
     }
 
     /// Records the answer to a permission request.
-    pub(super) fn answered(&mut self, call: AnsweredCall) {
-        let given =
+    pub(super) fn record_answer(&mut self, call: AnsweredCall) {
+        let verdict =
             if call.is_allowed { PermissionVerdict::Allow } else { PermissionVerdict::Deny };
-        self.calls.entry(call.id).or_default().given = Some(given);
+        self.calls.entry(call.id).or_default().verdict = Some(verdict);
     }
 
     /// Counts and judges a call that the agent reports. Returns the failure of a turn that must end because of the call.
@@ -100,13 +100,13 @@ impl ToolWatch {
         let known = self.calls.get_mut(&call.id)?;
         // A turn that is being cancelled has its failure, and its calls may end in any way.
         let is_settled = known.is_reported || self.ends_at.is_some();
-        if is_settled || !permission::unauthorized(known.given, call.status.as_str()) {
+        if is_settled || !permission::is_unauthorized(known.verdict, call.status.as_str()) {
             return None;
         }
         let (policy, workspace) = (self.spec.permissions(), self.workspace.as_deref());
         let subject = subject(call.clone());
         let (verdict, rule) = permission::verdict(policy, &subject, workspace);
-        let cause = match (known.given, verdict) {
+        let cause = match (known.verdict, verdict) {
             (Some(_), _) => "although it was denied".to_owned(),
             (None, PermissionVerdict::Allow) => return None, // An allowed call needs no request.
             (None, PermissionVerdict::Deny) => format!("which the policy denies: {rule}"),
@@ -122,7 +122,7 @@ impl ToolWatch {
     }
 
     /// Returns when an agent that should end its turn has not done so within its grace period.
-    pub(super) async fn overdue(&self) {
+    pub(super) async fn wait_until_overdue(&self) {
         match self.ends_at {
             Some(time) => sleep_until(time).await,
             None => std::future::pending().await,

@@ -7,13 +7,13 @@ use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use serde_json::Value;
 
-use crate::platform::template::{Template, Values};
+use crate::platform::template::{ExecutionValues, Template};
 
 /// Renders every text of a document; member names stay as they are.
 ///
 /// # Errors
 /// `input-rejected` if a template names a value that the request does not have.
-pub(super) fn fill(template: &Value, values: &Values) -> Result<Value, Failure> {
+pub(super) fn fill(template: &Value, values: &ExecutionValues) -> Result<Value, Failure> {
     Ok(match template {
         Value::String(text) => Value::String(fill_text(text, values)?),
         Value::Array(items) => {
@@ -33,7 +33,7 @@ pub(super) fn fill(template: &Value, values: &Values) -> Result<Value, Failure> 
 ///
 /// # Errors
 /// Same as [`fill`].
-pub(super) fn fill_text(text: &str, values: &Values) -> Result<String, Failure> {
+pub(super) fn fill_text(text: &str, values: &ExecutionValues) -> Result<String, Failure> {
     let filled = Template::new(text).and_then(|template| template.render(values));
     filled.map_err(|_missing| {
         Failure::new(Code::InputRejected, "the message to the agent could not be rendered")
@@ -51,7 +51,7 @@ mod tests {
     fn filled_values_stay_text() {
         let input = "\"}, \"x\": {{ uuid }}\n\u{1}\\".to_owned();
         let ids = RequestIds { context_id: "c".to_owned(), ..RequestIds::default() };
-        let values = Values { input: input.clone(), ids, ..Values::default() };
+        let values = ExecutionValues { input: input.clone(), ids, ..ExecutionValues::default() };
         let template =
             json!({"a": ["{{ input }}", 1, null], "{{ input }}": {"b": "<{{ context_id }}>"}});
         let filled = fill(&template, &values).unwrap();
@@ -61,7 +61,8 @@ mod tests {
 
     #[test]
     fn a_placeholder_without_a_value_is_refused() {
-        let failure = fill(&json!({"a": "{{ param.x }}"}), &Values::default()).unwrap_err();
+        let failure =
+            fill(&json!({"a": "{{ param.x }}"}), &ExecutionValues::default()).unwrap_err();
         assert_eq!(failure.code, Code::InputRejected);
     }
 }

@@ -4,10 +4,10 @@ use algonius_actors::model::program::stdio_protocol::Framing;
 use serde_json::Value;
 
 /// Greatest size of a message in bytes; a longer message is skipped.
-const LONGEST: usize = 16 * 1024 * 1024;
+const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
 
 /// Greatest size of a header in bytes.
-const LONGEST_HEADER: usize = 8 * 1024;
+const MAX_HEADER_BYTES: usize = 8 * 1024;
 
 /// Item of the stream.
 #[derive(Debug, PartialEq)]
@@ -15,13 +15,13 @@ pub(super) enum Frame {
     /// A JSON message.
     Message(Value),
     /// Bytes that are not a message.
-    Junk,
+    Invalid,
     /// Bytes after which no message boundary can be found.
-    Broken,
+    Desynchronized,
 }
 
 /// Decoder that reads messages from bytes.
-pub(super) struct Frames {
+pub(super) struct FrameDecoder {
     framing: Framing,
     bytes: Vec<u8>,
     /// Remainder of a skipped message.
@@ -39,7 +39,7 @@ enum Skip {
     Everything,
 }
 
-impl Frames {
+impl FrameDecoder {
     pub(super) const fn new(framing: Framing) -> Self {
         Self { framing, bytes: Vec::new(), skipped: Skip::Nothing }
     }
@@ -87,16 +87,16 @@ impl Frames {
 
     fn next_line(&mut self) -> Option<Option<Frame>> {
         let Some(end) = self.bytes.iter().position(|byte| *byte == b'\n') else {
-            if self.bytes.len() <= LONGEST {
+            if self.bytes.len() <= MAX_MESSAGE_BYTES {
                 return None;
             }
             // Its end may never come, so the line is not kept until then.
             (self.bytes, self.skipped) = (Vec::new(), Skip::Line);
-            return Some(Some(Frame::Junk));
+            return Some(Some(Frame::Invalid));
         };
         let line: Vec<u8> = self.bytes.drain(..=end).collect();
-        if end > LONGEST {
-            return Some(Some(Frame::Junk));
+        if end > MAX_MESSAGE_BYTES {
+            return Some(Some(Frame::Invalid));
         }
         let line = line.trim_ascii();
         Some((!line.is_empty()).then(|| read(line)))
@@ -104,16 +104,16 @@ impl Frames {
 
     fn next_counted(&mut self) -> Option<Option<Frame>> {
         let Some((header, body)) = header(&self.bytes) else {
-            return (self.bytes.len() > LONGEST_HEADER).then(|| Some(self.fail()));
+            return (self.bytes.len() > MAX_HEADER_BYTES).then(|| Some(self.fail()));
         };
         let Some(length) = self.bytes.get(..header).and_then(length) else {
             return Some(Some(self.fail()));
         };
-        if length > LONGEST as u64 {
+        if length > MAX_MESSAGE_BYTES as u64 {
             let rest = self.bytes.split_off(body);
             self.skipped = Skip::Bytes(length);
             self.bytes = self.skip(&rest).to_vec();
-            return Some(Some(Frame::Junk));
+            return Some(Some(Frame::Invalid));
         }
         let end = body + usize::try_from(length).unwrap_or(usize::MAX);
         let frame = read(self.bytes.get(body..end)?);
@@ -124,7 +124,7 @@ impl Frames {
     fn fail(&mut self) -> Frame {
         // Without a length the start of the next message cannot be found.
         (self.bytes, self.skipped) = (Vec::new(), Skip::Everything);
-        Frame::Broken
+        Frame::Desynchronized
     }
 }
 
@@ -139,12 +139,12 @@ pub(super) fn encode(framing: Framing, message: &Value) -> Vec<u8> {
 }
 
 fn read(bytes: &[u8]) -> Frame {
-    serde_json::from_slice(bytes).map_or(Frame::Junk, Frame::Message)
+    serde_json::from_slice(bytes).map_or(Frame::Invalid, Frame::Message)
 }
 
 /// Returns the end of the header and the start of the body.
 fn header(bytes: &[u8]) -> Option<(usize, usize)> {
-    let within = bytes.get(..bytes.len().min(LONGEST_HEADER + 4)).unwrap_or_default();
+    let within = bytes.get(..bytes.len().min(MAX_HEADER_BYTES + 4)).unwrap_or_default();
     let find = |end: &[u8]| {
         within.windows(end.len()).position(|found| found == end).map(|at| (at, at + end.len()))
     };
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     fn all(framing: Framing, bytes: &[u8], mut size: impl FnMut() -> usize) -> Vec<Frame> {
-        let mut frames = Frames::new(framing);
+        let mut frames = FrameDecoder::new(framing);
         let (mut found, mut rest) = (Vec::new(), bytes);
         while !rest.is_empty() {
             let (piece, tail) = rest.split_at(size().clamp(1, rest.len()));
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn an_invalid_header_ends_the_stream() {
-        let long = "x".repeat(LONGEST_HEADER + 1);
+        let long = "x".repeat(MAX_HEADER_BYTES + 1);
         for head in [
             "Length: 2\r\n\r\n",
             "Content-Length: -2\r\n\r\n",
@@ -207,19 +207,22 @@ mod tests {
             &long,
         ] {
             let bytes = format!("{head}{{}}Content-Length: 2\r\n\r\n{{}}");
-            assert_eq!(all(Framing::ContentLength, bytes.as_bytes(), || 7), [Frame::Broken]);
+            assert_eq!(
+                all(Framing::ContentLength, bytes.as_bytes(), || 7),
+                [Frame::Desynchronized]
+            );
         }
     }
 
     #[test]
     fn a_message_over_the_limit_is_skipped() {
-        let long = vec![b' '; LONGEST + 1];
+        let long = vec![b' '; MAX_MESSAGE_BYTES + 1];
         let lines = [&long[..], b"\n{}\n"].concat();
         let head = format!("Content-Length: {}\r\n\r\n", long.len());
         let counted = [head.as_bytes(), &long, b"Content-Length: 2\r\n\r\n{}"].concat();
         for (framing, bytes) in [(Framing::Lines, lines), (Framing::ContentLength, counted)] {
             let found = all(framing, &bytes, || 1 << 20);
-            assert_eq!(found, [Frame::Junk, Frame::Message(json!({}))]);
+            assert_eq!(found, [Frame::Invalid, Frame::Message(json!({}))]);
         }
     }
 
@@ -243,7 +246,7 @@ mod tests {
                             Framing::ContentLength => b"Content-Length: 5\r\n\r\nwhat?",
                         };
                         bytes.extend(broken);
-                        wanted.push(Frame::Junk);
+                        wanted.push(Frame::Invalid);
                     }
                 }
                 prop_assert_eq!(all(framing, &bytes, || size), wanted);
@@ -254,7 +257,7 @@ mod tests {
         #[test]
         fn any_bytes_are_decoded_in_bounded_memory(bytes in prop::collection::vec(any::<u8>(), 0..4000), size in 1_usize..99) {
             for framing in [Framing::Lines, Framing::ContentLength] {
-                let mut frames = Frames::new(framing);
+                let mut frames = FrameDecoder::new(framing);
                 for piece in bytes.chunks(size) {
                     frames.push(piece);
                     prop_assert!(frames.bytes.len() <= bytes.len());

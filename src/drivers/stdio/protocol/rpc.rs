@@ -4,20 +4,20 @@ use std::sync::Arc;
 
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
-use algonius_actors::model::program::stdio_protocol::{Call, NoticeKind, NoticeMethod, RpcSpec};
+use algonius_actors::model::program::stdio_protocol::{NoticeKind, NoticeMethod, RpcCall, RpcSpec};
 use serde_json::{Map, Value, json};
 
 use super::StdioStep;
 use super::fill::fill;
-use super::framing::{Frame, Frames, encode};
+use super::framing::{Frame, FrameDecoder, encode};
 use crate::drivers::adapters::event_line::{EventContent, ProgramEvent};
 use crate::drivers::adapters::failure::ReportedFailure;
-use crate::platform::template::Values;
+use crate::platform::template::ExecutionValues;
 
 /// JSON-RPC error code for an unknown method.
-const NO_SUCH_METHOD: i64 = -32601;
+const METHOD_NOT_FOUND: i64 = -32601;
 
-const BROKEN: &str = "its output is no longer valid JSON-RPC";
+const INVALID_OUTPUT: &str = "its output is no longer valid JSON-RPC";
 const NO_ANSWER: &str = "the answer was not where `json_rpc.result` says";
 
 /// Progress of the call.
@@ -26,20 +26,20 @@ enum RpcStage {
     /// The program is being initialized.
     Initializing,
     /// The request was sent.
-    Asking,
+    Calling,
     /// The program has answered.
     Over,
 }
 
 /// JSON-RPC call to a program.
-pub(in crate::drivers) struct Rpc {
+pub(in crate::drivers) struct RpcExchange {
     spec: Arc<RpcSpec>,
-    frames: Frames,
+    frames: FrameDecoder,
     stage: RpcStage,
-    initialize: Option<Call>,
-    initialized: Option<Call>,
-    ask: Call,
-    cancel: Option<Call>,
+    initialize: Option<RpcCall>,
+    initialized: Option<RpcCall>,
+    ask: RpcCall,
+    cancel: Option<RpcCall>,
     /// Id of the request; the initialization has the previous number.
     id: u64,
     /// True if notifications brought some of the answer.
@@ -47,18 +47,22 @@ pub(in crate::drivers) struct Rpc {
     was_warned: bool,
 }
 
-impl Rpc {
+impl RpcExchange {
     /// Returns the call with this number of a program.
-    pub(super) fn of(spec: &RpcSpec, values: &Values, number: u64) -> Result<Self, Failure> {
-        let filled = |call: &Call| {
+    pub(super) fn of(
+        spec: &RpcSpec,
+        values: &ExecutionValues,
+        number: u64,
+    ) -> Result<Self, Failure> {
+        let filled = |call: &RpcCall| {
             let params = fill(&call.params, values)?;
-            Ok::<_, Failure>(Call { method: call.method.clone(), params })
+            Ok::<_, Failure>(RpcCall { method: call.method.clone(), params })
         };
-        let filled_too = |call: &Option<Call>| call.as_ref().map(filled).transpose();
+        let filled_too = |call: &Option<RpcCall>| call.as_ref().map(filled).transpose();
         let initialize = filled_too(&spec.initialize)?.filter(|_| number == 0);
-        let stage = if initialize.is_some() { RpcStage::Initializing } else { RpcStage::Asking };
+        let stage = if initialize.is_some() { RpcStage::Initializing } else { RpcStage::Calling };
         Ok(Self {
-            frames: Frames::new(spec.framing),
+            frames: FrameDecoder::new(spec.framing),
             stage,
             initialize,
             initialized: filled_too(&spec.initialized)?,
@@ -102,8 +106,8 @@ impl Rpc {
                 messages.into_iter().flat_map(|message| self.read(message)).collect()
             }
             Frame::Message(message) => self.read(message),
-            Frame::Junk => self.warn(),
-            Frame::Broken => self.fail(Failure::new(Code::AnswerMissing, BROKEN)),
+            Frame::Invalid => self.warn(),
+            Frame::Desynchronized => self.fail(Failure::new(Code::AnswerMissing, INVALID_OUTPUT)),
         }
     }
 
@@ -113,16 +117,16 @@ impl Rpc {
         let method = message.get("method").and_then(Value::as_str).map(str::to_owned);
         match (method, id) {
             (Some(method), Some(id)) => self.refuse(&method, &id),
-            (Some(method), None) => self.notified(&method, message.remove("params")),
-            (None, Some(id)) if self.is_mine(&id) => self.answered(message),
+            (Some(method), None) => self.handle_notification(&method, message.remove("params")),
+            (None, Some(id)) if self.is_own_id(&id) => self.handle_response(message),
             // An error without an id is about a message that could not be read; there is only one call.
-            (None, None) if message.contains_key("error") => self.answered(message),
+            (None, None) if message.contains_key("error") => self.handle_response(message),
             (None, Some(_)) => Vec::new(),
             (None, None) => self.warn(),
         }
     }
 
-    fn is_mine(&self, id: &Value) -> bool {
+    fn is_own_id(&self, id: &Value) -> bool {
         let mine = if self.stage == RpcStage::Initializing { self.id - 1 } else { self.id };
         id.as_u64() == Some(mine) || id.as_str().is_some_and(|id| id == mine.to_string())
     }
@@ -130,13 +134,13 @@ impl Rpc {
     /// Answers a request of the program with an error: the service offers no methods.
     fn refuse(&self, method: &str, id: &Value) -> Vec<StdioStep> {
         // The program may wait for an answer, so it gets one.
-        let error = json!({"code": NO_SUCH_METHOD, "message": "method not found"});
+        let error = json!({"code": METHOD_NOT_FOUND, "message": "method not found"});
         let answer = json!({"jsonrpc": "2.0", "id": id, "error": error});
         let warning = format!("the agent called `{method}`, which the service does not offer");
         vec![StdioStep::Write(encode(self.spec.framing, &answer)), StdioStep::Warn(warning)]
     }
 
-    fn notified(&mut self, method: &str, params: Option<Value>) -> Vec<StdioStep> {
+    fn handle_notification(&mut self, method: &str, params: Option<Value>) -> Vec<StdioStep> {
         let Some(NoticeMethod { kind, pointer }) = self.spec.notices.get(method) else {
             return Vec::new();
         };
@@ -149,27 +153,27 @@ impl Rpc {
             NoticeKind::Session => text(value).map(|id| ProgramEvent::Session { id }),
         };
         self.has_text |= matches!(event, Some(ProgramEvent::Text { .. }));
-        event.map(StdioStep::Tell).into_iter().collect()
+        event.map(StdioStep::Event).into_iter().collect()
     }
 
-    fn answered(&mut self, mut message: Map<String, Value>) -> Vec<StdioStep> {
+    fn handle_response(&mut self, mut message: Map<String, Value>) -> Vec<StdioStep> {
         if let Some(error) = message.get("error").filter(|error| !error.is_null()) {
-            let told = StdioStep::Tell(self.failed(error));
+            let told = StdioStep::Event(self.failed(error));
             return [told].into_iter().chain(self.end(None)).collect();
         }
         let result = message.remove("result").unwrap_or_default();
         let session = self.spec.session.as_ref().and_then(|at| result.pointer(at)).and_then(text);
-        let session = session.map(|id| StdioStep::Tell(ProgramEvent::Session { id }));
+        let session = session.map(|id| StdioStep::Event(ProgramEvent::Session { id }));
         let rest = match self.stage {
-            RpcStage::Initializing => self.ready(),
-            RpcStage::Asking | RpcStage::Over => self.result(&result),
+            RpcStage::Initializing => self.send_request(),
+            RpcStage::Calling | RpcStage::Over => self.result(&result),
         };
         session.into_iter().chain(rest).collect()
     }
 
     /// Sends the request, because the program is initialized.
-    fn ready(&mut self) -> Vec<StdioStep> {
-        self.stage = RpcStage::Asking;
+    fn send_request(&mut self) -> Vec<StdioStep> {
+        self.stage = RpcStage::Calling;
         let initialized = self.initialized.as_ref().map(|call| self.write(call, None));
         let ask = self.write(&self.ask, Some(self.id));
         initialized.into_iter().chain([ask]).map(StdioStep::Write).collect()
@@ -185,7 +189,7 @@ impl Rpc {
             _ => None,
         };
         let answer = told.filter(|_| !self.has_text).map(|text| ProgramEvent::Text { text });
-        let told = [used, answer].into_iter().flatten().map(StdioStep::Tell);
+        let told = [used, answer].into_iter().flatten().map(StdioStep::Event);
         told.chain(self.end(failure)).collect()
     }
 
@@ -217,7 +221,7 @@ impl Rpc {
         vec![StdioStep::Warn(message.to_owned())]
     }
 
-    fn write(&self, call: &Call, id: Option<u64>) -> Vec<u8> {
+    fn write(&self, call: &RpcCall, id: Option<u64>) -> Vec<u8> {
         let mut message = json!({"jsonrpc": "2.0", "method": call.method});
         if let Value::Object(members) = &mut message {
             members.extend(id.map(|id| ("id".to_owned(), id.into())));

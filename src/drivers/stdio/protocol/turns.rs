@@ -7,10 +7,10 @@ use serde_json::{Map, Value};
 
 use super::StdioStep;
 use super::fill::{fill, fill_text};
-use crate::platform::template::Values;
+use crate::platform::template::ExecutionValues;
 
 /// Greatest length of a line in bytes that may be an end mark; a longer line is never one.
-const LONGEST: usize = 1024 * 1024;
+const MAX_MARK_LINE_BYTES: usize = 1024 * 1024;
 
 /// Progress of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,14 +41,21 @@ pub(in crate::drivers) struct ProgramTurn {
 
 impl ProgramTurn {
     /// Returns a turn that sends the `values`; `number` counts the turns of the program from 0.
-    pub(super) fn of(spec: &TurnSpec, values: &Values, number: u64) -> Result<Self, Failure> {
+    pub(super) fn of(
+        spec: &TurnSpec,
+        values: &ExecutionValues,
+        number: u64,
+    ) -> Result<Self, Failure> {
         // The program would take the second line for another message.
-        if spec.message.is_usual() && values.input.trim_end_matches('\n').contains(['\n', '\r']) {
+        if spec.message.is_default_template()
+            && values.input.trim_end_matches('\n').contains(['\n', '\r'])
+        {
             let why = "the agent accepts only messages of one line";
             return Err(Failure::new(Code::InputRejected, why));
         }
-        let interrupt = spec.interrupt.as_ref().map(|said| written(said, values)).transpose()?;
-        let message = written(&spec.message, values)?;
+        let interrupt =
+            spec.interrupt.as_ref().map(|said| render_message(said, values)).transpose()?;
+        let message = render_message(&spec.message, values)?;
         let end = spec.end.clone();
         let greets = matches!(&end, TurnEnd::Prompt(prompt) if prompt.is_at_start);
         Ok(Self {
@@ -87,7 +94,7 @@ impl ProgramTurn {
             self.take(part, &mut steps);
         }
         if self.phase != TurnPhase::Over && self.is_prompt() {
-            self.prompted(&mut steps);
+            self.handle_prompt(&mut steps);
         }
         steps
     }
@@ -106,13 +113,13 @@ impl ProgramTurn {
             if self.phase != TurnPhase::Starting {
                 self.answer(text, &mut steps);
             }
-            self.prompted(&mut steps);
+            self.handle_prompt(&mut steps);
         }
         steps
     }
 
     /// Returns the failure of an end mark that came before the answer: the program continued writing after it.
-    pub(super) fn early_end(&self) -> Failure {
+    pub(super) fn early_end_failure(&self) -> Failure {
         let key = self.end.key();
         let message = format!(
             "the answer was empty because its end was found too early: the program continued writing \
@@ -135,7 +142,7 @@ impl ProgramTurn {
         self.line.extend_from_slice(part);
         if part.ends_with(b"\n") {
             let line = std::mem::take(&mut self.line);
-            let is_long = std::mem::take(&mut self.is_long) || line.len() > LONGEST;
+            let is_long = std::mem::take(&mut self.is_long) || line.len() > MAX_MARK_LINE_BYTES;
             if self.phase == TurnPhase::Starting || self.is_echo(&line) {
                 return;
             }
@@ -148,7 +155,7 @@ impl ProgramTurn {
                 self.phase = TurnPhase::Over;
                 steps.push(StdioStep::End(None));
             }
-        } else if self.is_long || self.line.len() > LONGEST {
+        } else if self.is_long || self.line.len() > MAX_MARK_LINE_BYTES {
             // The line is part of the answer at any length, and only a bounded part of it is held.
             self.is_long = true;
             let text = std::mem::take(&mut self.line);
@@ -162,8 +169,8 @@ impl ProgramTurn {
         self.has_text |= !text.trim_ascii().is_empty();
         // Adjacent pieces are merged into one: a piece for each line would make long answers slow to read.
         match steps.last_mut() {
-            Some(StdioStep::Hear(before)) => before.extend(text),
-            _ => steps.push(StdioStep::Hear(text)),
+            Some(StdioStep::Output(before)) => before.extend(text),
+            _ => steps.push(StdioStep::Output(text)),
         }
     }
 
@@ -195,7 +202,7 @@ impl ProgramTurn {
     }
 
     /// Handles a prompt, after which the program waits for input.
-    fn prompted(&mut self, steps: &mut Vec<StdioStep>) {
+    fn handle_prompt(&mut self, steps: &mut Vec<StdioStep>) {
         self.line.clear();
         if self.phase == TurnPhase::Starting {
             self.phase = TurnPhase::Answering;
@@ -219,9 +226,9 @@ impl ProgramTurn {
     }
 }
 
-fn written(said: &MessageTemplate, values: &Values) -> Result<Vec<u8>, Failure> {
+fn render_message(said: &MessageTemplate, values: &ExecutionValues) -> Result<Vec<u8>, Failure> {
     match said {
-        usual if usual.is_usual() => {
+        usual if usual.is_default_template() => {
             Ok(format!("{}\n", values.input.trim_end_matches('\n')).into_bytes())
         }
         MessageTemplate::Text(text) => fill_text(text, values).map(String::into_bytes),
@@ -246,8 +253,8 @@ mod tests {
 
     /// Returns a turn with this number of a program that may echo the message.
     fn later(end: TurnEnd, input: &str, echo: bool, number: u64) -> Result<ProgramTurn, Failure> {
-        let message = MessageTemplate::usual();
-        let values = Values { input: input.to_owned(), ..Values::default() };
+        let message = MessageTemplate::default_template();
+        let values = ExecutionValues { input: input.to_owned(), ..ExecutionValues::default() };
         ProgramTurn::of(&TurnSpec { message, end, interrupt: None, echo }, &values, number)
     }
 
@@ -261,7 +268,7 @@ mod tests {
         let (mut all, mut is_over) = (Vec::new(), false);
         for step in bytes.chunks(size).flat_map(|piece| turn.receive(piece)) {
             match step {
-                StdioStep::Hear(bytes) if !is_over => all.extend(bytes),
+                StdioStep::Output(bytes) if !is_over => all.extend(bytes),
                 StdioStep::End(None) if !is_over => is_over = true,
                 _ => panic!("something followed the end"),
             }
@@ -274,7 +281,8 @@ mod tests {
         let end = || TurnEnd::Line("END".to_owned());
         assert_eq!(turn(end(), "hello\n").unwrap().open(), b"hello\n");
         assert_eq!(turn(end(), "two\nlines").map(|_| ()).unwrap_err().code, Code::InputRejected);
-        let values = Values { input: "two\n\"lines\"".to_owned(), ..Values::default() };
+        let values =
+            ExecutionValues { input: "two\n\"lines\"".to_owned(), ..ExecutionValues::default() };
         let message = MessageTemplate::Json(json!({"say": "{{ input }}"}));
         let spec = TurnSpec { message, end: end(), interrupt: None, echo: false };
         let written = ProgramTurn::of(&spec, &values, 0).unwrap().open();
@@ -319,11 +327,11 @@ mod tests {
         let mut turn = turn(prompt("> ", true), "x").unwrap();
         assert!(turn.receive(b"a > ").is_empty() && turn.may_be_over());
         assert!(
-            matches!(&*turn.receive(b"b\nend> "), [StdioStep::Hear(line)] if line == b"a > b\n")
+            matches!(&*turn.receive(b"b\nend> "), [StdioStep::Output(line)] if line == b"a > b\n")
         );
         assert!(turn.may_be_over());
         assert!(
-            matches!(&*turn.conclude(), [StdioStep::Hear(text), StdioStep::End(None)] if text == b"end")
+            matches!(&*turn.conclude(), [StdioStep::Output(text), StdioStep::End(None)] if text == b"end")
         );
         assert!(!turn.may_be_over() && !turn.is_empty());
     }
@@ -337,7 +345,9 @@ mod tests {
             matches!(&*turn.receive(b"> "), [StdioStep::Write(message)] if message == b"1+1\n")
         );
         let steps = turn.receive(b"2\n> ");
-        assert!(matches!(&*steps, [StdioStep::Hear(line), StdioStep::End(None)] if line == b"2\n"));
+        assert!(
+            matches!(&*steps, [StdioStep::Output(line), StdioStep::End(None)] if line == b"2\n")
+        );
         let mut silent = later(prompt("> ", false), "1+1", false, 0).unwrap();
         assert_eq!(silent.open(), b"1+1\n", "it prints no prompt before the first message");
     }
@@ -349,7 +359,7 @@ mod tests {
             let steps = turn.receive(told);
             let mut text = Vec::new();
             for step in steps {
-                if let StdioStep::Hear(line) = step {
+                if let StdioStep::Output(line) = step {
                     text.extend(line);
                 }
             }
@@ -364,7 +374,7 @@ mod tests {
         let mut turn = turn(TurnEnd::Regex(Regex::new("").unwrap()), "x").unwrap();
         turn.receive(b"\nthe answer\n");
         assert!(turn.is_empty() && turn.has_more());
-        let failure = turn.early_end();
+        let failure = turn.early_end_failure();
         assert_eq!(failure.code, Code::EmptyAnswer);
         assert!(failure.message.contains("`turn.end_regex`"), "{failure}");
     }
@@ -372,7 +382,7 @@ mod tests {
     #[test]
     fn a_line_over_the_limit_is_output_and_no_turn_end() {
         let regex = || TurnEnd::Regex(Regex::new("END$").unwrap());
-        let long = [vec![b'x'; LONGEST + 1], b"END\n".to_vec()].concat();
+        let long = [vec![b'x'; MAX_MARK_LINE_BYTES + 1], b"END\n".to_vec()].concat();
         assert_eq!(received_end(regex(), &long, 4096), (long, false));
     }
 

@@ -7,7 +7,7 @@ use axum::http::uri::Authority;
 
 /// Address of the service, without a slash at its end, and the addresses for gRPC clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Site {
+pub struct PublicAddress {
     /// Address at which paths start.
     pub url: String,
     /// Addresses for gRPC clients.
@@ -25,7 +25,7 @@ pub struct GrpcUrls {
 
 /// Addresses for gRPC clients in the configuration; the missing ones follow from the address of the service.
 #[derive(Debug, Clone, Default)]
-pub struct GivenGrpcUrls {
+pub struct GrpcUrlConfig {
     /// Address for clients of 0.3.
     pub v0_3: Option<String>,
     /// Address for clients of 1.0.
@@ -34,46 +34,48 @@ pub struct GivenGrpcUrls {
 
 /// Addresses that cards name: one for all callers, or the one that each caller used.
 #[derive(Debug, Clone)]
-pub struct Sites {
-    usual: Site,
-    given: GivenGrpcUrls,
+pub struct PublicAddresses {
+    default: PublicAddress,
+    given: GrpcUrlConfig,
     /// Scheme of the service, if each caller receives the address that it used itself.
     scheme: Option<&'static str>,
 }
 
-impl Sites {
+impl PublicAddresses {
     /// Uses the same address for every caller.
     #[must_use]
-    pub fn fixed(url: String, given: GivenGrpcUrls) -> Self {
-        Self { usual: Site::new(url, &given), given, scheme: None }
+    pub fn fixed(url: String, given: GrpcUrlConfig) -> Self {
+        Self { default: PublicAddress::new(url, &given), given, scheme: None }
     }
 
     /// Uses the address that the caller used. A service that listens on all addresses of a machine has none
     /// that is valid for every caller; `url` is used if a request names no host.
     #[must_use]
-    pub fn of_callers(url: String, scheme: &'static str, given: GivenGrpcUrls) -> Self {
-        Self { usual: Site::new(url, &given), given, scheme: Some(scheme) }
+    pub fn from_request_host(url: String, scheme: &'static str, given: GrpcUrlConfig) -> Self {
+        Self { default: PublicAddress::new(url, &given), given, scheme: Some(scheme) }
     }
 
     /// Returns true if the address depends on the host of a request.
     #[must_use]
-    pub const fn depend_on_callers(&self) -> bool {
+    pub const fn depends_on_host(&self) -> bool {
         self.scheme.is_some()
     }
 
     /// Returns the address for a caller that used this host. The gate has checked that
     /// it is a host of the service.
     #[must_use]
-    pub fn of(&self, host: Option<&HeaderValue>) -> Cow<'_, Site> {
-        let usual = Cow::Borrowed(&self.usual);
-        let (Some(scheme), Some(host)) = (self.scheme, host) else { return usual };
+    pub fn of(&self, host: Option<&HeaderValue>) -> Cow<'_, PublicAddress> {
+        let default = Cow::Borrowed(&self.default);
+        let (Some(scheme), Some(host)) = (self.scheme, host) else { return default };
         let host = host.to_str().ok().and_then(|host| host.parse::<Authority>().ok());
-        host.map_or(usual, |host| Cow::Owned(Site::new(format!("{scheme}://{host}"), &self.given)))
+        host.map_or(default, |host| {
+            Cow::Owned(PublicAddress::new(format!("{scheme}://{host}"), &self.given))
+        })
     }
 }
 
-impl Site {
-    fn new(url: String, given: &GivenGrpcUrls) -> Self {
+impl PublicAddress {
+    fn new(url: String, given: &GrpcUrlConfig) -> Self {
         let grpc = GrpcUrls::new(given, &url);
         Self { url, grpc }
     }
@@ -82,7 +84,7 @@ impl Site {
 impl GrpcUrls {
     /// Uses the given addresses, or derives them from the address of the service: a URL for clients of 0.3,
     /// host and port for those of 1.0.
-    fn new(given: &GivenGrpcUrls, public_url: &str) -> Self {
+    fn new(given: &GrpcUrlConfig, public_url: &str) -> Self {
         let (scheme, rest) = public_url.split_once("://").unwrap_or(("http", public_url));
         let host = rest.split('/').next().unwrap_or_default();
         // The colons inside the brackets of an IPv6 address are no separator of a port.
@@ -108,26 +110,32 @@ mod tests {
             ("https://a.example/base", "https://a.example:443", "a.example:443"),
             ("http://[::1]", "http://[::1]:80", "[::1]:80"),
         ] {
-            let urls = GrpcUrls::new(&GivenGrpcUrls::default(), public);
+            let urls = GrpcUrls::new(&GrpcUrlConfig::default(), public);
             assert_eq!((urls.v0_3.as_str(), urls.v1_0.as_str()), (v0_3, v1_0));
         }
     }
 
     #[test]
     fn each_caller_gets_the_host_that_it_used() {
-        let given = GivenGrpcUrls { v1_0: Some("grpc.example:1".to_owned()), v0_3: None };
-        let sites = Sites::of_callers("http://0.0.0.0:8080".to_owned(), "http", given.clone());
-        let of = |host: &'static str| sites.of(Some(&HeaderValue::from_static(host))).into_owned();
-        let site = of("box.lan:8080");
+        let given = GrpcUrlConfig { v1_0: Some("grpc.example:1".to_owned()), v0_3: None };
+        let public_addresses = PublicAddresses::from_request_host(
+            "http://0.0.0.0:8080".to_owned(),
+            "http",
+            given.clone(),
+        );
+        let of = |host: &'static str| {
+            public_addresses.of(Some(&HeaderValue::from_static(host))).into_owned()
+        };
+        let address = of("box.lan:8080");
         assert_eq!(
-            (site.url.as_str(), site.grpc.v0_3.as_str()),
+            (address.url.as_str(), address.grpc.v0_3.as_str()),
             ("http://box.lan:8080", "http://box.lan:8080")
         );
-        assert_eq!(site.grpc.v1_0, "grpc.example:1");
+        assert_eq!(address.grpc.v1_0, "grpc.example:1");
         assert_eq!(of("[::1]:8080").url, "http://[::1]:8080");
         assert_eq!(of("no host").url, "http://0.0.0.0:8080");
-        assert_eq!(sites.of(None).url, "http://0.0.0.0:8080");
-        let fixed = Sites::fixed("https://a.example".to_owned(), given);
+        assert_eq!(public_addresses.of(None).url, "http://0.0.0.0:8080");
+        let fixed = PublicAddresses::fixed("https://a.example".to_owned(), given);
         assert_eq!(fixed.of(Some(&HeaderValue::from_static("b.example"))).url, "https://a.example");
     }
 }

@@ -19,16 +19,16 @@ use crate::serve::a2a::{dispatch, exposure, extension, version};
 use crate::serve::auth::caller::{self, AuthenticatedCaller};
 use crate::serve::auth::peer::ClientAddress;
 use crate::serve::http::body;
-use crate::serve::http::response::{ProblemBody, Refused};
+use crate::serve::http::response::{EarlyRefusal, ProblemBody};
 
 /// Metadata key that names an agent.
-const AGENT: &str = "a2a-agent";
+const AGENT_METADATA: &str = "a2a-agent";
 
 /// Metadata key that names a protocol version.
-const VERSION: &str = "a2a-version";
+const VERSION_METADATA: &str = "a2a-version";
 
 /// Length of the prefix of each message: a flag and a length.
-const PREFIX: usize = 5;
+const MESSAGE_PREFIX_BYTES: usize = 5;
 
 /// Head of an authenticated call.
 #[derive(Clone)]
@@ -50,11 +50,15 @@ pub(super) async fn admit(State(app): State<App>, request: Request, next: Next) 
         return ProblemBody(failure).into_response();
     }
     let wanted = extensions(request.headers());
-    match arrived(&app, request).await {
+    match authenticate(&app, request).await {
         Ok(request) => {
             let mut response = next.run(request).await;
             // Only the message may name the agent, so the response lists the extensions that all agents have.
-            extension::name(&mut response, &wanted, &extension::always());
+            extension::add_extension_headers(
+                &mut response,
+                &wanted,
+                &extension::common_extensions(),
+            );
             response
         }
         Err(refused) => {
@@ -76,29 +80,29 @@ pub(super) fn is_grpc(headers: &HeaderMap) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['+', ';']))
 }
 
-async fn arrived(app: &App, request: Request) -> Result<Request, Refused> {
+async fn authenticate(app: &App, request: Request) -> Result<Request, EarlyRefusal> {
     let (mut parts, rest) = request.into_parts();
     let client = parts.extensions.get::<ClientAddress>().cloned();
     let caller = if parts.headers.contains_key(header::AUTHORIZATION) {
-        Some(caller::enter(app, client.as_ref(), &parts.headers, None).await?)
+        Some(caller::authenticate(app, client.as_ref(), &parts.headers, None).await?)
     } else {
-        caller::enter_somewhere(app, client.as_ref(), &parts.headers).await?;
+        caller::authenticate_for_any(app, client.as_ref(), &parts.headers).await?;
         None
     };
     let named = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
-    let host = parts.uri.host().or(named).and_then(|host| by_host(app, host));
+    let host = parts.uri.host().or(named).and_then(|host| agent_of_host(app, host));
     let headers = parts.headers.clone();
     // The service that decodes the message knows its version and replaces this value.
     let version = ProtocolVersion::V0_3;
     parts.extensions.insert(GrpcCall { caller, client, headers, host, version });
     // The limit of the configuration is that of the message; the frame comes on top.
-    let limit = app.bodies.max_bytes.saturating_add(PREFIX);
-    let message = body::whole(app, &parts.headers, rest, limit).await?;
+    let limit = app.body_limits.max_bytes.saturating_add(MESSAGE_PREFIX_BYTES);
+    let message = body::read_body(app, &parts.headers, rest, limit).await?;
     Ok(Request::from_parts(parts, Body::from(message)))
 }
 
 /// Returns the agent that the first label of a host names. Host names are not case-sensitive.
-fn by_host(app: &App, host: &str) -> Option<AgentId> {
+fn agent_of_host(app: &App, host: &str) -> Option<AgentId> {
     // A host without a dot is no name below a domain, for example `localhost`.
     let (label, _) = host.split_once('.')?;
     let mut ids = app.agents.all().map(|spec| &spec.id);
@@ -111,18 +115,18 @@ impl GrpcCall {
         mut request: tonic::Request<T>,
         version: ProtocolVersion,
     ) -> Result<(Self, T), Failure> {
-        let arrival = request.extensions_mut().remove::<Self>();
+        let call = request.extensions_mut().remove::<Self>();
         let lost = || Failure::new(Code::Internal, "the head of the call is missing");
-        let arrival = Self { version, ..arrival.ok_or_else(lost)? };
+        let call = Self { version, ..call.ok_or_else(lost)? };
         // Clients name the version on every binding. The path decides here, so another one is a mistake of the
         // client.
-        for said in arrival.values(VERSION)? {
-            if !said.is_empty() && version::named(said)? != version {
+        for said in call.values(VERSION_METADATA)? {
+            if !said.is_empty() && version::parse_version(said)? != version {
                 let text = "`a2a-version` names another version than the service that is called";
                 return Err(Failure::new(Code::VersionUnsupported, text));
             }
         }
-        Ok((arrival, request.into_inner()))
+        Ok((call, request.into_inner()))
     }
 
     /// Returns the metadata of the request.
@@ -131,7 +135,7 @@ impl GrpcCall {
     }
 
     /// Host name that the caller used.
-    pub(super) fn asked_host(&self) -> Option<HeaderValue> {
+    pub(super) fn requested_host(&self) -> Option<HeaderValue> {
         self.headers.get(header::HOST).cloned()
     }
 
@@ -144,25 +148,34 @@ impl GrpcCall {
         method: Method,
     ) -> Result<(Caller, AgentId), Failure> {
         let agent = self.agent(app, tenant)?;
-        let spec = app.agents.get(&agent).ok_or_else(unknown)?;
+        let spec = app.agents.get(&agent).ok_or_else(unknown_agent)?;
         let entered = match self.caller {
             Some(caller) => Ok(caller),
-            None => caller::enter(app, self.client.as_ref(), &self.headers, Some(&agent)).await,
+            None => {
+                caller::authenticate(app, self.client.as_ref(), &self.headers, Some(&agent)).await
+            }
         };
         let caller = entered.map_err(|refused| refused.at(app.api.reader.now()))?;
         // The message names the agent, so the count cannot happen earlier as on the other transports.
-        app.access.rates.count(spec).await.map_err(|refused| refused.at(app.api.reader.now()))?;
-        exposure::check(spec, self.version, Binding::Grpc, dispatch::offered(method))?;
-        let caller = AuthenticatedCaller(caller).may(dispatch::right(method), Some(&agent))?;
+        app.access
+            .rate_limiter
+            .count(spec)
+            .await
+            .map_err(|refused| refused.at(app.api.reader.now()))?;
+        exposure::check(spec, self.version, Binding::Grpc, dispatch::protocol_operation(method))?;
+        let caller = AuthenticatedCaller(caller)
+            .require_right(dispatch::required_right(method), Some(&agent))?;
         Ok((caller, agent))
     }
 
     /// Returns the agent of the call, in this order: the tenant of the message, metadata, host name, default agent.
     fn agent(&self, app: &App, tenant: &str) -> Result<AgentId, Failure> {
-        match (tenant, self.values(AGENT)?.as_slice()) {
-            ("", []) => {
-                self.host.clone().or_else(|| app.agents.default_agent.clone()).ok_or_else(unnamed)
-            }
+        match (tenant, self.values(AGENT_METADATA)?.as_slice()) {
+            ("", []) => self
+                .host
+                .clone()
+                .or_else(|| app.agents.default_agent.clone())
+                .ok_or_else(no_agent_named),
             ("", [name]) => app.agents.id(name),
             ("", _) => {
                 let text = "metadata `a2a-agent` must name one agent";
@@ -180,11 +193,11 @@ impl GrpcCall {
     }
 }
 
-fn unknown() -> Failure {
+fn unknown_agent() -> Failure {
     Failure::new(Code::AgentUnknown, "there is no such agent")
 }
 
-fn unnamed() -> Failure {
+fn no_agent_named() -> Failure {
     let text = "the call names no agent: name one by `tenant` (1.0), by metadata `a2a-agent` or by \
                 the first label of the host; this service has no default agent";
     Failure::new(Code::AgentUnknown, text)

@@ -39,14 +39,14 @@ pub(super) fn of(failure: &Failure) -> Status {
 /// Converts a failure into a status of 0.3. That version defines no details: its SDKs identify an error by the name
 /// before the message.
 pub(super) fn of_old(failure: &Failure) -> Status {
-    match problem::name(failure.code) {
+    match problem::error_type(failure.code) {
         Some(name) => with_message(failure, format!("{name}: {}", failure.message)),
         None => of(failure),
     }
 }
 
 fn with_message(failure: &Failure, message: String) -> Status {
-    let (code, _, _) = problem::numbers(failure.code).grpc.numbers();
+    let (code, _, _) = problem::wire_codes(failure.code).grpc.wire_values();
     let info = Any {
         type_url: "type.googleapis.com/google.rpc.ErrorInfo".to_owned(),
         value: info(failure).encode_to_vec(),

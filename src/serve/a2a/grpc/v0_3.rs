@@ -8,7 +8,7 @@ use algonius_actors::model::access::endpoint_config::ProtocolVersion;
 use tonic::Request;
 
 use super::interceptor::GrpcCall;
-use super::{Answers, GrpcResponse, settle, status, stream};
+use super::{GrpcResponse, GrpcStream, respond, status, stream};
 use crate::serve::App;
 use crate::serve::a2a::card;
 use crate::serve::a2a::operations::push::{push_delete, push_get, push_list, push_set};
@@ -30,20 +30,20 @@ const NO_TENANT: &str = "";
 
 #[tonic::async_trait]
 impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
-    type SendStreamingMessageStream = Answers<pb::StreamResponse>;
-    type TaskSubscriptionStream = Answers<pb::StreamResponse>;
+    type SendStreamingMessageStream = GrpcStream<pb::StreamResponse>;
+    type TaskSubscriptionStream = GrpcStream<pb::StreamResponse>;
 
     async fn send_message(
         &self,
         request: Request<pb::SendMessageRequest>,
     ) -> GrpcResponse<pb::SendMessageResponse> {
-        settle(
+        respond(
             status::of_old,
             Box::pin(async {
-                let (arrival, asked) = GrpcCall::of(request, ProtocolVersion::V0_3)?;
-                let metadata = arrival.request_metadata()?;
-                let (caller, agent) = arrival.at(&self.app, NO_TENANT, Method::Send).await?;
-                let send = read::send_request(asked)?;
+                let (call, message) = GrpcCall::of(request, ProtocolVersion::V0_3)?;
+                let metadata = call.request_metadata()?;
+                let (caller, agent) = call.at(&self.app, NO_TENANT, Method::Send).await?;
+                let send = read::send_request(message)?;
                 let sending = SentMessage { version: ProtocolVersion::V0_3, metadata, send };
                 operations::send(&self.app, &caller, &agent, sending).await.and_then(write::reply)
             }),
@@ -55,11 +55,11 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
         &self,
         request: Request<pb::SendMessageRequest>,
     ) -> GrpcResponse<Self::SendStreamingMessageStream> {
-        settle(status::of_old, async {
-            let (arrival, asked) = GrpcCall::of(request, ProtocolVersion::V0_3)?;
-            let metadata = arrival.request_metadata()?;
-            let (caller, agent) = arrival.at(&self.app, NO_TENANT, Method::Stream).await?;
-            let send = read::send_request(asked)?;
+        respond(status::of_old, async {
+            let (call, message) = GrpcCall::of(request, ProtocolVersion::V0_3)?;
+            let metadata = call.request_metadata()?;
+            let (caller, agent) = call.at(&self.app, NO_TENANT, Method::Stream).await?;
+            let send = read::send_request(message)?;
             let sending = SentMessage { version: ProtocolVersion::V0_3, metadata, send };
             let events = Box::pin(operations::stream(&self.app, &caller, &agent, sending)).await?;
             Ok(stream(status::of_old, events, write::event))
@@ -68,21 +68,21 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
     }
 
     async fn get_task(&self, request: Request<pb::GetTaskRequest>) -> GrpcResponse<pb::Task> {
-        settle(status::of_old, async {
-            let (arrival, asked) = GrpcCall::of(request, ProtocolVersion::V0_3)?;
-            let (caller, agent) = arrival.at(&self.app, NO_TENANT, Method::Get).await?;
-            let history = read::history(asked.history_length)?;
-            let query = TaskQuery { id: read::task_name(&asked.name)?.to_owned(), history };
+        respond(status::of_old, async {
+            let (call, message) = GrpcCall::of(request, ProtocolVersion::V0_3)?;
+            let (caller, agent) = call.at(&self.app, NO_TENANT, Method::Get).await?;
+            let history = read::history(message.history_length)?;
+            let query = TaskQuery { id: read::task_name(&message.name)?.to_owned(), history };
             operations::get(&self.app, &caller, &agent, query).await.and_then(write::task)
         })
         .await
     }
 
     async fn cancel_task(&self, request: Request<pb::CancelTaskRequest>) -> GrpcResponse<pb::Task> {
-        settle(status::of_old, async {
-            let (arrival, asked) = GrpcCall::of(request, ProtocolVersion::V0_3)?;
-            let (caller, agent) = arrival.at(&self.app, NO_TENANT, Method::Cancel).await?;
-            let id = read::task_name(&asked.name)?;
+        respond(status::of_old, async {
+            let (call, message) = GrpcCall::of(request, ProtocolVersion::V0_3)?;
+            let (caller, agent) = call.at(&self.app, NO_TENANT, Method::Cancel).await?;
+            let id = read::task_name(&message.name)?;
             operations::cancel(&self.app, &caller, &agent, id).await.and_then(write::task)
         })
         .await
@@ -92,11 +92,11 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
         &self,
         request: Request<pb::TaskSubscriptionRequest>,
     ) -> GrpcResponse<Self::TaskSubscriptionStream> {
-        settle(status::of_old, async {
-            let (arrival, asked) = GrpcCall::of(request, ProtocolVersion::V0_3)?;
-            let metadata = arrival.request_metadata()?;
-            let (caller, agent) = arrival.at(&self.app, NO_TENANT, Method::Subscribe).await?;
-            let id = read::task_name(&asked.name)?;
+        respond(status::of_old, async {
+            let (call, message) = GrpcCall::of(request, ProtocolVersion::V0_3)?;
+            let metadata = call.request_metadata()?;
+            let (caller, agent) = call.at(&self.app, NO_TENANT, Method::Subscribe).await?;
+            let id = read::task_name(&message.name)?;
             let as_known = (ProtocolVersion::V0_3, &metadata);
             let events = operations::subscribe(&self.app, &caller, &agent, id, as_known).await?;
             Ok(stream(status::of_old, events, write::event))
@@ -108,10 +108,10 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
         &self,
         request: Request<pb::CreateTaskPushNotificationConfigRequest>,
     ) -> GrpcResponse<pb::TaskPushNotificationConfig> {
-        settle(status::of_old, async {
-            let (arrival, asked) = GrpcCall::of(request, ProtocolVersion::V0_3)?;
-            let (caller, agent) = arrival.at(&self.app, NO_TENANT, Method::PushSet).await?;
-            let config = read::registration(asked)?;
+        respond(status::of_old, async {
+            let (call, message) = GrpcCall::of(request, ProtocolVersion::V0_3)?;
+            let (caller, agent) = call.at(&self.app, NO_TENANT, Method::PushSet).await?;
+            let config = read::registration(message)?;
             push_set(&self.app, &caller, &agent, ProtocolVersion::V0_3, config)
                 .await
                 .map(write::registration)
@@ -123,10 +123,10 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
         &self,
         request: Request<pb::GetTaskPushNotificationConfigRequest>,
     ) -> GrpcResponse<pb::TaskPushNotificationConfig> {
-        settle(status::of_old, async {
-            let (arrival, asked) = GrpcCall::of(request, ProtocolVersion::V0_3)?;
-            let (caller, agent) = arrival.at(&self.app, NO_TENANT, Method::PushGet).await?;
-            let (task, config) = read::config_name(&asked.name)?;
+        respond(status::of_old, async {
+            let (call, message) = GrpcCall::of(request, ProtocolVersion::V0_3)?;
+            let (caller, agent) = call.at(&self.app, NO_TENANT, Method::PushGet).await?;
+            let (task, config) = read::config_name(&message.name)?;
             let found = push_get(&self.app, &caller, &agent, task, config).await;
             found.map(write::registration)
         })
@@ -137,10 +137,10 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
         &self,
         request: Request<pb::ListTaskPushNotificationConfigRequest>,
     ) -> GrpcResponse<pb::ListTaskPushNotificationConfigResponse> {
-        settle(status::of_old, async {
-            let (arrival, asked) = GrpcCall::of(request, ProtocolVersion::V0_3)?;
-            let (caller, agent) = arrival.at(&self.app, NO_TENANT, Method::PushList).await?;
-            let task = read::task_name(&asked.parent)?;
+        respond(status::of_old, async {
+            let (call, message) = GrpcCall::of(request, ProtocolVersion::V0_3)?;
+            let (caller, agent) = call.at(&self.app, NO_TENANT, Method::PushList).await?;
+            let task = read::task_name(&message.parent)?;
             let configs = push_list(&self.app, &caller, &agent, task).await?;
             Ok(pb::ListTaskPushNotificationConfigResponse {
                 configs: configs.into_iter().map(write::registration).collect(),
@@ -154,10 +154,10 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
         &self,
         request: Request<pb::DeleteTaskPushNotificationConfigRequest>,
     ) -> GrpcResponse<()> {
-        settle(status::of_old, async {
-            let (arrival, asked) = GrpcCall::of(request, ProtocolVersion::V0_3)?;
-            let (caller, agent) = arrival.at(&self.app, NO_TENANT, Method::PushDelete).await?;
-            let (task, config) = read::config_name(&asked.name)?;
+        respond(status::of_old, async {
+            let (call, message) = GrpcCall::of(request, ProtocolVersion::V0_3)?;
+            let (caller, agent) = call.at(&self.app, NO_TENANT, Method::PushDelete).await?;
+            let (task, config) = read::config_name(&message.name)?;
             // The first registration without an id of its own has the id of the task.
             push_delete(&self.app, &caller, &agent, task, config.unwrap_or(task)).await
         })
@@ -168,11 +168,11 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
         &self,
         request: Request<pb::GetAgentCardRequest>,
     ) -> GrpcResponse<pb::AgentCard> {
-        settle(status::of_old, async {
-            let (arrival, _) = GrpcCall::of(request, ProtocolVersion::V0_3)?;
-            let host = arrival.asked_host();
-            let (_, agent) = arrival.at(&self.app, NO_TENANT, Method::ExtendedCard).await?;
-            card::of(&self.app, &agent, host.as_ref()).map(write::card)
+        respond(status::of_old, async {
+            let (call, _) = GrpcCall::of(request, ProtocolVersion::V0_3)?;
+            let host = call.requested_host();
+            let (_, agent) = call.at(&self.app, NO_TENANT, Method::ExtendedCard).await?;
+            card::for_host(&self.app, &agent, host.as_ref()).map(write::card)
         })
         .await
     }

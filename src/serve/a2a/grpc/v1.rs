@@ -8,7 +8,7 @@ use algonius_actors::model::access::endpoint_config::ProtocolVersion;
 use tonic::Request;
 
 use super::interceptor::GrpcCall;
-use super::{Answers, GrpcResponse, settle, status, stream};
+use super::{GrpcResponse, GrpcStream, respond, status, stream};
 use crate::serve::App;
 use crate::serve::a2a::card;
 use crate::serve::a2a::operations::push::{push_delete, push_get, push_list, push_set};
@@ -27,20 +27,20 @@ impl GrpcServiceV1 {
 
 #[tonic::async_trait]
 impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
-    type SendStreamingMessageStream = Answers<pb::StreamResponse>;
-    type SubscribeToTaskStream = Answers<pb::StreamResponse>;
+    type SendStreamingMessageStream = GrpcStream<pb::StreamResponse>;
+    type SubscribeToTaskStream = GrpcStream<pb::StreamResponse>;
 
     async fn send_message(
         &self,
         request: Request<pb::SendMessageRequest>,
     ) -> GrpcResponse<pb::SendMessageResponse> {
-        settle(
+        respond(
             status::of,
             Box::pin(async {
-                let (arrival, asked) = GrpcCall::of(request, ProtocolVersion::V1_0)?;
-                let metadata = arrival.request_metadata()?;
-                let (caller, agent) = arrival.at(&self.app, &asked.tenant, Method::Send).await?;
-                let send = read::send_request(asked)?;
+                let (call, message) = GrpcCall::of(request, ProtocolVersion::V1_0)?;
+                let metadata = call.request_metadata()?;
+                let (caller, agent) = call.at(&self.app, &message.tenant, Method::Send).await?;
+                let send = read::send_request(message)?;
                 let sending = SentMessage { version: ProtocolVersion::V1_0, metadata, send };
                 operations::send(&self.app, &caller, &agent, sending).await.and_then(write::reply)
             }),
@@ -52,13 +52,13 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
         &self,
         request: Request<pb::SendMessageRequest>,
     ) -> GrpcResponse<Self::SendStreamingMessageStream> {
-        settle(
+        respond(
             status::of,
             Box::pin(async {
-                let (arrival, asked) = GrpcCall::of(request, ProtocolVersion::V1_0)?;
-                let metadata = arrival.request_metadata()?;
-                let (caller, agent) = arrival.at(&self.app, &asked.tenant, Method::Stream).await?;
-                let send = read::send_request(asked)?;
+                let (call, message) = GrpcCall::of(request, ProtocolVersion::V1_0)?;
+                let metadata = call.request_metadata()?;
+                let (caller, agent) = call.at(&self.app, &message.tenant, Method::Stream).await?;
+                let send = read::send_request(message)?;
                 let sending = SentMessage { version: ProtocolVersion::V1_0, metadata, send };
                 let events = operations::stream(&self.app, &caller, &agent, sending).await?;
                 Ok(stream(status::of, events, write::event))
@@ -68,11 +68,11 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
     }
 
     async fn get_task(&self, request: Request<pb::GetTaskRequest>) -> GrpcResponse<pb::Task> {
-        settle(status::of, async {
-            let (arrival, asked) = GrpcCall::of(request, ProtocolVersion::V1_0)?;
-            let (caller, agent) = arrival.at(&self.app, &asked.tenant, Method::Get).await?;
-            let history = read::history(asked.history_length)?;
-            let query = TaskQuery { id: asked.id, history };
+        respond(status::of, async {
+            let (call, message) = GrpcCall::of(request, ProtocolVersion::V1_0)?;
+            let (caller, agent) = call.at(&self.app, &message.tenant, Method::Get).await?;
+            let history = read::history(message.history_length)?;
+            let query = TaskQuery { id: message.id, history };
             operations::get(&self.app, &caller, &agent, query).await.and_then(write::task)
         })
         .await
@@ -82,20 +82,20 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
         &self,
         request: Request<pb::ListTasksRequest>,
     ) -> GrpcResponse<pb::ListTasksResponse> {
-        settle(status::of, async {
-            let (arrival, asked) = GrpcCall::of(request, ProtocolVersion::V1_0)?;
-            let (caller, agent) = arrival.at(&self.app, &asked.tenant, Method::List).await?;
-            let list = read::list_request(asked)?;
+        respond(status::of, async {
+            let (call, message) = GrpcCall::of(request, ProtocolVersion::V1_0)?;
+            let (caller, agent) = call.at(&self.app, &message.tenant, Method::List).await?;
+            let list = read::list_request(message)?;
             operations::list(&self.app, &caller, &agent, list).await.and_then(write::page)
         })
         .await
     }
 
     async fn cancel_task(&self, request: Request<pb::CancelTaskRequest>) -> GrpcResponse<pb::Task> {
-        settle(status::of, async {
-            let (arrival, asked) = GrpcCall::of(request, ProtocolVersion::V1_0)?;
-            let (caller, agent) = arrival.at(&self.app, &asked.tenant, Method::Cancel).await?;
-            operations::cancel(&self.app, &caller, &agent, &asked.id).await.and_then(write::task)
+        respond(status::of, async {
+            let (call, message) = GrpcCall::of(request, ProtocolVersion::V1_0)?;
+            let (caller, agent) = call.at(&self.app, &message.tenant, Method::Cancel).await?;
+            operations::cancel(&self.app, &caller, &agent, &message.id).await.and_then(write::task)
         })
         .await
     }
@@ -104,13 +104,13 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
         &self,
         request: Request<pb::SubscribeToTaskRequest>,
     ) -> GrpcResponse<Self::SubscribeToTaskStream> {
-        settle(status::of, async {
-            let (arrival, asked) = GrpcCall::of(request, ProtocolVersion::V1_0)?;
-            let metadata = arrival.request_metadata()?;
-            let (caller, agent) = arrival.at(&self.app, &asked.tenant, Method::Subscribe).await?;
+        respond(status::of, async {
+            let (call, message) = GrpcCall::of(request, ProtocolVersion::V1_0)?;
+            let metadata = call.request_metadata()?;
+            let (caller, agent) = call.at(&self.app, &message.tenant, Method::Subscribe).await?;
             let as_known = (ProtocolVersion::V1_0, &metadata);
             let events =
-                operations::subscribe(&self.app, &caller, &agent, &asked.id, as_known).await?;
+                operations::subscribe(&self.app, &caller, &agent, &message.id, as_known).await?;
             Ok(stream(status::of, events, write::event))
         })
         .await
@@ -120,10 +120,10 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
         &self,
         request: Request<pb::TaskPushNotificationConfig>,
     ) -> GrpcResponse<pb::TaskPushNotificationConfig> {
-        settle(status::of, async {
-            let (arrival, asked) = GrpcCall::of(request, ProtocolVersion::V1_0)?;
-            let (caller, agent) = arrival.at(&self.app, &asked.tenant, Method::PushSet).await?;
-            let config = read::push(asked)?;
+        respond(status::of, async {
+            let (call, message) = GrpcCall::of(request, ProtocolVersion::V1_0)?;
+            let (caller, agent) = call.at(&self.app, &message.tenant, Method::PushSet).await?;
+            let config = read::push(message)?;
             push_set(&self.app, &caller, &agent, ProtocolVersion::V1_0, config)
                 .await
                 .map(write::registration)
@@ -135,11 +135,11 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
         &self,
         request: Request<pb::GetTaskPushNotificationConfigRequest>,
     ) -> GrpcResponse<pb::TaskPushNotificationConfig> {
-        settle(status::of, async {
-            let (arrival, asked) = GrpcCall::of(request, ProtocolVersion::V1_0)?;
-            let (caller, agent) = arrival.at(&self.app, &asked.tenant, Method::PushGet).await?;
-            let config = Some(asked.id.as_str()).filter(|id| !id.is_empty());
-            let found = push_get(&self.app, &caller, &agent, &asked.task_id, config).await;
+        respond(status::of, async {
+            let (call, message) = GrpcCall::of(request, ProtocolVersion::V1_0)?;
+            let (caller, agent) = call.at(&self.app, &message.tenant, Method::PushGet).await?;
+            let config = Some(message.id.as_str()).filter(|id| !id.is_empty());
+            let found = push_get(&self.app, &caller, &agent, &message.task_id, config).await;
             found.map(write::registration)
         })
         .await
@@ -149,10 +149,10 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
         &self,
         request: Request<pb::ListTaskPushNotificationConfigsRequest>,
     ) -> GrpcResponse<pb::ListTaskPushNotificationConfigsResponse> {
-        settle(status::of, async {
-            let (arrival, asked) = GrpcCall::of(request, ProtocolVersion::V1_0)?;
-            let (caller, agent) = arrival.at(&self.app, &asked.tenant, Method::PushList).await?;
-            let configs = push_list(&self.app, &caller, &agent, &asked.task_id).await?;
+        respond(status::of, async {
+            let (call, message) = GrpcCall::of(request, ProtocolVersion::V1_0)?;
+            let (caller, agent) = call.at(&self.app, &message.tenant, Method::PushList).await?;
+            let configs = push_list(&self.app, &caller, &agent, &message.task_id).await?;
             Ok(pb::ListTaskPushNotificationConfigsResponse {
                 configs: configs.into_iter().map(write::registration).collect(),
                 next_page_token: String::new(),
@@ -165,10 +165,10 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
         &self,
         request: Request<pb::DeleteTaskPushNotificationConfigRequest>,
     ) -> GrpcResponse<()> {
-        settle(status::of, async {
-            let (arrival, asked) = GrpcCall::of(request, ProtocolVersion::V1_0)?;
-            let (caller, agent) = arrival.at(&self.app, &asked.tenant, Method::PushDelete).await?;
-            push_delete(&self.app, &caller, &agent, &asked.task_id, &asked.id).await
+        respond(status::of, async {
+            let (call, message) = GrpcCall::of(request, ProtocolVersion::V1_0)?;
+            let (caller, agent) = call.at(&self.app, &message.tenant, Method::PushDelete).await?;
+            push_delete(&self.app, &caller, &agent, &message.task_id, &message.id).await
         })
         .await
     }
@@ -177,11 +177,11 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
         &self,
         request: Request<pb::GetExtendedAgentCardRequest>,
     ) -> GrpcResponse<pb::AgentCard> {
-        settle(status::of, async {
-            let (arrival, asked) = GrpcCall::of(request, ProtocolVersion::V1_0)?;
-            let host = arrival.asked_host();
-            let (_, agent) = arrival.at(&self.app, &asked.tenant, Method::ExtendedCard).await?;
-            card::of(&self.app, &agent, host.as_ref()).map(write::card)
+        respond(status::of, async {
+            let (call, message) = GrpcCall::of(request, ProtocolVersion::V1_0)?;
+            let host = call.requested_host();
+            let (_, agent) = call.at(&self.app, &message.tenant, Method::ExtendedCard).await?;
+            card::for_host(&self.app, &agent, host.as_ref()).map(write::card)
         })
         .await
     }

@@ -21,7 +21,7 @@ use crate::serve::App;
 /// # Errors
 /// Returns an error if a task with open interactions gets a message that does not answer them, or if the caller may not
 /// answer. The answers are checked before the first of them counts.
-pub(super) async fn answer(
+pub(super) async fn answer_interactions(
     app: &App,
     caller: &Caller,
     task: &Record,
@@ -33,10 +33,10 @@ pub(super) async fn answer(
         return Ok(None); // The metadata of the message may be for the agent.
     }
     // A client repeats a message whose response it missed. The agent may have asked another question meanwhile.
-    if known.iter().any(|one| answered_by(one, &message.message_id)) {
+    if known.iter().any(|one| is_answered_by(one, &message.message_id)) {
         return Ok(Some(SubmitReply {
             execution: task.id,
-            joined: true,
+            is_duplicate: true,
             progress: None,
             ended: None,
         }));
@@ -45,9 +45,9 @@ pub(super) async fn answer(
     let given = replies(&message.metadata, &message.parts)?;
     let answers = match (open.is_empty(), given.list.is_empty()) {
         (true, true) => return Ok(None),
-        (true, false) => to_closed(&known, &given),
-        (false, true) => vec![in_words(&open, &message.parts)?],
-        (false, false) => structured(&open, &given)?,
+        (true, false) => answers_to_closed(&known, &given),
+        (false, true) => vec![text_answer(&open, &message.parts)?],
+        (false, false) => structured_answers(&open, &given)?,
     };
     if answers.is_empty() {
         return Ok(None);
@@ -59,18 +59,20 @@ pub(super) async fn answer(
         progress =
             app.api.approvals.answer(caller, interaction, given).await?.progress.or(progress);
     }
-    Ok(Some(SubmitReply { execution: task.id, joined: true, progress, ended: None }))
+    Ok(Some(SubmitReply { execution: task.id, is_duplicate: true, progress, ended: None }))
 }
 
 /// Returns the answers of a message to open interactions.
-fn structured(
+fn structured_answers(
     open: &[Interaction],
     given: &Replies,
 ) -> Result<Vec<(InteractionId, AnswerValue)>, Failure> {
     let answers = resolve(given, open)?.into_iter().map(|reply| {
         let asked = open.iter().find(|interaction| interaction.id == reply.interaction);
         let value = asked.and_then(|asked| answer_value(reply.answer, asked));
-        let (Some(asked), Some(value)) = (asked, value) else { return Err(unsuited(open)) };
+        let (Some(asked), Some(value)) = (asked, value) else {
+            return Err(unsuitable_answer(open));
+        };
         check(&asked.question, &value)
             .map_err(|fault| Failure::new(Code::AnswerInvalid, fault.to_string()))?;
         Ok((asked.id, value))
@@ -79,7 +81,7 @@ fn structured(
 }
 
 /// Returns the answer in the words of a message.
-fn in_words(
+fn text_answer(
     open: &[Interaction],
     parts: &[A2aPart],
 ) -> Result<(InteractionId, AnswerValue), Failure> {
@@ -91,13 +93,13 @@ fn in_words(
         })
         .collect();
     // A word such as "yes" never covers several questions, because the caller may not have seen the latest one.
-    let [asked] = open else { return Err(unsuited(open)) };
+    let [asked] = open else { return Err(unsuitable_answer(open)) };
     let value = from_text(&asked.question, &texts.join("\n"));
-    value.map(|value| (asked.id, value)).ok_or_else(|| unsuited(open))
+    value.map(|value| (asked.id, value)).ok_or_else(|| unsuitable_answer(open))
 }
 
 /// Returns the answers to interactions that are closed already, which changes none of them.
-fn to_closed(known: &[Interaction], given: &Replies) -> Vec<(InteractionId, AnswerValue)> {
+fn answers_to_closed(known: &[Interaction], given: &Replies) -> Vec<(InteractionId, AnswerValue)> {
     let answers = given.list.iter().filter_map(|reply| {
         let asked = known.iter().find(|it| Some(it.id.to_string()) == reply.id)?;
         Some((asked.id, answer_value(reply.answer.clone(), asked)?))
@@ -106,12 +108,12 @@ fn to_closed(known: &[Interaction], given: &Replies) -> Vec<(InteractionId, Answ
 }
 
 /// Returns true if a message with this id answered the interaction.
-fn answered_by(interaction: &Interaction, id: &str) -> bool {
+fn is_answered_by(interaction: &Interaction, id: &str) -> bool {
     let source = interaction.closed.as_ref().map(|closed| &closed.answer.by);
     matches!(source, Some(AnswerSource::Principal { message: Some(message), .. }) if message == id)
 }
 
-fn unsuited(open: &[Interaction]) -> Failure {
+fn unsuitable_answer(open: &[Interaction]) -> Failure {
     let message = match open {
         [asked] => format!("the message does not answer the {}", asked.question.kind.as_str()),
         _ => "several questions are open, so the message must name the one that it answers"

@@ -16,20 +16,20 @@ pub(in crate::serve::a2a) async fn find(
     id: &str,
 ) -> Result<Record, Failure> {
     match ExecutionId::parse(id) {
-        Some(id) => find_by(app, caller, agent, id).await,
+        Some(id) => find_by_id(app, caller, agent, id).await,
         None => Err(unknown()),
     }
 }
 
 /// Returns an execution of this agent that the caller may see, by its id.
-pub(super) async fn find_by(
+pub(super) async fn find_by_id(
     app: &App,
     caller: &Caller,
     agent: &AgentId,
     id: ExecutionId,
 ) -> Result<Record, Failure> {
     match app.api.reader.execution(caller, id).await {
-        Ok(record) => shown(caller, agent, record),
+        Ok(record) => visible_record(caller, agent, record),
         Err(failure) if failure.code != Code::ExecutionUnknown => Err(failure),
         // The domain speaks of executions; a client of A2A knows tasks only.
         Err(_) => Err(unknown()),
@@ -37,7 +37,11 @@ pub(super) async fn find_by(
 }
 
 /// Returns the record if it belongs to this agent and the caller may see it.
-pub(super) fn shown(caller: &Caller, agent: &AgentId, record: Record) -> Result<Record, Failure> {
+pub(super) fn visible_record(
+    caller: &Caller,
+    agent: &AgentId,
+    record: Record,
+) -> Result<Record, Failure> {
     // Both cases give the same failure, so that nobody learns which tasks of others exist.
     let is_there = record.agent == *agent && caller.may_see(record.owner, &record.agent);
     if is_there { Ok(record) } else { Err(unknown()) }

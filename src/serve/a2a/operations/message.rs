@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use algonius_a2a::v1::{A2aPart, Message, PartContent, Role};
-use algonius_a2a::{HOPS, OVERRIDES, PARAMETERS};
+use algonius_a2a::{HOPS_EXTENSION, OVERRIDES_EXTENSION, PARAMETERS_EXTENSION};
 use algonius_actors::model::access::principal::Caller;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::content;
@@ -15,16 +15,16 @@ use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::{AgentId, ContextId, MessageId};
 use serde_json::Value;
 
-use crate::serve::a2a::request_headers::{LONGEST_ID, RequestMetadata};
+use crate::serve::a2a::request_headers::{MAX_ID_BYTES, RequestMetadata};
 
 /// Maximum number of parts of a message: a stored part takes more memory than a part on the wire.
-const MOST_PARTS: usize = 1000;
+const MAX_PARTS: usize = 1000;
 
 /// Maximum number of entries in each of a message's lists of extensions and of other tasks.
-const MOST_NAMES: usize = 100;
+const MAX_LIST_ENTRIES: usize = 100;
 
 /// Maximum size of the metadata of a message and of all its parts, in bytes of JSON.
-const MOST_METADATA: usize = 64 << 10;
+const MAX_METADATA_BYTES: usize = 64 << 10;
 
 /// Returns the request for an agent that a message and its metadata contain.
 ///
@@ -40,8 +40,8 @@ pub(in crate::serve) fn request(
     check(&message)?;
     let named = [Some(&message.message_id), message.context_id.as_ref()];
     for id in named.into_iter().chain([metadata.idempotency.as_ref()]).flatten() {
-        if id.len() > LONGEST_ID || id.chars().any(char::is_control) {
-            let text = format!("an id has at most {LONGEST_ID} bytes and no control characters");
+        if id.len() > MAX_ID_BYTES || id.chars().any(char::is_control) {
+            let text = format!("an id has at most {MAX_ID_BYTES} bytes and no control characters");
             return Err(Failure::new(Code::InvalidParams, text));
         }
     }
@@ -57,10 +57,10 @@ pub(in crate::serve) fn request(
         },
         message: MessageId(message.message_id),
         idempotency: metadata.idempotency,
-        opens: message.context_id.is_none() && continues.is_none(),
+        starts_context: message.context_id.is_none() && continues.is_none(),
         context: context(message.context_id, continues),
         continues: continues.map(|record| record.id),
-        standing: Overrides::default(),
+        inherited_overrides: Overrides::default(),
         input: Input { parts: parts(message.parts), params, overrides },
     })
 }
@@ -72,18 +72,18 @@ pub(super) fn check(message: &Message) -> Result<(), Failure> {
         return Err(Failure::new(Code::InvalidParams, text));
     }
     let wrong = |text: String| Err(Failure::new(Code::InvalidParams, text));
-    if message.parts.len() > MOST_PARTS {
-        return wrong(format!("`message.parts` has at most {MOST_PARTS} parts"));
+    if message.parts.len() > MAX_PARTS {
+        return wrong(format!("`message.parts` has at most {MAX_PARTS} parts"));
     }
-    if message.extensions.len().max(message.reference_task_ids.len()) > MOST_NAMES {
-        return wrong(format!("a list of names in a message has at most {MOST_NAMES}"));
+    if message.extensions.len().max(message.reference_task_ids.len()) > MAX_LIST_ENTRIES {
+        return wrong(format!("a list of names in a message has at most {MAX_LIST_ENTRIES}"));
     }
     let all = message.parts.iter().map(|part| &part.metadata).chain([&message.metadata]);
     let sizes = all.filter(|metadata| !metadata.is_empty()).map(|metadata| {
         metadata.iter().map(|(name, value)| name.len() + value.to_string().len()).sum::<usize>()
     });
-    if sizes.sum::<usize>() > MOST_METADATA {
-        return wrong(format!("the metadata of a message has at most {MOST_METADATA} bytes"));
+    if sizes.sum::<usize>() > MAX_METADATA_BYTES {
+        return wrong(format!("the metadata of a message has at most {MAX_METADATA_BYTES} bytes"));
     }
     Ok(())
 }
@@ -112,12 +112,12 @@ fn parts(parts: Vec<A2aPart>) -> Vec<content::Part> {
 /// Reads the number of services that passed the message on, and refuses a message that more services passed on than a
 /// chain of agents may have: agents of several services that call each other would otherwise never stop.
 fn hops(message: &Message) -> Result<u32, Failure> {
-    let Some(given) = message.metadata.get(HOPS) else { return Ok(0) };
+    let Some(given) = message.metadata.get(HOPS_EXTENSION) else { return Ok(0) };
     let count = given.get("count").and_then(Value::as_u64).ok_or_else(|| {
-        let text = format!("`{HOPS}` must be an object with a whole number `count`");
+        let text = format!("`{HOPS_EXTENSION}` must be an object with a whole number `count`");
         Failure::new(Code::InvalidParams, text)
     })?;
-    let most = RequestOrigin::MOST_HOPS;
+    let most = RequestOrigin::MAX_HOPS;
     u32::try_from(count).ok().filter(|count| *count <= most).ok_or_else(|| {
         let text = format!("more than {most} services passed the message on, one to the other");
         Failure::new(Code::TooManyHops, text)
@@ -125,7 +125,7 @@ fn hops(message: &Message) -> Result<u32, Failure> {
 }
 
 fn parameters(message: &Message) -> Result<BTreeMap<String, String>, Failure> {
-    message.metadata.get(PARAMETERS).map_or_else(
+    message.metadata.get(PARAMETERS_EXTENSION).map_or_else(
         || Ok(BTreeMap::new()),
         |given| {
             texts(given).ok_or_else(|| {
@@ -143,7 +143,9 @@ fn overrides(message: &Message) -> Result<Overrides, Failure> {
                     `environment` of texts, numbers and truth values, or both";
         Failure::new(Code::InvalidParams, text)
     };
-    let Some(given) = message.metadata.get(OVERRIDES) else { return Ok(Overrides::default()) };
+    let Some(given) = message.metadata.get(OVERRIDES_EXTENSION) else {
+        return Ok(Overrides::default());
+    };
     let mut overrides = Overrides::default();
     for (name, value) in given.as_object().ok_or_else(wrong)? {
         match (name.as_str(), value) {
@@ -197,27 +199,30 @@ mod tests {
         };
         let refused = Err(Code::InvalidParams);
         let parts = |count| vec![A2aPart::text("x"); count];
-        assert_eq!(with(&|message| message.parts = parts(MOST_PARTS)), Ok(()));
-        assert_eq!(with(&|message| message.parts = parts(MOST_PARTS + 1)), refused);
+        assert_eq!(with(&|message| message.parts = parts(MAX_PARTS)), Ok(()));
+        assert_eq!(with(&|message| message.parts = parts(MAX_PARTS + 1)), refused);
         let names = |count| vec!["urn:x".to_owned(); count];
-        assert_eq!(with(&|message| message.extensions = names(MOST_NAMES)), Ok(()));
-        assert_eq!(with(&|message| message.extensions = names(MOST_NAMES + 1)), refused);
-        assert_eq!(with(&|message| message.reference_task_ids = names(MOST_NAMES + 1)), refused);
+        assert_eq!(with(&|message| message.extensions = names(MAX_LIST_ENTRIES)), Ok(()));
+        assert_eq!(with(&|message| message.extensions = names(MAX_LIST_ENTRIES + 1)), refused);
+        assert_eq!(
+            with(&|message| message.reference_task_ids = names(MAX_LIST_ENTRIES + 1)),
+            refused
+        );
         let long =
             |length: usize| [("n".to_owned(), json!("x".repeat(length)))].into_iter().collect();
-        assert_eq!(with(&|message| message.metadata = long(MOST_METADATA - 3)), Ok(()));
-        assert_eq!(with(&|message| message.metadata = long(MOST_METADATA)), refused);
+        assert_eq!(with(&|message| message.metadata = long(MAX_METADATA_BYTES - 3)), Ok(()));
+        assert_eq!(with(&|message| message.metadata = long(MAX_METADATA_BYTES)), refused);
         let part = |length| A2aPart { metadata: long(length), ..A2aPart::text("x") };
-        let half = MOST_METADATA / 2;
+        let half = MAX_METADATA_BYTES / 2;
         assert_eq!(with(&|message| message.parts = vec![part(half), part(half)]), refused);
     }
     #[test]
     fn a_message_is_passed_on_so_often_and_no_more() {
         let with = |given: Value| {
-            let metadata = [(HOPS.to_owned(), given)].into_iter().collect();
+            let metadata = [(HOPS_EXTENSION.to_owned(), given)].into_iter().collect();
             hops(&Message { metadata, ..plain() }).map_err(|failure| failure.code)
         };
-        let most = RequestOrigin::MOST_HOPS;
+        let most = RequestOrigin::MAX_HOPS;
         assert_eq!(hops(&plain()).map_err(|failure| failure.code), Ok(0));
         assert_eq!(with(json!({"count": most})), Ok(most));
         for count in [u64::from(most) + 1, u64::MAX] {

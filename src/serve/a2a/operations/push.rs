@@ -21,7 +21,7 @@ use crate::serve::App;
 use crate::serve::a2a::task::{TaskView, updates};
 
 /// Maximum length of the id of a configuration, in bytes.
-const LONGEST_ID: usize = 256;
+const MAX_ID_BYTES: usize = 256;
 
 /// Registers a configuration for a task, or replaces one with the same id. The receiver gets all later events and,
 /// for a task that has ended, its end.
@@ -36,14 +36,14 @@ pub async fn push_set(
     version: ProtocolVersion,
     config: PushConfig,
 ) -> Result<PushConfig, Failure> {
-    let desk = registry(app)?;
+    let registry = registry(app)?;
     let id = config.task_id.as_deref().unwrap_or_default();
     let record = lookup::find(app, caller, agent, id).await?;
     // Read before the registration, so that an event in between is delivered.
-    let known = known(app, &record).await?;
-    let target = target(desk, caller, record.id, version, config)?;
-    desk.set(target.clone(), known).await?;
-    Ok(shown(target))
+    let known = last_known_event(app, &record).await?;
+    let target = target(registry, caller, record.id, version, config)?;
+    registry.set(target.clone(), known).await?;
+    Ok(public_config(target))
 }
 
 /// Returns one configuration of a task: the one with the given id, or the task's only or oldest one.
@@ -57,17 +57,17 @@ pub async fn push_get(
     task_id: &str,
     config_id: Option<&str>,
 ) -> Result<PushConfig, Failure> {
-    let desk = registry(app)?;
+    let registry = registry(app)?;
     let record = lookup::find(app, caller, agent, task_id).await?;
     let id =
         config_id.filter(|id| !id.is_empty()).map_or_else(|| record.id.to_string(), str::to_owned);
-    let mut found = desk.get(record.id, &id).await?;
+    let mut found = registry.get(record.id, &id).await?;
     // Clients that know no id request the default configuration.
     if found.is_none() && config_id.is_none_or(|id| id.is_empty() || id == "default") {
-        found = desk.list(record.id).await?.into_iter().next();
+        found = registry.list(record.id).await?.into_iter().next();
     }
     let missing = || Failure::new(Code::ExecutionUnknown, "push configuration not found");
-    found.map(shown).ok_or_else(missing)
+    found.map(public_config).ok_or_else(missing)
 }
 
 /// Returns all configurations of a task, oldest first.
@@ -80,9 +80,9 @@ pub async fn push_list(
     agent: &AgentId,
     task_id: &str,
 ) -> Result<Vec<PushConfig>, Failure> {
-    let desk = registry(app)?;
+    let registry = registry(app)?;
     let record = lookup::find(app, caller, agent, task_id).await?;
-    Ok(desk.list(record.id).await?.into_iter().map(shown).collect())
+    Ok(registry.list(record.id).await?.into_iter().map(public_config).collect())
 }
 
 /// Removes a configuration of a task. A configuration that does not exist counts as removed.
@@ -96,9 +96,9 @@ pub async fn push_delete(
     task_id: &str,
     config_id: &str,
 ) -> Result<(), Failure> {
-    let desk = registry(app)?;
+    let registry = registry(app)?;
     let record = lookup::find(app, caller, agent, task_id).await?;
-    desk.delete(record.id, config_id).await?;
+    registry.delete(record.id, config_id).await?;
     Ok(())
 }
 
@@ -106,7 +106,7 @@ pub async fn push_delete(
 ///
 /// # Errors
 /// Fails if the ledger cannot be read, or if the body cannot be written in this version.
-pub async fn notice(
+pub async fn notification_body(
     api: &Api,
     record: &Record,
     version: ProtocolVersion,
@@ -119,7 +119,7 @@ pub async fn notice(
             Ok(Some(v0_3::write::task(task).to_string().into_bytes()))
         }
         ProtocolVersion::V1_0 => {
-            let told = updates::one(api, record, event).await?;
+            let told = updates::update_of_event(api, record, event).await?;
             Ok(told.map(|told| json::write::event(told).to_string().into_bytes()))
         }
     }
@@ -135,10 +135,10 @@ pub(super) fn check(
     version: ProtocolVersion,
     config: &PushConfig,
 ) -> Result<(), Failure> {
-    let desk = registry(app)?;
+    let registry = registry(app)?;
     // The execution does not exist yet, and no check depends on its id.
     let no_execution = ExecutionId(Uuid::nil());
-    desk.check(&target(desk, caller, no_execution, version, config.clone())?)
+    registry.check(&target(registry, caller, no_execution, version, config.clone())?)
 }
 
 /// Returns the target for the configuration of an accepted message.
@@ -148,7 +148,7 @@ pub(super) fn check(
 ///
 /// # Errors
 /// Fails if the configuration is invalid.
-pub(super) fn metadata(
+pub(super) fn push_target(
     app: &App,
     caller: &Caller,
     id: ExecutionId,
@@ -174,7 +174,7 @@ fn registry(app: &App) -> Result<&PushRegistry, Failure> {
 }
 
 /// Returns the last event that the receiver does not get: the latest event, or the one before the end.
-async fn known(app: &App, record: &Record) -> Result<u64, Failure> {
+async fn last_known_event(app: &App, record: &Record) -> Result<u64, Failure> {
     if record.outcome.is_none() {
         return Ok(record.last_event);
     }
@@ -188,7 +188,7 @@ async fn known(app: &App, record: &Record) -> Result<u64, Failure> {
 }
 
 fn target(
-    desk: &PushRegistry,
+    registry: &PushRegistry,
     caller: &Caller,
     execution: ExecutionId,
     version: ProtocolVersion,
@@ -200,8 +200,8 @@ fn target(
         ProtocolVersion::V0_3 => execution.to_string(),
         ProtocolVersion::V1_0 => Uuid::new_v4().to_string(),
     });
-    if id.len() > LONGEST_ID || id.chars().any(char::is_control) {
-        let text = format!("an id has at most {LONGEST_ID} bytes and no control characters");
+    if id.len() > MAX_ID_BYTES || id.chars().any(char::is_control) {
+        let text = format!("an id has at most {MAX_ID_BYTES} bytes and no control characters");
         return Err(Failure::new(Code::InvalidParams, text));
     }
     Ok(PushTarget {
@@ -216,12 +216,12 @@ fn target(
             scheme: given.scheme,
             credentials: given.credentials.filter(|text| !text.is_empty()).map(Secret),
         }),
-        created_at: desk.now(),
+        created_at: registry.now(),
     })
 }
 
 /// Returns the configuration for its owner, without the token and the credentials, which only the receiver gets.
-fn shown(target: PushTarget) -> PushConfig {
+fn public_config(target: PushTarget) -> PushConfig {
     PushConfig {
         id: Some(target.id),
         task_id: Some(target.execution.to_string()),

@@ -12,9 +12,11 @@ pub(in crate::serve) const A2A_JSON: &str = "application/a2a+json";
 ///
 /// 1.0 has its own media type, which is used unless the caller requests plain JSON: by `Accept` or, if that header
 /// selects neither, by the type of its own body. Callers of 0.3 receive plain JSON unless they name the other type.
-pub(super) fn of_results(headers: &HeaderMap, version: ProtocolVersion) -> &'static str {
+pub(super) fn for_results(headers: &HeaderMap, version: ProtocolVersion) -> &'static str {
     let accepted = accepted(headers);
-    let sends = |media_type| named(headers, &header::CONTENT_TYPE).any(|it| is(it, media_type));
+    let sends = |media_type| {
+        list_items(headers, &header::CONTENT_TYPE).any(|it| matches_type(it, media_type))
+    };
     match (accepted, version) {
         (Some(media_type), _) => media_type,
         (None, ProtocolVersion::V1_0) if sends(JSON) => JSON,
@@ -25,8 +27,8 @@ pub(super) fn of_results(headers: &HeaderMap, version: ProtocolVersion) -> &'sta
 
 /// Returns the media type of an error: plain JSON, unless the caller names that of A2A. The body is a
 /// `google.rpc.Status` and no shape of A2A, and the official Go SDK reads errors from plain JSON only.
-pub(in crate::serve) fn of_errors(headers: &HeaderMap) -> &'static str {
-    let sends_a2a = named(headers, &header::CONTENT_TYPE).any(|it| is(it, A2A_JSON));
+pub(in crate::serve) fn for_errors(headers: &HeaderMap) -> &'static str {
+    let sends_a2a = list_items(headers, &header::CONTENT_TYPE).any(|it| matches_type(it, A2A_JSON));
     match accepted(headers) {
         Some(media_type) => media_type,
         None if sends_a2a => A2A_JSON,
@@ -37,7 +39,8 @@ pub(in crate::serve) fn of_errors(headers: &HeaderMap) -> &'static str {
 /// Returns the type that `Accept` names, preferring that of A2A at equal weight; `None` if the header names neither.
 fn accepted(headers: &HeaderMap) -> Option<&'static str> {
     let quality = |media_type| {
-        let ranges = named(headers, &header::ACCEPT).filter(|range| is(range, media_type));
+        let ranges =
+            list_items(headers, &header::ACCEPT).filter(|range| matches_type(range, media_type));
         ranges.map(quality).max().filter(|quality| *quality > 0)
     };
     match (quality(A2A_JSON), quality(JSON)) {
@@ -48,12 +51,12 @@ fn accepted(headers: &HeaderMap) -> Option<&'static str> {
 }
 
 /// Returns the items of a header that is a list.
-fn named<'h>(headers: &'h HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'h str> {
+fn list_items<'h>(headers: &'h HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'h str> {
     let lines = headers.get_all(name).into_iter().filter_map(|line| line.to_str().ok());
     lines.flat_map(|line| line.split(',')).map(str::trim)
 }
 
-fn is(item: &str, media_type: &str) -> bool {
+fn matches_type(item: &str, media_type: &str) -> bool {
     item.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(media_type)
 }
 
@@ -102,7 +105,7 @@ mod tests {
             (Some("text/html"), None, A2A_JSON),
         ] {
             let headers = headers(accept, body);
-            assert_eq!(of_results(&headers, ProtocolVersion::V1_0), expected, "{headers:?}");
+            assert_eq!(for_results(&headers, ProtocolVersion::V1_0), expected, "{headers:?}");
         }
     }
 
@@ -116,8 +119,8 @@ mod tests {
             (Some("application/json"), Some(A2A_JSON), JSON),
         ] {
             let headers = headers(accept, body);
-            assert_eq!(of_errors(&headers), expected, "{headers:?}");
-            assert_eq!(of_results(&headers, ProtocolVersion::V0_3), expected, "{headers:?}");
+            assert_eq!(for_errors(&headers), expected, "{headers:?}");
+            assert_eq!(for_results(&headers, ProtocolVersion::V0_3), expected, "{headers:?}");
         }
     }
 }

@@ -5,32 +5,32 @@ use std::collections::VecDeque;
 
 use algonius_a2a::v1::{A2aPart, ArtifactUpdate, Metadata};
 use algonius_actors::api::Api;
-use algonius_actors::model::execution::content::{PartKind, Piece};
+use algonius_actors::model::execution::content::{PartKind, StoredPart};
 use algonius_actors::model::execution::event::{Event, EventKind, TextRange};
 use algonius_actors::model::execution::record::Record;
 use algonius_actors::model::failure::Failure;
 
-use super::text_stream::PIECE;
+use super::text_stream::CHUNK_BYTES;
 use crate::serve::a2a::task;
-use crate::serve::a2a::task::artifact::{Losses, artifact};
+use crate::serve::a2a::task::artifact::{ArtifactLosses, artifact};
 
 /// The rest of an event about an artifact that has yet to be sent.
 #[derive(Debug)]
-pub struct Pieces {
+pub struct ArtifactChunks {
     /// Number of the event.
     pub event: u64,
     id: String,
     name: Option<String>,
     description: Option<String>,
-    left: VecDeque<Piece>,
-    losses: Losses,
+    left: VecDeque<StoredPart>,
+    losses: ArtifactLosses,
     append: bool,
     last: bool,
     /// Number of bytes of text that were sent.
     sent_bytes: u64,
 }
 
-impl Pieces {
+impl ArtifactChunks {
     /// Returns the pieces of an event; `None` for an event that is not about an artifact.
     #[must_use]
     pub fn of(event: &Event) -> Option<Self> {
@@ -43,7 +43,7 @@ impl Pieces {
             id: id.clone(),
             name: name.clone(),
             description: description.clone(),
-            losses: Losses::of(pieces),
+            losses: ArtifactLosses::of(pieces),
             left: pieces.clone().into(),
             append: *append,
             last: *last,
@@ -77,7 +77,7 @@ impl Pieces {
 
     /// Returns the number of bytes of the text that were sent.
     #[must_use]
-    pub const fn sent(&self) -> u64 {
+    pub const fn sent_bytes(&self) -> u64 {
         self.sent_bytes
     }
 
@@ -92,15 +92,15 @@ impl Pieces {
     ) -> Result<(ArtifactUpdate, bool), Failure> {
         let size: u64 = self.left.iter().map(|piece| piece.text.to - piece.text.from).sum();
         // Small events, which are nearly all, are read in one query.
-        let parts = if size <= PIECE {
+        let parts = if size <= CHUNK_BYTES {
             let whole: Vec<_> = self.left.drain(..).collect();
             task::parts(api, record, &whole).await?
         } else {
-            self.some(api, record).await?
+            self.next_parts(api, record).await?
         };
         let is_last = self.left.is_empty();
         // Clients add up what the pieces report, so the losses of the whole event are reported once.
-        let losses = if is_last { self.losses } else { Losses::default() };
+        let losses = if is_last { self.losses } else { ArtifactLosses::default() };
         // Only the first piece may replace an artifact; every later one belongs to it.
         let append = std::mem::replace(&mut self.append, true);
         let (name, description) = (self.name.clone(), self.description.clone());
@@ -116,17 +116,17 @@ impl Pieces {
     }
 
     /// Returns the next part of the rest: a piece of a text, or any other part as a whole.
-    async fn some(&mut self, api: &Api, record: &Record) -> Result<Vec<A2aPart>, Failure> {
+    async fn next_parts(&mut self, api: &Api, record: &Record) -> Result<Vec<A2aPart>, Failure> {
         let Some(first) = self.left.front().cloned() else { return Ok(Vec::new()) };
         let TextRange { from, to, .. } = first.text;
         // Data and files cannot be split: a client cannot append half of a JSON document.
-        if !is_text(&first) || to - from <= PIECE {
+        if !is_text(&first) || to - from <= CHUNK_BYTES {
             self.sent_bytes += to - from;
             self.left.pop_front();
             return task::parts(api, record, &[first]).await;
         }
-        let wanted = TextRange { to: from + PIECE, ..first.text };
-        let passage = api.reader.passage(record, wanted).await?;
+        let wanted = TextRange { to: from + CHUNK_BYTES, ..first.text };
+        let passage = api.reader.text_range(record, wanted).await?;
         let read = passage.to() - from;
         self.sent_bytes += read;
         // A text that was deleted with its execution since then ends here.
@@ -141,7 +141,7 @@ impl Pieces {
     }
 }
 
-fn is_text(piece: &Piece) -> bool {
+fn is_text(piece: &StoredPart) -> bool {
     piece.kind == PartKind::Text && piece.filename.is_none()
 }
 
@@ -153,8 +153,8 @@ mod tests {
 
     use super::*;
 
-    fn text(from: u64, to: u64) -> Piece {
-        Piece::text(TextRange {
+    fn text(from: u64, to: u64) -> StoredPart {
+        StoredPart::text(TextRange {
             attempt_id: AttemptId::FIRST,
             channel: TextChannel::Parts,
             from,
@@ -162,13 +162,13 @@ mod tests {
         })
     }
 
-    fn pieces(pieces: Vec<Piece>) -> Pieces {
+    fn pieces(pieces: Vec<StoredPart>) -> ArtifactChunks {
         let (id, name, description) = ("a".to_owned(), None, None);
         let fact = EventKind::Artifact { id, name, description, pieces, append: false, last: true };
-        Pieces::of(&Event { number: 7, at: DateTime::UNIX_EPOCH, data: fact }).unwrap()
+        ArtifactChunks::of(&Event { number: 7, at: DateTime::UNIX_EPOCH, data: fact }).unwrap()
     }
 
-    fn left(pieces: &Pieces) -> Vec<(u64, u64)> {
+    fn left(pieces: &ArtifactChunks) -> Vec<(u64, u64)> {
         pieces.left.iter().map(|piece| (piece.text.from, piece.text.to)).collect()
     }
 
@@ -185,7 +185,7 @@ mod tests {
             let mut pieces = pieces(vec![text(0, 10), text(10, 30)]);
             pieces.skip(skipped);
             assert_eq!(left(&pieces), expected, "{skipped}");
-            assert_eq!((pieces.append, pieces.sent()), (skipped > 0, skipped));
+            assert_eq!((pieces.append, pieces.sent_bytes()), (skipped > 0, skipped));
         }
     }
 

@@ -18,16 +18,16 @@ pub struct EventId {
     /// Number of the last event that was sent completely.
     pub event: u64,
     /// Bytes of text of the next event that were sent too.
-    pub within: u64,
+    pub byte_offset: u64,
     /// Progress of the texts of an attempt, if the stream has texts.
-    pub texts: Option<TextPlace>,
+    pub texts: Option<TextCursor>,
 }
 
 /// Progress of the texts of one attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TextPlace {
+pub struct TextCursor {
     /// The attempt.
-    pub stamp: AttemptId,
+    pub attempt_id: AttemptId,
     /// Each text, and the position after its last sent byte.
     pub sent: Vec<(TextChannel, u64)>,
 }
@@ -42,11 +42,11 @@ impl From<u64> for EventId {
 impl fmt::Display for EventId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.event)?;
-        if self.within > 0 {
-            write!(f, "+{}", self.within)?;
+        if self.byte_offset > 0 {
+            write!(f, "+{}", self.byte_offset)?;
         }
-        let Some(TextPlace { stamp, sent }) = &self.texts else { return Ok(()) };
-        write!(f, ":{}.{}:", stamp.turn, stamp.attempt)?;
+        let Some(TextCursor { attempt_id, sent }) = &self.texts else { return Ok(()) };
+        write!(f, ":{}.{}:", attempt_id.turn, attempt_id.attempt)?;
         for (number, (channel, at)) in sent.iter().enumerate() {
             let joins = if number > 0 { "," } else { "" };
             write!(f, "{joins}{}={at}", channel.as_str())?;
@@ -61,29 +61,29 @@ impl EventId {
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split(':');
         let events = parts.next()?;
-        let (event, within) = events.split_once('+').unwrap_or((events, "0"));
-        let (event, within) = (number(event)?, number(within)?);
+        let (event, byte_offset) = events.split_once('+').unwrap_or((events, "0"));
+        let (event, byte_offset) = (number(event)?, number(byte_offset)?);
         let texts = match (parts.next(), parts.next(), parts.next()) {
             (None, ..) => None,
-            (Some(stamp), Some(sent), None) => Some(TextPlace::parse(stamp, sent)?),
+            (Some(attempt_id), Some(sent), None) => Some(TextCursor::parse(attempt_id, sent)?),
             _ => return None,
         };
-        Some(Self { event, within, texts })
+        Some(Self { event, byte_offset, texts })
     }
 }
 
-impl TextPlace {
-    fn parse(stamp: &str, sent: &str) -> Option<Self> {
-        let (turn, attempt) = stamp.split_once('.')?;
+impl TextCursor {
+    fn parse(attempt_id: &str, sent: &str) -> Option<Self> {
+        let (turn, attempt) = attempt_id.split_once('.')?;
         let small = |text| u32::try_from(number(text)?).ok();
-        let stamp = AttemptId { turn: small(turn)?, attempt: small(attempt)? };
+        let attempt_id = AttemptId { turn: small(turn)?, attempt: small(attempt)? };
         let each = sent.split(',').map(|text| {
             let (channel, at) = text.split_once('=')?;
             Some((TextChannel::parse(channel)?, number(at)?))
         });
         let sent: Vec<_> = each.collect::<Option<_>>()?;
         // The text comes from a client: no stream has more texts than there are channels.
-        (sent.len() <= TextChannel::ALL.len()).then_some(Self { stamp, sent })
+        (sent.len() <= TextChannel::ALL.len()).then_some(Self { attempt_id, sent })
     }
 
     /// Returns the position after the last sent byte of a text.

@@ -1,32 +1,35 @@
 //! Texts of an execution, sent while they grow: one attempt after the other, each byte once.
 
 use algonius_actors::api::Api;
-use algonius_actors::model::execution::content::Piece;
+use algonius_actors::model::execution::content::StoredPart;
 use algonius_actors::model::execution::event::{EventKind, MessageRole, TextChannel, TextRange};
 use algonius_actors::model::execution::record::Record;
 use algonius_actors::model::execution::{AttemptId, State};
 use algonius_actors::model::failure::Failure;
 
-use super::event_id::TextPlace;
+use super::event_id::TextCursor;
 
 /// Number of bytes of a text that are sent at once.
-pub const PIECE: u64 = 64 << 10;
+pub const CHUNK_BYTES: u64 = 64 << 10;
 
 /// Some texts of an execution, with the number of sent bytes of each.
 #[derive(Debug, Clone)]
-pub struct Texts(TextPlace);
+pub struct TextStream(TextCursor);
 
-impl Texts {
+impl TextStream {
     /// Creates the texts of this attempt, of which nothing was sent.
     #[must_use]
-    pub fn new(stamp: AttemptId, channels: &[TextChannel]) -> Self {
-        Self(TextPlace { stamp, sent: channels.iter().map(|channel| (*channel, 0)).collect() })
+    pub fn new(attempt_id: AttemptId, channels: &[TextChannel]) -> Self {
+        Self(TextCursor {
+            attempt_id,
+            sent: channels.iter().map(|channel| (*channel, 0)).collect(),
+        })
     }
 
     /// Returns the texts with this known progress. The progress of another text counts as none.
     #[must_use]
-    pub fn after(mut self, known: &TextPlace) -> Self {
-        self.0.stamp = known.stamp;
+    pub fn after(mut self, known: &TextCursor) -> Self {
+        self.0.attempt_id = known.attempt_id;
         for (channel, at) in &mut self.0.sent {
             *at = known.of(*channel).unwrap_or_default();
         }
@@ -35,15 +38,15 @@ impl Texts {
 
     /// Returns the sent part of the texts; `None` when nothing was sent.
     #[must_use]
-    pub fn place(&self) -> Option<TextPlace> {
+    pub fn cursor(&self) -> Option<TextCursor> {
         self.0.sent.iter().any(|(_, at)| *at > 0).then(|| self.0.clone())
     }
 
     /// Returns the number of sent bytes of a text of an attempt.
     #[must_use]
-    pub fn sent_bytes(&self, stamp: AttemptId, channel: TextChannel) -> u64 {
+    pub fn sent_bytes(&self, attempt_id: AttemptId, channel: TextChannel) -> u64 {
         // Lengths of another attempt say nothing about this one, whose texts start at 0.
-        let is_it = self.0.stamp == stamp;
+        let is_it = self.0.attempt_id == attempt_id;
         self.0.of(channel).filter(|_| is_it).unwrap_or_default()
     }
 
@@ -54,7 +57,7 @@ impl Texts {
             EventKind::StateChanged(moved) if moved.to == State::Starting => {
                 self.start_attempt(moved.attempt_id);
             }
-            EventKind::SessionLost { .. } => self.start_attempt(self.0.stamp),
+            EventKind::SessionLost { .. } => self.start_attempt(self.0.attempt_id),
             _ => {}
         }
     }
@@ -66,8 +69,8 @@ impl Texts {
         let EventKind::Message { speaker: MessageRole::AgentProgress, pieces, .. } = fact else {
             return;
         };
-        for Piece { text, .. } in pieces {
-            if (text.attempt_id, text.channel) == (self.0.stamp, TextChannel::Answer)
+        for StoredPart { text, .. } in pieces {
+            if (text.attempt_id, text.channel) == (self.0.attempt_id, TextChannel::Answer)
                 && let Some((_, at)) = self.of(TextChannel::Answer)
             {
                 *at = text.to;
@@ -88,19 +91,19 @@ impl Texts {
 
     /// True if the texts belong to this attempt.
     #[must_use]
-    pub fn is_of(&self, stamp: AttemptId) -> bool {
-        self.0.stamp == stamp
+    pub fn is_of(&self, attempt_id: AttemptId) -> bool {
+        self.0.attempt_id == attempt_id
     }
 
     /// Switches to the texts of this attempt, unless they are the present ones.
-    pub fn advance_to(&mut self, stamp: AttemptId) {
-        if self.0.stamp != stamp {
-            self.start_attempt(stamp);
+    pub fn advance_to(&mut self, attempt_id: AttemptId) {
+        if self.0.attempt_id != attempt_id {
+            self.start_attempt(attempt_id);
         }
     }
 
-    fn start_attempt(&mut self, stamp: AttemptId) {
-        self.0.stamp = stamp;
+    fn start_attempt(&mut self, attempt_id: AttemptId) {
+        self.0.attempt_id = attempt_id;
         self.0.sent.iter_mut().for_each(|(_, at)| *at = 0);
     }
 
@@ -135,12 +138,16 @@ impl Texts {
         api: &Api,
         record: &Record,
     ) -> Result<Option<(TextRange, String)>, Failure> {
-        let TextPlace { stamp, sent } = &mut self.0;
+        let TextCursor { attempt_id, sent } = &mut self.0;
         let known = sent.iter_mut().find(|(known, _)| *known == channel);
         let Some((_, at)) = known else { return Ok(None) };
-        let wanted =
-            TextRange { attempt_id: *stamp, channel, from: *at, to: at.saturating_add(PIECE) };
-        let passage = api.reader.passage(record, wanted).await?;
+        let wanted = TextRange {
+            attempt_id: *attempt_id,
+            channel,
+            from: *at,
+            to: at.saturating_add(CHUNK_BYTES),
+        };
+        let passage = api.reader.text_range(record, wanted).await?;
         if passage.text.is_empty() {
             return Ok(None);
         }

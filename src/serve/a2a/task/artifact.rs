@@ -1,31 +1,31 @@
 //! Artifacts as callers see them: parts, and metadata about the missing parts.
 
 use algonius_a2a::v1::{A2aPart, Artifact, Metadata, PartContent};
-use algonius_actors::model::execution::content::Piece;
+use algonius_actors::model::execution::content::StoredPart;
 use serde_json::{Value, json};
 
 /// Key in an artifact's metadata for the number of redacted places.
-pub const REDACTED: &str = "redacted";
+pub const REDACTED_KEY: &str = "redacted";
 
 /// Key in an artifact's metadata for the number of bytes beyond its limit that are missing.
-const TRUNCATED: &str = "truncated";
+const TRUNCATED_KEY: &str = "truncated";
 
-/// The member of [`TRUNCATED`] with the number of dropped bytes.
-const DROPPED: &str = "droppedBytes";
+/// The member of [`TRUNCATED_KEY`] with the number of dropped bytes.
+const DROPPED_BYTES_KEY: &str = "droppedBytes";
 
 /// The parts of an artifact that its callers do not see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Losses {
+pub struct ArtifactLosses {
     /// Number of redacted places.
-    masked: u64,
+    redacted: u64,
     /// Number of dropped bytes.
     dropped: u64,
 }
 
-impl Losses {
+impl ArtifactLosses {
     /// Sums up the losses of pieces.
     #[must_use]
-    pub fn of(pieces: &[Piece]) -> Self {
+    pub fn of(pieces: &[StoredPart]) -> Self {
         let losses = pieces.iter().map(|piece| Self::from((piece.redacted, piece.dropped)));
         losses.fold(Self::default(), Self::plus)
     }
@@ -33,27 +33,28 @@ impl Losses {
     /// Reads the losses back from an artifact's metadata.
     fn from_metadata(metadata: &Metadata) -> Self {
         let number = |value: Option<&Value>| value.and_then(Value::as_u64).unwrap_or_default();
-        let truncated = metadata.get(TRUNCATED).and_then(|truncated| truncated.get(DROPPED));
-        Self::from((number(metadata.get(REDACTED)), number(truncated)))
+        let truncated =
+            metadata.get(TRUNCATED_KEY).and_then(|truncated| truncated.get(DROPPED_BYTES_KEY));
+        Self::from((number(metadata.get(REDACTED_KEY)), number(truncated)))
     }
 
     const fn plus(self, other: Self) -> Self {
-        Self { masked: self.masked + other.masked, dropped: self.dropped + other.dropped }
+        Self { redacted: self.redacted + other.redacted, dropped: self.dropped + other.dropped }
     }
 
     /// The metadata of an artifact with these losses.
     #[must_use]
     pub fn metadata(self) -> Metadata {
-        let masked = (self.masked > 0).then(|| (REDACTED.to_owned(), self.masked.into()));
-        let dropped = (self.dropped > 0).then(|| json!({ DROPPED: self.dropped }));
-        masked.into_iter().chain(dropped.map(|told| (TRUNCATED.to_owned(), told))).collect()
+        let redacted = (self.redacted > 0).then(|| (REDACTED_KEY.to_owned(), self.redacted.into()));
+        let dropped = (self.dropped > 0).then(|| json!({ DROPPED_BYTES_KEY: self.dropped }));
+        redacted.into_iter().chain(dropped.map(|told| (TRUNCATED_KEY.to_owned(), told))).collect()
     }
 }
 
-impl From<(u64, u64)> for Losses {
+impl From<(u64, u64)> for ArtifactLosses {
     /// Losses of so many redacted places and so many dropped bytes.
-    fn from((masked, dropped): (u64, u64)) -> Self {
-        Self { masked, dropped }
+    fn from((redacted, dropped): (u64, u64)) -> Self {
+        Self { redacted, dropped }
     }
 }
 
@@ -63,16 +64,16 @@ pub fn artifact(
     id: &str,
     name: Option<String>,
     description: Option<String>,
-    (parts, losses): (Vec<A2aPart>, Losses),
+    (parts, losses): (Vec<A2aPart>, ArtifactLosses),
 ) -> Artifact {
     let (metadata, extensions) = (losses.metadata(), Vec::new());
     Artifact { artifact_id: id.to_owned(), name, description, parts, metadata, extensions }
 }
 
 /// Appends parts to an artifact. Texts that follow each other become one text.
-pub fn extend(artifact: &mut Artifact, parts: Vec<A2aPart>, losses: Losses) {
+pub fn extend(artifact: &mut Artifact, parts: Vec<A2aPart>, losses: ArtifactLosses) {
     // The artifact holds no losses beside its metadata, so the sum is read back from there.
-    artifact.metadata = losses.plus(Losses::from_metadata(&artifact.metadata)).metadata();
+    artifact.metadata = losses.plus(ArtifactLosses::from_metadata(&artifact.metadata)).metadata();
     for part in parts {
         match (artifact.parts.last_mut(), part) {
             (

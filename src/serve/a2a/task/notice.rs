@@ -1,6 +1,6 @@
 //! Messages of the service itself on the status of a task.
 
-use algonius_a2a::interaction::{Pause, pause};
+use algonius_a2a::interaction::{PauseMessage, pause};
 use algonius_a2a::problem;
 use algonius_a2a::v1::{A2aPart, Message, Metadata, Role};
 use algonius_actors::model::agent::queue::Queued;
@@ -12,11 +12,11 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::Value;
 
 /// Metadata member that states whether the agent continued its conversation, and its only value.
-pub(super) const CONTINUITY: &str = "continuity";
-pub(super) const LOST: &str = "lost";
+pub(super) const CONTINUITY_KEY: &str = "continuity";
+pub(super) const CONTINUITY_LOST: &str = "lost";
 
 /// Returns the service's message about a failure.
-pub(super) fn failed(record: &Record, failure: &Failure) -> Message {
+pub(super) fn failure_message(record: &Record, failure: &Failure) -> Message {
     let id = format!("{}-failure", record.id);
     let mut message = message(record, id, Role::Agent, vec![A2aPart::text(&*failure.message)]);
     if let Value::Object(details) = problem::details(failure) {
@@ -26,23 +26,26 @@ pub(super) fn failed(record: &Record, failure: &Failure) -> Message {
 }
 
 /// Returns the service's message about an agent that needs authentication and did not name its purpose.
-pub(super) fn auth_required(record: &Record) -> Message {
+pub(super) fn auth_required_message(record: &Record) -> Message {
     let words = "the agent needs you to authenticate before it can continue";
     let id = format!("{}-auth", record.id);
     message(record, id, Role::Agent, vec![A2aPart::text(words)])
 }
 
 /// Returns the service's message with the open interactions of a task; `None` if there are none.
-pub(super) fn paused(record: &Record, interactions: &[Interaction]) -> Option<Message> {
+pub(super) fn interaction_message(
+    record: &Record,
+    interactions: &[Interaction],
+) -> Option<Message> {
     let newest = interactions.last()?;
-    let Pause { parts, metadata, extensions } = pause(interactions);
+    let PauseMessage { parts, metadata, extensions } = pause(interactions);
     let message = message(record, format!("{}-interaction", newest.id), Role::Agent, parts);
     Some(Message { metadata, extensions, ..message })
 }
 
 /// Returns the service's message about a deadline that is near.
 #[must_use]
-pub fn expiring(
+pub fn deadline_message(
     record: &Record,
     (limit, at): (DeadlineKind, DateTime<Utc>),
     words: &str,
@@ -57,16 +60,16 @@ pub fn expiring(
 
 /// Returns the service's message about an agent that does not continue a conversation.
 #[must_use]
-pub fn discontinued(record: &Record, words: &str) -> Message {
+pub fn session_lost_message(record: &Record, words: &str) -> Message {
     let id = format!("{}-continuity", record.id);
     let mut message = message(record, id, Role::Agent, vec![A2aPart::text(words)]);
-    message.metadata.insert(CONTINUITY.to_owned(), LOST.into());
+    message.metadata.insert(CONTINUITY_KEY.to_owned(), CONTINUITY_LOST.into());
     message
 }
 
 /// Message of the service about something that callers should know while the agent works.
 #[must_use]
-pub fn warned(record: &Record, (number, words): (u64, &str)) -> Message {
+pub fn warning_message(record: &Record, (number, words): (u64, &str)) -> Message {
     let id = format!("{}-{number}-warning", record.id);
     let mut message = message(record, id, Role::Agent, vec![A2aPart::text(words)]);
     message.metadata.insert("warning".to_owned(), true.into());
@@ -75,7 +78,7 @@ pub fn warned(record: &Record, (number, words): (u64, &str)) -> Message {
 
 /// Returns the service's message about an execution that waits.
 #[must_use]
-pub fn waiting(record: &Record, queued: Queued) -> Message {
+pub fn queue_message(record: &Record, queued: Queued) -> Message {
     let id = format!("{}-queue", record.id);
     let mut message = message(record, id, Role::Agent, vec![A2aPart::text(queued.to_string())]);
     if let Ok(Value::Object(details)) = serde_json::to_value(queued) {

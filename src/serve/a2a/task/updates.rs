@@ -7,7 +7,9 @@ use algonius_a2a::v1::{
 use algonius_actors::api::Api;
 use algonius_actors::model::agent::queue::Queued;
 use algonius_actors::model::execution::State;
-use algonius_actors::model::execution::event::{ANSWER, Event, EventKind, MessageRole, TextRange};
+use algonius_actors::model::execution::event::{
+    ANSWER_ARTIFACT_ID, Event, EventKind, MessageRole, TextRange,
+};
 use algonius_actors::model::execution::record::Record;
 use algonius_actors::model::failure::Failure;
 use chrono::{DateTime, Utc};
@@ -15,13 +17,13 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::TaskView;
-use super::artifact::{Losses, artifact};
+use super::artifact::{ArtifactLosses, artifact};
 
 /// Key in the metadata of an update for a piece of the program's standard error.
-const STDERR: &str = "stderr";
+const STDERR_KEY: &str = "stderr";
 
 /// Converter of events into the updates of one task.
-pub struct Updates {
+pub struct TaskUpdates {
     /// Source of texts.
     pub api: Api,
     /// Execution of the task.
@@ -36,7 +38,11 @@ pub struct Updates {
 ///
 /// # Errors
 /// Fails when the ledger could not be read.
-pub async fn one(api: &Api, record: &Record, number: u64) -> Result<Option<StreamEvent>, Failure> {
+pub async fn update_of_event(
+    api: &Api,
+    record: &Record,
+    number: u64,
+) -> Result<Option<StreamEvent>, Failure> {
     // The reader returns the events after a number, so the one before is named.
     let events = api.reader.events(record, number.saturating_sub(1)).await?;
     let Some(event) = events.into_iter().next().filter(|event| event.number == number) else {
@@ -45,21 +51,21 @@ pub async fn one(api: &Api, record: &Record, number: u64) -> Result<Option<Strea
     let (api, record) = (api.clone(), record.clone());
     let is_paused = record.has_open_interactions();
     let shown = if is_paused { TaskState::InputRequired } else { TaskState::Submitted };
-    let mut updates = Updates { api, record, shown, is_queued: false };
+    let mut updates = TaskUpdates { api, record, shown, is_queued: false };
     match &event.data {
         EventKind::StateChanged(moved) if matches!(moved.to, State::Cleanup | State::Waiting) => {
             let view = TaskView::read(&updates.api, &updates.record).await?;
             let status = view.status().await?;
-            Ok(Some(updates.noted(status, true, view.warnings())))
+            Ok(Some(updates.status_event(status, true, view.warnings())))
         }
         EventKind::InteractionClosed { .. } if !is_paused && updates.record.outcome.is_none() => {
-            Ok(Some(updates.working(event.at, None)))
+            Ok(Some(updates.working_event(event.at, None)))
         }
         _ => updates.update_for(event).await,
     }
 }
 
-impl Updates {
+impl TaskUpdates {
     /// Returns the update of an event. Moves within one public state cause no update.
     ///
     /// # Errors
@@ -71,10 +77,10 @@ impl Updates {
                 let is_news = self.shown != TaskState::Working || self.is_queued;
                 self.is_queued = false;
                 self.shown = TaskState::Working;
-                Ok(is_news.then(|| self.working(event.at, None)))
+                Ok(is_news.then(|| self.working_event(event.at, None)))
             }
             EventKind::Message { speaker: MessageRole::AgentProgress, message, pieces } => {
-                self.shown = self.standing();
+                self.shown = self.current_state();
                 let said = super::recorded_message(
                     &self.api,
                     &self.record,
@@ -83,37 +89,39 @@ impl Updates {
                     &pieces,
                 );
                 let message = said.await?;
-                Ok(Some(self.working(event.at, Some(message))))
+                Ok(Some(self.working_event(event.at, Some(message))))
             }
             EventKind::DeadlineApproaching { limit, ends_at, message } => {
-                self.shown = self.standing();
-                let message = super::expiring(&self.record, (limit, ends_at), &message);
-                Ok(Some(self.working(event.at, Some(message))))
+                self.shown = self.current_state();
+                let message = super::deadline_message(&self.record, (limit, ends_at), &message);
+                Ok(Some(self.working_event(event.at, Some(message))))
             }
             EventKind::SessionLost { message } => {
-                self.shown = self.standing();
-                let message = super::discontinued(&self.record, &message);
-                Ok(Some(self.working(event.at, Some(message))))
+                self.shown = self.current_state();
+                let message = super::session_lost_message(&self.record, &message);
+                Ok(Some(self.working_event(event.at, Some(message))))
             }
             EventKind::Warning { message } => {
-                self.shown = self.standing();
-                let message = super::warned(&self.record, (event.number, &message));
-                Ok(Some(self.working(event.at, Some(message))))
+                self.shown = self.current_state();
+                let message = super::warning_message(&self.record, (event.number, &message));
+                Ok(Some(self.working_event(event.at, Some(message))))
             }
             EventKind::InteractionOpened { .. } | EventKind::InteractionClosed { .. } => {
                 self.interaction(event.at).await
             }
-            EventKind::Heartbeat(usage) => Ok(Some(self.metadata(event.at, ("usage", usage)))),
-            EventKind::Step { step } => Ok(Some(self.metadata(event.at, ("step", step)))),
+            EventKind::Heartbeat(usage) => {
+                Ok(Some(self.metadata_event(event.at, ("usage", usage))))
+            }
+            EventKind::Step { step } => Ok(Some(self.metadata_event(event.at, ("step", step)))),
             EventKind::MalformedLine { line, reason, text } => {
                 let told = json!({"line": line, "reason": reason, "text": text});
-                Ok(Some(self.metadata(event.at, ("malformedLine", told))))
+                Ok(Some(self.metadata_event(event.at, ("malformedLine", told))))
             }
             EventKind::Artifact { id, name, description, pieces, append, last } => {
-                let losses = Losses::of(&pieces);
+                let losses = ArtifactLosses::of(&pieces);
                 let parts = super::parts(&self.api, &self.record, &pieces).await?;
                 let artifact = artifact(&id, name, description, (parts, losses));
-                Ok(Some(self.made(artifact, append, last)))
+                Ok(Some(self.artifact_event(artifact, append, last)))
             }
             _ => Ok(None),
         }
@@ -127,38 +135,38 @@ impl Updates {
         if record.has_open_interactions() {
             let status = TaskView::read(&self.api, &record).await?.status().await?;
             self.shown = status.state;
-            return Ok(Some(self.noted(status, false, Metadata::new())));
+            return Ok(Some(self.status_event(status, false, Metadata::new())));
         }
         if !is_interrupted(self.shown) || record.outcome.is_some() {
             return Ok(None);
         }
         self.shown = TaskState::Working;
-        Ok(Some(self.working(at, None)))
+        Ok(Some(self.working_event(at, None)))
     }
 
     /// Returns the state of a task whose agent acts: an agent can act while one of its tool calls waits for an answer.
-    const fn standing(&self) -> TaskState {
+    const fn current_state(&self) -> TaskState {
         if is_interrupted(self.shown) { self.shown } else { TaskState::Working }
     }
 
     /// Returns the update with a piece of an answer that grows.
     pub fn artifact_update(&self, text: String, append: bool) -> StreamEvent {
-        let (id, parts) = (ANSWER, vec![A2aPart::text(text)]);
-        let artifact = artifact(id, Some(id.to_owned()), None, (parts, Losses::default()));
-        self.made(artifact, append, false)
+        let (id, parts) = (ANSWER_ARTIFACT_ID, vec![A2aPart::text(text)]);
+        let artifact = artifact(id, Some(id.to_owned()), None, (parts, ArtifactLosses::default()));
+        self.artifact_event(artifact, append, false)
     }
 
     /// Returns the update with a piece of standard error, for clients that named the extension.
-    pub fn errors(&self, span: TextRange, text: &str) -> StreamEvent {
-        let TextRange { attempt_id: stamp, from, to, .. } = span;
+    pub fn stderr_event(&self, span: TextRange, text: &str) -> StreamEvent {
+        let TextRange { attempt_id, from, to, .. } = span;
         let told = json!({
-            "turn": stamp.turn,
-            "attempt": stamp.attempt,
+            "turn": attempt_id.turn,
+            "attempt": attempt_id.attempt,
             "from": from,
             "to": to,
             "text": text,
         });
-        self.metadata(self.api.reader.now(), (STDERR, told))
+        self.metadata_event(self.api.reader.now(), (STDERR_KEY, told))
     }
 
     /// Returns the update with the current queue position.
@@ -167,10 +175,10 @@ impl Updates {
             self.shown = TaskState::Working; // The question was answered.
         }
         self.is_queued = true;
-        let message = Some(super::waiting(&self.record, queued));
+        let message = Some(super::queue_message(&self.record, queued));
         let timestamp = self.api.reader.now();
         let status = TaskStatus { state: self.shown, message, timestamp };
-        self.noted(status, false, Metadata::new())
+        self.status_event(status, false, Metadata::new())
     }
 
     /// Returns the last update: the end of the task, or its question. `None` when the same question was sent.
@@ -182,10 +190,10 @@ impl Updates {
         // A client that resumes after a question has seen it already.
         let is_known = status.state == self.shown && is_interrupted(self.shown);
         self.shown = status.state;
-        Ok((!is_known).then(|| self.noted(status, true, view.warnings())))
+        Ok((!is_known).then(|| self.status_event(status, true, view.warnings())))
     }
 
-    fn made(&self, artifact: Artifact, append: bool, last_chunk: bool) -> StreamEvent {
+    fn artifact_event(&self, artifact: Artifact, append: bool, last_chunk: bool) -> StreamEvent {
         StreamEvent::Artifact(ArtifactUpdate {
             task_id: self.record.id.to_string(),
             context_id: self.record.context.0.clone(),
@@ -197,22 +205,22 @@ impl Updates {
     }
 
     /// Returns an update with metadata only, without text for a person.
-    fn metadata(
+    fn metadata_event(
         &self,
         timestamp: DateTime<Utc>,
         (name, value): (&str, impl Serialize),
     ) -> StreamEvent {
-        let status = TaskStatus { state: self.standing(), message: None, timestamp };
+        let status = TaskStatus { state: self.current_state(), message: None, timestamp };
         let value = serde_json::to_value(value).unwrap_or_default();
-        self.noted(status, false, Metadata::from_iter([(name.to_owned(), value)]))
+        self.status_event(status, false, Metadata::from_iter([(name.to_owned(), value)]))
     }
 
-    fn working(&self, timestamp: DateTime<Utc>, message: Option<Message>) -> StreamEvent {
-        let status = TaskStatus { state: self.standing(), message, timestamp };
-        self.noted(status, false, Metadata::new())
+    fn working_event(&self, timestamp: DateTime<Utc>, message: Option<Message>) -> StreamEvent {
+        let status = TaskStatus { state: self.current_state(), message, timestamp };
+        self.status_event(status, false, Metadata::new())
     }
 
-    fn noted(&self, status: TaskStatus, is_final: bool, metadata: Metadata) -> StreamEvent {
+    fn status_event(&self, status: TaskStatus, is_final: bool, metadata: Metadata) -> StreamEvent {
         StreamEvent::Status(StatusUpdate {
             task_id: self.record.id.to_string(),
             context_id: self.record.context.0.clone(),

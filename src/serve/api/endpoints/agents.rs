@@ -9,21 +9,21 @@ use crate::serve::api::agents::{self, WaitQuery};
 use crate::serve::api::endpoint::ApiEndpoint;
 use crate::serve::api::usage::{self, UsageQuery};
 use crate::serve::ops::{admin, status};
-use crate::wire::admin::{SwitchRejected, Switched};
+use crate::wire::admin::{AgentSwitch, SwitchRejection};
 use crate::wire::api::agent::{AgentActivity, AgentDetail};
 use crate::wire::api::usage::UsageReport;
 use crate::wire::api::{A2aStatus, AgentList};
 
 /// Description of the path parameter.
-const ID: &str = "Id of the agent.";
+const ID_DESCRIPTION: &str = "Id of the agent.";
 
 pub(super) fn operations() -> Vec<ApiEndpoint> {
-    let mut all = lists();
-    all.extend(of_one());
+    let mut all = list_endpoints();
+    all.extend(agent_endpoints());
     all
 }
 
-fn lists() -> Vec<ApiEndpoint> {
+fn list_endpoints() -> Vec<ApiEndpoint> {
     vec![
         ApiEndpoint::get("/api/v1/agents", agents::list)
             .with_id("listAgents", "List the agents that the caller may use.")
@@ -59,39 +59,39 @@ fn lists() -> Vec<ApiEndpoint> {
     ]
 }
 
-fn of_one() -> Vec<ApiEndpoint> {
+fn agent_endpoints() -> Vec<ApiEndpoint> {
     vec![
         ApiEndpoint::get("/api/v1/agents/{id}", agents::show)
             .with_id("getAgent", "Get one agent with its limits, health and use of slots.")
             .requires(Right::Read)
-            .with_path_parameter::<AgentId>("id", ID)
+            .with_path_parameter::<AgentId>("id", ID_DESCRIPTION)
             .with_response::<AgentDetail>(200, "The agent.")
             .with_errors(&[Code::AgentUnknown]),
         ApiEndpoint::post("/api/v1/agents/{id}/wait", agents::wait)
             .with_id("waitForAgent", "Wait until an agent has no running and no queued execution.")
             .requires(Right::Read)
-            .with_path_parameter::<AgentId>("id", ID)
+            .with_path_parameter::<AgentId>("id", ID_DESCRIPTION)
             .with_query::<WaitQuery>()
             .with_response::<AgentActivity>(200, "The agent is idle, or the time has elapsed.")
             .with_errors(&[Code::AgentUnknown]),
         ApiEndpoint::post("/api/v1/agents/{id}/enable", admin::enable)
             .with_id("enableAgent", "Enable an agent.")
             .requires(Right::Admin)
-            .with_path_parameter::<AgentId>("id", ID)
-            .with_response::<Switched>(200, "The agent accepts requests.")
-            .with_error_body::<SwitchRejected>(Code::ConfigurationRejected)
+            .with_path_parameter::<AgentId>("id", ID_DESCRIPTION)
+            .with_response::<AgentSwitch>(200, "The agent accepts requests.")
+            .with_error_body::<SwitchRejection>(Code::ConfigurationRejected)
             .with_errors(&[Code::AgentUnknown, Code::Draining]),
         ApiEndpoint::post("/api/v1/agents/{id}/disable", admin::disable)
             .with_id("disableAgent", "Disable an agent. Accepted executions continue.")
             .requires(Right::Admin)
-            .with_path_parameter::<AgentId>("id", ID)
-            .with_response::<Switched>(200, "The agent is listed and refuses requests.")
-            .with_error_body::<SwitchRejected>(Code::ConfigurationRejected)
+            .with_path_parameter::<AgentId>("id", ID_DESCRIPTION)
+            .with_response::<AgentSwitch>(200, "The agent is listed and refuses requests.")
+            .with_error_body::<SwitchRejection>(Code::ConfigurationRejected)
             .with_errors(&[Code::AgentUnknown, Code::Draining]),
         ApiEndpoint::get("/status/agents/{agent}", status::agent)
             .with_id("getAgentStatus", "Get the status of one agent.")
             .requires(Right::Read)
-            .with_path_parameter::<AgentId>("agent", ID)
+            .with_path_parameter::<AgentId>("agent", ID_DESCRIPTION)
             .with_response::<AgentStatus>(200, "Status of the agent.")
             .with_errors(&[Code::AgentUnknown]),
     ]

@@ -6,21 +6,21 @@ use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::event::Event;
 use algonius_actors::model::id::ExecutionId;
 
-use crate::serve::api::endpoint::{ApiEndpoint, BodyContent, Of, shape};
-use crate::serve::api::executions::parts::{self, EventQuery, TextQuery};
+use crate::serve::api::endpoint::{ApiEndpoint, BodyContent, ContentSchema, schema_of};
+use crate::serve::api::executions::events_and_texts::{self, EventQuery, TextQuery};
 use crate::serve::api::executions::query::{ExportQuery, ListQuery, PageParameters};
 use crate::serve::api::executions::{self, create, detail, export};
-use crate::wire::api::create_execution::{ExecutionRequest, RequestName};
+use crate::wire::api::create_execution::{ExecutionRequest, IdempotencyKeyHeader};
 use crate::wire::api::history::{
     EventList, ExecutionDetail, ExportLine, TextPart, TextUpdate, WaitingPosition,
 };
 use crate::wire::api::{ExecutionEntry, ExecutionList};
 
 /// Description of the path parameter.
-const ID: &str = "Id of the execution, which is also the id of its A2A task.";
+const ID_DESCRIPTION: &str = "Id of the execution, which is also the id of its A2A task.";
 
 /// Errors that refuse a request to an agent.
-const REFUSED: &[Code] = &[
+const SUBMIT_ERRORS: &[Code] = &[
     Code::AgentUnknown,
     Code::AgentRemoved,
     Code::AgentDisabled,
@@ -40,12 +40,12 @@ const REFUSED: &[Code] = &[
 ];
 
 pub(super) fn operations() -> Vec<ApiEndpoint> {
-    let mut all = reading();
-    all.extend(changing());
+    let mut all = query_endpoints();
+    all.extend(mutation_endpoints());
     all
 }
 
-fn reading() -> Vec<ApiEndpoint> {
+fn query_endpoints() -> Vec<ApiEndpoint> {
     vec![
         ApiEndpoint::get("/api/v1/executions", executions::list)
             .with_id(
@@ -65,18 +65,22 @@ fn reading() -> Vec<ApiEndpoint> {
             .requires(Right::Read)
             .with_query::<ListQuery>()
             .with_query::<ExportQuery>()
-            .with_contents(200, "One JSON document per execution, one per line.", vec![lines()])
+            .with_contents(
+                200,
+                "One JSON document per execution, one per line.",
+                vec![export_content()],
+            )
             .with_errors(&[Code::LedgerUnavailable]),
         ApiEndpoint::get("/api/v1/executions/{id}", detail::show)
             .with_id("getExecution", "Get one execution with its attempts, events and texts.")
             .requires(Right::Read)
-            .with_path_parameter::<ExecutionId>("id", ID)
+            .with_path_parameter::<ExecutionId>("id", ID_DESCRIPTION)
             .with_response::<ExecutionDetail>(200, "The execution.")
             .with_errors(&[Code::ExecutionUnknown, Code::LedgerUnavailable]),
-        ApiEndpoint::get("/api/v1/executions/{id}/events", parts::events)
+        ApiEndpoint::get("/api/v1/executions/{id}/events", events_and_texts::events)
             .with_id("listEvents", "List events of an execution, or follow them as a stream.")
             .requires(Right::Read)
-            .with_path_parameter::<ExecutionId>("id", ID)
+            .with_path_parameter::<ExecutionId>("id", ID_DESCRIPTION)
             .with_query::<EventQuery>()
             .with_header::<String>(
                 "Last-Event-ID",
@@ -85,41 +89,41 @@ fn reading() -> Vec<ApiEndpoint> {
             .with_contents(
                 200,
                 "Events, as JSON or as server-sent events (`Accept`).",
-                vec![part(), stream()],
+                vec![event_list_content(), event_stream_content()],
             )
             .with_errors(&[Code::ExecutionUnknown, Code::LedgerUnavailable]),
-        ApiEndpoint::get("/api/v1/executions/{id}/text", parts::text)
+        ApiEndpoint::get("/api/v1/executions/{id}/text", events_and_texts::text)
             .with_id("getText", "Get a range of a text of an execution.")
             .requires(Right::Read)
-            .with_path_parameter::<ExecutionId>("id", ID)
+            .with_path_parameter::<ExecutionId>("id", ID_DESCRIPTION)
             .with_query::<TextQuery>()
             .with_response::<TextPart>(200, "The range; empty if the execution has no such text.")
             .with_errors(&[Code::ExecutionUnknown, Code::LedgerUnavailable]),
     ]
 }
 
-fn changing() -> Vec<ApiEndpoint> {
+fn mutation_endpoints() -> Vec<ApiEndpoint> {
     vec![
         ApiEndpoint::post("/api/v1/executions", create::create)
             .with_id("createExecution", "Send a request to an agent. Optionally wait for the outcome.")
             .requires(Right::Run)
-            .with_header::<RequestName>("Idempotency-Key", "Key of the request, chosen by the caller. A repeated key returns the same execution.")
+            .with_header::<IdempotencyKeyHeader>("Idempotency-Key", "Key of the request, chosen by the caller. A repeated key returns the same execution.")
             .with_body::<ExecutionRequest>()
             .with_response::<ExecutionDetail>(200, "The execution has ended.")
             .with_response::<ExecutionDetail>(202, "The execution is accepted and has not ended.")
-            .with_errors(REFUSED),
+            .with_errors(SUBMIT_ERRORS),
         ApiEndpoint::post("/api/v1/executions/{id}/retry", create::retry)
             .with_id("retryExecution", "Retry an ended execution as a new execution.")
             .requires(Right::Run)
-            .with_path_parameter::<ExecutionId>("id", ID)
+            .with_path_parameter::<ExecutionId>("id", ID_DESCRIPTION)
             .with_response::<ExecutionDetail>(200, "The new execution has ended.")
             .with_response::<ExecutionDetail>(202, "The new execution is accepted and has not ended.")
-            .with_errors(REFUSED)
+            .with_errors(SUBMIT_ERRORS)
             .with_errors(&[Code::ExecutionUnknown, Code::ExecutionUnfinished, Code::NotReplayable]),
         ApiEndpoint::post("/api/v1/executions/{id}/cancel", executions::cancel)
             .with_id("cancelExecution", "Cancel an execution. The response follows when it has ended.")
             .requires(Right::Run)
-            .with_path_parameter::<ExecutionId>("id", ID)
+            .with_path_parameter::<ExecutionId>("id", ID_DESCRIPTION)
             .with_response::<ExecutionEntry>(200, "The execution.")
             .with_errors(&[Code::ExecutionUnknown, Code::ExecutionEnded, Code::LedgerUnavailable]),
         ApiEndpoint::delete("/api/v1/executions/{id}", executions::remove)
@@ -128,29 +132,29 @@ fn changing() -> Vec<ApiEndpoint> {
                 "Delete an ended execution with its events and texts.",
             )
             .requires(Right::Run)
-            .with_path_parameter::<ExecutionId>("id", ID)
+            .with_path_parameter::<ExecutionId>("id", ID_DESCRIPTION)
             .without_body(204, "The execution is deleted.")
             .with_errors(&[Code::ExecutionUnknown, Code::ExecutionUnfinished, Code::LedgerUnavailable]),
     ]
 }
 
-fn part() -> BodyContent {
-    BodyContent { media: "application/json", of: Of::Document(shape::<EventList>()) }
+fn event_list_content() -> BodyContent {
+    BodyContent { media: "application/json", of: ContentSchema::Document(schema_of::<EventList>()) }
 }
 
 /// Describes the events of an event stream by their names.
-fn stream() -> BodyContent {
+fn event_stream_content() -> BodyContent {
     let kinds = vec![
-        ("event", shape::<Event>()),
-        ("text", shape::<TextUpdate>()),
-        ("queued", shape::<WaitingPosition>()),
-        ("rest", shape::<ExecutionEntry>()),
-        ("error", shape::<Problem>()),
+        ("event", schema_of::<Event>()),
+        ("text", schema_of::<TextUpdate>()),
+        ("queued", schema_of::<WaitingPosition>()),
+        ("rest", schema_of::<ExecutionEntry>()),
+        ("error", schema_of::<Problem>()),
     ];
-    BodyContent { media: "text/event-stream", of: Of::Documents(kinds) }
+    BodyContent { media: "text/event-stream", of: ContentSchema::Documents(kinds) }
 }
 
-fn lines() -> BodyContent {
-    let kinds = vec![("line", shape::<ExportLine>())];
-    BodyContent { media: "application/x-ndjson", of: Of::Documents(kinds) }
+fn export_content() -> BodyContent {
+    let kinds = vec![("line", schema_of::<ExportLine>())];
+    BodyContent { media: "application/x-ndjson", of: ContentSchema::Documents(kinds) }
 }

@@ -10,7 +10,7 @@ use crate::wire::api::interactions::{
     AnswerRequest, DecisionList, InteractionEntry, InteractionList,
 };
 
-const ID: &str = "Id of the interaction.";
+const ID_DESCRIPTION: &str = "Id of the interaction.";
 
 pub(super) fn operations() -> Vec<ApiEndpoint> {
     vec![
@@ -23,7 +23,7 @@ pub(super) fn operations() -> Vec<ApiEndpoint> {
         ApiEndpoint::get("/api/v1/interactions/{id}", interactions::show)
             .with_id("getInteraction", "Get one question of an agent, with its answer.")
             .requires(Right::Read)
-            .with_path_parameter::<InteractionId>("id", ID)
+            .with_path_parameter::<InteractionId>("id", ID_DESCRIPTION)
             .with_response::<InteractionEntry>(200, "The interaction.")
             .with_errors(&[Code::InteractionUnknown, Code::LedgerUnavailable]),
         ApiEndpoint::post("/api/v1/interactions/{id}/answer", interactions::answer)
@@ -32,7 +32,7 @@ pub(super) fn operations() -> Vec<ApiEndpoint> {
                 "Answer a question of an agent. The same answer again changes nothing.",
             )
             .requires(Right::Read)
-            .with_path_parameter::<InteractionId>("id", ID)
+            .with_path_parameter::<InteractionId>("id", ID_DESCRIPTION)
             .with_body::<AnswerRequest>()
             .with_response::<InteractionEntry>(200, "The answer is recorded.")
             .with_errors(&[

@@ -15,13 +15,13 @@ use crate::wire::api::schedules::{
 };
 
 /// Description of the path parameter.
-const ID: &str = "Id of the schedule.";
+const ID_DESCRIPTION: &str = "Id of the schedule.";
 
 /// Errors of operations on one schedule.
-const OF_ONE: &[Code] = &[Code::ScheduleUnknown, Code::LedgerUnavailable, Code::Draining];
+const LOOKUP_ERRORS: &[Code] = &[Code::ScheduleUnknown, Code::LedgerUnavailable, Code::Draining];
 
 /// Errors that refuse a new or changed schedule.
-const REFUSED: &[Code] = &[
+const WRITE_ERRORS: &[Code] = &[
     Code::AgentUnknown,
     Code::AgentDisabled,
     Code::OverrideRefused,
@@ -51,23 +51,23 @@ fn query_endpoints() -> Vec<ApiEndpoint> {
         ApiEndpoint::get("/api/v1/schedules/{id}", queries::show)
             .with_id("getSchedule", "Get one schedule with its next due times and statistics.")
             .requires(Right::Read)
-            .with_path_parameter::<ScheduleId>("id", ID)
+            .with_path_parameter::<ScheduleId>("id", ID_DESCRIPTION)
             .with_response::<ScheduleDetail>(200, "The schedule.")
-            .with_errors(OF_ONE),
+            .with_errors(LOOKUP_ERRORS),
         ApiEndpoint::get("/api/v1/schedules/{id}/next", queries::upcoming)
             .with_id("listDueTimes", "List the next due times of a schedule.")
             .requires(Right::Read)
-            .with_path_parameter::<ScheduleId>("id", ID)
+            .with_path_parameter::<ScheduleId>("id", ID_DESCRIPTION)
             .with_query::<CountQuery>()
             .with_response::<Preview>(200, "Next due times.")
-            .with_errors(OF_ONE),
+            .with_errors(LOOKUP_ERRORS),
         ApiEndpoint::get("/api/v1/schedules/{id}/occurrences", queries::occurrences)
             .with_id("listOccurrences", "List past occurrences of a schedule, newest first.")
             .requires(Right::Read)
-            .with_path_parameter::<ScheduleId>("id", ID)
+            .with_path_parameter::<ScheduleId>("id", ID_DESCRIPTION)
             .with_query::<OccurrencesQuery>()
             .with_response::<OccurrenceList>(200, "A page of occurrences.")
-            .with_errors(OF_ONE),
+            .with_errors(LOOKUP_ERRORS),
     ]
 }
 
@@ -78,40 +78,40 @@ fn mutation_endpoints() -> Vec<ApiEndpoint> {
             .requires(Right::Run)
             .with_body::<ScheduleRequest>()
             .with_response::<ScheduleEntry>(201, "The schedule.")
-            .with_errors(REFUSED)
+            .with_errors(WRITE_ERRORS)
             .with_errors(&[Code::ScheduleExists]),
         ApiEndpoint::put("/api/v1/schedules/{id}", mutations::update)
             .with_id("replaceSchedule", "Replace a schedule.")
             .requires(Right::Run)
-            .with_path_parameter::<ScheduleId>("id", ID)
+            .with_path_parameter::<ScheduleId>("id", ID_DESCRIPTION)
             .with_body::<ScheduleRequest>()
             .with_response::<ScheduleEntry>(200, "The schedule after the change.")
-            .with_errors(REFUSED)
+            .with_errors(WRITE_ERRORS)
             .with_errors(&[Code::ScheduleUnknown, Code::ScheduleFixed, Code::ScheduleExists]),
         ApiEndpoint::delete("/api/v1/schedules/{id}", mutations::remove)
             .with_id("deleteSchedule", "Delete a schedule. Its executions continue.")
             .requires(Right::Run)
-            .with_path_parameter::<ScheduleId>("id", ID)
+            .with_path_parameter::<ScheduleId>("id", ID_DESCRIPTION)
             .without_body(204, "The schedule is deleted.")
-            .with_errors(OF_ONE)
+            .with_errors(LOOKUP_ERRORS)
             .with_errors(&[Code::ScheduleFixed]),
         ApiEndpoint::post("/api/v1/schedules/{id}/pause", mutations::pause)
             .with_id("pauseSchedule", "Pause a schedule.")
             .requires(Right::Run)
-            .with_path_parameter::<ScheduleId>("id", ID)
+            .with_path_parameter::<ScheduleId>("id", ID_DESCRIPTION)
             .with_response::<ScheduleEntry>(200, "The schedule after the change.")
-            .with_errors(OF_ONE),
+            .with_errors(LOOKUP_ERRORS),
         ApiEndpoint::post("/api/v1/schedules/{id}/resume", mutations::resume)
             .with_id("resumeSchedule", "Resume a schedule from now on.")
             .requires(Right::Run)
-            .with_path_parameter::<ScheduleId>("id", ID)
+            .with_path_parameter::<ScheduleId>("id", ID_DESCRIPTION)
             .with_response::<ScheduleEntry>(200, "The schedule after the change.")
-            .with_errors(OF_ONE),
+            .with_errors(LOOKUP_ERRORS),
         ApiEndpoint::post("/api/v1/schedules/{id}/run", mutations::run)
             .with_id("triggerSchedule", "Trigger a schedule now.")
             .requires(Right::Run)
-            .with_path_parameter::<ScheduleId>("id", ID)
+            .with_path_parameter::<ScheduleId>("id", ID_DESCRIPTION)
             .with_response::<ScheduleEntry>(202, "The schedule is triggered.")
-            .with_errors(OF_ONE),
+            .with_errors(LOOKUP_ERRORS),
     ]
 }

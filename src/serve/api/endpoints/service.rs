@@ -3,18 +3,20 @@
 use algonius_actors::model::access::principal::Right;
 use algonius_actors::model::code::Code;
 
-use crate::serve::api::endpoint::{ApiEndpoint, BodyContent, Of};
-use crate::serve::ops::{pages, status};
+use crate::serve::api::endpoint::{ApiEndpoint, BodyContent, ContentSchema};
+use crate::serve::ops::{error_pages, status};
 use crate::wire::api::ServiceStatus;
 use crate::wire::api::service::{HealthStatus, Readiness};
 
 /// Media types of pages about errors.
-fn documents() -> Vec<BodyContent> {
-    [pages::MARKDOWN, pages::HTML].map(|media| BodyContent { media, of: Of::Text }).into()
+fn page_contents() -> Vec<BodyContent> {
+    [error_pages::MARKDOWN, error_pages::HTML]
+        .map(|media| BodyContent { media, of: ContentSchema::Text })
+        .into()
 }
 
 pub(super) fn operations() -> Vec<ApiEndpoint> {
-    let numbers = BodyContent { media: status::OPENMETRICS, of: Of::Text };
+    let numbers = BodyContent { media: status::OPENMETRICS, of: ContentSchema::Text };
     vec![
         ApiEndpoint::get("/health", status::health)
             .with_id("getHealth", "Check that the service responds. Needs no token.")
@@ -32,17 +34,21 @@ pub(super) fn operations() -> Vec<ApiEndpoint> {
             .requires(Right::Read)
             .with_contents(200, "Metrics in OpenMetrics 1.0.", vec![numbers])
             .with_errors(&[Code::PathUnknown]),
-        ApiEndpoint::get("/errors", pages::index)
+        ApiEndpoint::get("/errors", error_pages::index)
             .with_id("listErrors", "List all error codes. Needs no token.")
             .with_contents(
                 200,
                 "List of codes, as HTML for browsers, else as Markdown.",
-                documents(),
+                page_contents(),
             ),
-        ApiEndpoint::get("/errors/{code}", pages::page)
+        ApiEndpoint::get("/errors/{code}", error_pages::page)
             .with_id("getErrorPage", "Get the page about an error code. Needs no token.")
             .with_path_parameter::<String>("code", "Error code.")
-            .with_contents(200, "The page, as HTML for browsers, else as Markdown.", documents())
+            .with_contents(
+                200,
+                "The page, as HTML for browsers, else as Markdown.",
+                page_contents(),
+            )
             .with_errors(&[Code::PathUnknown]),
     ]
 }

@@ -6,7 +6,7 @@ use algonius_actors::model::code::Code;
 use crate::serve::api::endpoint::ApiEndpoint;
 use crate::serve::ops::admin;
 use crate::wire::admin::{
-    CreatedToken, EnvironmentStatus, ReloadRejected, Reloaded, TokenList, TokenRequest,
+    CreatedToken, EnvironmentStatus, ReloadRejection, ReloadResult, TokenList, TokenRequest,
 };
 use crate::wire::api::service::Empty;
 
@@ -17,7 +17,7 @@ pub(super) fn operations() -> Vec<ApiEndpoint> {
             .requires(Right::Admin)
             .with_response::<TokenList>(200, "The tokens without their secrets.")
             .with_errors(&[Code::LedgerUnavailable, Code::Draining]),
-        ApiEndpoint::post("/api/v1/tokens", admin::make)
+        ApiEndpoint::post("/api/v1/tokens", admin::create)
             .with_id("createToken", "Create a token. Only this response contains its secret.")
             .requires(Right::Admin)
             .with_body::<TokenRequest>()
@@ -37,8 +37,8 @@ pub(super) fn operations() -> Vec<ApiEndpoint> {
         ApiEndpoint::post("/api/v1/reload", admin::reload)
             .with_id("reloadConfiguration", "Reload the configuration and apply its changes.")
             .requires(Right::Admin)
-            .with_response::<Reloaded>(200, "Result of the reload.")
-            .with_error_body::<ReloadRejected>(Code::ConfigurationRejected)
+            .with_response::<ReloadResult>(200, "Result of the reload.")
+            .with_error_body::<ReloadRejection>(Code::ConfigurationRejected)
             .with_errors(&[Code::LedgerUnavailable, Code::Draining]),
         ApiEndpoint::get("/api/v1/environment", admin::environment)
             .with_id(

@@ -12,15 +12,15 @@ use crate::wire::api::ErrorBody;
 use crate::wire::api::history::AttemptEntry;
 
 /// Maximum number of warnings of one attempt in a response; its events contain all of them.
-const MOST_WARNINGS: usize = 20;
+const MAX_WARNINGS: usize = 20;
 
 /// Adds the content of an event to the attempts.
-pub(super) fn note(attempts: &mut Vec<AttemptEntry>, event: &Event) {
+pub(super) fn apply_event(attempts: &mut Vec<AttemptEntry>, event: &Event) {
     if let EventKind::StateChanged(moved) = &event.data
         && moved.to == State::Starting
     {
         attempts.push(AttemptEntry {
-            stamp: moved.attempt_id,
+            attempt_id: moved.attempt_id,
             started_at: moved.at,
             ended_at: None,
             ended_in: None,
@@ -48,7 +48,7 @@ pub(super) fn note(attempts: &mut Vec<AttemptEntry>, event: &Event) {
         EventKind::OutputTruncated { channel, dropped } => {
             *attempt.dropped.entry(channel.as_str().to_owned()).or_default() += dropped;
         }
-        EventKind::Warning { message } if attempt.warnings.len() < MOST_WARNINGS => {
+        EventKind::Warning { message } if attempt.warnings.len() < MAX_WARNINGS => {
             attempt.warnings.push(message.clone());
         }
         EventKind::UsageReported { counters: numbers, .. } => add(&mut attempt.used, numbers),
@@ -67,7 +67,7 @@ fn add(used: &mut BTreeMap<String, Number>, numbers: &BTreeMap<String, Number>) 
 
 /// Adds the details of the last attempt that only the record contains.
 pub(super) fn finish(attempts: &mut [AttemptEntry], record: &Record) {
-    if let Some(last) = attempts.last_mut().filter(|last| last.stamp == record.stamp) {
+    if let Some(last) = attempts.last_mut().filter(|last| last.attempt_id == record.attempt_id) {
         last.exit_code = record.exit_code;
         let failed = record.failure.as_ref().map(ErrorBody::from);
         last.error = last.error.take().or(failed);

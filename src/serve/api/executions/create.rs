@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use algonius_a2a::v1_json::read;
-use algonius_a2a::{OVERRIDES, PARAMETERS};
+use algonius_a2a::{OVERRIDES_EXTENSION, PARAMETERS_EXTENSION};
 use algonius_actors::api::SubmitReply;
 use algonius_actors::decide::access::override_policy;
 use algonius_actors::model::access::principal::{Caller, Right};
@@ -25,9 +25,9 @@ use crate::serve::a2a::request_headers::RequestMetadata;
 use crate::serve::api::invalid_params;
 use crate::serve::auth::caller::AuthenticatedCaller;
 use crate::serve::http::body;
-use crate::serve::http::path_param::Segment;
-use crate::serve::http::response::{self, ProblemBody, Refused, to_json};
-use crate::wire::api::create_execution::{ExecutionRequest, LONGEST_WAIT};
+use crate::serve::http::path_param::PathParam;
+use crate::serve::http::response::{self, EarlyRefusal, ProblemBody, to_json};
+use crate::wire::api::create_execution::{ExecutionRequest, MAX_WAIT_SECONDS};
 
 /// Creates an execution. Responds with 200 after the end of the execution, or with 202 while it continues.
 ///
@@ -37,16 +37,16 @@ pub async fn create(
     State(app): State<App>,
     caller: AuthenticatedCaller,
     request: Request,
-) -> Result<Response, Refused> {
+) -> Result<Response, EarlyRefusal> {
     let metadata = RequestMetadata::of(request.headers())?;
-    let order = read_order(&body::json(&app, request).await?)?;
-    let agent = app.agents.id(&order.agent)?;
-    let caller = caller.may(Right::Run, Some(&agent))?;
+    let body = read_request(&body::json(&app, request).await?)?;
+    let agent = app.agents.id(&body.agent)?;
+    let caller = caller.require_right(Right::Run, Some(&agent))?;
     if let Some(spec) = app.agents.get(&agent) {
-        app.access.rates.count(spec).await?;
+        app.access.rate_limiter.count(spec).await?;
     }
-    let wait = order.wait;
-    let ticket = submit(&app, &caller, &agent, (order, metadata)).await?;
+    let wait = body.wait;
+    let ticket = submit(&app, &caller, &agent, (body, metadata)).await?;
     Ok(respond(&app, &caller, ticket, wait).await?)
 }
 
@@ -57,45 +57,45 @@ pub async fn create(
 pub async fn retry(
     State(app): State<App>,
     caller: AuthenticatedCaller,
-    Segment(id): Segment,
+    PathParam(id): PathParam,
 ) -> Result<Response, ProblemBody> {
-    let caller = caller.may(Right::Run, None)?;
+    let caller = caller.require_right(Right::Run, None)?;
     let ticket = app.api.requests.retry(&caller, execution_id(&id)?).await?;
     Ok(respond(&app, &caller, ticket, 0).await?)
 }
 
-fn read_order(bytes: &[u8]) -> Result<ExecutionRequest, Failure> {
-    let order: ExecutionRequest = serde_json::from_slice(bytes).map_err(|error| {
+fn read_request(bytes: &[u8]) -> Result<ExecutionRequest, Failure> {
+    let body: ExecutionRequest = serde_json::from_slice(bytes).map_err(|error| {
         // A body that is JSON of another shape is a fault of its members, not of its syntax.
         let code = if error.is_data() { Code::InvalidParams } else { Code::MalformedJson };
         Failure::new(code, "the body must be an object with `agent`, and with `text` or `parts`")
     })?;
-    if order.wait > LONGEST_WAIT {
+    if body.wait > MAX_WAIT_SECONDS {
         return Err(invalid_params("`wait` must be 0 to 3600 seconds"));
     }
-    if order.idempotency_key.as_ref().is_some_and(|key| key.trim().is_empty()) {
+    if body.idempotency_key.as_ref().is_some_and(|key| key.trim().is_empty()) {
         return Err(invalid_params("`idempotencyKey` must not be empty")); // As the header must not.
     }
-    Ok(order)
+    Ok(body)
 }
 
 async fn submit(
     app: &App,
     caller: &Caller,
     agent: &AgentId,
-    (order, metadata): (ExecutionRequest, RequestMetadata),
+    (body, metadata): (ExecutionRequest, RequestMetadata),
 ) -> Result<SubmitReply, Failure> {
-    let idempotency = order.idempotency_key.clone().or_else(|| metadata.idempotency.clone());
-    let probe = order.probe;
+    let idempotency = body.idempotency_key.clone().or_else(|| metadata.idempotency.clone());
+    let probe = body.probe;
     // The request takes the path of a message of 1.0, so that both have the same checks and the same defaults.
-    let message = read::send(json!({ "message": order_as_json(order)? }))?.message;
+    let message = read::send(json!({ "message": message_json(body)? }))?.message;
     if let Some(spec) = app.agents.get(agent) {
-        exposure::reads(spec, &message.parts)?;
+        exposure::check_media_types(spec, &message.parts)?;
     }
     let metadata = RequestMetadata { idempotency, ..metadata };
     let mut request = message::request(caller, agent, (message, metadata), None)?;
     if let Some(spec) = app.agents.get(agent) {
-        override_policy::check_params(&spec.allowance, request.input.params.keys())?;
+        override_policy::check_params(&spec.override_policy, request.input.params.keys())?;
     }
     if probe {
         request.origin.trigger = Trigger::Probe;
@@ -104,21 +104,21 @@ async fn submit(
 }
 
 /// Converts a request for an execution into an A2A message.
-fn order_as_json(order: ExecutionRequest) -> Result<Value, Failure> {
-    let parts = match (order.text, order.parts) {
+fn message_json(body: ExecutionRequest) -> Result<Value, Failure> {
+    let parts = match (body.text, body.parts) {
         (Some(text), None) => json!([{ "text": text }]),
         (None, Some(parts)) => parts,
         _ => return Err(invalid_params("the request must have either `text` or `parts`")),
     };
-    let metadata = [(PARAMETERS, order.parameters), (OVERRIDES, order.overrides)];
+    let metadata = [(PARAMETERS_EXTENSION, body.parameters), (OVERRIDES_EXTENSION, body.overrides)];
     let metadata = metadata.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
     let mut message = json!({
         "role": "ROLE_USER",
-        "messageId": order.message_id.unwrap_or_else(|| Uuid::new_v4().to_string()),
+        "messageId": body.message_id.unwrap_or_else(|| Uuid::new_v4().to_string()),
         "parts": parts,
         "metadata": Value::Object(metadata.collect::<Map<_, _>>()),
     });
-    if let (Some(context), Value::Object(message)) = (order.context_id, &mut message) {
+    if let (Some(context), Value::Object(message)) = (body.context_id, &mut message) {
         message.insert("contextId".to_owned(), context.into());
     }
     Ok(message)
@@ -142,6 +142,6 @@ async fn respond(
     // The record above is older than the wait.
     let record = app.api.reader.reread(&record).await?;
     let status = if record.outcome.is_some() { StatusCode::OK } else { StatusCode::ACCEPTED };
-    let detail = to_json(&detail::of(&app.api, &record).await?)?;
-    Ok(response::long("application/json", status, detail).into_response())
+    let detail = to_json(&detail::read_detail(&app.api, &record).await?)?;
+    Ok(response::large_json("application/json", status, detail).into_response())
 }

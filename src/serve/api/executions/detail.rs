@@ -2,12 +2,12 @@
 
 use algonius_actors::api::Api;
 use algonius_actors::model::access::principal::Right;
-use algonius_actors::model::execution::content::Piece;
+use algonius_actors::model::execution::content::StoredPart;
 use algonius_actors::model::execution::event::{
     Event, EventKind, MessageRole, TextChannel, TextRange,
 };
 use algonius_actors::model::execution::record::Record;
-use algonius_actors::model::execution::trace::Trace;
+use algonius_actors::model::execution::trace::TraceContext;
 use algonius_actors::model::failure::Failure;
 use axum::extract::State;
 use axum::response::Response;
@@ -15,15 +15,15 @@ use axum::response::Response;
 use super::{attempts, execution_id};
 use crate::serve::App;
 use crate::serve::auth::caller::AuthenticatedCaller;
-use crate::serve::http::path_param::Segment;
+use crate::serve::http::path_param::PathParam;
 use crate::serve::http::response::{ProblemBody, ok, to_json};
 use crate::wire::api::ExecutionEntry;
 use crate::wire::api::history::{AttemptEntry, ExecutionDetail, TextEntry};
 
 /// Maximum number of bytes of each text; the text endpoint returns the rest.
-const LONGEST: u64 = 1 << 20;
+const MAX_TEXT_BYTES: u64 = 1 << 20;
 /// Maximum number of events; the event endpoint returns the rest.
-const EVENTS: u32 = 1000;
+const MAX_EVENTS: u32 = 1000;
 
 /// Returns one execution with all details.
 ///
@@ -32,25 +32,25 @@ const EVENTS: u32 = 1000;
 pub async fn show(
     State(app): State<App>,
     caller: AuthenticatedCaller,
-    Segment(id): Segment,
+    PathParam(id): PathParam,
 ) -> Result<Response, ProblemBody> {
-    let caller = caller.may(Right::Read, None)?;
+    let caller = caller.require_right(Right::Read, None)?;
     let record = app.api.reader.execution(&caller, execution_id(&id)?).await?;
-    Ok(ok(&to_json(&of(&app.api, &record).await?)?))
+    Ok(ok(&to_json(&read_detail(&app.api, &record).await?)?))
 }
 
 /// Collects all details of an execution.
 ///
 /// # Errors
 /// Fails if the ledger cannot be read.
-pub(super) async fn of(api: &Api, record: &Record) -> Result<ExecutionDetail, Failure> {
+pub(super) async fn read_detail(api: &Api, record: &Record) -> Result<ExecutionDetail, Failure> {
     let mut read = DetailReader::of(api, record);
     let (events, attempts) = read.events().await?;
     let stderr = read.stream(TextChannel::Stderr).await?;
     // A failed attempt has no answer. What its program printed is the best hint at the reason.
     if read.output.text.is_empty() && record.outcome.is_some() {
         read.output = read.stream(TextChannel::Stdout).await?;
-        let last = attempts.last().filter(|last| last.stamp == record.stamp);
+        let last = attempts.last().filter(|last| last.attempt_id == record.attempt_id);
         let dropped = last.and_then(|last| last.dropped.get(TextChannel::Stdout.as_str()));
         read.output.dropped = dropped.copied().unwrap_or_default();
     }
@@ -70,7 +70,7 @@ pub(super) async fn of(api: &Api, record: &Record) -> Result<ExecutionDetail, Fa
         entry: ExecutionEntry::of(record, api.reader.queued(record).await),
         message_id: record.message.0.clone(),
         owner: record.owner.to_string(),
-        trace_id: Some(Trace::of_execution(record.trace.as_ref(), record.id).id.to_string()),
+        trace_id: Some(TraceContext::of_execution(record.trace.as_ref(), record.id).id.to_string()),
         caller: api.reader.callers().await?.remove(&record.owner),
         made_by: record.trigger.clone(),
         access: record.access,
@@ -85,15 +85,15 @@ pub(super) async fn of(api: &Api, record: &Record) -> Result<ExecutionDetail, Fa
         output: record.outcome.map(|_| output.text),
         output_dropped: record.outcome.and(output_dropped),
         attempts,
-        texts: texts.map(entry).collect(),
+        texts: texts.map(text_entry).collect(),
         events_after: last.filter(|last| *last < record.last_event),
         events,
     })
 }
 
 /// Converts a text range into an entry with the length of the text.
-pub(super) const fn entry(text: TextRange) -> TextEntry {
-    TextEntry { stamp: text.attempt_id, channel: text.channel, bytes: text.to }
+pub(super) const fn text_entry(text: TextRange) -> TextEntry {
+    TextEntry { attempt_id: text.attempt_id, channel: text.channel, bytes: text.to }
 }
 
 /// Start of a text, as far as a response contains it.
@@ -125,11 +125,11 @@ impl<'r> DetailReader<'r> {
     async fn events(&mut self) -> Result<(Vec<Event>, Vec<AttemptEntry>), Failure> {
         let (mut first, mut attempts, mut after) = (Vec::new(), Vec::new(), 0);
         loop {
-            let part = self.api.reader.some_events(self.record, after, EVENTS).await?;
+            let part = self.api.reader.events_up_to(self.record, after, MAX_EVENTS).await?;
             let Some(last) = part.last() else { break };
             after = last.number;
             for event in &part {
-                attempts::note(&mut attempts, event);
+                attempts::apply_event(&mut attempts, event);
                 self.read_event(&event.data).await?;
             }
             if first.is_empty() {
@@ -170,17 +170,17 @@ impl<'r> DetailReader<'r> {
     async fn append_pieces(
         &self,
         mut shown: TextStart,
-        pieces: &[Piece],
+        pieces: &[StoredPart],
     ) -> Result<TextStart, Failure> {
         for piece in pieces {
             shown.dropped += piece.dropped;
             let TextRange { from, to, .. } = piece.text;
-            let room = LONGEST.saturating_sub(shown.text.len() as u64);
+            let room = MAX_TEXT_BYTES.saturating_sub(shown.text.len() as u64);
             let end = to.min(from.saturating_add(room));
             shown.is_cut |= end < to;
             if end > from {
                 let span = TextRange { to: end, ..piece.text };
-                shown.text += &self.api.reader.passage(self.record, span).await?.text;
+                shown.text += &self.api.reader.text_range(self.record, span).await?.text;
             }
         }
         Ok(shown)
@@ -188,11 +188,12 @@ impl<'r> DetailReader<'r> {
 
     /// Reads the start of a stream of the last attempt.
     async fn stream(&self, channel: TextChannel) -> Result<TextStart, Failure> {
-        let span = TextRange { attempt_id: self.record.stamp, channel, from: 0, to: LONGEST };
-        let text = self.api.reader.passage(self.record, span).await?.text;
+        let span =
+            TextRange { attempt_id: self.record.attempt_id, channel, from: 0, to: MAX_TEXT_BYTES };
+        let text = self.api.reader.text_range(self.record, span).await?.text;
         // A few bytes, because the ledger cuts between characters and would return nothing for a part of one.
-        let next = TextRange { from: LONGEST, to: LONGEST + 8, ..span };
-        let is_cut = !self.api.reader.passage(self.record, next).await?.text.is_empty();
+        let next = TextRange { from: MAX_TEXT_BYTES, to: MAX_TEXT_BYTES + 8, ..span };
+        let is_cut = !self.api.reader.text_range(self.record, next).await?.text.is_empty();
         Ok(TextStart { text, is_cut, dropped: 0 })
     }
 }

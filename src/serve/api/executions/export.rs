@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use algonius_actors::api::Api;
 use algonius_actors::model::access::principal::{Caller, Right};
-use algonius_actors::model::execution::record::{Filter, Record};
+use algonius_actors::model::execution::record::{ExecutionFilter, Record};
 use algonius_actors::model::failure::Failure;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
@@ -18,7 +18,7 @@ use crate::serve::auth::caller::AuthenticatedCaller;
 use crate::serve::http::response::ProblemBody;
 
 /// Number of executions in one read.
-const PAGE: u32 = 100;
+const EXPORT_PAGE_SIZE: u32 = 100;
 
 /// Streams the executions that the caller may see, newest first, each in its state at the time of reading.
 ///
@@ -30,13 +30,13 @@ pub async fn stream(
     caller: AuthenticatedCaller,
     asked: QueryParameters,
 ) -> Result<Response, ProblemBody> {
-    let caller = caller.may(Right::Read, None)?;
+    let caller = caller.require_right(Right::Read, None)?;
     let (query, with_text) = query::read_export(asked)?;
     let filter = query.filter(&caller, app.api.reader.now())?;
     let left = query.limit.map_or(u64::MAX, u64::from);
     let (api, page) = (app.api.clone(), VecDeque::new());
     let mut export = Export { api, caller, filter, with_text, left, page, open: None };
-    export.turn_page().await?; // What cannot be read at all is refused as a whole.
+    export.read_page().await?; // What cannot be read at all is refused as a whole.
     let lines = futures_util::stream::unfold(Some(export), async |export| {
         let mut export = export?;
         match export.next().await {
@@ -58,7 +58,7 @@ pub async fn stream(
 struct Export {
     api: Api,
     caller: Caller,
-    filter: Filter,
+    filter: ExecutionFilter,
     with_text: bool,
     left: u64,
     page: VecDeque<Record>,
@@ -75,7 +75,7 @@ impl Export {
                 return Ok(Some(bytes.into()));
             }
             if self.page.is_empty() {
-                self.turn_page().await?;
+                self.read_page().await?;
             }
             let Some(record) = self.page.pop_front() else { return Ok(None) };
             // Executions that were removed since the page was read are left out.
@@ -88,12 +88,13 @@ impl Export {
         }
     }
 
-    async fn turn_page(&mut self) -> Result<(), Failure> {
-        let limit = u32::try_from(self.left.min(PAGE.into())).unwrap_or(PAGE);
+    async fn read_page(&mut self) -> Result<(), Failure> {
+        let limit =
+            u32::try_from(self.left.min(EXPORT_PAGE_SIZE.into())).unwrap_or(EXPORT_PAGE_SIZE);
         if limit == 0 {
             return Ok(());
         }
-        let filter = Filter { limit, ..self.filter.clone() };
+        let filter = ExecutionFilter { limit, ..self.filter.clone() };
         let records = self.api.reader.executions(&self.caller, filter).await?;
         self.left = self.left.saturating_sub(records.len() as u64);
         // Pages continue after the last id and not after a number of rows: rows may be removed meanwhile.

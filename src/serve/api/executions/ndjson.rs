@@ -10,25 +10,25 @@ use algonius_actors::model::failure::Failure;
 use serde::Serialize;
 use serde_json::json;
 
-use super::detail::entry;
+use super::detail::text_entry;
 use crate::wire::api::ExecutionEntry;
 
 /// Number of events in one read.
-const EVENTS: u32 = 500;
+const EVENT_PAGE_SIZE: u32 = 500;
 /// Number of bytes of a text in one read.
-const PASSAGE: u64 = 64 << 10;
+const TEXT_CHUNK_BYTES: u64 = 64 << 10;
 
 /// Line that is partly written.
 pub(super) struct NdjsonLine {
     record: Record,
-    at: At,
+    at: LinePosition,
     with_text: bool,
     /// Texts that are not written yet.
     texts: VecDeque<TextRange>,
 }
 
 /// Position in a line.
-enum At {
+enum LinePosition {
     /// After the event with this number.
     Events(u64),
     /// Before a text: the first one or a later one.
@@ -56,29 +56,30 @@ impl NdjsonLine {
             "madeBy": record.trigger,
         });
         // Two objects become one by dropping the brace between them; events and texts follow before the last brace.
-        let (head, more) = (open(&ExecutionEntry::from(&record)), open(&more).split_off(1));
-        let line = Self { record, at: At::Events(0), with_text, texts: texts.into() };
+        let (head, more) =
+            (to_open_object(&ExecutionEntry::from(&record)), to_open_object(&more).split_off(1));
+        let line = Self { record, at: LinePosition::Events(0), with_text, texts: texts.into() };
         Ok(Some((format!("{head},{more},\"events\":["), line)))
     }
 
     /// Returns the next part of the line and its remaining state, or `None` at its end.
     pub(super) async fn next_chunk(self, api: &Api) -> Result<(String, Option<Self>), Failure> {
         match self.at {
-            At::Events(after) => self.events(api, after).await,
-            At::Texts { is_first } => Ok(self.next_text(is_first)),
-            At::Text(span) => self.read_range(api, span).await,
+            LinePosition::Events(after) => self.events(api, after).await,
+            LinePosition::Texts { is_first } => Ok(self.next_text(is_first)),
+            LinePosition::Text(span) => self.read_range(api, span).await,
         }
     }
 
     async fn events(mut self, api: &Api, after: u64) -> Result<(String, Option<Self>), Failure> {
-        let part = api.reader.some_events(&self.record, after, EVENTS).await?;
+        let part = api.reader.events_up_to(&self.record, after, EVENT_PAGE_SIZE).await?;
         let Some(last) = part.last().map(|event| event.number) else {
-            self.at = At::Texts { is_first: true };
+            self.at = LinePosition::Texts { is_first: true };
             return Ok(("]".to_owned(), Some(self)));
         };
-        let events: Vec<_> = part.iter().map(whole).collect();
+        let events: Vec<_> = part.iter().map(to_json_text).collect();
         let joins = if after == 0 { "" } else { "," };
-        self.at = At::Events(last);
+        self.at = LinePosition::Events(last);
         Ok((format!("{joins}{}", events.join(",")), Some(self)))
     }
 
@@ -89,8 +90,8 @@ impl NdjsonLine {
             return (format!("{begins}{ends}}}\n"), None);
         };
         let joins = if is_first { "" } else { "," };
-        self.at = At::Text(span);
-        (format!("{begins}{joins}{},\"text\":\"", open(&entry(span))), Some(self))
+        self.at = LinePosition::Text(span);
+        (format!("{begins}{joins}{},\"text\":\"", to_open_object(&text_entry(span))), Some(self))
     }
 
     async fn read_range(
@@ -98,30 +99,30 @@ impl NdjsonLine {
         api: &Api,
         span: TextRange,
     ) -> Result<(String, Option<Self>), Failure> {
-        let to = span.to.min(span.from.saturating_add(PASSAGE));
-        let part = api.reader.passage(&self.record, TextRange { to, ..span }).await?;
+        let to = span.to.min(span.from.saturating_add(TEXT_CHUNK_BYTES));
+        let part = api.reader.text_range(&self.record, TextRange { to, ..span }).await?;
         // Parts of a JSON string can be escaped one by one, because the ledger never cuts inside a character.
-        let quoted = whole(&part.text);
+        let quoted = to_json_text(&part.text);
         let inner = quoted.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
         let mut text = inner.unwrap_or_default().to_owned();
         self.at = if part.text.is_empty() || part.to() >= span.to {
             text.push_str("\"}");
-            At::Texts { is_first: false }
+            LinePosition::Texts { is_first: false }
         } else {
-            At::Text(TextRange { from: part.to(), ..span })
+            LinePosition::Text(TextRange { from: part.to(), ..span })
         };
         Ok((text, Some(self)))
     }
 }
 
 /// Serializes a shape. All shapes here are valid JSON, so serialization does not fail.
-fn whole(shape: &impl Serialize) -> String {
+fn to_json_text(shape: &impl Serialize) -> String {
     serde_json::to_string(shape).unwrap_or_default()
 }
 
 /// Serializes an object without its closing brace.
-fn open(shape: &impl Serialize) -> String {
-    let mut text = whole(shape);
+fn to_open_object(shape: &impl Serialize) -> String {
+    let mut text = to_json_text(shape);
     text.pop();
     text
 }

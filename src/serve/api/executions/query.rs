@@ -2,7 +2,7 @@
 
 use algonius_actors::model::access::principal::{Caller, Right};
 use algonius_actors::model::code::{Category, Code};
-use algonius_actors::model::execution::record::{Filter, IdPart};
+use algonius_actors::model::execution::record::{ExecutionFilter, IdPart};
 use algonius_actors::model::execution::{Outcome, State};
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::{AgentId, ContextId, ExecutionId};
@@ -18,11 +18,11 @@ use uuid::Uuid;
 use crate::serve::api::invalid_params;
 
 /// Error message with the known parameters.
-const KNOWN: &str = "the query takes `agent`, `state`, `outcome`, `failure`, `class`, `caller`, \
+const PARAMETERS_HINT: &str = "the query takes `agent`, `state`, `outcome`, `failure`, `class`, `caller`, \
     `trigger`, `schedule`, `context`, `id`, `since`, `until`, `unfinished`, `summary`, `limit` and `cursor`";
 
 /// Maximum number of entries on a page of a list.
-pub(super) const LONGEST_PAGE: u32 = 1000;
+pub(super) const MAX_PAGE_SIZE: u32 = 1000;
 
 /// Values of the parameter `trigger`.
 const TRIGGERS: [&str; 3] = ["api", "probe", "schedule"];
@@ -88,7 +88,7 @@ pub struct ListQuery {
 #[expect(dead_code, reason = "it is described, and read as a part of `ListQuery`")]
 pub struct PageParameters {
     /// Maximum number of executions on the page; by default 50.
-    #[schemars(range(min = 1, max = LONGEST_PAGE))]
+    #[schemars(range(min = 1, max = MAX_PAGE_SIZE))]
     limit: Option<u32>,
     /// True to add the caller and the start of the request to each entry.
     summary: Option<bool>,
@@ -133,7 +133,7 @@ pub type QueryParameters = Result<Query<ListQuery>, QueryRejection>;
 pub fn read(asked: QueryParameters) -> Result<ListQuery, Failure> {
     // One structure reads both queries; `text` is known to an export only.
     let query = asked.map(|Query(query)| query).ok().filter(|query| !query.text);
-    query.ok_or_else(|| invalid_params(KNOWN))
+    query.ok_or_else(|| invalid_params(PARAMETERS_HINT))
 }
 
 /// Returns the query of an export, and true if the export includes texts.
@@ -142,8 +142,9 @@ pub fn read(asked: QueryParameters) -> Result<ListQuery, Failure> {
 /// `invalid-params`.
 pub fn read_export(asked: QueryParameters) -> Result<(ListQuery, bool), Failure> {
     let query = asked.map(|Query(query)| query);
-    let query = query
-        .map_err(|_rejected| invalid_params(&format!("{KNOWN}; an export takes `text` too")))?;
+    let query = query.map_err(|_rejected| {
+        invalid_params(&format!("{PARAMETERS_HINT}; an export takes `text` too"))
+    })?;
     let with_text = query.text;
     Ok((query, with_text))
 }
@@ -153,12 +154,12 @@ impl ListQuery {
     ///
     /// # Errors
     /// `invalid-params`, or `forbidden` if a caller that may not see the executions of others requests them.
-    pub fn filter(&self, caller: &Caller, now: DateTime<Utc>) -> Result<Filter, Failure> {
+    pub fn filter(&self, caller: &Caller, now: DateTime<Utc>) -> Result<ExecutionFilter, Failure> {
         let agent = self.agent.clone().map(AgentId::new).transpose();
-        Ok(Filter {
+        Ok(ExecutionFilter {
             agent: agent.map_err(|error| invalid_params(&error.to_string()))?,
             id: self.id.as_deref().map(id_part).transpose()?,
-            caller: named(caller, self.caller.clone())?,
+            caller: owner_filter(caller, self.caller.clone())?,
             unfinished: self.unfinished,
             state: keyword("state", self.state.as_deref(), State::parse)?,
             outcome: keyword("outcome", self.outcome.as_deref(), Outcome::parse)?,
@@ -167,10 +168,10 @@ impl ListQuery {
             trigger: keyword("trigger", self.trigger.as_deref(), trigger)?,
             schedule: self.schedule.clone(),
             context: self.context.clone().map(ContextId),
-            since: time("since", self.since.as_deref(), now)?,
-            until: time("until", self.until.as_deref(), now)?,
-            before: self.cursor.as_deref().map(place).transpose()?,
-            ..Filter::default()
+            since: parse_time("since", self.since.as_deref(), now)?,
+            until: parse_time("until", self.until.as_deref(), now)?,
+            before: self.cursor.as_deref().map(parse_cursor).transpose()?,
+            ..ExecutionFilter::default()
         })
     }
 }
@@ -181,7 +182,7 @@ pub fn cursor(id: ExecutionId) -> String {
     URL_SAFE_NO_PAD.encode(id.0.as_bytes())
 }
 
-fn place(cursor: &str) -> Result<ExecutionId, Failure> {
+fn parse_cursor(cursor: &str) -> Result<ExecutionId, Failure> {
     let bytes = URL_SAFE_NO_PAD.decode(cursor).ok();
     let id = bytes.and_then(|bytes| Uuid::from_slice(&bytes).ok());
     id.map(ExecutionId)
@@ -189,7 +190,7 @@ fn place(cursor: &str) -> Result<ExecutionId, Failure> {
 }
 
 /// Returns the requested owner: only callers that may see all executions may name another owner than themselves.
-fn named(caller: &Caller, name: Option<String>) -> Result<Option<String>, Failure> {
+fn owner_filter(caller: &Caller, name: Option<String>) -> Result<Option<String>, Failure> {
     let is_own = name.as_ref().is_none_or(|name| *name == caller.name);
     if is_own || caller.scope.allows(Right::Admin, None) {
         return Ok(name);
@@ -219,7 +220,7 @@ fn keyword<T>(
     given.map(read).transpose()
 }
 
-fn time(
+fn parse_time(
     name: &str,
     given: Option<&str>,
     now: DateTime<Utc>,
@@ -229,18 +230,18 @@ fn time(
         let told = || format!("`{name}` must be a time of RFC 3339, or how long ago, such as 2h");
         // A duration that exceeds the calendar selects everything since the Unix epoch.
         let ago = |span| now.checked_sub_signed(span).unwrap_or(DateTime::UNIX_EPOCH);
-        time.or_else(|| span(text).map(ago)).ok_or_else(|| invalid_params(&told()))
+        time.or_else(|| parse_duration(text).map(ago)).ok_or_else(|| invalid_params(&told()))
     };
     given.map(read).transpose()
 }
 
 /// Maximum number of digits of a duration.
-const LONGEST_SPAN: usize = 9;
+const MAX_DURATION_DIGITS: usize = 9;
 
 /// Parses a duration such as `90s`, `5m`, `2h` or `30d`.
-fn span(text: &str) -> Option<TimeDelta> {
+fn parse_duration(text: &str) -> Option<TimeDelta> {
     let digits = text.trim_end_matches(|char: char| !char.is_ascii_digit());
-    if digits.len() > LONGEST_SPAN {
+    if digits.len() > MAX_DURATION_DIGITS {
         return None;
     }
     let scale = match text.get(digits.len()..)? {
@@ -260,16 +261,20 @@ mod tests {
     #[test]
     fn a_cursor_is_read_back_and_other_text_is_refused() {
         let id = ExecutionId::fresh();
-        assert_eq!(place(&cursor(id)), Ok(id));
+        assert_eq!(parse_cursor(&cursor(id)), Ok(id));
         for strange in ["", "x", "!", &id.to_string(), &format!("{}A", cursor(id))] {
-            assert_eq!(place(strange).map_err(|it| it.code), Err(Code::InvalidParams), "{strange}");
+            assert_eq!(
+                parse_cursor(strange).map_err(|it| it.code),
+                Err(Code::InvalidParams),
+                "{strange}"
+            );
         }
     }
 
     #[test]
     fn a_time_is_absolute_or_relative() {
         let now = DateTime::UNIX_EPOCH + TimeDelta::days(40);
-        let read = |text| time("since", Some(text), now).map_err(|failure| failure.code);
+        let read = |text| parse_time("since", Some(text), now).map_err(|failure| failure.code);
         for (text, ago) in [("90s", 90), ("5m", 300), ("2h", 7200), ("30d", 2_592_000)] {
             assert_eq!(read(text), Ok(Some(now - TimeDelta::seconds(ago))), "{text}");
         }

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 
 use algonius_a2a::problem;
-use algonius_actors::api::{Api, Follow, Next};
+use algonius_actors::api::{Api, Subscription, SubscriptionItem};
 use algonius_actors::model::execution::AttemptId;
 use algonius_actors::model::execution::event::{TextChannel, TextRange};
 use algonius_actors::model::execution::record::Record;
@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::serve::a2a::sse;
 use crate::serve::a2a::streaming::event_id::EventId;
-use crate::serve::a2a::streaming::text_stream::{Texts, is_end_of_work};
+use crate::serve::a2a::streaming::text_stream::{TextStream, is_end_of_work};
 use crate::wire::api::ExecutionEntry;
 use crate::wire::api::history::{TextUpdate, WaitingPosition};
 
@@ -26,15 +26,15 @@ pub(super) fn response(
     channels: &[TextChannel],
 ) -> Response {
     let follow =
-        Follow::new(api.reader.clone(), record.clone(), after.event, None).past_questions();
+        Subscription::new(api.reader.clone(), record.clone(), after.event, None).past_questions();
     let follow = if channels.is_empty() { follow } else { follow.with_text() };
     // A stream from the start contains all attempts; a later one starts with the present attempt.
-    let stamp = if after.event == 0 { AttemptId::FIRST } else { record.stamp };
-    let texts = Texts::new(stamp, channels);
+    let attempt_id = if after.event == 0 { AttemptId::FIRST } else { record.attempt_id };
+    let texts = TextStream::new(attempt_id, channels);
     let texts = after.texts.as_ref().map_or(texts.clone(), |known| texts.after(known));
     let has_text = !channels.is_empty();
     let event = after.event;
-    let feed = ExecutionRemainder {
+    let feed = ExecutionStream {
         api,
         record,
         follow,
@@ -50,27 +50,27 @@ pub(super) fn response(
             Ok(None) => None,
             Ok(Some(line)) => Some((Ok::<_, Infallible>(line), Some(feed))),
             // The status was sent with the first bytes, so a failure can only be an event.
-            Err(failure) => Some((Ok(refusal(&failure)), None)),
+            Err(failure) => Some((Ok(error_event(&failure)), None)),
         }
     }))
 }
 
 /// The rest of an execution that a stream has yet to send.
-struct ExecutionRemainder {
+struct ExecutionStream {
     api: Api,
     record: Record,
-    follow: Follow,
-    texts: Texts,
+    follow: Subscription,
+    texts: TextStream,
     has_text: bool,
     /// Number of the last event that was sent.
     event: u64,
     /// The item that follows all text that exists now.
-    next: Option<Next>,
+    next: Option<SubscriptionItem>,
     /// True if there may be text that was not sent.
     has_grown: bool,
 }
 
-impl ExecutionRemainder {
+impl ExecutionStream {
     async fn next(&mut self) -> Result<Option<Event>, Failure> {
         loop {
             if self.has_grown {
@@ -84,7 +84,7 @@ impl ExecutionRemainder {
             }
             match self.follow.next().await? {
                 None => return Ok(None),
-                Some(Next::Grown(_)) => self.has_grown = true,
+                Some(SubscriptionItem::TextAvailable(_)) => self.has_grown = true,
                 Some(next) => {
                     self.has_grown = self.has_text && is_end_of_text(&next);
                     // Text that exists now precedes the event that ends it, so the event waits.
@@ -95,51 +95,51 @@ impl ExecutionRemainder {
     }
 
     /// Only recorded items have a position after which a client can resume the stream.
-    fn line(&mut self, next: Next) -> Option<Event> {
+    fn line(&mut self, next: SubscriptionItem) -> Option<Event> {
         Some(match next {
-            Next::Event(event) => {
+            SubscriptionItem::Event(event) => {
                 self.texts.take(&event.data);
                 self.event = event.number;
-                Event::default().id(self.place()).event("event").data(whole(&event))
+                Event::default().id(self.cursor()).event("event").data(to_json_text(&event))
             }
-            Next::Queued(queued) => {
+            SubscriptionItem::Queued(queued) => {
                 let told = WaitingPosition { queue: queued, message: queued.to_string() };
-                Event::default().event("queued").data(whole(&told))
+                Event::default().event("queued").data(to_json_text(&told))
             }
-            Next::Rest(record) => {
+            SubscriptionItem::EndOrQuestion(record) => {
                 let entry = ExecutionEntry::from(&*record);
-                Event::default().event("rest").data(whole(&entry))
+                Event::default().event("rest").data(to_json_text(&entry))
             }
             // The loop handles growth before it gets here.
-            Next::Grown(_) => return None,
+            SubscriptionItem::TextAvailable(_) => return None,
         })
     }
 
     fn text_event(&self, span: TextRange, text: String) -> Event {
-        let TextRange { attempt_id: stamp, channel, from, to } = span;
-        let told = TextUpdate { stamp, channel, from, to, text };
-        Event::default().id(self.place()).event("text").data(whole(&told))
+        let TextRange { attempt_id, channel, from, to } = span;
+        let told = TextUpdate { attempt_id, channel, from, to, text };
+        Event::default().id(self.cursor()).event("text").data(to_json_text(&told))
     }
 
-    fn place(&self) -> String {
-        EventId { event: self.event, within: 0, texts: self.texts.place() }.to_string()
+    fn cursor(&self) -> String {
+        EventId { event: self.event, byte_offset: 0, texts: self.texts.cursor() }.to_string()
     }
 }
 
 /// Returns true if the attempt produces no more text after `next`, so that all of its text is sent before.
-fn is_end_of_text(next: &Next) -> bool {
+fn is_end_of_text(next: &SubscriptionItem) -> bool {
     match next {
-        Next::Event(event) => is_end_of_work(&event.data),
-        Next::Rest(_) => true,
-        Next::Queued(_) | Next::Grown(_) => false,
+        SubscriptionItem::Event(event) => is_end_of_work(&event.data),
+        SubscriptionItem::EndOrQuestion(_) => true,
+        SubscriptionItem::Queued(_) | SubscriptionItem::TextAvailable(_) => false,
     }
 }
 
 /// Serializes a shape. All shapes here are valid JSON, so serialization does not fail.
-fn whole(shape: &impl Serialize) -> String {
+fn to_json_text(shape: &impl Serialize) -> String {
     serde_json::to_string(shape).unwrap_or_default()
 }
 
-fn refusal(failure: &Failure) -> Event {
-    Event::default().event("error").data(whole(&problem::document(failure)))
+fn error_event(failure: &Failure) -> Event {
+    Event::default().event("error").data(to_json_text(&problem::document(failure)))
 }

@@ -25,13 +25,15 @@ pub(super) fn parameters(operation: &ApiEndpoint, shapes: &mut Components) -> Ve
         // Inline and not as a reference: OpenAPI describes each member of a query as a parameter of its own.
         let members = query(&mut shapes.requests).to_value();
         let members = members.get("properties").and_then(Value::as_object).cloned();
-        all.extend(members.into_iter().flatten().map(|(name, schema)| queried(name, schema)));
+        all.extend(
+            members.into_iter().flatten().map(|(name, schema)| query_parameter(name, schema)),
+        );
     }
     all
 }
 
 /// Describes a member of a query, which is present or absent and never null.
-fn queried(name: String, mut schema: Value) -> Value {
+fn query_parameter(name: String, mut schema: Value) -> Value {
     let says = schema.as_object_mut().and_then(|schema| schema.remove("description"));
     json!({"name": name, "in": "query", "description": says, "schema": without_null(schema)})
 }

@@ -6,29 +6,31 @@ use algonius_a2a::problem::{self, Problem};
 use algonius_actors::model::code::Code;
 use serde_json::{Map, Value, json};
 
-use super::{Components, put};
-use crate::serve::api::endpoint::{ApiEndpoint, BodyContent, EndpointResponse, Of, shape};
+use super::{Components, insert_member};
+use crate::serve::api::endpoint::{
+    ApiEndpoint, BodyContent, ContentSchema, EndpointResponse, schema_of,
+};
 
 /// Header that every response has.
-const REQUEST_ID: (&str, &str) = ("X-Request-Id", "RequestId");
+const REQUEST_ID_HEADER: (&str, &str) = ("X-Request-Id", "RequestId");
 /// Header with the seconds to wait before the next request.
-const RETRY_AFTER: (&str, &str) = ("Retry-After", "RetryAfter");
+const RETRY_AFTER_HEADER: (&str, &str) = ("Retry-After", "RetryAfter");
 /// Header with the authentication scheme.
-const AUTHENTICATE: (&str, &str) = ("WWW-Authenticate", "Authenticate");
+const AUTHENTICATE_HEADER: (&str, &str) = ("WWW-Authenticate", "Authenticate");
 
 /// Returns the descriptions of the headers by name.
 pub(super) fn headers() -> Value {
     let header = |says: &str, schema: Value| json!({"description": says, "required": true, "schema": schema});
     json!({
-        REQUEST_ID.1: header(
+        REQUEST_ID_HEADER.1: header(
             "The id of the request, also in the log: the caller's own where it sent one.",
             json!({"type": "string"}),
         ),
-        RETRY_AFTER.1: header(
+        RETRY_AFTER_HEADER.1: header(
             "Seconds after which the request may be sent again.",
             json!({"type": "integer", "minimum": 1}),
         ),
-        AUTHENTICATE.1: header("How to authenticate.", json!({"type": "string", "const": "Bearer"})),
+        AUTHENTICATE_HEADER.1: header("How to authenticate.", json!({"type": "string", "const": "Bearer"})),
     })
 }
 
@@ -36,7 +38,7 @@ pub(super) fn headers() -> Value {
 pub(super) fn all(operation: &ApiEndpoint, shapes: &mut Components) -> Value {
     let mut all = Map::new();
     for answer in &operation.responses {
-        all.insert(answer.status.to_string(), good(answer, shapes));
+        all.insert(answer.status.to_string(), success_response(answer, shapes));
     }
     for (status, codes) in by_status(&operation.errors.codes) {
         // A status has one response, so the code with additional members describes all codes of its status.
@@ -45,33 +47,34 @@ pub(super) fn all(operation: &ApiEndpoint, shapes: &mut Components) -> Value {
         let response = match richer {
             Some((_, of)) => {
                 let schema = of(&mut shapes.responses).to_value();
-                refusal(status, &codes, schema)
+                error_response(status, &codes, schema)
             }
-            None => usual(status, &codes, shapes),
+            None => shared_error_response(status, &codes, shapes),
         };
         all.insert(status.to_string(), response);
     }
     all.into()
 }
 
-fn good(answer: &EndpointResponse, shapes: &mut Components) -> Value {
-    let mut response = json!({"description": answer.description, "headers": named(&[REQUEST_ID])});
+fn success_response(answer: &EndpointResponse, shapes: &mut Components) -> Value {
+    let mut response = json!({"description": answer.description, "headers": header_references(&[REQUEST_ID_HEADER])});
     let contents = answer.contents.iter();
-    let contents: Map<_, _> =
-        contents.map(|content| (content.media.to_owned(), held(content, shapes))).collect();
+    let contents: Map<_, _> = contents
+        .map(|content| (content.media.to_owned(), content_object(content, shapes)))
+        .collect();
     if !contents.is_empty() {
-        put(&mut response, "content", contents.into());
+        insert_member(&mut response, "content", contents.into());
     }
     response
 }
 
 /// Generates the content of a response. Lines and events are separate documents, which OpenAPI 3.1 cannot describe
 /// within a body.
-fn held(content: &BodyContent, shapes: &mut Components) -> Value {
+fn content_object(content: &BodyContent, shapes: &mut Components) -> Value {
     match &content.of {
-        Of::Document(of) => json!({"schema": of(&mut shapes.responses)}),
-        Of::Text => json!({"schema": {"type": "string"}}),
-        Of::Documents(kinds) => {
+        ContentSchema::Document(of) => json!({"schema": of(&mut shapes.responses)}),
+        ContentSchema::Text => json!({"schema": {"type": "string"}}),
+        ContentSchema::Documents(kinds) => {
             let kinds = kinds
                 .iter()
                 .map(|(kind, of)| ((*kind).to_owned(), of(&mut shapes.responses).to_value()));
@@ -85,31 +88,35 @@ fn held(content: &BodyContent, shapes: &mut Components) -> Value {
 fn by_status(codes: &[Code]) -> BTreeMap<u16, BTreeSet<&'static str>> {
     let mut all = BTreeMap::<_, BTreeSet<_>>::new();
     for code in codes {
-        all.entry(problem::numbers(*code).http).or_default().insert(code.as_str());
+        all.entry(problem::wire_codes(*code).http).or_default().insert(code.as_str());
     }
     all
 }
 
 /// Returns a reference to the response for these codes, which the document contains only once.
-fn usual(status: u16, codes: &BTreeSet<&'static str>, shapes: &mut Components) -> Value {
-    let name = codes.iter().map(|code| title(code)).collect::<Vec<_>>().join("Or");
+fn shared_error_response(
+    status: u16,
+    codes: &BTreeSet<&'static str>,
+    shapes: &mut Components,
+) -> Value {
+    let name = codes.iter().map(|code| component_name(code)).collect::<Vec<_>>().join("Or");
     // Most operations have the same errors; written out at each, they would make up most of the document.
-    if !shapes.refusals.contains_key(&name) {
-        let mut schema = shape::<Problem>()(&mut shapes.responses).to_value();
+    if !shapes.error_responses.contains_key(&name) {
+        let mut schema = schema_of::<Problem>()(&mut shapes.responses).to_value();
         let narrower = json!({"status": {"const": status}, "code": {"enum": codes}});
-        put(&mut schema, "properties", narrower);
-        shapes.refusals.insert(name.clone(), refusal(status, codes, schema));
+        insert_member(&mut schema, "properties", narrower);
+        shapes.error_responses.insert(name.clone(), error_response(status, codes, schema));
     }
     json!({"$ref": format!("#/components/responses/{name}")})
 }
 
-fn refusal(status: u16, codes: &BTreeSet<&'static str>, schema: Value) -> Value {
+fn error_response(status: u16, codes: &BTreeSet<&'static str>, schema: Value) -> Value {
     let says =
         codes.iter().filter_map(|word| Some(format!("`{word}`: {}.", Code::parse(word)?.hint())));
     let headers = match status {
-        401 => named(&[REQUEST_ID, AUTHENTICATE]),
-        429 | 503 => named(&[REQUEST_ID, RETRY_AFTER]),
-        _ => named(&[REQUEST_ID]),
+        401 => header_references(&[REQUEST_ID_HEADER, AUTHENTICATE_HEADER]),
+        429 | 503 => header_references(&[REQUEST_ID_HEADER, RETRY_AFTER_HEADER]),
+        _ => header_references(&[REQUEST_ID_HEADER]),
     };
     json!({
         "description": says.collect::<Vec<_>>().join("\n\n"),
@@ -118,7 +125,7 @@ fn refusal(status: u16, codes: &BTreeSet<&'static str>, schema: Value) -> Value 
     })
 }
 
-fn named(headers: &[(&str, &str)]) -> Value {
+fn header_references(headers: &[(&str, &str)]) -> Value {
     let named = headers.iter().map(|(name, described)| {
         ((*name).to_owned(), json!({"$ref": format!("#/components/headers/{described}")}))
     });
@@ -126,7 +133,7 @@ fn named(headers: &[(&str, &str)]) -> Value {
 }
 
 /// Converts a code into a component name: `queue-full` becomes `QueueFull`.
-fn title(code: &str) -> String {
+fn component_name(code: &str) -> String {
     let words = code.split('-').map(|word| {
         let (first, rest) = word.split_at_checked(1).unwrap_or_default();
         first.to_uppercase() + rest

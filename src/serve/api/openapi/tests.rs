@@ -10,33 +10,36 @@ use crate::serve::api::{document, operations};
 use crate::wire::api::interactions::AnswerRequest;
 
 /// Environment variable that makes the test rewrite the stored document instead of comparing it.
-const REWRITE: &str = "ALGONIUS_REWRITE_SNAPSHOTS";
+const REWRITE_VARIABLE: &str = "ALGONIUS_REWRITE_SNAPSHOTS";
 
 /// Returns the value and all values within it.
-fn within(value: &Value) -> Vec<&Value> {
+fn descendants(value: &Value) -> Vec<&Value> {
     let inner: Vec<&Value> = match value {
         Value::Array(items) => items.iter().collect(),
         Value::Object(members) => members.values().collect(),
         _ => Vec::new(),
     };
-    inner.into_iter().flat_map(within).chain([value]).collect()
+    inner.into_iter().flat_map(descendants).chain([value]).collect()
 }
 
 #[test]
 fn the_stored_openapi_document_equals_the_generated_one() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/openapi.json");
     let told = serde_json::to_string_pretty(&document()).expect("JSON") + "\n";
-    if std::env::var_os(REWRITE).is_some() {
+    if std::env::var_os(REWRITE_VARIABLE).is_some() {
         std::fs::write(file, &told).expect("a file");
     }
     let kept = std::fs::read_to_string(file).unwrap_or_default();
-    assert!(kept == told, "docs/openapi.json is of other operations; {REWRITE}=1 writes it anew");
+    assert!(
+        kept == told,
+        "docs/openapi.json is of other operations; {REWRITE_VARIABLE}=1 writes it anew"
+    );
 }
 
 #[test]
 fn every_schema_reference_resolves() {
     let document = document();
-    let all = within(&document);
+    let all = descendants(&document);
     let refs: BTreeSet<_> = all.iter().filter_map(|value| value.get("$ref")?.as_str()).collect();
     assert!(refs.len() > 50, "{refs:?}");
     for name in refs {
@@ -59,7 +62,7 @@ fn every_schema_has_a_unique_name() {
 fn requests_and_responses_share_one_schema_per_name() {
     let mut shapes = Components::new();
     for operation in operations() {
-        described(&operation, &mut shapes);
+        operation_object(&operation, &mut shapes);
     }
     let asked = shapes.requests.take_definitions(true);
     let told = shapes.responses.take_definitions(true);
@@ -90,7 +93,7 @@ fn success_and_error_statuses_do_not_overlap() {
     for operation in operations() {
         let good: Vec<_> = operation.responses.iter().map(|answer| answer.status).collect();
         let refused =
-            operation.errors.codes.iter().map(|code| algonius_a2a::problem::numbers(*code).http);
+            operation.errors.codes.iter().map(|code| algonius_a2a::problem::wire_codes(*code).http);
         let twice: Vec<_> = refused.filter(|status| good.contains(status)).collect();
         assert!(twice.is_empty(), "{}: {twice:?}", operation.path);
     }
@@ -117,7 +120,7 @@ fn the_schema_of_an_answer_accepts_what_the_service_reads() {
     ] {
         let read: AnswerRequest = serde_json::from_value(body.clone()).expect("a request");
         let is_answer = read.value().is_some();
-        assert_eq!(schema.fits(&body.to_string()).is_ok(), is_answer, "{body}");
+        assert_eq!(schema.validate(&body.to_string()).is_ok(), is_answer, "{body}");
         accepted += usize::from(is_answer);
     }
     assert_eq!(accepted, 5);

@@ -7,19 +7,19 @@ use algonius_actors::model::access::principal::Right;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::{AgentId, ScheduleId};
-use algonius_actors::model::schedule::{Overlap, ScheduleSpec};
+use algonius_actors::model::schedule::{OverlapPolicy, ScheduleSpec};
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 
-use super::{entry, known, timetable};
+use super::{entry, schedule_id, timetable};
 use crate::serve::App;
 use crate::serve::api::invalid_params;
 use crate::serve::api::json_body;
 use crate::serve::auth::caller::AuthenticatedCaller;
-use crate::serve::http::path_param::Segment;
+use crate::serve::http::path_param::PathParam;
 use crate::serve::http::response::{ProblemBody, ok, to_json};
-use crate::wire::api::schedules::{LONGEST, MOST_MISSED, ScheduleRequest};
+use crate::wire::api::schedules::{MAX_MISSED, MAX_SPAN_SECONDS, ScheduleRequest};
 
 /// Creates a schedule that belongs to the caller.
 ///
@@ -30,7 +30,7 @@ pub async fn create(
     caller: AuthenticatedCaller,
     request: Request,
 ) -> Result<Response, ProblemBody> {
-    let caller = caller.may(Right::Run, None)?;
+    let caller = caller.require_right(Right::Run, None)?;
     let spec = spec(&app, json_body(&app, request).await?)?;
     let view = app.api.schedules.put_schedule(&caller, spec, true).await?;
     Ok((StatusCode::CREATED, ok(&to_json(&entry(&view))?)).into_response())
@@ -44,16 +44,16 @@ pub async fn create(
 pub async fn update(
     State(app): State<App>,
     caller: AuthenticatedCaller,
-    Segment(id): Segment,
+    PathParam(id): PathParam,
     request: Request,
 ) -> Result<Response, ProblemBody> {
-    let caller = caller.may(Right::Run, None)?;
+    let caller = caller.require_right(Right::Run, None)?;
     let body: ScheduleRequest = json_body(&app, request).await?;
     if body.id != id {
         return Err(invalid_params("`id` must equal the id in the path").into());
     }
     // Who may not see the schedule gets `schedule-unknown` here, before the checks of the body name anything else.
-    app.api.schedules.schedule(&caller, &known(&id)?).await?;
+    app.api.schedules.schedule(&caller, &schedule_id(&id)?).await?;
     let view = app.api.schedules.put_schedule(&caller, spec(&app, body)?, false).await?;
     Ok(ok(&to_json(&entry(&view))?))
 }
@@ -65,10 +65,10 @@ pub async fn update(
 pub async fn remove(
     State(app): State<App>,
     caller: AuthenticatedCaller,
-    Segment(id): Segment,
+    PathParam(id): PathParam,
 ) -> Result<Response, ProblemBody> {
-    let caller = caller.may(Right::Run, None)?;
-    app.api.schedules.remove_schedule(&caller, &known(&id)?).await?;
+    let caller = caller.require_right(Right::Run, None)?;
+    app.api.schedules.remove_schedule(&caller, &schedule_id(&id)?).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -79,9 +79,9 @@ pub async fn remove(
 pub async fn pause(
     state: State<App>,
     caller: AuthenticatedCaller,
-    id: Segment,
+    id: PathParam,
 ) -> Result<Response, ProblemBody> {
-    hold(state, caller, id, true).await
+    set_paused(state, caller, id, true).await
 }
 
 /// Resumes a schedule from now on.
@@ -91,19 +91,19 @@ pub async fn pause(
 pub async fn resume(
     state: State<App>,
     caller: AuthenticatedCaller,
-    id: Segment,
+    id: PathParam,
 ) -> Result<Response, ProblemBody> {
-    hold(state, caller, id, false).await
+    set_paused(state, caller, id, false).await
 }
 
-async fn hold(
+async fn set_paused(
     State(app): State<App>,
     caller: AuthenticatedCaller,
-    Segment(id): Segment,
+    PathParam(id): PathParam,
     paused: bool,
 ) -> Result<Response, ProblemBody> {
-    let caller = caller.may(Right::Run, None)?;
-    let view = app.api.schedules.pause_schedule(&caller, &known(&id)?, paused).await?;
+    let caller = caller.require_right(Right::Run, None)?;
+    let view = app.api.schedules.pause_schedule(&caller, &schedule_id(&id)?, paused).await?;
     Ok(ok(&to_json(&entry(&view))?))
 }
 
@@ -114,10 +114,10 @@ async fn hold(
 pub async fn run(
     State(app): State<App>,
     caller: AuthenticatedCaller,
-    Segment(id): Segment,
+    PathParam(id): PathParam,
 ) -> Result<Response, ProblemBody> {
-    let caller = caller.may(Right::Run, None)?;
-    let view = app.api.schedules.run_schedule(&caller, &known(&id)?).await?;
+    let caller = caller.require_right(Right::Run, None)?;
+    let view = app.api.schedules.run_schedule(&caller, &schedule_id(&id)?).await?;
     Ok((StatusCode::ACCEPTED, ok(&to_json(&entry(&view))?)).into_response())
 }
 
@@ -133,9 +133,9 @@ fn spec(app: &App, body: ScheduleRequest) -> Result<ScheduleSpec, Failure> {
     if body.enabled && !known.enabled {
         return Err(Failure::new(Code::AgentDisabled, "the agent is disabled"));
     }
-    override_policy::check_params(&known.allowance, body.params.keys())?;
+    override_policy::check_params(&known.override_policy, body.params.keys())?;
     let missed = body.missed();
-    let overlap = body.overlap.unwrap_or_else(|| Overlap::usual(missed, known.access));
+    let overlap = body.overlap.unwrap_or_else(|| OverlapPolicy::default_for(missed, known.access));
     if overlap.loses(missed) {
         return Err(invalid_params(
             "this `overlap` would drop occurrences that `missed` makes up for",
@@ -143,8 +143,8 @@ fn spec(app: &App, body: ScheduleRequest) -> Result<ScheduleSpec, Failure> {
     }
     let spans = [Some(body.jitter), body.deadline, body.missed_window];
     let name = body.name.unwrap_or_else(|| body.id.clone());
-    let is_fit = spans.into_iter().flatten().all(|span| span <= LONGEST)
-        && body.missed_max.is_none_or(|max| (1..=MOST_MISSED).contains(&max))
+    let is_fit = spans.into_iter().flatten().all(|span| span <= MAX_SPAN_SECONDS)
+        && body.missed_max.is_none_or(|max| (1..=MAX_MISSED).contains(&max))
         && (1..=200).contains(&name.chars().count())
         && !body.input.trim().is_empty();
     if !is_fit {

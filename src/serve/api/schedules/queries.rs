@@ -6,7 +6,7 @@ use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::ScheduleId;
 use algonius_actors::model::schedule::ScheduleSpec;
 use algonius_actors::model::schedule::occurrence::{OccurrenceQuery, OccurrenceStatus};
-use algonius_actors::model::schedule::recurrence::Timetable;
+use algonius_actors::model::schedule::recurrence::RecurrenceRule;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, Request, State};
 use axum::response::Response;
@@ -14,28 +14,28 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{entry, known, timetable};
+use super::{entry, schedule_id, timetable};
 use crate::serve::App;
 use crate::serve::api::invalid_params;
 use crate::serve::api::json_body;
 use crate::serve::auth::caller::AuthenticatedCaller;
-use crate::serve::http::path_param::Segment;
+use crate::serve::http::path_param::PathParam;
 use crate::serve::http::response::{ProblemBody, ok, to_json};
 use crate::wire::api::schedules::{
-    MOST_TIMES, OccurrenceList, Preview, PreviewRequest, ScheduleDetail, ScheduleList, Upcoming,
+    MAX_TIMES, OccurrenceList, Preview, PreviewRequest, ScheduleDetail, ScheduleList, Upcoming,
 };
 
 /// Default and maximum number of entries on a page.
-const PAGE: (u32, u32) = (50, 1000);
+const DEFAULT_AND_MAX_PAGE_SIZE: (u32, u32) = (50, 1000);
 /// Number of future occurrences in the details of a schedule.
-const SHOWN: usize = 5;
+const UPCOMING_COUNT: usize = 5;
 
 /// Requested page of schedules.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScheduleListQuery {
     /// Maximum number of schedules; by default 50.
-    #[schemars(range(min = 1, max = PAGE.1))]
+    #[schemars(range(min = 1, max = DEFAULT_AND_MAX_PAGE_SIZE.1))]
     limit: Option<u32>,
     /// Id of the schedule after which the page starts.
     #[schemars(with = "Option<ScheduleId>")]
@@ -51,11 +51,11 @@ pub async fn list(
     caller: AuthenticatedCaller,
     query: Result<Query<ScheduleListQuery>, QueryRejection>,
 ) -> Result<Response, ProblemBody> {
-    let caller = caller.may(Right::Read, None)?;
+    let caller = caller.require_right(Right::Read, None)?;
     let Query(query) =
         query.map_err(|_unread| invalid_params("the query takes `limit` and `after`"))?;
-    let limit = limit(query.limit)?;
-    let after = query.after.map(|id| known(&id)).transpose()?;
+    let limit = page_size(query.limit)?;
+    let after = query.after.map(|id| schedule_id(&id)).transpose()?;
     let mut views = app.api.schedules.schedules(&caller, after, limit as usize + 1).await?;
     let more = views.len() > limit as usize;
     views.truncate(limit as usize);
@@ -71,15 +71,15 @@ pub async fn list(
 pub async fn show(
     State(app): State<App>,
     caller: AuthenticatedCaller,
-    Segment(id): Segment,
+    PathParam(id): PathParam,
 ) -> Result<Response, ProblemBody> {
-    let caller = caller.may(Right::Read, None)?;
-    let id = known(&id)?;
+    let caller = caller.require_right(Right::Read, None)?;
+    let id = schedule_id(&id)?;
     let view = app.api.schedules.schedule(&caller, &id).await?;
     let statistics = app.api.schedules.statistics(&caller, &id).await?;
     let spec = &view.schedule.spec;
-    let upcoming = times(spec, app.api.reader.now(), SHOWN);
-    let (entry, words) = (entry(&view), spec.timetable.notation());
+    let upcoming = upcoming_occurrences(spec, app.api.reader.now(), UPCOMING_COUNT);
+    let (entry, words) = (entry(&view), spec.timetable.description());
     Ok(ok(&to_json(&ScheduleDetail { entry, description: words, upcoming, statistics })?))
 }
 
@@ -88,7 +88,7 @@ pub async fn show(
 #[serde(deny_unknown_fields)]
 pub struct CountQuery {
     /// Number of occurrences; by default 10.
-    #[schemars(range(min = 1, max = MOST_TIMES))]
+    #[schemars(range(min = 1, max = MAX_TIMES))]
     count: Option<u32>,
 }
 
@@ -99,15 +99,15 @@ pub struct CountQuery {
 pub async fn upcoming(
     State(app): State<App>,
     caller: AuthenticatedCaller,
-    Segment(id): Segment,
+    PathParam(id): PathParam,
     query: Result<Query<CountQuery>, QueryRejection>,
 ) -> Result<Response, ProblemBody> {
-    let caller = caller.may(Right::Read, None)?;
+    let caller = caller.require_right(Right::Read, None)?;
     let Query(query) = query.map_err(|_unread| invalid_params("the query takes `count`"))?;
-    let view = app.api.schedules.schedule(&caller, &known(&id)?).await?;
+    let view = app.api.schedules.schedule(&caller, &schedule_id(&id)?).await?;
     let spec = &view.schedule.spec;
-    let upcoming = times(spec, app.api.reader.now(), count(query.count)?);
-    Ok(ok(&to_json(&Preview { description: spec.timetable.notation(), upcoming })?))
+    let upcoming = upcoming_occurrences(spec, app.api.reader.now(), occurrence_count(query.count)?);
+    Ok(ok(&to_json(&Preview { description: spec.timetable.description(), upcoming })?))
 }
 
 /// Returns a preview of a cron expression.
@@ -119,14 +119,14 @@ pub async fn preview(
     caller: AuthenticatedCaller,
     request: Request,
 ) -> Result<Response, ProblemBody> {
-    caller.may(Right::Read, None)?;
+    caller.require_right(Right::Read, None)?;
     let body: PreviewRequest = json_body(&app, request).await?;
     let table = timetable(&app, &body.cron, body.timezone.as_deref())?;
     let from = body.from.unwrap_or_else(|| app.api.reader.now());
     // An expression alone has no id, from which the delay of a schedule is derived.
-    let plain = |planned| shown(&table, planned, planned);
-    let upcoming = table.after(from).take(count(body.count)?).map(plain).collect();
-    Ok(ok(&to_json(&Preview { description: table.notation(), upcoming })?))
+    let plain = |planned| upcoming_occurrence(&table, planned, planned);
+    let upcoming = table.after(from).take(occurrence_count(body.count)?).map(plain).collect();
+    Ok(ok(&to_json(&Preview { description: table.description(), upcoming })?))
 }
 
 /// Filter of occurrences.
@@ -141,7 +141,7 @@ pub struct OccurrencesQuery {
     /// Time before which the occurrences were planned: the value of `next` of the previous page.
     before: Option<DateTime<Utc>>,
     /// Maximum number of occurrences; by default 50.
-    #[schemars(range(min = 1, max = PAGE.1))]
+    #[schemars(range(min = 1, max = DEFAULT_AND_MAX_PAGE_SIZE.1))]
     limit: Option<u32>,
 }
 
@@ -152,13 +152,13 @@ pub struct OccurrencesQuery {
 pub async fn occurrences(
     State(app): State<App>,
     caller: AuthenticatedCaller,
-    Segment(id): Segment,
+    PathParam(id): PathParam,
     query: Result<Query<OccurrencesQuery>, QueryRejection>,
 ) -> Result<Response, ProblemBody> {
-    let caller = caller.may(Right::Read, None)?;
+    let caller = caller.require_right(Right::Read, None)?;
     let unread = "the query takes `status`, `since`, `before` (RFC 3339) and `limit`";
     let Query(query) = query.map_err(|_unread| invalid_params(unread))?;
-    let (id, limit) = (known(&id)?, limit(query.limit)?);
+    let (id, limit) = (schedule_id(&id)?, page_size(query.limit)?);
     let verdict = query.status.map(|word| {
         OccurrenceStatus::parse(&word)
             .ok_or_else(|| invalid_params("`status` is not a known status"))
@@ -180,30 +180,34 @@ pub async fn occurrences(
     Ok(ok(&to_json(&OccurrenceList { occurrences, next })?))
 }
 
-fn times(spec: &ScheduleSpec, now: DateTime<Utc>, count: usize) -> Vec<Upcoming> {
+fn upcoming_occurrences(spec: &ScheduleSpec, now: DateTime<Utc>, count: usize) -> Vec<Upcoming> {
     let table = &spec.timetable;
     table
         .after(now)
         .take(count)
-        .map(|planned| shown(table, planned, due_at(&spec.id, spec.jitter, planned)))
+        .map(|planned| upcoming_occurrence(table, planned, due_at(&spec.id, spec.jitter, planned)))
         .collect()
 }
 
-fn shown(table: &Timetable, planned: DateTime<Utc>, due: DateTime<Utc>) -> Upcoming {
+fn upcoming_occurrence(
+    table: &RecurrenceRule,
+    planned: DateTime<Utc>,
+    due: DateTime<Utc>,
+) -> Upcoming {
     let here = planned.with_timezone(&table.zone());
     Upcoming { planned, local: here.to_rfc3339_opts(SecondsFormat::Secs, true), due }
 }
 
-fn limit(given: Option<u32>) -> Result<u32, Failure> {
-    let limit = given.unwrap_or(PAGE.0);
-    (1..=PAGE.1)
+fn page_size(given: Option<u32>) -> Result<u32, Failure> {
+    let limit = given.unwrap_or(DEFAULT_AND_MAX_PAGE_SIZE.0);
+    (1..=DEFAULT_AND_MAX_PAGE_SIZE.1)
         .contains(&limit)
         .then_some(limit)
         .ok_or_else(|| invalid_params("`limit` must be 1 to 1000"))
 }
 
-fn count(given: Option<u32>) -> Result<usize, Failure> {
+fn occurrence_count(given: Option<u32>) -> Result<usize, Failure> {
     let count = given.unwrap_or(10);
-    let is_fit = (1..=MOST_TIMES).contains(&count);
+    let is_fit = (1..=MAX_TIMES).contains(&count);
     is_fit.then_some(count as usize).ok_or_else(|| invalid_params("`count` must be 1 to 1000"))
 }

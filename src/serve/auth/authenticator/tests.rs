@@ -1,15 +1,15 @@
 //! Tests of the authenticator with credentials, keys of agents and open agents.
 
-use algonius_actors::model::access::endpoint_config::Exposure;
+use algonius_actors::model::access::endpoint_config::EndpointConfig;
 use algonius_actors::model::id::PrincipalId;
 
 use super::*;
 use crate::serve::tests::spec;
 
-const TEXT: &str = "0123456789abcdef0123456789abcdef";
+const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
-/// Returns an authenticator that accepts `TEXT`, with a plain agent, one with a key, and an open one.
-fn guard(expires: Option<&str>) -> Authenticator {
+/// Returns an authenticator that accepts `TOKEN`, with a plain agent, one with a key, and an open one.
+fn authenticator(expires: Option<&str>) -> Authenticator {
     let expires = expires.map(|text| text.parse().expect("a time"));
     let token = |seed: TokenSeed| Token {
         principal: PrincipalId(Uuid::nil()),
@@ -18,21 +18,26 @@ fn guard(expires: Option<&str>) -> Authenticator {
         scope: seed.scope,
         expires: seed.expires,
     };
-    let exposure = |credential, open| Exposure { credential, open, ..Exposure::default() };
+    let a2a_exposure =
+        |credential, open| EndpointConfig { credential, open, ..EndpointConfig::default() };
     let specs = [
-        spec("plain", Exposure::default()),
-        spec("keyed", exposure(Credential::ApiKey("x-api-key".to_owned()), false)),
-        spec("open", exposure(Credential::Nothing, true)),
+        spec("plain", EndpointConfig::default()),
+        spec("keyed", a2a_exposure(CallerAuth::ApiKey("x-api-key".to_owned()), false)),
+        spec("open", a2a_exposure(CallerAuth::Nothing, true)),
     ];
     let anonymous_principals = anonymous_principals(&specs);
     let scope = Scope { rights: vec![Right::Read], agents: None };
     let ann =
-        TokenSeed { name: "ann".to_owned(), hash: Sha256::digest(TEXT).into(), scope, expires };
+        TokenSeed { name: "ann".to_owned(), hash: Sha256::digest(TOKEN).into(), scope, expires };
     let tokens = anonymous_principals.iter().cloned().chain([ann]).map(token).collect();
     Authenticator::new(tokens, &specs, &anonymous_principals)
 }
 
-fn answer(agent: &str, lines: &[(&str, &str)], expires: Option<&str>) -> Result<String, Rejected> {
+fn authenticate(
+    agent: &str,
+    lines: &[(&str, &str)],
+    expires: Option<&str>,
+) -> Result<String, AuthenticationError> {
     let mut headers = HeaderMap::new();
     for (name, value) in lines {
         let name: HeaderName = name.parse().expect("a name");
@@ -40,58 +45,64 @@ fn answer(agent: &str, lines: &[(&str, &str)], expires: Option<&str>) -> Result<
     }
     let now = "2030-01-01T00:00:00Z".parse().expect("a time");
     let agent = AgentId::new(agent).ok();
-    guard(expires).admit(&headers, agent.as_ref(), now).map(|caller| caller.name)
+    authenticator(expires).authenticate(&headers, agent.as_ref(), now).map(|caller| caller.name)
 }
 
-fn admitted(values: &[&str], expires: Option<&str>) -> bool {
+fn is_admitted(values: &[&str], expires: Option<&str>) -> bool {
     let lines: Vec<_> = values.iter().map(|value| ("authorization", *value)).collect();
-    answer("plain", &lines, expires).is_ok()
+    authenticate("plain", &lines, expires).is_ok()
 }
 
 #[test]
 fn only_one_header_with_a_known_token_is_accepted() {
-    assert!(admitted(&[&format!("Bearer {TEXT}")], None));
-    assert!(admitted(&[&format!("bearer {TEXT}")], None));
+    assert!(is_admitted(&[&format!("Bearer {TOKEN}")], None));
+    assert!(is_admitted(&[&format!("bearer {TOKEN}")], None));
     for values in [
         vec![],
-        vec![TEXT.to_owned()],
-        vec![format!("Basic {TEXT}")],
-        vec![format!("Bearer {}", TEXT.replacen('0', "", 1))],
-        vec![format!("Bearer {TEXT}0")],
-        vec![format!("Bearer {TEXT}"), format!("Bearer {TEXT}")],
+        vec![TOKEN.to_owned()],
+        vec![format!("Basic {TOKEN}")],
+        vec![format!("Bearer {}", TOKEN.replacen('0', "", 1))],
+        vec![format!("Bearer {TOKEN}0")],
+        vec![format!("Bearer {TOKEN}"), format!("Bearer {TOKEN}")],
     ] {
         let values: Vec<_> = values.iter().map(String::as_str).collect();
-        assert!(!admitted(&values, None), "{values:?}");
+        assert!(!is_admitted(&values, None), "{values:?}");
     }
 }
 
 #[test]
 fn an_expired_token_is_treated_as_unknown() {
-    let header = format!("Bearer {TEXT}");
-    assert!(admitted(&[&header], Some("2030-01-01T00:00:01Z")));
-    assert!(!admitted(&[&header], Some("2030-01-01T00:00:00Z")));
+    let header = format!("Bearer {TOKEN}");
+    assert!(is_admitted(&[&header], Some("2030-01-01T00:00:01Z")));
+    assert!(!is_admitted(&[&header], Some("2030-01-01T00:00:00Z")));
 }
 
 #[test]
 fn a_key_works_for_its_agent_and_only_one_credential_counts() {
-    let (bearer, other) = (format!("Bearer {TEXT}"), format!("Bearer {TEXT}0"));
-    let key = ("X-API-Key", TEXT);
+    let (bearer, other) = (format!("Bearer {TOKEN}"), format!("Bearer {TOKEN}0"));
+    let key = ("X-API-Key", TOKEN);
     let ann = Ok("ann".to_owned());
-    assert_eq!(answer("keyed", &[key], None), ann);
-    assert_eq!(answer("keyed", &[("authorization", &bearer)], None), ann);
-    assert_eq!(answer("keyed", &[("authorization", &bearer), key], None), ann);
-    let wrong = Err(Rejected::Wrong);
-    assert_eq!(answer("keyed", &[("authorization", &other), key], None), wrong);
-    assert_eq!(answer("keyed", &[key, key], None), wrong);
-    assert_eq!(answer("keyed", &[("X-API-Key", "x")], None), wrong);
-    assert_eq!(answer("plain", &[key], None), Err(Rejected::Missing));
-    assert_eq!(answer("unknown", &[key], None), Err(Rejected::Missing));
+    assert_eq!(authenticate("keyed", &[key], None), ann);
+    assert_eq!(authenticate("keyed", &[("authorization", &bearer)], None), ann);
+    assert_eq!(authenticate("keyed", &[("authorization", &bearer), key], None), ann);
+    let wrong = Err(AuthenticationError::Invalid);
+    assert_eq!(authenticate("keyed", &[("authorization", &other), key], None), wrong);
+    assert_eq!(authenticate("keyed", &[key, key], None), wrong);
+    assert_eq!(authenticate("keyed", &[("X-API-Key", "x")], None), wrong);
+    assert_eq!(authenticate("plain", &[key], None), Err(AuthenticationError::Missing));
+    assert_eq!(authenticate("unknown", &[key], None), Err(AuthenticationError::Missing));
 }
 
 #[test]
 fn anonymous_access_never_hides_a_wrong_credential() {
-    assert_eq!(answer("open", &[], None), Ok("anonymous".to_owned()));
-    assert_eq!(answer("open", &[("authorization", "Bearer x")], None), Err(Rejected::Wrong));
-    assert_eq!(answer("open", &[("x-forwarded-for", "::1")], None), Err(Rejected::Missing));
-    assert_eq!(answer("plain", &[], None), Err(Rejected::Missing));
+    assert_eq!(authenticate("open", &[], None), Ok("anonymous".to_owned()));
+    assert_eq!(
+        authenticate("open", &[("authorization", "Bearer x")], None),
+        Err(AuthenticationError::Invalid)
+    );
+    assert_eq!(
+        authenticate("open", &[("x-forwarded-for", "::1")], None),
+        Err(AuthenticationError::Missing)
+    );
+    assert_eq!(authenticate("plain", &[], None), Err(AuthenticationError::Missing));
 }

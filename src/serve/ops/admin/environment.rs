@@ -11,16 +11,16 @@ use axum::response::Response;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::unbounded;
+use super::require_global_admin;
 use crate::serve::App;
 use crate::serve::auth::caller::AuthenticatedCaller;
 use crate::serve::http::response::{ProblemBody, ok, to_json};
 use crate::wire::admin::{EnvironmentStatus, VariableEntry};
 
 /// Maximum number of variables in one request.
-const MOST: usize = 200;
+const MAX_NAMES: usize = 200;
 /// Maximum number of characters of a name.
-const LONGEST: usize = 128;
+const MAX_NAME_LENGTH: usize = 128;
 
 /// Requested variables and configuration file.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -44,11 +44,11 @@ pub async fn environment(
     caller: AuthenticatedCaller,
     query: Result<Query<EnvironmentQuery>, QueryRejection>,
 ) -> Result<Response, ProblemBody> {
-    unbounded(caller)?;
-    let query = query.map(|Query(query)| query).map_err(|_rejected| unreadable())?;
+    require_global_admin(caller)?;
+    let query = query.map(|Query(query)| query).map_err(|_rejected| invalid_query())?;
     let names: Vec<_> = query.names.iter().flat_map(|names| names.split(',')).collect();
-    if names.len() > MOST || !names.iter().all(|name| is_name(name)) {
-        return Err(unreadable().into());
+    if names.len() > MAX_NAMES || !names.iter().all(|name| is_name(name)) {
+        return Err(invalid_query().into());
     }
     let variables = names.into_iter().map(|name| VariableEntry {
         name: name.to_owned(),
@@ -61,7 +61,7 @@ pub async fn environment(
     Ok(ok(&to_json(&status)?))
 }
 
-fn unreadable() -> Failure {
+fn invalid_query() -> Failure {
     let why = "the query takes `names`, up to 200 names of variables with commas, and `file`";
     Failure::new(Code::InvalidParams, why)
 }
@@ -69,5 +69,5 @@ fn unreadable() -> Failure {
 fn is_name(text: &str) -> bool {
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     let begins_well = text.bytes().next().is_some_and(|first| !first.is_ascii_digit());
-    begins_well && text.len() <= LONGEST && text.bytes().all(is_word)
+    begins_well && text.len() <= MAX_NAME_LENGTH && text.bytes().all(is_word)
 }

@@ -7,16 +7,16 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use super::AcpAgent;
-use super::turn::Wait;
+use super::turn::TurnWait;
 use super::wire::{at, log_unexpected, note, write};
 use crate::script::Instruction;
 
 /// Action that follows the answer to a request.
 pub(super) enum AskEffect {
     /// Runs a tool, if the answer allows it.
-    Tool(ToolUse),
+    RunTool(ToolUse),
     /// Reports the answer in the turn, with this prefix.
-    Say(&'static str),
+    SendText(&'static str),
     /// Nothing follows: the turn does not wait.
     Nothing,
 }
@@ -101,7 +101,7 @@ impl AcpAgent {
         session.update(&call)?;
         let asks = self.setup.ask_modes.contains(&session.mode) && !instruction.has("unasked");
         if asks {
-            return self.request_permission(native, AskEffect::Tool(tool)).map(drop);
+            return self.request_permission(native, AskEffect::RunTool(tool)).map(drop);
         }
         tool.run(native)?;
         self.report(native, &tool, "completed")
@@ -121,8 +121,8 @@ impl AcpAgent {
         effect: AskEffect,
     ) -> Result<i64, Box<dyn Error>> {
         let call = match &effect {
-            AskEffect::Tool(tool) => tool.json("pending"),
-            AskEffect::Say(_) | AskEffect::Nothing => ToolUse {
+            AskEffect::RunTool(tool) => tool.json("pending"),
+            AskEffect::SendText(_) | AskEffect::Nothing => ToolUse {
                 id: format!("call-without-effect-{}", self.next_ask),
                 name: "Nothing".to_owned(),
                 kind: "other".to_owned(),
@@ -153,7 +153,7 @@ impl AcpAgent {
         let params = json!({
             "sessionId": native, "mode": "form", "message": message, "requestedSchema": schema,
         });
-        self.request(native, "elicitation/create", &params, AskEffect::Say("FORM: ")).map(drop)
+        self.request(native, "elicitation/create", &params, AskEffect::SendText("FORM: ")).map(drop)
     }
 
     /// Sends a request; the turn waits for its answer unless nothing follows it.
@@ -183,7 +183,7 @@ impl AcpAgent {
         let outcome = at(message, "/result/outcome/outcome");
         match effect {
             AskEffect::Nothing => {}
-            AskEffect::Say(prefix) => {
+            AskEffect::SendText(prefix) => {
                 let code = at(message, "/error/code");
                 let action = at(message, "/result/action").as_str().unwrap_or_default();
                 let text = match (code.as_i64(), message.pointer("/result/content")) {
@@ -192,10 +192,10 @@ impl AcpAgent {
                     (None, None) => action.to_owned(),
                 };
                 if let Some(session) = self.sessions.get(&native) {
-                    session.say("agent_message_chunk", &format!("{prefix}{text}"))?;
+                    session.send_text("agent_message_chunk", &format!("{prefix}{text}"))?;
                 }
             }
-            AskEffect::Tool(tool) => {
+            AskEffect::RunTool(tool) => {
                 let is_allowed = at(message, "/result/outcome/optionId") == "once";
                 if is_allowed {
                     tool.run(&native)?;
@@ -213,11 +213,11 @@ impl AcpAgent {
         if waits
             && let Some(turn) =
                 self.sessions.get_mut(&native).and_then(|session| session.turns.front_mut())
-            && let Wait::Answers(left) = &mut turn.wait
+            && let TurnWait::Answers(left) = &mut turn.wait
         {
             *left = left.saturating_sub(1);
             if *left == 0 {
-                turn.wait = Wait::Nothing;
+                turn.wait = TurnWait::Nothing;
             }
         }
         self.advance(&native)

@@ -9,23 +9,23 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use super::turn::Turn;
-use super::wire::{Setup, at, fresh_id, write};
+use super::wire::{AcpSettings, at, fresh_id, write};
 
 /// Conversation with its turns; the first turn runs, the others wait.
-pub(super) struct Session {
+pub(super) struct FakeSession {
     pub(super) id: String,
     pub(super) mode: String,
     pub(super) prompts: Vec<String>,
     pub(super) turns: VecDeque<Turn>,
 }
 
-impl Session {
+impl FakeSession {
     /// Creates a session with an id that no other process uses.
-    pub(super) fn create(setup: &Setup) -> Result<Self, Box<dyn Error>> {
+    pub(super) fn create(setup: &AcpSettings) -> Result<Self, Box<dyn Error>> {
         let id = fresh_id("session")?;
         let mode = setup.initial_mode().to_owned();
         let session = Self { id, mode, prompts: Vec::new(), turns: VecDeque::new() };
-        session.keep()?;
+        session.save()?;
         Ok(session)
     }
 
@@ -44,7 +44,7 @@ impl Session {
     }
 
     /// Writes the session to the folder. The rename keeps the former content if the process is killed.
-    pub(super) fn keep(&self) -> Result<(), Box<dyn Error>> {
+    pub(super) fn save(&self) -> Result<(), Box<dyn Error>> {
         if let Some(file) = file(&self.id) {
             let draft = file.with_extension("draft");
             fs::write(&draft, json!({"mode": self.mode, "prompts": self.prompts}).to_string())?;
@@ -54,14 +54,14 @@ impl Session {
     }
 
     /// Returns the modes as the responses report them.
-    pub(super) fn modes(&self, setup: &Setup) -> Value {
+    pub(super) fn modes(&self, setup: &AcpSettings) -> Value {
         let modes: Vec<_> = setup.modes.iter().map(|id| json!({"id": id, "name": id})).collect();
         json!({"modes": {"currentModeId": self.mode, "availableModes": modes}})
     }
 
     pub(super) fn change_mode(&mut self, mode: &str) -> Result<(), Box<dyn Error>> {
         self.mode = mode.to_owned();
-        self.keep()?;
+        self.save()?;
         self.report_mode()
     }
 
@@ -75,7 +75,7 @@ impl Session {
     }
 
     /// Writes a chunk of text of the running turn.
-    pub(super) fn say(&self, kind: &str, text: &str) -> Result<(), Box<dyn Error>> {
+    pub(super) fn send_text(&self, kind: &str, text: &str) -> Result<(), Box<dyn Error>> {
         let message = self.turns.front().map_or(0, |turn| turn.message);
         self.update(&json!({
             "sessionUpdate": kind,

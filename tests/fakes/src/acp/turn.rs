@@ -8,13 +8,13 @@ use serde_json::{Map, Value, json};
 
 use super::ask::{AskEffect, ToolUse};
 use super::wire::{at, write, write_text};
-use super::{AcpAgent, Input, fail};
+use super::{AcpAgent, LoopEvent, fail};
 use crate::pause;
 use crate::script::{Instruction, instructions};
 
 /// Cause that a turn waits for.
 #[derive(PartialEq, Eq)]
-pub(super) enum Wait {
+pub(super) enum TurnWait {
     Nothing,
     /// Number of requests without an answer.
     Answers(usize),
@@ -28,7 +28,7 @@ pub(super) struct Turn {
     request: Value,
     prompt: String,
     left: VecDeque<Instruction>,
-    pub(super) wait: Wait,
+    pub(super) wait: TurnWait,
     pub(super) message: u32,
     calls: usize,
     usage: Map<String, Value>,
@@ -43,7 +43,7 @@ impl Turn {
             request,
             left: instructions(&prompt).into(),
             prompt,
-            wait: Wait::Nothing,
+            wait: TurnWait::Nothing,
             message: 0,
             calls: 0,
             usage: Map::new(),
@@ -54,8 +54,8 @@ impl Turn {
     }
 
     pub(super) fn wait_for_answer(&mut self) {
-        let open = if let Wait::Answers(open) = self.wait { open } else { 0 };
-        self.wait = Wait::Answers(open + 1);
+        let open = if let TurnWait::Answers(open) = self.wait { open } else { 0 };
+        self.wait = TurnWait::Answers(open + 1);
     }
 }
 
@@ -78,7 +78,7 @@ impl AcpAgent {
         while self.exit.is_none() {
             let Some(session) = self.sessions.get_mut(native) else { return Ok(()) };
             let Some(turn) = session.turns.front_mut() else { return Ok(()) };
-            if turn.wait != Wait::Nothing {
+            if turn.wait != TurnWait::Nothing {
                 return Ok(());
             }
             match turn.left.pop_front() {
@@ -99,7 +99,7 @@ impl AcpAgent {
         let Some(session) = self.sessions.get_mut(native) else { return Ok(()) };
         let Some(turn) = session.turns.pop_front() else { return Ok(()) };
         session.prompts.push(turn.prompt);
-        session.keep()?;
+        session.save()?;
         // The client still answers the requests that are open.
         for (_, effect) in self.asks.values_mut().filter(|(session, _)| session == native) {
             *effect = AskEffect::Nothing;
@@ -120,8 +120,8 @@ impl AcpAgent {
 
     pub(super) fn wake(&mut self, native: &str) -> Result<(), Box<dyn Error>> {
         let turn = self.sessions.get_mut(native).and_then(|session| session.turns.front_mut());
-        if let Some(turn) = turn.filter(|turn| turn.wait == Wait::Timer) {
-            turn.wait = Wait::Nothing;
+        if let Some(turn) = turn.filter(|turn| turn.wait == TurnWait::Timer) {
+            turn.wait = TurnWait::Nothing;
         }
         self.advance(native)
     }
@@ -135,7 +135,7 @@ impl AcpAgent {
         let turn = self.sessions.get_mut(native).and_then(|session| session.turns.front_mut());
         let Some(turn) = turn.filter(|turn| !turn.ignores_cancel) else { return Ok(()) };
         turn.is_cancelled = true;
-        if self.setup.cancel == "wait" && matches!(turn.wait, Wait::Answers(_)) {
+        if self.setup.cancel == "wait" && matches!(turn.wait, TurnWait::Answers(_)) {
             return Ok(());
         }
         if self.setup.cancel == "notify" {
@@ -148,13 +148,13 @@ impl AcpAgent {
 
     fn follow(&mut self, native: &str, it: &Instruction) -> Result<(), Box<dyn Error>> {
         match it.name.as_str() {
-            "say" => self.say(native, "agent_message_chunk", &it.text()),
-            "think" => self.say(native, "agent_thought_chunk", &it.text()),
+            "say" => self.send_text(native, "agent_message_chunk", &it.text()),
+            "think" => self.send_text(native, "agent_thought_chunk", &it.text()),
             "burst" => (1..=it.number())
-                .try_for_each(|n| self.say(native, "agent_message_chunk", &format!("{n} "))),
+                .try_for_each(|n| self.send_text(native, "agent_message_chunk", &format!("{n} "))),
             "recall" => {
                 let prompts = self.sessions.get(native).map(|session| session.prompts.join(" | "));
-                self.say(native, "agent_message_chunk", &prompts.unwrap_or_default())
+                self.send_text(native, "agent_message_chunk", &prompts.unwrap_or_default())
             }
             "mode" => match self.sessions.get_mut(native) {
                 Some(session) => session.change_mode(it.word(0)),
@@ -164,7 +164,7 @@ impl AcpAgent {
             "form" => self.form(native, it),
             "method" => {
                 let params = json!({"sessionId": native});
-                self.request(native, it.word(0), &params, AskEffect::Say("METHOD: ")).map(drop)
+                self.request(native, it.word(0), &params, AskEffect::SendText("METHOD: ")).map(drop)
             }
             "withdraw" => {
                 let id = self.request_permission(native, AskEffect::Nothing)?;
@@ -196,8 +196,8 @@ impl AcpAgent {
         self.finish(native, &json!({"error": {"code": code, "message": text}}))
     }
 
-    fn say(&self, native: &str, kind: &str, text: &str) -> Result<(), Box<dyn Error>> {
-        self.sessions.get(native).map_or(Ok(()), |session| session.say(kind, text))
+    fn send_text(&self, native: &str, kind: &str, text: &str) -> Result<(), Box<dyn Error>> {
+        self.sessions.get(native).map_or(Ok(()), |session| session.send_text(kind, text))
     }
 
     fn use_tools(&mut self, native: &str, it: &Instruction) -> Result<(), Box<dyn Error>> {
@@ -255,17 +255,17 @@ impl AcpAgent {
         let Some(turn) = turn else { return Ok(()) };
         match it.name.as_str() {
             "message" => turn.message += 1,
-            "hang" => turn.wait = Wait::Forever,
+            "hang" => turn.wait = TurnWait::Forever,
             "ignore-cancel" => turn.ignores_cancel = true,
             "late-ask" => turn.asks_late = true,
             "wait" => {
-                turn.wait = Wait::Timer;
+                turn.wait = TurnWait::Timer;
                 let time = Duration::try_from_secs_f64(it.word(0).parse()?)?;
                 let (timers, native) = (self.timers.clone(), native.to_owned());
                 std::thread::spawn(move || {
                     pause(time);
                     // The receiver is gone only if the process is about to end.
-                    _ = timers.send(Input::Timer(native));
+                    _ = timers.send(LoopEvent::Timer(native));
                 });
             }
             other => {

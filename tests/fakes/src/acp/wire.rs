@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::append;
 
 /// Settings from the environment.
-pub(super) struct Setup {
+pub(super) struct AcpSettings {
     pub(super) modes: Vec<String>,
     pub(super) ask_modes: Vec<String>,
     pub(super) confirm: String,
@@ -22,7 +22,7 @@ pub(super) struct Setup {
     pub(super) cancel: String,
 }
 
-impl Setup {
+impl AcpSettings {
     pub(super) fn from_environment() -> Self {
         let text = |name: &str, default: &str| {
             env::var(format!("FAKE_ACP_{name}")).unwrap_or_else(|_| default.to_owned())

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::dialect::{Answer, Event, Reply};
+use crate::dialect::{Event, ModelAnswer, ModelReply};
 
-pub(crate) fn whole(answer: &Answer) -> Value {
+pub(crate) fn full_document(answer: &ModelAnswer) -> Value {
     json!({
         "id": answer.id("msg"), "type": "message", "role": "assistant", "model": answer.model,
         "content": [block(answer)], "stop_reason": stop(answer), "stop_sequence": null,
@@ -12,15 +12,15 @@ pub(crate) fn whole(answer: &Answer) -> Value {
     })
 }
 
-pub(crate) fn events(answer: &Answer) -> Vec<Event> {
-    let mut message = whole(answer);
+pub(crate) fn events(answer: &ModelAnswer) -> Vec<Event> {
+    let mut message = full_document(answer);
     message["content"] = json!([]);
     message["stop_reason"] = Value::Null;
     message["usage"] = usage(answer, 1);
     let mut opened = block(answer);
     match &answer.reply {
-        Reply::Text(_) => opened["text"] = json!(""),
-        Reply::Call { .. } => opened["input"] = json!({}),
+        ModelReply::Text(_) => opened["text"] = json!(""),
+        ModelReply::Call { .. } => opened["input"] = json!({}),
     }
     let mut events = vec![
         event("message_start", json!({"message": message})),
@@ -28,8 +28,8 @@ pub(crate) fn events(answer: &Answer) -> Vec<Event> {
     ];
     events.extend(answer.pieces().into_iter().map(|piece| {
         let delta = match &answer.reply {
-            Reply::Text(_) => json!({"type": "text_delta", "text": piece}),
-            Reply::Call { .. } => json!({"type": "input_json_delta", "partial_json": piece}),
+            ModelReply::Text(_) => json!({"type": "text_delta", "text": piece}),
+            ModelReply::Call { .. } => json!({"type": "input_json_delta", "partial_json": piece}),
         };
         event("content_block_delta", json!({"index": 0, "delta": delta}))
     }));
@@ -46,23 +46,23 @@ fn event(name: &'static str, mut data: Value) -> Event {
     Event::named(name, &data)
 }
 
-fn block(answer: &Answer) -> Value {
+fn block(answer: &ModelAnswer) -> Value {
     match &answer.reply {
-        Reply::Text(text) => json!({"type": "text", "text": text}),
-        Reply::Call { name, arguments } => {
+        ModelReply::Text(text) => json!({"type": "text", "text": text}),
+        ModelReply::Call { name, arguments } => {
             json!({"type": "tool_use", "id": answer.id("toolu"), "name": name, "input": arguments})
         }
     }
 }
 
-const fn stop(answer: &Answer) -> &'static str {
+const fn stop(answer: &ModelAnswer) -> &'static str {
     match answer.reply {
-        Reply::Text(_) => "end_turn",
-        Reply::Call { .. } => "tool_use",
+        ModelReply::Text(_) => "end_turn",
+        ModelReply::Call { .. } => "tool_use",
     }
 }
 
-fn usage(answer: &Answer, output_tokens: u64) -> Value {
+fn usage(answer: &ModelAnswer, output_tokens: u64) -> Value {
     json!({
         "input_tokens": answer.input_tokens, "output_tokens": output_tokens,
         "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0,

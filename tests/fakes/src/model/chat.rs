@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::dialect::{Answer, Event, Reply};
+use crate::dialect::{Event, ModelAnswer, ModelReply};
 
-pub(crate) fn whole(answer: &Answer) -> Value {
+pub(crate) fn full_document(answer: &ModelAnswer) -> Value {
     let message = match &answer.reply {
-        Reply::Text(text) => json!({"role": "assistant", "content": text}),
-        Reply::Call { name, .. } => {
+        ModelReply::Text(text) => json!({"role": "assistant", "content": text}),
+        ModelReply::Call { name, .. } => {
             json!({"role": "assistant", "content": null, "tool_calls": [call(answer, name)]})
         }
     };
@@ -18,7 +18,7 @@ pub(crate) fn whole(answer: &Answer) -> Value {
     document
 }
 
-pub(crate) fn events(answer: &Answer) -> Vec<Event> {
+pub(crate) fn events(answer: &ModelAnswer) -> Vec<Event> {
     let chunk = |delta: Value, finish: Option<&str>| {
         let mut document = head(answer, "chat.completion.chunk");
         document["choices"] = json!([{"index": 0, "delta": delta, "finish_reason": finish}]);
@@ -26,11 +26,11 @@ pub(crate) fn events(answer: &Answer) -> Vec<Event> {
     };
     let mut events = vec![chunk(json!({"role": "assistant", "content": ""}), None)];
     match &answer.reply {
-        Reply::Text(_) => {
+        ModelReply::Text(_) => {
             let pieces = answer.pieces().into_iter();
             events.extend(pieces.map(|piece| chunk(json!({"content": piece}), None)));
         }
-        Reply::Call { name, .. } => {
+        ModelReply::Call { name, .. } => {
             let mut call = call(answer, name);
             call["index"] = json!(0);
             events.push(chunk(json!({"tool_calls": [call]}), None));
@@ -45,24 +45,24 @@ pub(crate) fn events(answer: &Answer) -> Vec<Event> {
     events
 }
 
-fn head(answer: &Answer, object: &str) -> Value {
+fn head(answer: &ModelAnswer, object: &str) -> Value {
     let id = answer.id("chatcmpl");
     json!({"id": id, "object": object, "created": answer.now, "model": answer.model})
 }
 
-fn call(answer: &Answer, name: &str) -> Value {
-    let function = json!({"name": name, "arguments": answer.said()});
+fn call(answer: &ModelAnswer, name: &str) -> Value {
+    let function = json!({"name": name, "arguments": answer.reply_text()});
     json!({"id": answer.id("call"), "type": "function", "function": function})
 }
 
-const fn finish(answer: &Answer) -> &'static str {
+const fn finish(answer: &ModelAnswer) -> &'static str {
     match answer.reply {
-        Reply::Text(_) => "stop",
-        Reply::Call { .. } => "tool_calls",
+        ModelReply::Text(_) => "stop",
+        ModelReply::Call { .. } => "tool_calls",
     }
 }
 
-fn usage(answer: &Answer) -> Value {
+fn usage(answer: &ModelAnswer) -> Value {
     let (input, output) = (answer.input_tokens, answer.output_tokens);
     json!({"prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output})
 }

@@ -6,7 +6,7 @@ use crate::{anthropic, chat, gemini, responses};
 
 /// API dialect of a model service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Dialect {
+pub(crate) enum ApiDialect {
     /// Anthropic Messages.
     Anthropic,
     /// `OpenAI` chat completions.
@@ -19,16 +19,16 @@ pub(crate) enum Dialect {
 
 /// Reply of the model.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Reply {
+pub(crate) enum ModelReply {
     Text(String),
     Call { name: String, arguments: Value },
 }
 
 /// Answer before its encoding in a dialect.
 #[derive(Debug, Clone)]
-pub(crate) struct Answer {
+pub(crate) struct ModelAnswer {
     pub(crate) model: String,
-    pub(crate) reply: Reply,
+    pub(crate) reply: ModelReply,
     pub(crate) input_tokens: u64,
     pub(crate) output_tokens: u64,
     /// Bytes of one piece of a stream.
@@ -57,7 +57,7 @@ impl Event {
     }
 }
 
-impl Dialect {
+impl ApiDialect {
     /// Returns the dialect of a request, by the end of its path.
     pub(crate) fn of(path: &str) -> Option<Self> {
         let ends = [
@@ -71,17 +71,17 @@ impl Dialect {
     }
 
     /// Returns the answer as one document.
-    pub(crate) fn whole(self, answer: &Answer) -> Value {
+    pub(crate) fn full_document(self, answer: &ModelAnswer) -> Value {
         match self {
-            Self::Anthropic => anthropic::whole(answer),
-            Self::Chat => chat::whole(answer),
-            Self::Responses => responses::whole(answer),
-            Self::Gemini => gemini::whole(answer),
+            Self::Anthropic => anthropic::full_document(answer),
+            Self::Chat => chat::full_document(answer),
+            Self::Responses => responses::full_document(answer),
+            Self::Gemini => gemini::full_document(answer),
         }
     }
 
     /// Returns the answer as a stream of events.
-    pub(crate) fn events(self, answer: &Answer) -> Vec<Event> {
+    pub(crate) fn events(self, answer: &ModelAnswer) -> Vec<Event> {
         match self {
             Self::Anthropic => anthropic::events(answer),
             Self::Chat => chat::events(answer),
@@ -100,24 +100,24 @@ impl Dialect {
     }
 }
 
-impl Answer {
+impl ModelAnswer {
     /// Returns a unique id with this prefix.
     pub(crate) fn id(&self, beginning: &str) -> String {
         format!("{beginning}_mock_{:08}", self.number)
     }
 
     /// Returns the reply's text or the arguments of its call as text.
-    pub(crate) fn said(&self) -> String {
+    pub(crate) fn reply_text(&self) -> String {
         match &self.reply {
-            Reply::Text(text) => text.clone(),
-            Reply::Call { arguments, .. } => arguments.to_string(),
+            ModelReply::Text(text) => text.clone(),
+            ModelReply::Call { arguments, .. } => arguments.to_string(),
         }
     }
 
     /// Returns that text in pieces of a stream; one empty piece for an empty text.
     pub(crate) fn pieces(&self) -> Vec<String> {
         let (mut pieces, mut piece) = (Vec::new(), String::new());
-        for character in self.said().chars() {
+        for character in self.reply_text().chars() {
             piece.push(character);
             if piece.len() >= self.piece {
                 pieces.push(std::mem::take(&mut piece));

@@ -2,16 +2,16 @@
 
 use serde_json::{Value, json};
 
-use crate::dialect::{Answer, Event, Reply};
+use crate::dialect::{Event, ModelAnswer, ModelReply};
 
-pub(crate) fn whole(answer: &Answer) -> Value {
-    document(answer, &part(answer, answer.said()), true)
+pub(crate) fn full_document(answer: &ModelAnswer) -> Value {
+    document(answer, &part(answer, answer.reply_text()), true)
 }
 
-pub(crate) fn events(answer: &Answer) -> Vec<Event> {
+pub(crate) fn events(answer: &ModelAnswer) -> Vec<Event> {
     let pieces = match &answer.reply {
-        Reply::Text(_) => answer.pieces(),
-        Reply::Call { .. } => vec![answer.said()],
+        ModelReply::Text(_) => answer.pieces(),
+        ModelReply::Call { .. } => vec![answer.reply_text()],
     };
     let last = pieces.len();
     let numbered = pieces.into_iter().enumerate();
@@ -19,16 +19,16 @@ pub(crate) fn events(answer: &Answer) -> Vec<Event> {
     numbered.map(event).collect()
 }
 
-fn part(answer: &Answer, text: String) -> Value {
+fn part(answer: &ModelAnswer, text: String) -> Value {
     match &answer.reply {
-        Reply::Text(_) => json!({"text": text}),
-        Reply::Call { name, arguments } => {
+        ModelReply::Text(_) => json!({"text": text}),
+        ModelReply::Call { name, arguments } => {
             json!({"functionCall": {"id": answer.id("call"), "name": name, "args": arguments}})
         }
     }
 }
 
-fn document(answer: &Answer, part: &Value, is_last: bool) -> Value {
+fn document(answer: &ModelAnswer, part: &Value, is_last: bool) -> Value {
     let (input, output) = (answer.input_tokens, answer.output_tokens);
     let mut candidate = json!({"index": 0, "content": {"role": "model", "parts": [part]}});
     if is_last {

@@ -1,5 +1,5 @@
 //! Simulated model: it implements the APIs of Anthropic, `OpenAI` and Google, and answers as the prompt directs.
-//! `script` lists the directives.
+//! `scripted_answer` lists the directives.
 //!
 //! ```text
 //! mock-model [--listen 127.0.0.1:4010] [--key KEY] [--names 127.0.0.1:53]
@@ -16,17 +16,17 @@
 
 mod anthropic;
 mod chat;
-mod conversation;
 mod dialect;
 mod directive;
-mod door;
 mod gemini;
-mod names;
+mod http;
+mod model_request;
+mod name_server;
 mod refusal;
 mod responses;
 mod schema;
-mod script;
-mod sending;
+mod scripted_answer;
+mod transmission;
 
 use std::error::Error;
 use std::io::{Write as _, stdout};
@@ -35,10 +35,10 @@ use std::sync::Arc;
 
 use tokio::net::{TcpListener, UdpSocket};
 
-use door::Door;
+use http::ModelServer;
 
 /// Options of the command line.
-struct Wanted {
+struct CommandLineOptions {
     listen: SocketAddr,
     key: Option<String>,
     names: Option<SocketAddr>,
@@ -46,22 +46,27 @@ struct Wanted {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let wanted = wanted(std::env::args().skip(1))?;
-    let door = Arc::new(Door::new(wanted.key));
+    let wanted = parse_options(std::env::args().skip(1))?;
+    let server = Arc::new(ModelServer::new(wanted.key));
     if let Some(address) = wanted.names {
         let socket = UdpSocket::bind(address).await?;
         writeln!(stdout(), "names on {}", socket.local_addr()?)?;
-        tokio::spawn(names::serve(socket, Arc::clone(&door)));
+        tokio::spawn(name_server::serve(socket, Arc::clone(&server)));
     }
     let listener = TcpListener::bind(wanted.listen).await?;
     writeln!(stdout(), "listening on {}", listener.local_addr()?)?;
-    axum::serve(listener, door::routes(door)).await?;
+    axum::serve(listener, http::routes(server)).await?;
     Ok(())
 }
 
-fn wanted(mut words: impl Iterator<Item = String>) -> Result<Wanted, Box<dyn Error>> {
-    let mut wanted =
-        Wanted { listen: SocketAddr::from(([127, 0, 0, 1], 4010)), key: None, names: None };
+fn parse_options(
+    mut words: impl Iterator<Item = String>,
+) -> Result<CommandLineOptions, Box<dyn Error>> {
+    let mut wanted = CommandLineOptions {
+        listen: SocketAddr::from(([127, 0, 0, 1], 4010)),
+        key: None,
+        names: None,
+    };
     while let Some(word) = words.next() {
         let value = words.next().ok_or_else(|| format!("`{word}` needs a value"))?;
         match word.as_str() {

@@ -4,24 +4,28 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use chrono::{SecondsFormat, TimeDelta};
 use serde_json::{Value, json};
 
-use crate::dialect::Dialect;
+use crate::dialect::ApiDialect;
 use crate::directive::Directive;
-use crate::script::now;
+use crate::scripted_answer::now;
 
 /// Returns the headers and the body of a refusal with this status.
-pub(crate) fn refusal(dialect: Dialect, status: u16, told: &Directive) -> (HeaderMap, Value) {
+pub(crate) fn refusal(
+    dialect: ApiDialect,
+    status: u16,
+    directive: &Directive,
+) -> (HeaderMap, Value) {
     let mut headers = HeaderMap::new();
     let mut header = |name: &'static str, value: String| {
         if let Ok(value) = HeaderValue::from_str(&value) {
             headers.insert(HeaderName::from_static(name), value);
         }
     };
-    if let Some(seconds) = told.number("retry_after") {
+    if let Some(seconds) = directive.number("retry_after") {
         header("retry-after", seconds.to_string());
     }
-    let reset = told.number("reset").and_then(|seconds| i64::try_from(seconds).ok());
+    let reset = directive.number("reset").and_then(|seconds| i64::try_from(seconds).ok());
     match (dialect, reset) {
-        (Dialect::Anthropic, Some(seconds)) => {
+        (ApiDialect::Anthropic, Some(seconds)) => {
             let at = now() + TimeDelta::seconds(seconds);
             header("anthropic-ratelimit-requests-remaining", "0".to_owned());
             header(
@@ -29,23 +33,23 @@ pub(crate) fn refusal(dialect: Dialect, status: u16, told: &Directive) -> (Heade
                 at.to_rfc3339_opts(SecondsFormat::Secs, true),
             );
         }
-        (Dialect::Chat | Dialect::Responses, Some(seconds)) => {
+        (ApiDialect::Chat | ApiDialect::Responses, Some(seconds)) => {
             header("x-ratelimit-remaining-requests", "0".to_owned());
             header("x-ratelimit-reset-requests", format!("{seconds}s"));
         }
-        (Dialect::Gemini, Some(_)) | (_, None) => {}
+        (ApiDialect::Gemini, Some(_)) | (_, None) => {}
     }
     (headers, body(dialect, status, reset))
 }
 
-fn body(dialect: Dialect, status: u16, reset: Option<i64>) -> Value {
-    let (kind, google, said) = names(status);
+fn body(dialect: ApiDialect, status: u16, reset: Option<i64>) -> Value {
+    let (kind, google, said) = status_names(status);
     let message = format!("mock: {said}");
     match dialect {
-        Dialect::Anthropic => {
+        ApiDialect::Anthropic => {
             json!({"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_mock"})
         }
-        Dialect::Chat | Dialect::Responses => {
+        ApiDialect::Chat | ApiDialect::Responses => {
             let code = match status {
                 401 => "invalid_api_key",
                 429 => "rate_limit_exceeded",
@@ -53,7 +57,7 @@ fn body(dialect: Dialect, status: u16, reset: Option<i64>) -> Value {
             };
             json!({"error": {"message": message, "type": kind, "code": code, "param": null}})
         }
-        Dialect::Gemini => {
+        ApiDialect::Gemini => {
             let mut error = json!({"code": status, "message": message, "status": google});
             if let Some(seconds) = reset {
                 let kind = "type.googleapis.com/google.rpc.RetryInfo";
@@ -65,7 +69,7 @@ fn body(dialect: Dialect, status: u16, reset: Option<i64>) -> Value {
 }
 
 /// Returns the names of a status at Anthropic and `OpenAI`, at Google, and in words.
-const fn names(status: u16) -> (&'static str, &'static str, &'static str) {
+const fn status_names(status: u16) -> (&'static str, &'static str, &'static str) {
     match status {
         400 => ("invalid_request_error", "INVALID_ARGUMENT", "invalid request"),
         401 => ("authentication_error", "UNAUTHENTICATED", "invalid api key"),

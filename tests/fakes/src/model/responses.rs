@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::dialect::{Answer, Event, Reply};
+use crate::dialect::{Event, ModelAnswer, ModelReply};
 
-pub(crate) fn whole(answer: &Answer) -> Value {
+pub(crate) fn full_document(answer: &ModelAnswer) -> Value {
     let (input, output) = (answer.input_tokens, answer.output_tokens);
     json!({
         "id": answer.id("resp"), "object": "response", "created_at": answer.now,
@@ -19,19 +19,19 @@ pub(crate) fn whole(answer: &Answer) -> Value {
     })
 }
 
-pub(crate) fn events(answer: &Answer) -> Vec<Event> {
-    let mut begun = whole(answer);
+pub(crate) fn events(answer: &ModelAnswer) -> Vec<Event> {
+    let mut begun = full_document(answer);
     begun["status"] = json!("in_progress");
     begun["output"] = json!([]);
     begun["usage"] = Value::Null;
     let mut said = vec![("response.created", json!({"response": begun}))];
     said.extend(match &answer.reply {
-        Reply::Text(text) => text_events(answer, text),
-        Reply::Call { .. } => call_events(answer),
+        ModelReply::Text(text) => text_events(answer, text),
+        ModelReply::Call { .. } => call_events(answer),
     });
     let item = item(answer);
     said.push(("response.output_item.done", json!({"output_index": 0, "item": item})));
-    said.push(("response.completed", json!({"response": whole(answer)})));
+    said.push(("response.completed", json!({"response": full_document(answer)})));
     let numbered = said.into_iter().enumerate().map(|(number, (name, mut data))| {
         data["type"] = json!(name);
         data["sequence_number"] = json!(number);
@@ -40,7 +40,7 @@ pub(crate) fn events(answer: &Answer) -> Vec<Event> {
     numbered.collect()
 }
 
-fn text_events(answer: &Answer, text: &str) -> Vec<(&'static str, Value)> {
+fn text_events(answer: &ModelAnswer, text: &str) -> Vec<(&'static str, Value)> {
     let mut opened = item(answer);
     opened["status"] = json!("in_progress");
     opened["content"] = json!([]);
@@ -62,11 +62,11 @@ fn text_events(answer: &Answer, text: &str) -> Vec<(&'static str, Value)> {
     events
 }
 
-fn call_events(answer: &Answer) -> Vec<(&'static str, Value)> {
+fn call_events(answer: &ModelAnswer) -> Vec<(&'static str, Value)> {
     let mut opened = item(answer);
     opened["status"] = json!("in_progress");
     opened["arguments"] = json!("");
-    let (id, said) = (opened["id"].clone(), answer.said());
+    let (id, said) = (opened["id"].clone(), answer.reply_text());
     let told = |name: &str| json!({"item_id": id, "output_index": 0, name: said});
     vec![
         ("response.output_item.added", json!({"output_index": 0, "item": opened})),
@@ -75,15 +75,15 @@ fn call_events(answer: &Answer) -> Vec<(&'static str, Value)> {
     ]
 }
 
-fn item(answer: &Answer) -> Value {
+fn item(answer: &ModelAnswer) -> Value {
     match &answer.reply {
-        Reply::Text(text) => json!({
+        ModelReply::Text(text) => json!({
             "type": "message", "id": answer.id("msg"), "role": "assistant", "status": "completed",
             "content": [{"type": "output_text", "text": text, "annotations": []}],
         }),
-        Reply::Call { name, .. } => json!({
+        ModelReply::Call { name, .. } => json!({
             "type": "function_call", "id": answer.id("fc"), "call_id": answer.id("call"),
-            "name": name, "arguments": answer.said(), "status": "completed",
+            "name": name, "arguments": answer.reply_text(), "status": "completed",
         }),
     }
 }

@@ -7,16 +7,16 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::dialects::Dialect;
+use super::dialects::DialectCase;
 
 /// Running fake model.
-pub(crate) struct Model {
+pub(crate) struct ModelProcess {
     child: Child,
     address: String,
     pub(crate) names: String,
 }
 
-impl Model {
+impl ModelProcess {
     pub(crate) fn start(words: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_mock-model"));
         command.args(["--listen", "127.0.0.1:0", "--names", "127.0.0.1:0"]).args(words);
@@ -47,38 +47,38 @@ impl Model {
         stream
     }
 
-    pub(crate) fn request(&self, line: &str, headers: &str, body: &str) -> Answer {
+    pub(crate) fn request(&self, line: &str, headers: &str, body: &str) -> ModelResponse {
         let mut bytes = Vec::new();
         self.begin(line, headers, body).read_to_end(&mut bytes).unwrap();
-        Answer::read(&bytes)
+        ModelResponse::read(&bytes)
     }
 
-    pub(crate) fn ask(&self, dialect: &Dialect, text: &str) -> Answer {
+    pub(crate) fn ask(&self, dialect: &DialectCase, text: &str) -> ModelResponse {
         let body = (dialect.body)(text).to_string();
         self.request(&format!("POST {}", dialect.path), "", &body)
     }
 
-    pub(crate) fn stream(&self, dialect: &Dialect, text: &str) -> Answer {
+    pub(crate) fn stream(&self, dialect: &DialectCase, text: &str) -> ModelResponse {
         let mut body = (dialect.body)(text);
         body["stream"] = json!(true);
         self.request(&format!("POST {}", dialect.streamed), "", &body.to_string())
     }
 
     /// Returns the bytes before the connection was closed in any way.
-    pub(crate) fn broken(&self, path: &str, body: &Value) -> Answer {
+    pub(crate) fn broken(&self, path: &str, body: &Value) -> ModelResponse {
         let mut bytes = Vec::new();
         let mut stream = self.begin(&format!("POST {path}"), "", &body.to_string());
         _ = stream.read_to_end(&mut bytes); // A reset ends the answer too.
-        Answer::read(&bytes)
+        ModelResponse::read(&bytes)
     }
 
-    pub(crate) fn begin_stream(&self, dialect: &Dialect, text: &str) -> Answer {
+    pub(crate) fn begin_stream(&self, dialect: &DialectCase, text: &str) -> ModelResponse {
         let mut body = (dialect.body)(text);
         body["stream"] = json!(true);
         self.broken(dialect.streamed, &body)
     }
 
-    pub(crate) fn begin_whole(&self, dialect: &Dialect, text: &str) -> Answer {
+    pub(crate) fn begin_whole(&self, dialect: &DialectCase, text: &str) -> ModelResponse {
         self.broken(dialect.path, &(dialect.body)(text))
     }
 
@@ -88,7 +88,7 @@ impl Model {
     }
 }
 
-impl Drop for Model {
+impl Drop for ModelProcess {
     fn drop(&mut self) {
         _ = self.child.kill(); // It may have ended.
         _ = self.child.wait();
@@ -96,7 +96,7 @@ impl Drop for Model {
 }
 
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct ModelResponse {
     pub(crate) status: u16,
     pub(crate) head: String,
     pub(crate) body: String,
@@ -104,7 +104,7 @@ pub(crate) struct Answer {
     pub(crate) is_whole: bool,
 }
 
-impl Answer {
+impl ModelResponse {
     pub(crate) fn read(bytes: &[u8]) -> Self {
         let text = String::from_utf8_lossy(bytes);
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
@@ -130,7 +130,7 @@ impl Answer {
     }
 
     /// Returns the joined text of a stream.
-    pub(crate) fn streamed(&self, dialect: &Dialect) -> String {
+    pub(crate) fn streamed(&self, dialect: &DialectCase) -> String {
         let events = self.events();
         events.iter().filter_map(|event| event.pointer(dialect.piece)?.as_str()).collect()
     }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 /// Dialect with its request format, and the places of values in its answers.
-pub(crate) struct Dialect {
+pub(crate) struct DialectCase {
     pub(crate) path: &'static str,
     pub(crate) streamed: &'static str,
     /// Function that returns the body of a request with this text.
@@ -19,7 +19,7 @@ pub(crate) struct Dialect {
     pub(crate) message: &'static str,
 }
 
-pub(crate) const ANTHROPIC: Dialect = Dialect {
+pub(crate) const ANTHROPIC: DialectCase = DialectCase {
     path: "/v1/messages",
     streamed: "/v1/messages?beta=true",
     body: |text| json!({"model": "m", "messages": [{"role": "user", "content": text}]}),
@@ -35,7 +35,7 @@ pub(crate) const ANTHROPIC: Dialect = Dialect {
     message: "/error/message",
 };
 
-pub(crate) const CHAT: Dialect = Dialect {
+pub(crate) const CHAT: DialectCase = DialectCase {
     path: "/v1/chat/completions",
     streamed: "/v1/chat/completions",
     body: |text| json!({"model": "m", "messages": [{"role": "user", "content": text}]}),
@@ -50,7 +50,7 @@ pub(crate) const CHAT: Dialect = Dialect {
     message: "/error/message",
 };
 
-pub(crate) const RESPONSES: Dialect = Dialect {
+pub(crate) const RESPONSES: DialectCase = DialectCase {
     path: "/v1/responses",
     streamed: "/v1/responses",
     body: |text| {
@@ -68,7 +68,7 @@ pub(crate) const RESPONSES: Dialect = Dialect {
     message: "/error/message",
 };
 
-pub(crate) const GEMINI: Dialect = Dialect {
+pub(crate) const GEMINI: DialectCase = DialectCase {
     path: "/v1beta/models/m:generateContent",
     streamed: "/v1beta/models/m:streamGenerateContent?alt=sse",
     body: |text| json!({"contents": [{"role": "user", "parts": [{"text": text}]}]}),
@@ -86,7 +86,7 @@ pub(crate) const GEMINI: Dialect = Dialect {
     message: "/error/message",
 };
 
-pub(crate) const DIALECTS: [Dialect; 4] = [ANTHROPIC, CHAT, RESPONSES, GEMINI];
+pub(crate) const DIALECTS: [DialectCase; 4] = [ANTHROPIC, CHAT, RESPONSES, GEMINI];
 
 fn push(list: &mut Value, item: Value) {
     list.as_array_mut().unwrap().push(item);

@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use client::Model;
-use dialects::{ANTHROPIC, CHAT, DIALECTS, Dialect, GEMINI, RESPONSES};
+use client::ModelProcess;
+use dialects::{ANTHROPIC, CHAT, DIALECTS, DialectCase, GEMINI, RESPONSES};
 
 /// Returns the arguments of a call as an object, also if they are text.
 fn object(value: Value) -> Value {
@@ -25,7 +25,7 @@ fn object(value: Value) -> Value {
 
 #[test]
 fn a_prompt_is_echoed_as_a_whole_and_as_a_stream() {
-    let model = Model::start(&[]);
+    let model = ModelProcess::start(&[]);
     for dialect in &DIALECTS {
         let whole =
             model.ask(dialect, "<env_context>x</env_context> häl-lo [[mock usage=1000,50]]");
@@ -39,8 +39,8 @@ fn a_prompt_is_echoed_as_a_whole_and_as_a_stream() {
 
 #[test]
 fn a_stream_has_the_events_of_its_dialect() {
-    let model = Model::start(&[]);
-    let names = |dialect: &Dialect, text: &str| -> Vec<String> {
+    let model = ModelProcess::start(&[]);
+    let names = |dialect: &DialectCase, text: &str| -> Vec<String> {
         let body = model.stream(dialect, text).body;
         body.lines().filter_map(|line| line.strip_prefix("event: ").map(str::to_owned)).collect()
     };
@@ -59,7 +59,7 @@ fn a_stream_has_the_events_of_its_dialect() {
 
 #[test]
 fn a_tool_is_called_until_it_returns_a_result() {
-    let model = Model::start(&[]);
+    let model = ModelProcess::start(&[]);
     for dialect in &DIALECTS {
         let text = r#"do [[mock tool=Bash args={"command":"ls"}]]"#;
         let asked = model.ask(dialect, text);
@@ -77,7 +77,7 @@ fn a_tool_is_called_until_it_returns_a_result() {
 
 #[test]
 fn the_model_refuses_as_often_as_the_directive_requires() {
-    let model = Model::start(&[]);
+    let model = ModelProcess::start(&[]);
     for dialect in &DIALECTS {
         let text = format!("x [[mock status=529 times=2 id={}]]", dialect.path);
         let statuses: Vec<_> = (0..3).map(|_| model.ask(dialect, &text).status).collect();
@@ -95,7 +95,7 @@ fn the_model_refuses_as_often_as_the_directive_requires() {
 
 #[test]
 fn the_model_breaks_as_the_directive_requires() {
-    let model = Model::start(&[]);
+    let model = ModelProcess::start(&[]);
     for dialect in &DIALECTS {
         let dropped = model.begin_stream(dialect, "some words to break [[mock drop]]");
         assert!(!dropped.is_whole && dropped.streamed(dialect).starts_with("ECHO"), "{dropped:?}");
@@ -118,7 +118,7 @@ fn is_silent(stream: &mut TcpStream) -> bool {
 
 #[test]
 fn requests_answered_together_wait_for_each_other() {
-    let model = Model::start(&[]);
+    let model = ModelProcess::start(&[]);
     let line = format!("POST {}", CHAT.path);
     let begin = |text: &str| model.begin(&line, "", &(CHAT.body)(text).to_string());
     let mut first = begin("one [[mock together=2]]");
@@ -130,7 +130,7 @@ fn requests_answered_together_wait_for_each_other() {
 
 #[test]
 fn a_hanging_answer_never_begins_and_a_stalled_one_never_ends() {
-    let model = Model::start(&[]);
+    let model = ModelProcess::start(&[]);
     let line = format!("POST {}", CHAT.path);
     let begin = |text: &str| {
         let mut body = (CHAT.body)(text);
@@ -150,7 +150,7 @@ fn a_hanging_answer_never_begins_and_a_stalled_one_never_ends() {
 
 #[test]
 fn the_log_shows_the_requests_of_the_agents() {
-    let model = Model::start(&[]);
+    let model = ModelProcess::start(&[]);
     model.request("POST /_mock/script", "", "text=\"as told\"");
     let mut body = (CHAT.body)("a question");
     body["tools"] = json!([{"type": "function", "function": {"name": "Read"}}]);
@@ -174,7 +174,7 @@ fn the_log_shows_the_requests_of_the_agents() {
 
 #[test]
 fn a_wait_for_a_prompt_ends_with_its_arrival() {
-    let model = Model::start(&[]);
+    let model = ModelProcess::start(&[]);
     let mut early = model.begin("POST /_mock/wait", "", "a word");
     assert!(is_silent(&mut early));
     model.ask(&CHAT, "another");
@@ -190,7 +190,7 @@ fn a_wait_for_a_prompt_ends_with_its_arrival() {
 
 #[test]
 fn a_wrong_key_is_refused() {
-    let model = Model::start(&["--key", "right"]);
+    let model = ModelProcess::start(&["--key", "right"]);
     let body = (ANTHROPIC.body)("x").to_string();
     let status = |headers| model.request("POST /v1/messages", headers, &body).status;
     assert_eq!((status(""), status("x-api-key: wrong\r\n")), (401, 401));
@@ -203,7 +203,7 @@ fn a_wrong_key_is_refused() {
 
 #[test]
 fn name_queries_are_counted() {
-    let model = Model::start(&[]);
+    let model = ModelProcess::start(&[]);
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     let query = b"\0\x07\x01\0\0\x01\0\0\0\0\0\0\x03api\x04test\0\0\x01\0\x01";
@@ -218,7 +218,7 @@ fn name_queries_are_counted() {
 
 #[test]
 fn an_answer_with_a_schema_matches_it() {
-    let model = Model::start(&[]);
+    let model = ModelProcess::start(&[]);
     let schema = json!({"type": "object", "properties": {
         "why": {"type": "string"}, "n": {"type": "integer"}, "which": {"enum": ["a", "b"]}}});
     let mut body = (GEMINI.body)("x");

@@ -9,8 +9,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use algonius_protocols::{
-    Answer, Ask, ClientInfo, Command, Connection, Open, OpenFault, PromptPart, ProtocolKind,
-    SessionKey, Step, TurnOutcome,
+    AgentRequest, ClientInfo, Command, Connection, OpenFault, PromptPart, ProtocolKind,
+    RequestAnswer, SessionKey, SessionStart, Step, TurnOutcome,
 };
 use tempfile::TempDir;
 
@@ -18,10 +18,10 @@ use tempfile::TempDir;
 pub(crate) const KEY: SessionKey = SessionKey(0);
 
 /// Longest wait for output.
-const PATIENCE: Duration = Duration::from_secs(20);
+const OUTPUT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Process with its connection, and what it reported.
-pub(crate) struct Client {
+pub(crate) struct ProtocolClient {
     pub(crate) child: Child,
     /// Shared with the client of a later process.
     pub(crate) folder: Rc<TempDir>,
@@ -35,7 +35,7 @@ pub(crate) struct Client {
     native: String,
 }
 
-impl Client {
+impl ProtocolClient {
     /// Starts the agent with these variables.
     pub(crate) fn start(settings: &[(&str, &str)]) -> Self {
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
@@ -101,7 +101,7 @@ impl Client {
         id: Option<&str>,
         mode: Option<&str>,
     ) -> Result<Self, OpenFault> {
-        let how = id.map_or(Open::New, |id| Open::Resume { id: id.to_owned() });
+        let how = id.map_or(SessionStart::New, |id| SessionStart::Resume { id: id.to_owned() });
         let (cwd, mode) = ("/".to_owned(), mode.map(str::to_owned));
         let options = Vec::new();
         self.command(Command::Open { session: KEY, how, cwd, mode, model: None, options });
@@ -159,7 +159,7 @@ impl Client {
                     return step;
                 }
             }
-            let bytes = self.output.recv_timeout(PATIENCE).unwrap();
+            let bytes = self.output.recv_timeout(OUTPUT_TIMEOUT).unwrap();
             let steps = match bytes.as_slice() {
                 [] => self.connection.end_of_output(),
                 bytes => self.connection.handle(bytes),
@@ -185,14 +185,14 @@ impl Client {
         self.text.clone()
     }
 
-    pub(crate) fn next_ask(&mut self) -> Ask {
-        match self.until(|step| matches!(step, Step::Ask { .. })) {
-            Step::Ask { ask, .. } => *ask,
+    pub(crate) fn next_ask(&mut self) -> AgentRequest {
+        match self.until(|step| matches!(step, Step::Request { .. })) {
+            Step::Request { request, .. } => *request,
             other => panic!("{other:?}"),
         }
     }
 
-    pub(crate) fn answer(&mut self, ask: &Ask, answer: Answer) {
+    pub(crate) fn answer(&mut self, ask: &AgentRequest, answer: RequestAnswer) {
         self.command(Command::Answer { session: KEY, request: ask.request.clone(), answer });
     }
 
@@ -209,7 +209,7 @@ impl Client {
     }
 }
 
-impl Drop for Client {
+impl Drop for ProtocolClient {
     fn drop(&mut self) {
         // It may have ended already.
         _ = self.child.kill();

@@ -6,15 +6,16 @@ mod client;
 use std::fs;
 
 use algonius_protocols::{
-    Answer, AskKind, Command, FormAction, OpenFault, ProtocolKind, Step, TurnOutcome,
+    AgentRequestKind, Command, FormAction, OpenFault, ProtocolKind, RequestAnswer, Step,
+    TurnOutcome,
 };
 use serde_json::json;
 
-use crate::client::{Client, KEY};
+use crate::client::{KEY, ProtocolClient};
 
 #[test]
 fn a_prompt_without_instructions_is_echoed() {
-    let mut client = Client::open(&[]);
+    let mut client = ProtocolClient::open(&[]);
     assert_eq!(client.turn("hello"), "ECHO: hello");
     assert_eq!(client.turn("[[say one]] [[think x]] [[burst 2]]"), "one1 2 ");
     assert_eq!(client.ends, [TurnOutcome::EndTurn, TurnOutcome::EndTurn]);
@@ -22,17 +23,17 @@ fn a_prompt_without_instructions_is_echoed() {
 
 #[test]
 fn a_tool_runs_once_after_permission() {
-    let mut client = Client::open(&[]);
+    let mut client = ProtocolClient::open(&[]);
     client.prompt("[[tool Bash command=\"git status\"]] [[say done]]");
     let ask = client.next_ask();
-    let AskKind::Permission { call, .. } = &ask.kind else { panic!("{ask:?}") };
+    let AgentRequestKind::Permission { call, .. } = &ask.kind else { panic!("{ask:?}") };
     assert_eq!(call.command.as_deref(), Some("git status"));
     assert_eq!(client.ran(), Vec::<String>::new());
-    client.answer(&ask, Answer::Allow);
+    client.answer(&ask, RequestAnswer::Allow);
     client.finish();
     client.prompt("[[tool Bash command=other id=second]]");
     let ask = client.next_ask();
-    client.answer(&ask, Answer::Deny { message: None });
+    client.answer(&ask, RequestAnswer::Deny { message: None });
     client.finish();
     assert_eq!(client.ran(), ["call-1\tgit status"]);
     assert_eq!(client.unexpected(), 0);
@@ -40,23 +41,23 @@ fn a_tool_runs_once_after_permission() {
 
 #[test]
 fn tools_run_unasked_outside_of_the_asking_modes() {
-    let mut client = Client::open(&[("FAKE_ACP_MODES", "auto,ask")]);
+    let mut client = ProtocolClient::open(&[("FAKE_ACP_MODES", "auto,ask")]);
     client.turn("[[tool Bash command=a]]");
     client.command(Command::SetMode { session: KEY, mode: "ask".to_owned() });
     client.prompt("[[tool Bash command=b unasked]] [[tool Bash command=c]]");
     let ask = client.next_ask();
-    client.answer(&ask, Answer::Cancelled);
+    client.answer(&ask, RequestAnswer::Cancelled);
     client.finish();
     assert_eq!(client.ran(), ["call-1\ta", "call-1\tb"]);
 }
 
 #[test]
 fn two_requests_are_open_at_once() {
-    let mut client = Client::open(&[]);
+    let mut client = ProtocolClient::open(&[]);
     client.prompt("[[ask-twice one two]] [[say done]]");
     let (first, second) = (client.next_ask(), client.next_ask());
-    client.answer(&second, Answer::Allow);
-    client.answer(&first, Answer::Allow);
+    client.answer(&second, RequestAnswer::Allow);
+    client.answer(&first, RequestAnswer::Allow);
     client.finish();
     assert_eq!(client.ran(), ["call-2\ttwo", "call-1\tone"]);
     assert_eq!(client.text, "done");
@@ -64,25 +65,25 @@ fn two_requests_are_open_at_once() {
 
 #[test]
 fn an_edit_changes_the_file_after_permission() {
-    let mut client = Client::open(&[]);
+    let mut client = ProtocolClient::open(&[]);
     let file = client.folder.path().join("a.txt");
     fs::write(&file, "one two").unwrap();
     client.prompt(&format!("[[edit {} two 2]]", file.display()));
     let ask = client.next_ask();
-    let AskKind::Permission { call, .. } = &ask.kind else { panic!("{ask:?}") };
+    let AgentRequestKind::Permission { call, .. } = &ask.kind else { panic!("{ask:?}") };
     assert_eq!(call.diffs.first().unwrap().new, "2");
-    client.answer(&ask, Answer::Allow);
+    client.answer(&ask, RequestAnswer::Allow);
     client.finish();
     assert_eq!(fs::read_to_string(&file).unwrap(), "one 2");
 }
 
 #[test]
 fn a_form_returns_its_values() {
-    let mut client = Client::open(&[]);
+    let mut client = ProtocolClient::open(&[]);
     client.prompt("[[form \"Which one?\" colour=string]]");
     let ask = client.next_ask();
     let accept = FormAction::Accept(json!({"colour": "red"}));
-    client.answer(&ask, Answer::Form { action: accept });
+    client.answer(&ask, RequestAnswer::Form { action: accept });
     client.finish();
     assert_eq!(client.text, "FORM: {\"colour\":\"red\"}");
     assert_eq!(client.turn("[[method fs/read_text_file]]"), "METHOD: -32601");
@@ -97,12 +98,12 @@ fn faulty_requests_are_answered_and_reported() {
         ("[[huge 2000000]]", 1),
         ("[[withdraw]]", 0),
     ] {
-        let mut client = Client::open(&[]);
+        let mut client = ProtocolClient::open(&[]);
         client.turn(&format!("{prompt} [[wait 0.05]]"));
         assert_eq!(client.errors, errors, "{prompt}");
         assert_eq!(client.unexpected(), 0, "{prompt}");
     }
-    let mut client = Client::open(&[]);
+    let mut client = ProtocolClient::open(&[]);
     client.turn("[[late-ask]]");
     client.until(|step| matches!(step, Step::ProtocolError { .. }));
     client.turn("again");
@@ -112,7 +113,7 @@ fn faulty_requests_are_answered_and_reported() {
 #[test]
 fn a_cancellation_ends_the_turn_unless_it_is_ignored() {
     for setting in ["end", "notify", "wait"] {
-        let mut client = Client::open(&[("FAKE_ACP_CANCEL", setting)]);
+        let mut client = ProtocolClient::open(&[("FAKE_ACP_CANCEL", setting)]);
         client.prompt("[[tool Bash command=a]]");
         _ = client.next_ask();
         client.command(Command::Cancel { session: KEY });
@@ -120,7 +121,7 @@ fn a_cancellation_ends_the_turn_unless_it_is_ignored() {
         assert_eq!(client.ends, [TurnOutcome::Cancelled], "{setting}");
         assert_eq!(client.unexpected(), 0, "{setting}");
     }
-    let mut client = Client::open(&[]);
+    let mut client = ProtocolClient::open(&[]);
     client.prompt("[[ignore-cancel]] [[say first]] [[wait 0.1]] [[say second]]");
     client.until(|step| matches!(step, Step::Text { .. }));
     client.command(Command::Cancel { session: KEY });
@@ -138,10 +139,10 @@ fn a_rejection_has_the_effect_of_the_setting() {
         ("cancelled", "", TurnOutcome::Cancelled),
         ("end", "", TurnOutcome::EndTurn),
     ] {
-        let mut client = Client::open(&[("FAKE_ACP_AFTER_REJECTION", setting)]);
+        let mut client = ProtocolClient::open(&[("FAKE_ACP_AFTER_REJECTION", setting)]);
         client.prompt("[[tool Bash command=a]] [[say after]]");
         let ask = client.next_ask();
-        client.answer(&ask, Answer::Deny { message: None });
+        client.answer(&ask, RequestAnswer::Deny { message: None });
         client.finish();
         assert_eq!((client.text.as_str(), &client.ends), (text, &vec![end]), "{setting}");
     }
@@ -150,15 +151,15 @@ fn a_rejection_has_the_effect_of_the_setting() {
 #[test]
 fn a_second_process_knows_the_first_turn() {
     for how in ["resume", "load"] {
-        let mut client = Client::open(&[("FAKE_ACP_RESUME", how)]);
+        let mut client = ProtocolClient::open(&[("FAKE_ACP_RESUME", how)]);
         client.turn("remember heron");
         let mut next = client.restart();
         assert_eq!(next.turn("[[recall]]"), "remember heron", "{how}");
     }
-    let client = Client::open(&[("FAKE_ACP_RESUME", "none")]);
+    let client = ProtocolClient::open(&[("FAKE_ACP_RESUME", "none")]);
     assert_eq!(client.reopen("x").err(), Some(OpenFault::Other));
     for code in ["-32002", "-32602", "-32603"] {
-        let client = Client::open(&[("FAKE_ACP_UNKNOWN", code)]);
+        let client = ProtocolClient::open(&[("FAKE_ACP_UNKNOWN", code)]);
         assert_eq!(client.reopen("x").err(), Some(OpenFault::UnknownSession), "{code}");
     }
 }
@@ -167,19 +168,19 @@ fn a_second_process_knows_the_first_turn() {
 fn an_unconfirmed_mode_fails_the_opening() {
     for confirm in ["no", "silent"] {
         let settings = [("FAKE_ACP_CONFIRM", confirm), ("FAKE_ACP_MODES", "auto,ask")];
-        let fault = Client::start(&settings).opened(None, Some("ask")).err().unwrap();
+        let fault = ProtocolClient::start(&settings).opened(None, Some("ask")).err().unwrap();
         assert_eq!(fault, OpenFault::ModeNotConfirmed { wanted: "ask".to_owned() });
     }
 }
 
 #[test]
 fn the_end_of_the_process_loses_the_turn() {
-    let mut client = Client::open(&[]);
+    let mut client = ProtocolClient::open(&[]);
     client.prompt("[[say half]] [[exit 3]]");
     client.finish();
     assert_eq!((client.text.as_str(), client.ends.as_slice()), ("half", &[TurnOutcome::Lost][..]));
     assert_eq!(client.child.wait().unwrap().code(), Some(3));
-    let mut client = Client::open(&[]);
+    let mut client = ProtocolClient::open(&[]);
     client.turn("[[usage input=5 output=2 cost=0.5]] [[auth-error]]");
     let [TurnOutcome::Failed { is_authentication: true, .. }] = client.ends.as_slice() else {
         panic!("{:?}", client.ends);
@@ -192,14 +193,14 @@ fn the_other_protocols_follow_the_same_instructions() {
         ("claude-control", ProtocolKind::ClaudeControl),
         ("codex-app-server", ProtocolKind::CodexAppServer),
     ] {
-        let mut client = Client::open_role(&[role], kind);
+        let mut client = ProtocolClient::open_role(&[role], kind);
         assert_eq!(client.turn("hello"), "ECHO: hello", "{role}");
         assert_eq!(client.turn("[[think x]] [[burst 2]] [[recall]]"), "1 2 hello", "{role}");
         client.prompt("[[tool Bash command=one]] [[tool Bash command=two]] [[tool Bash command=three unasked]]");
         let ask = client.next_ask();
-        client.answer(&ask, Answer::Allow);
+        client.answer(&ask, RequestAnswer::Allow);
         let ask = client.next_ask();
-        client.answer(&ask, Answer::Deny { message: None });
+        client.answer(&ask, RequestAnswer::Deny { message: None });
         client.finish();
         assert_eq!(client.ran(), ["call-1\tone", "call-3\tthree"], "{role}");
         client.prompt("[[malformed]] [[tool Bash command=four]]");

@@ -16,40 +16,40 @@ fn principal(number: u8) -> PrincipalId {
 }
 
 /// Table of this size with its admitted connections.
-struct Table {
+struct TestConnections {
     connections: ConnectionTable,
     admitted: Vec<ConnectionId>,
 }
 
-impl Table {
+impl TestConnections {
     fn new(limit: usize) -> Self {
         Self { connections: ConnectionTable::new(limit), admitted: Vec::new() }
     }
 
     /// Admits connections of a network. Returns the displaced ones by their index in the order of admission.
-    fn come(&mut self, from: u8, count: usize) -> Vec<usize> {
+    fn admit_from(&mut self, from: u8, count: usize) -> Vec<usize> {
         let mut gone = Vec::new();
         for _ in 0..count {
             match self.connections.admit(network(from), |_| false) {
-                Admission::Admitted(id) => self.admitted.push(id),
-                Admission::Displaces(id, other) => {
+                ConnectionAdmission::Admitted(id) => self.admitted.push(id),
+                ConnectionAdmission::Displaces(id, other) => {
                     gone.extend(self.admitted.iter().position(|known| *known == other));
                     self.connections.closed(other);
                     self.admitted.push(id);
                 }
-                Admission::Refused => gone.push(usize::MAX),
+                ConnectionAdmission::Refused => gone.push(usize::MAX),
             }
         }
         gone
     }
 
     /// Admits connections that authenticate at once.
-    fn come_as(&mut self, of: u8, count: usize) -> Vec<usize> {
+    fn admit_authenticated(&mut self, of: u8, count: usize) -> Vec<usize> {
         let mut gone = Vec::new();
         for _ in 0..count {
-            gone.extend(self.come(of, 1));
+            gone.extend(self.admit_from(of, 1));
             if let Some(id) = self.admitted.last() {
-                self.connections.authenticated(*id, principal(of));
+                self.connections.assign_principal(*id, principal(of));
             }
         }
         gone
@@ -58,60 +58,60 @@ impl Table {
 
 #[test]
 fn a_network_at_half_of_the_limit_evicts_its_own_oldest() {
-    let mut table = Table::new(16);
-    assert_eq!(table.come(1, 8), NONE);
-    assert_eq!(table.come(1, 3), [0, 1, 2]);
-    assert_eq!(table.come(2, 8), NONE);
+    let mut table = TestConnections::new(16);
+    assert_eq!(table.admit_from(1, 8), NONE);
+    assert_eq!(table.admit_from(1, 3), [0, 1, 2]);
+    assert_eq!(table.admit_from(2, 8), NONE);
     assert_eq!(table.connections.open(), 16);
 }
 
 #[test]
 fn a_full_table_evicts_from_the_largest_network() {
-    let mut table = Table::new(16);
-    assert_eq!(table.come(1, 3), NONE);
-    assert_eq!(table.come(2, 8), NONE);
-    assert_eq!(table.come(3, 5), NONE);
-    assert_eq!(table.come(4, 2), [3, 4]);
-    let mut many = Table::new(4);
-    let gone: Vec<_> = (1..=9).flat_map(|from| many.come(from, 1)).collect();
+    let mut table = TestConnections::new(16);
+    assert_eq!(table.admit_from(1, 3), NONE);
+    assert_eq!(table.admit_from(2, 8), NONE);
+    assert_eq!(table.admit_from(3, 5), NONE);
+    assert_eq!(table.admit_from(4, 2), [3, 4]);
+    let mut many = TestConnections::new(4);
+    let gone: Vec<_> = (1..=9).flat_map(|from| many.admit_from(from, 1)).collect();
     assert_eq!(gone, [0, 1, 2, 3, 4]);
 }
 
 #[test]
 fn anonymous_connections_never_displace_authenticated_ones() {
-    let mut table = Table::new(16);
-    assert_eq!(table.come_as(1, 8), NONE);
-    assert_eq!(table.come(2, 8), NONE);
-    assert_eq!(table.come(3, 3), [8, 9, 10]);
-    assert_eq!(table.come(2, 100).iter().filter(|gone| **gone < 8).count(), 0);
+    let mut table = TestConnections::new(16);
+    assert_eq!(table.admit_authenticated(1, 8), NONE);
+    assert_eq!(table.admit_from(2, 8), NONE);
+    assert_eq!(table.admit_from(3, 3), [8, 9, 10]);
+    assert_eq!(table.admit_from(2, 100).iter().filter(|gone| **gone < 8).count(), 0);
 }
 
 #[test]
 fn a_principal_beyond_its_share_is_evicted_as_far_as_needed() {
-    let mut table = Table::new(16);
-    assert_eq!(table.come_as(1, 16), NONE);
-    assert_eq!(table.come(2, 2), [15, 14]);
-    assert_eq!(table.come(2, 2), [16, 17]);
-    assert_eq!(table.come_as(3, 1), [18]);
-    assert_eq!(table.come(4, 1), [13]);
+    let mut table = TestConnections::new(16);
+    assert_eq!(table.admit_authenticated(1, 16), NONE);
+    assert_eq!(table.admit_from(2, 2), [15, 14]);
+    assert_eq!(table.admit_from(2, 2), [16, 17]);
+    assert_eq!(table.admit_authenticated(3, 1), [18]);
+    assert_eq!(table.admit_from(4, 1), [13]);
 }
 
 #[test]
 fn connections_of_principals_within_their_shares_are_not_closed() {
-    let mut table = Table::new(16);
-    assert_eq!(table.come_as(1, 8), NONE);
-    assert_eq!(table.come_as(2, 8), NONE);
-    assert_eq!(table.come(3, 2), [usize::MAX, usize::MAX]);
+    let mut table = TestConnections::new(16);
+    assert_eq!(table.admit_authenticated(1, 8), NONE);
+    assert_eq!(table.admit_authenticated(2, 8), NONE);
+    assert_eq!(table.admit_from(3, 2), [usize::MAX, usize::MAX]);
     let first = table.admitted[0];
     table.connections.closed(first);
-    assert_eq!(table.come(3, 1), NONE);
+    assert_eq!(table.admit_from(3, 1), NONE);
 }
 
 #[test]
 fn evicted_connections_that_stay_open_are_bounded() {
     let mut connections = ConnectionTable::new(16);
     let come = |number: u8| connections.admit(network(number % 2), |_| false);
-    let refused = (0..100).map(come).filter(|it| *it == Admission::Refused).count();
+    let refused = (0..100).map(come).filter(|it| *it == ConnectionAdmission::Refused).count();
     assert_eq!(connections.open() + connections.closing.len(), 16 + ConnectionTable::slack(16));
     assert_eq!(refused, 100 - 16 - ConnectionTable::slack(16));
 }
@@ -121,30 +121,33 @@ fn a_connection_with_a_waiting_request_is_not_evicted() {
     let mut connections = ConnectionTable::new(16);
     let mut come = |waits: &dyn Fn(ConnectionId) -> bool| connections.admit(network(1), waits);
     let ids = [(); 8].map(|()| match come(&|_| false) {
-        Admission::Admitted(id) => id,
+        ConnectionAdmission::Admitted(id) => id,
         other => panic!("{other:?}"),
     });
     let third = come(&|id| id == ids[0] || id == ids[1]);
-    assert!(matches!(third, Admission::Displaces(_, gone) if gone == ids[2]), "{third:?}");
+    assert!(
+        matches!(third, ConnectionAdmission::Displaces(_, gone) if gone == ids[2]),
+        "{third:?}"
+    );
     for _ in 0..15 {
-        assert!(matches!(come(&|_| true), Admission::Admitted(_)));
+        assert!(matches!(come(&|_| true), ConnectionAdmission::Admitted(_)));
     }
-    assert_eq!(come(&|_| true), Admission::Refused);
+    assert_eq!(come(&|_| true), ConnectionAdmission::Refused);
     assert_eq!(connections.open() + 1, 16 + ConnectionTable::slack(16));
 }
 
 #[derive(Debug, Clone)]
-enum Step {
-    Come(u8),
+enum ConnectionStep {
+    Admit(u8),
     Authenticate(usize, u8),
     Close(usize),
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn steps() -> impl Strategy<Value = Vec<ConnectionStep>> {
     let step = prop_oneof![
-        4 => (0u8..5).prop_map(Step::Come),
-        2 => (0usize..400, 0u8..3).prop_map(|(at, who)| Step::Authenticate(at, who)),
-        1 => (0usize..400).prop_map(Step::Close),
+        4 => (0u8..5).prop_map(ConnectionStep::Admit),
+        2 => (0usize..400, 0u8..3).prop_map(|(at, who)| ConnectionStep::Authenticate(at, who)),
+        1 => (0usize..400).prop_map(ConnectionStep::Close),
     ];
     proptest::collection::vec(step, 1..400)
 }
@@ -159,16 +162,16 @@ proptest! {
         let mut all = Vec::new();
         for step in steps {
             match step {
-                Step::Come(from) => {
+                ConnectionStep::Admit(from) => {
                     let (share, full) = (connections.share(), open.len() >= limit);
                     let own = open.values().filter(|it| **it == (from, None)).count();
                     match connections.admit(network(from), |_| false) {
-                        Admission::Admitted(id) => {
+                        ConnectionAdmission::Admitted(id) => {
                             prop_assert!(!full && own < share);
                             open.insert(id, (from, None));
                             all.push(id);
                         }
-                        Admission::Displaces(id, other) => {
+                        ConnectionAdmission::Displaces(id, other) => {
                             prop_assert!(full || own >= share);
                             let gone = open.remove(&other);
                             prop_assert!(gone.is_some());
@@ -180,19 +183,19 @@ proptest! {
                             open.insert(id, (from, None));
                             all.push(id);
                         }
-                        Admission::Refused => {
+                        ConnectionAdmission::Refused => {
                             prop_assert!(full && open.values().all(|it| it.1.is_some()));
                         }
                     }
                 }
-                Step::Authenticate(at, who) => {
+                ConnectionStep::Authenticate(at, who) => {
                     let Some(id) = all.get(at % all.len().max(1)) else { continue };
-                    connections.authenticated(*id, principal(who));
+                    connections.assign_principal(*id, principal(who));
                     if let Some((_, of @ None)) = open.get_mut(id) {
                         *of = Some(who);
                     }
                 }
-                Step::Close(at) => {
+                ConnectionStep::Close(at) => {
                     let Some(id) = all.get(at % all.len().max(1)) else { continue };
                     connections.closed(*id);
                     open.remove(id);

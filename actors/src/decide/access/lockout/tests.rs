@@ -18,9 +18,9 @@ fn token(number: u8) -> CredentialDigest {
 }
 
 /// Returns the verdicts about one address that presents these credentials at these times.
-fn verdicts(events: &[(u8, u64)]) -> Vec<LockoutDecision> {
+fn decisions(events: &[(u8, u64)]) -> Vec<LockoutDecision> {
     let mut lockout = Lockout::new(LockoutSpec::default());
-    let one = |(number, at): &(u8, u64)| lockout.failed(ANN, token(*number), seconds(*at));
+    let one = |(number, at): &(u8, u64)| lockout.record_failure(ANN, token(*number), seconds(*at));
     events.iter().map(one).collect()
 }
 
@@ -28,46 +28,46 @@ fn verdicts(events: &[(u8, u64)]) -> Vec<LockoutDecision> {
 fn a_credential_is_blocked_alone_after_five_failures() {
     let mut lockout = Lockout::new(LockoutSpec::default());
     for at in 0..4 {
-        assert_eq!(lockout.failed(ANN, token(1), seconds(at)), Counted);
+        assert_eq!(lockout.record_failure(ANN, token(1), seconds(at)), Counted);
     }
-    assert_eq!(lockout.failed(ANN, token(1), seconds(4)), CredentialBlocked);
+    assert_eq!(lockout.record_failure(ANN, token(1), seconds(4)), CredentialBlocked);
     let end = 4 + 15 * MINUTE;
-    assert_eq!(lockout.blocked(ANN, token(1), seconds(4)), Some(seconds(15 * MINUTE)));
-    assert_eq!(lockout.blocked(ANN, token(1), seconds(end - 1)), Some(seconds(1)));
-    assert_eq!(lockout.blocked(ANN, token(1), seconds(end)), None);
-    assert_eq!(lockout.blocked(ANN, token(2), seconds(4)), None);
-    assert_eq!(lockout.blocked(BOB, token(1), seconds(4)), None);
+    assert_eq!(lockout.remaining_block(ANN, token(1), seconds(4)), Some(seconds(15 * MINUTE)));
+    assert_eq!(lockout.remaining_block(ANN, token(1), seconds(end - 1)), Some(seconds(1)));
+    assert_eq!(lockout.remaining_block(ANN, token(1), seconds(end)), None);
+    assert_eq!(lockout.remaining_block(ANN, token(2), seconds(4)), None);
+    assert_eq!(lockout.remaining_block(BOB, token(1), seconds(4)), None);
 }
 
 #[test]
 fn five_different_wrong_credentials_block_all_wrong_ones() {
     let mut lockout = Lockout::new(LockoutSpec::default());
     for number in 0..4 {
-        assert_eq!(lockout.failed(ANN, token(number), seconds(0)), Counted);
+        assert_eq!(lockout.record_failure(ANN, token(number), seconds(0)), Counted);
     }
-    assert_eq!(lockout.failed(ANN, token(4), seconds(1)), AddressBlocked);
+    assert_eq!(lockout.record_failure(ANN, token(4), seconds(1)), AddressBlocked);
     for number in 0..9 {
-        let left = lockout.blocked(ANN, token(number), seconds(1));
+        let left = lockout.remaining_block(ANN, token(number), seconds(1));
         assert_eq!(left, Some(seconds(15 * MINUTE)), "{number}");
     }
-    assert_eq!(lockout.blocked(BOB, token(0), seconds(1)), None);
-    assert_eq!(lockout.blocked(ANN, token(9), seconds(1 + 15 * MINUTE)), None);
+    assert_eq!(lockout.remaining_block(BOB, token(0), seconds(1)), None);
+    assert_eq!(lockout.remaining_block(ANN, token(9), seconds(1 + 15 * MINUTE)), None);
 }
 
 #[test]
 fn failures_older_than_the_window_do_not_count() {
     let same = |times: [u64; 5]| times.map(|at| (1, at));
-    assert_eq!(verdicts(&same([0, 1, 2, 3, 599])).last(), Some(&CredentialBlocked));
-    assert_eq!(verdicts(&same([0, 1, 2, 3, 600])), [Counted; 5]);
+    assert_eq!(decisions(&same([0, 1, 2, 3, 599])).last(), Some(&CredentialBlocked));
+    assert_eq!(decisions(&same([0, 1, 2, 3, 600])), [Counted; 5]);
     let other = [(1, 0), (2, 1), (3, 2), (4, 3), (5, 600)];
-    assert_eq!(verdicts(&other), [Counted; 5]);
+    assert_eq!(decisions(&other), [Counted; 5]);
 }
 
 #[test]
 fn a_blocked_credential_counts_towards_its_address() {
     let repeated: Vec<_> = (0..5).map(|at| (1, at)).collect();
     let others = [(2, 700), (3, 701), (4, 702), (5, 703)];
-    let seen = verdicts(&[repeated, others.to_vec()].concat());
+    let seen = decisions(&[repeated, others.to_vec()].concat());
     assert_eq!((seen[4], seen[8]), (CredentialBlocked, AddressBlocked));
 }
 
@@ -76,7 +76,7 @@ fn the_count_restarts_after_a_block() {
     let end = 4 + 15 * MINUTE;
     let again: Vec<_> = (0..5).chain(end..end + 5).map(|at| (1, at)).collect();
     let once = [Counted, Counted, Counted, Counted, CredentialBlocked];
-    assert_eq!(verdicts(&again), [once, once].concat());
+    assert_eq!(decisions(&again), [once, once].concat());
 }
 
 #[test]
@@ -96,14 +96,14 @@ fn origin(number: usize) -> ClientOrigin {
 #[test]
 fn the_least_recently_failed_address_is_forgotten_first() {
     let mut lockout = Lockout::new(LockoutSpec { failures: 2, ..LockoutSpec::default() });
-    for number in 0..REMEMBERED {
-        lockout.failed(origin(number), token(0), seconds(1));
+    for number in 0..MAX_REMEMBERED_ADDRESSES {
+        lockout.record_failure(origin(number), token(0), seconds(1));
     }
-    assert_eq!(lockout.failed(origin(0), token(0), seconds(2)), CredentialBlocked);
-    lockout.failed(origin(REMEMBERED), token(0), seconds(3));
-    assert_eq!(lockout.remembered(), REMEMBERED);
-    assert_eq!(lockout.failed(origin(1), token(0), seconds(4)), Counted);
-    assert!(lockout.blocked(origin(0), token(0), seconds(4)).is_some());
+    assert_eq!(lockout.record_failure(origin(0), token(0), seconds(2)), CredentialBlocked);
+    lockout.record_failure(origin(MAX_REMEMBERED_ADDRESSES), token(0), seconds(3));
+    assert_eq!(lockout.address_count(), MAX_REMEMBERED_ADDRESSES);
+    assert_eq!(lockout.record_failure(origin(1), token(0), seconds(4)), Counted);
+    assert!(lockout.remaining_block(origin(0), token(0), seconds(4)).is_some());
 }
 
 #[test]
@@ -111,13 +111,13 @@ fn the_table_is_bounded_for_a_high_failure_limit() {
     let mut lockout = Lockout::new(LockoutSpec { failures: 100, ..LockoutSpec::default() });
     for number in 0..1100 {
         for attempt in 0..99 {
-            lockout.failed(origin(number), token(attempt), seconds(1));
+            lockout.record_failure(origin(number), token(attempt), seconds(1));
         }
     }
-    let kept: usize = lockout.known.values().map(Past::weight).sum();
+    let kept: usize = lockout.histories.values().map(FailureHistory::weight).sum();
     assert_eq!(kept, lockout.weight);
-    assert!(kept <= REMEMBERED_FAILURES && lockout.remembered() >= 1000, "{kept}");
-    assert_eq!(lockout.known.len(), lockout.order.len());
+    assert!(kept <= MAX_STORED_FAILURES && lockout.address_count() >= 1000, "{kept}");
+    assert_eq!(lockout.histories.len(), lockout.order.len());
 }
 
 proptest! {
@@ -137,12 +137,12 @@ proptest! {
             let (origin, credential) = (ClientOrigin::V4([10, 0, 0, who]), token(what));
             let ends = blocks.get(&(who, what)).into_iter().chain(shut.get(&who));
             let left = ends.max().and_then(|end| end.checked_sub(now)).filter(|left| *left > 0);
-            prop_assert_eq!(lockout.blocked(origin, credential, seconds(now)), left.map(seconds));
+            prop_assert_eq!(lockout.remaining_block(origin, credential, seconds(now)), left.map(seconds));
             if left.is_none() {
                 tries.entry(who).or_default().push((what, now));
             }
             let end = now + spec.block.as_secs();
-            match lockout.failed(origin, credential, seconds(now)) {
+            match lockout.record_failure(origin, credential, seconds(now)) {
                 Counted => {}
                 CredentialBlocked => _ = blocks.insert((who, what), end),
                 AddressBlocked => _ = shut.insert(who, end),
@@ -160,6 +160,6 @@ proptest! {
                 }
             }
         }
-        prop_assert_eq!(lockout.known.values().map(Past::weight).sum::<usize>(), lockout.weight);
+        prop_assert_eq!(lockout.histories.values().map(FailureHistory::weight).sum::<usize>(), lockout.weight);
     }
 }

@@ -3,14 +3,16 @@
 use chrono::{DateTime, Utc};
 use regex::Regex;
 
-use crate::decide::classify::contract::tests::program;
-use crate::decide::classify::contract::{AttemptOutcome, ReportedResult, judge};
-use crate::model::agent::success_criteria::{FailureContract, FailureMatchers};
+use crate::decide::classify::success_evaluation::tests::program;
+use crate::decide::classify::success_evaluation::{
+    AttemptOutcome, ReportedResult, evaluate_attempt,
+};
+use crate::model::agent::success_criteria::{FailureMatchers, FailureRules};
 use crate::model::code::Code;
 use crate::model::failure::Failure;
 use crate::model::program::{EventDialect, Exit, OutputPattern, ProgramSpec};
 
-fn signs(status: &[u16], exit_codes: &[i32], regex: &str) -> FailureMatchers {
+fn matchers(status: &[u16], exit_codes: &[i32], regex: &str) -> FailureMatchers {
     let regex = Some(Regex::new(regex).unwrap());
     FailureMatchers { status: status.to_vec(), exit_codes: exit_codes.to_vec(), regex }
 }
@@ -18,28 +20,29 @@ fn signs(status: &[u16], exit_codes: &[i32], regex: &str) -> FailureMatchers {
 fn native() -> ProgramSpec {
     let mut program = program();
     program.output = OutputPattern::Native(EventDialect::Claude);
-    program.failures = FailureContract {
-        transient: signs(&[404, 401], &[75, 41], "busy"),
-        permanent: signs(&[529], &[41], "hopeless"),
-        quota: signs(&[430], &[42], "used up"),
-        ..FailureContract::default()
+    program.failures = FailureRules {
+        transient: matchers(&[404, 401], &[75, 41], "busy"),
+        permanent: matchers(&[529], &[41], "hopeless"),
+        quota: matchers(&[430], &[42], "used up"),
+        ..FailureRules::default()
     };
     program
 }
 
-fn judged(exit: i32, stderr: &str, told: ReportedResult) -> Failure {
+fn classified(exit: i32, stderr: &str, told: ReportedResult) -> Failure {
     let now: DateTime<Utc> = "2026-11-22T14:00:00Z".parse().unwrap();
     let (exit, answer) = (Exit::Code(exit), Some(""));
-    let evidence = AttemptOutcome { exit, answer, has_more: false, stdout: "", stderr, told, now };
-    judge(&native(), &evidence).unwrap_err()
+    let attempt_outcome =
+        AttemptOutcome { exit, answer, has_more: false, stdout: "", stderr, told, now };
+    evaluate_attempt(&native(), &attempt_outcome).unwrap_err()
 }
 
-fn told(code: Code) -> ReportedResult {
+fn reported_failure(code: Code) -> ReportedResult {
     let failure = Some(Failure::new(code, "the agent reported: so it is"));
     ReportedResult { failure, ..ReportedResult::default() }
 }
 
-fn status(status: u16) -> ReportedResult {
+fn reported_status(status: u16) -> ReportedResult {
     ReportedResult { status: Some(status), ..ReportedResult::default() }
 }
 
@@ -47,33 +50,45 @@ fn status(status: u16) -> ReportedResult {
 fn certain_signals_win_over_guesses() {
     let none = ReportedResult::default;
     for (case, exit, stderr, told, code) in [
-        ("credentials, whatever else matches", 75, "busy", status(401), Code::NotAuthenticated),
-        ("no right, whatever else matches", 42, "used up", status(403), Code::NotAuthenticated),
-        ("a status that is named", 41, "hopeless", status(404), Code::TransientFailure),
-        ("against what it means", 75, "busy", status(529), Code::PermanentFailure),
-        ("a status of a quota", 75, "busy", status(430), Code::QuotaExceeded),
-        ("a usual status", 41, "hopeless", status(500), Code::TransientFailure),
-        ("too much to do", 41, "hopeless", status(503), Code::AgentOverloaded),
-        ("a wrong request", 75, "busy", status(400), Code::PermanentFailure),
-        ("too many, and no time", 41, "hopeless", status(429), Code::AgentRateLimited),
-        ("too many, until", 41, "Retry-After: 9", status(429), Code::AgentRateLimited),
-        ("too many, for long", 41, "Retry-After: 900", status(429), Code::QuotaExceeded),
-        ("too many, in words", 41, "insufficient_quota", status(429), Code::QuotaExceeded),
-        ("too many, as named", 41, "used up", status(429), Code::QuotaExceeded),
+        (
+            "credentials, whatever else matches",
+            75,
+            "busy",
+            reported_status(401),
+            Code::NotAuthenticated,
+        ),
+        (
+            "no right, whatever else matches",
+            42,
+            "used up",
+            reported_status(403),
+            Code::NotAuthenticated,
+        ),
+        ("a status that is named", 41, "hopeless", reported_status(404), Code::TransientFailure),
+        ("against what it means", 75, "busy", reported_status(529), Code::PermanentFailure),
+        ("a status of a quota", 75, "busy", reported_status(430), Code::QuotaExceeded),
+        ("a usual status", 41, "hopeless", reported_status(500), Code::TransientFailure),
+        ("too much to do", 41, "hopeless", reported_status(503), Code::AgentOverloaded),
+        ("a wrong request", 75, "busy", reported_status(400), Code::PermanentFailure),
+        ("too many, and no time", 41, "hopeless", reported_status(429), Code::AgentRateLimited),
+        ("too many, until", 41, "Retry-After: 9", reported_status(429), Code::AgentRateLimited),
+        ("too many, for long", 41, "Retry-After: 900", reported_status(429), Code::QuotaExceeded),
+        ("too many, in words", 41, "insufficient_quota", reported_status(429), Code::QuotaExceeded),
+        ("too many, as named", 41, "used up", reported_status(429), Code::QuotaExceeded),
         (
             "a quota of a minute",
             41,
             "quota exceeded, retry in 20.5s",
-            status(429),
+            reported_status(429),
             Code::AgentRateLimited,
         ),
-        ("nothing to pay with", 75, "busy", status(402), Code::QuotaExceeded),
-        ("an event", 75, "busy", told(Code::Rejected), Code::Rejected),
+        ("nothing to pay with", 75, "busy", reported_status(402), Code::QuotaExceeded),
+        ("an event", 75, "busy", reported_failure(Code::Rejected), Code::Rejected),
         (
             "an event that only says that it failed",
             75,
             "",
-            told(Code::Reported),
+            reported_failure(Code::Reported),
             Code::TransientFailure,
         ),
         ("the exit before the text", 75, "hopeless", none(), Code::TransientFailure),
@@ -83,23 +98,23 @@ fn certain_signals_win_over_guesses() {
         ("words of a quota", 3, "busy, used up", none(), Code::QuotaExceeded),
         ("busy words", 3, "busy", none(), Code::TransientFailure),
         ("nothing", 3, "", none(), Code::Exit),
-        ("an event alone", 3, "", told(Code::Reported), Code::Reported),
-        ("an event in spite of the exit", 0, "", told(Code::Reported), Code::Reported),
+        ("an event alone", 3, "", reported_failure(Code::Reported), Code::Reported),
+        ("an event in spite of the exit", 0, "", reported_failure(Code::Reported), Code::Reported),
     ] {
-        assert_eq!(judged(exit, stderr, told).code, code, "{case}");
+        assert_eq!(classified(exit, stderr, told).code, code, "{case}");
     }
 }
 
 #[test]
 fn a_quota_failure_states_its_end() {
-    let failure = judged(3, "used up. Try again in 1h 20m", ReportedResult::default());
+    let failure = classified(3, "used up. Try again in 1h 20m", ReportedResult::default());
     assert_eq!(failure.until, Some("2026-11-22T15:20:00Z".parse().unwrap()));
     assert!(failure.message.ends_with("(until 2026-11-22T15:20:00Z)"), "{failure}");
-    let told = ReportedResult { status: Some(429), ..told(Code::QuotaExceeded) };
-    let failure = judged(3, "", told);
+    let told = ReportedResult { status: Some(429), ..reported_failure(Code::QuotaExceeded) };
+    let failure = classified(3, "", told);
     assert_eq!((failure.code, failure.until), (Code::QuotaExceeded, None));
     assert_eq!(failure.message, "the agent reported: so it is");
-    assert_eq!(judged(3, "busy, Retry-After: 9", ReportedResult::default()).until, None);
+    assert_eq!(classified(3, "busy, Retry-After: 9", ReportedResult::default()).until, None);
 }
 
 #[test]
@@ -107,28 +122,28 @@ fn a_contract_with_429_classifies_short_waits_as_rate_limits() {
     let mut program = native();
     program.failures.quota.status.push(429);
     let now: DateTime<Utc> = "2026-11-22T14:00:00Z".parse().unwrap();
-    for (stderr, code, lasts) in [
+    for (stderr, code, retry_after) in [
         ("", Code::QuotaExceeded, None),
         ("retry-after: 20", Code::AgentRateLimited, Some(20)),
         ("resets in 4 hours", Code::QuotaExceeded, Some(4 * 3600)),
     ] {
-        let (exit, answer, told) = (Exit::Code(1), Some(""), status(429));
-        let evidence =
+        let (exit, answer, told) = (Exit::Code(1), Some(""), reported_status(429));
+        let attempt_outcome =
             AttemptOutcome { exit, answer, has_more: false, stdout: "", stderr, told, now };
-        let failure = judge(&program, &evidence).unwrap_err();
+        let failure = evaluate_attempt(&program, &attempt_outcome).unwrap_err();
         let until = failure.until.map(|until| (until - now).num_seconds());
-        assert_eq!((failure.code, until), (code, lasts), "{stderr}");
+        assert_eq!((failure.code, until), (code, retry_after), "{stderr}");
     }
 }
 
 #[test]
 fn an_output_without_an_end_marker_is_ended_early() {
     let open = ReportedResult { is_open: true, ..ReportedResult::default() };
-    assert_eq!(judged(0, "", open.clone()).code, Code::EndedEarly);
-    assert_eq!(judged(0, "busy", open.clone()).code, Code::TransientFailure);
+    assert_eq!(classified(0, "", open.clone()).code, Code::EndedEarly);
+    assert_eq!(classified(0, "busy", open.clone()).code, Code::TransientFailure);
     let denied = vec!["Bash".to_owned(), "Write".to_owned()];
-    let failure = judged(0, "", ReportedResult { denied, ..open });
+    let failure = classified(0, "", ReportedResult { denied, ..open });
     assert_eq!(failure.code, Code::Denied);
     assert_eq!(failure.message, "it was not let use Bash, Write, and answered nothing");
-    assert_eq!(judged(0, "", ReportedResult::default()).code, Code::EmptyAnswer);
+    assert_eq!(classified(0, "", ReportedResult::default()).code, Code::EmptyAnswer);
 }

@@ -9,7 +9,7 @@ fn now() -> DateTime<Utc> {
     "2026-11-22T14:00:00Z".parse().unwrap()
 }
 
-fn told(text: &str) -> Option<String> {
+fn reset_time(text: &str) -> Option<String> {
     find(text, now()).map(|at| at.format("%m-%d %H:%M:%S").to_string())
 }
 
@@ -40,7 +40,7 @@ fn every_notation_of_a_reset_time_is_parsed() {
         ("resets Dec 1 at 12am (America/New_York)", "12-01 05:00:00"),
         ("first try again in 5s, then try again in 9s", "11-22 14:00:09"),
     ] {
-        assert_eq!(told(text).as_deref(), Some(at), "{text}");
+        assert_eq!(reset_time(text).as_deref(), Some(at), "{text}");
     }
 }
 
@@ -58,7 +58,7 @@ fn text_without_a_future_time_gives_no_reset_time() {
         "resets at 25:00",
         "the answer took 18347 ms",
     ] {
-        assert_eq!(told(text), None, "{text}");
+        assert_eq!(reset_time(text), None, "{text}");
     }
 }
 

@@ -12,10 +12,10 @@ pub(super) struct SimpleCommand {
 }
 
 /// Characters that some shell interprets between double quotes, or that must not occur there.
-const INTERPRETED: &str = ";&|<>$(){}`\\!";
+const SHELL_SPECIAL_CHARS: &str = ";&|<>$(){}`\\!";
 
 /// Characters other than letters and digits that no shell interprets outside of quotes.
-const LITERAL: &str = "_-./,:@%+";
+const LITERAL_CHARS: &str = "_-./,:@%+";
 
 /// Quotes around a character.
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +69,7 @@ impl WordReader {
             (Quotes::Single, '\'') if self.text.ends_with('\\') => return None,
             (Quotes::Single, '\'') | (Quotes::Double, '"') => self.quotes = Quotes::None,
             (Quotes::Single, _) => self.push(letter),
-            (Quotes::Double, _) if !INTERPRETED.contains(letter) => self.push(letter),
+            (Quotes::Double, _) if !SHELL_SPECIAL_CHARS.contains(letter) => self.push(letter),
             (Quotes::None, _) if self.is_literal(letter) => self.push(letter),
             (Quotes::None | Quotes::Double, _) => return None,
         }
@@ -88,7 +88,7 @@ impl WordReader {
         match letter {
             '=' => self.word.is_some(),
             '~' | '^' => before.is_some_and(|it| it.is_alphanumeric() || it == letter),
-            _ => letter.is_alphanumeric() || LITERAL.contains(letter),
+            _ => letter.is_alphanumeric() || LITERAL_CHARS.contains(letter),
         }
     }
 

@@ -4,20 +4,20 @@ use proptest::prelude::*;
 
 use crate::decide::schedule::due::*;
 use crate::model::id::AgentId;
-use crate::model::schedule::recurrence::Timetable;
+use crate::model::schedule::recurrence::RecurrenceRule;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-fn spec(cron: &str, missed: Missed) -> ScheduleSpec {
+fn spec(cron: &str, missed: MissedPolicy) -> ScheduleSpec {
     ScheduleSpec {
         id: ScheduleId::new("nightly").unwrap(),
         name: "nightly".to_owned(),
         agent: AgentId::new("worker").unwrap(),
-        timetable: Timetable::new(cron, "UTC", true).unwrap(),
+        timetable: RecurrenceRule::new(cron, "UTC", true).unwrap(),
         input: "work".to_owned(),
         params: std::collections::BTreeMap::new(),
         missed,
-        overlap: Overlap::Skip,
+        overlap: OverlapPolicy::Skip,
         jitter: Duration::ZERO,
         deadline: None,
         alert_after: 3,
@@ -30,7 +30,7 @@ fn at(text: &str) -> DateTime<Utc> {
 }
 
 /// Formats the result of an evaluation: the fires and the missed ones, as `12:00 due` and `10:00+2 missed`.
-fn shown(look: &DueEvaluation) -> Vec<String> {
+fn format_evaluation(look: &DueEvaluation) -> Vec<String> {
     let passed = look.passed.iter().map(|it| {
         (it.first, format!("{}+{} {}", it.first.format("%H:%M"), it.times, it.verdict.as_str()))
     });
@@ -44,43 +44,43 @@ fn shown(look: &DueEvaluation) -> Vec<String> {
 
 #[test]
 fn a_due_time_fires_and_the_next_one_is_returned() {
-    let hourly = spec("0 * * * *", Missed::default());
+    let hourly = spec("0 * * * *", MissedPolicy::default());
     let found = evaluate((&hourly).into(), at("11:00:00"), at("12:00:00"));
-    assert_eq!(shown(&found), ["12:00 due"]);
+    assert_eq!(format_evaluation(&found), ["12:00 due"]);
     assert_eq!((found.cursor, found.next), (at("12:00:00"), Some(at("13:00:00"))));
     let found = evaluate((&hourly).into(), at("12:00:00"), at("12:59:59"));
-    assert_eq!((shown(&found).len(), found.cursor), (0, at("12:00:00")));
+    assert_eq!((format_evaluation(&found).len(), found.cursor), (0, at("12:00:00")));
 }
 
 #[test]
 fn missed_times_are_handled_by_the_missed_policy() {
     let window = 3 * HOUR;
     let cases = [
-        (Missed::Skip, "12:20:00", vec!["08:00+5 missed"]),
+        (MissedPolicy::Skip, "12:20:00", vec!["08:00+5 missed"]),
         (
-            Missed::Once { window },
+            MissedPolicy::Once { window },
             "12:20:00",
             vec!["08:00+2 missed", "10:00+2 coalesced", "12:00 catch-up"],
         ),
         (
-            Missed::Once { window },
+            MissedPolicy::Once { window },
             "12:00:10",
             vec!["08:00+2 missed", "10:00+2 coalesced", "12:00 due"],
         ),
         (
-            Missed::All { max: 2, window },
+            MissedPolicy::All { max: 2, window },
             "12:20:00",
             vec!["08:00+2 missed", "10:00+1 missed", "11:00 catch-up", "12:00 catch-up"],
         ),
         (
-            Missed::All { max: 9, window },
+            MissedPolicy::All { max: 9, window },
             "12:20:00",
             vec!["08:00+2 missed", "10:00 catch-up", "11:00 catch-up", "12:00 catch-up"],
         ),
     ];
     for (missed, now, expected) in cases {
         let found = evaluate((&spec("0 * * * *", missed)).into(), at("07:00:00"), at(now));
-        assert_eq!(shown(&found), expected, "{missed:?} at {now}");
+        assert_eq!(format_evaluation(&found), expected, "{missed:?} at {now}");
         // Occurrences that passed while the service was down follow the policy of the
         // schedule
         assert_eq!(found.next, Some(at("13:00:00")));
@@ -89,9 +89,9 @@ fn missed_times_are_handled_by_the_missed_policy() {
 
 #[test]
 fn times_are_open_again_after_the_clock_is_set_back() {
-    let hourly = spec("0 * * * *", Missed::default());
+    let hourly = spec("0 * * * *", MissedPolicy::default());
     let found = evaluate((&hourly).into(), at("18:00:00"), at("12:30:00"));
-    assert_eq!((shown(&found).len(), found.next), (0, Some(at("13:00:00"))));
+    assert_eq!((format_evaluation(&found).len(), found.next), (0, Some(at("13:00:00"))));
     let found = evaluate((&hourly).into(), at("13:00:00"), at("12:59:40"));
     assert_eq!(
         found.next,
@@ -102,7 +102,7 @@ fn times_are_open_again_after_the_clock_is_set_back() {
 
 #[test]
 fn jitter_is_stable_per_occurrence_and_bounded() {
-    let jittered = ScheduleSpec { jitter: HOUR / 2, ..spec("0 * * * *", Missed::default()) };
+    let jittered = ScheduleSpec { jitter: HOUR / 2, ..spec("0 * * * *", MissedPolicy::default()) };
     let mut delays: Vec<_> = (0..20)
         .map(|hour| at(&format!("{hour:02}:00:00")))
         .map(|planned| due_at(&jittered.id, jittered.jitter, planned) - planned)
@@ -113,35 +113,41 @@ fn jitter_is_stable_per_occurrence_and_bounded() {
     assert!(delays.len() > 15, "{delays:?}");
     let due = due_at(&jittered.id, jittered.jitter, at("12:00:00"));
     let before = evaluate((&jittered).into(), at("11:00:00"), due - TimeDelta::milliseconds(1));
-    assert_eq!((shown(&before).len(), before.next), (0, Some(due)));
-    assert_eq!(shown(&evaluate((&jittered).into(), at("11:00:00"), due)), ["12:00 due"]);
+    assert_eq!((format_evaluation(&before).len(), before.next), (0, Some(due)));
+    assert_eq!(
+        format_evaluation(&evaluate((&jittered).into(), at("11:00:00"), due)),
+        ["12:00 due"]
+    );
 }
 
 #[test]
 fn years_of_seconds_are_not_iterated() {
-    let busy = spec("* * * * * *", Missed::default());
+    let busy = spec("* * * * * *", MissedPolicy::default());
     let now = at("12:00:00");
     let found = evaluate((&busy).into(), now - TimeDelta::days(400), now);
-    assert_eq!(found.passed[0].times as usize, STEPS);
+    assert_eq!(found.passed[0].times as usize, MAX_INSPECTED_TIMES);
     assert!(found.passed[0].reason.contains("more than are counted"));
     assert_eq!((found.fires.len(), found.cursor), (30, now));
 }
 
 #[test]
 fn a_busy_schedule_follows_its_overlap_policy() {
-    use Overlap::{Allow, CancelPrevious, Queue, Skip};
+    use OverlapPolicy::{Allow, CancelPrevious, Queue, Skip};
     for overlap in [Skip, Queue, CancelPrevious, Allow] {
-        assert_eq!(way(overlap, 0, 0), OverlapDecision::Fire);
+        assert_eq!(overlap_decision(overlap, 0, 0), OverlapDecision::Fire);
     }
-    assert_eq!(way(Allow, 3, 0), OverlapDecision::Fire);
-    assert!(matches!(way(Skip, 1, 0), OverlapDecision::Skip(_)));
-    assert!(matches!(way(Skip, 0, 1), OverlapDecision::Skip(_)));
+    assert_eq!(overlap_decision(Allow, 3, 0), OverlapDecision::Fire);
+    assert!(matches!(overlap_decision(Skip, 1, 0), OverlapDecision::Skip(_)));
+    assert!(matches!(overlap_decision(Skip, 0, 1), OverlapDecision::Skip(_)));
     assert_eq!(
-        (way(Queue, 1, 0), way(Queue, 0, 1)),
+        (overlap_decision(Queue, 1, 0), overlap_decision(Queue, 0, 1)),
         (OverlapDecision::Wait, OverlapDecision::Wait)
     );
-    assert!(matches!(way(Queue, 1, WAITING), OverlapDecision::Skip(_)));
-    assert_eq!(way(CancelPrevious, 1, 0), OverlapDecision::Replace);
+    assert!(matches!(
+        overlap_decision(Queue, 1, MAX_WAITING_OCCURRENCES),
+        OverlapDecision::Skip(_)
+    ));
+    assert_eq!(overlap_decision(CancelPrevious, 1, 0), OverlapDecision::Replace);
 }
 
 proptest! {
@@ -152,9 +158,9 @@ proptest! {
         policy in 0_u8..3,
     ) {
         let missed = match policy {
-            0 => Missed::Skip,
-            1 => Missed::default(),
-            _ => Missed::All { max: 3, window: 2 * HOUR },
+            0 => MissedPolicy::Skip,
+            1 => MissedPolicy::default(),
+            _ => MissedPolicy::All { max: 3, window: 2 * HOUR },
         };
         let spec = ScheduleSpec { jitter: Duration::from_secs(jitter), ..spec("*/7 * * * *", missed) };
         let begin = at("00:00:00");

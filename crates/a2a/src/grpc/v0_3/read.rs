@@ -4,22 +4,24 @@ use algonius_actors::model::failure::Failure;
 
 use crate::base64;
 use crate::grpc::proto::a2a_v1 as pb;
-use crate::grpc::value::{count, filled, invalid, metadata, needed, object, some};
-use crate::v0_3::rest::name;
+use crate::grpc::value::{
+    count, invalid, metadata, object, optional_text, required, required_text,
+};
+use crate::v0_3::rest::resource_name;
 use crate::v1::{
-    A2aPart, HistoryLength, Message, PartContent, PushAuthentication, PushConfig, Role,
-    SendRequest, Wait,
+    A2aPart, HistoryLength, Message, PartContent, PushAuthentication, PushConfig, Role, SendMode,
+    SendRequest,
 };
 
 /// Converts a request. Without a configuration the answer waits for the end: the wire format cannot distinguish
 /// `blocking: false` from an absent field.
 pub fn send_request(read: pb::SendMessageRequest) -> Result<SendRequest, Failure> {
-    let message = message(needed(read.request, "request")?)?;
+    let message = message(required(read.request, "request")?)?;
     let metadata = metadata(read.metadata)?;
     let Some(configuration) = read.configuration else {
         return Ok(SendRequest {
             message,
-            wait: Wait::ForTheEnd,
+            wait: SendMode::Blocking,
             history: HistoryLength::All,
             accepted_output_modes: Vec::new(),
             push: None,
@@ -34,7 +36,7 @@ pub fn send_request(read: pb::SendMessageRequest) -> Result<SendRequest, Failure
     } = configuration;
     Ok(SendRequest {
         message,
-        wait: if blocking { Wait::ForTheEnd } else { Wait::ForAcceptance },
+        wait: if blocking { SendMode::Blocking } else { SendMode::NonBlocking },
         history: history(history_length)?,
         accepted_output_modes,
         push: push_notification.map(|config| push(None, config)).transpose()?,
@@ -62,9 +64,9 @@ pub fn message(read: pb::Message) -> Result<Message, Failure> {
         return Err(invalid("`request.content` must not be empty"));
     }
     Ok(Message {
-        message_id: filled(message_id, "request.message_id")?,
-        context_id: some(context_id),
-        task_id: some(task_id),
+        message_id: required_text(message_id, "request.message_id")?,
+        context_id: optional_text(context_id),
+        task_id: optional_text(task_id),
         role: match pb::Role::try_from(role) {
             Ok(pb::Role::User) => Role::User,
             Ok(pb::Role::Agent) => Role::Agent,
@@ -100,7 +102,7 @@ pub fn part(read: pb::Part) -> Result<A2aPart, Failure> {
                 }
                 None => return Err(invalid("a file must have its bytes or its address")),
             };
-            let (filename, media_type) = (some(file.name), some(file.mime_type));
+            let (filename, media_type) = (optional_text(file.name), optional_text(file.mime_type));
             A2aPart { filename, media_type, ..plain(content) }
         }
     })
@@ -108,13 +110,13 @@ pub fn part(read: pb::Part) -> Result<A2aPart, Failure> {
 
 /// Returns the id of the task in `tasks/ID`.
 pub fn task_name(read: &str) -> Result<&str, Failure> {
-    name::task_id(read).ok_or_else(|| invalid("a task's name must be `tasks/ID`"))
+    resource_name::task_id(read).ok_or_else(|| invalid("a task's name must be `tasks/ID`"))
 }
 
 /// Returns the ids in `tasks/ID/pushNotificationConfigs/ID`; the second one is optional.
 pub fn config_name(read: &str) -> Result<(&str, Option<&str>), Failure> {
     let text = "the name of a push configuration must be `tasks/ID/pushNotificationConfigs/ID`";
-    name::push_ids(read).ok_or_else(|| invalid(text))
+    resource_name::push_ids(read).ok_or_else(|| invalid(text))
 }
 
 /// Reads a push configuration.
@@ -125,9 +127,9 @@ pub fn registration(
     read: pb::CreateTaskPushNotificationConfigRequest,
 ) -> Result<PushConfig, Failure> {
     let task = task_name(&read.parent)?.to_owned();
-    let config = needed(read.config, "config")?.push_notification_config;
-    let config = push(Some(task), needed(config, "config.push_notification_config")?)?;
-    Ok(PushConfig { id: some(read.config_id).or(config.id), ..config })
+    let config = required(read.config, "config")?.push_notification_config;
+    let config = push(Some(task), required(config, "config.push_notification_config")?)?;
+    Ok(PushConfig { id: optional_text(read.config_id).or(config.id), ..config })
 }
 
 /// Reads a push configuration.
@@ -140,17 +142,17 @@ pub fn push(
 ) -> Result<PushConfig, Failure> {
     let pb::PushNotificationConfig { id, url, token, authentication } = read;
     Ok(PushConfig {
-        id: some(id),
+        id: optional_text(id),
         task_id,
-        url: filled(url, "url")?,
-        token: some(token),
+        url: required_text(url, "url")?,
+        token: optional_text(token),
         authentication: authentication.map(credentials).transpose()?.flatten(),
     })
 }
 
 /// Converts credentials; the first of several schemes is used.
 fn credentials(read: pb::AuthenticationInfo) -> Result<Option<PushAuthentication>, Failure> {
-    let credentials = some(read.credentials);
+    let credentials = optional_text(read.credentials);
     match (read.schemes.into_iter().find(|scheme| !scheme.is_empty()), credentials) {
         (Some(scheme), credentials) => Ok(Some(PushAuthentication { scheme, credentials })),
         (None, None) => Ok(None),

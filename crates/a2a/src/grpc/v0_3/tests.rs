@@ -13,7 +13,7 @@ use crate::v1::{
     TaskState, TaskStatus,
 };
 
-fn heard(event: pb::StreamResponse) -> Result<StreamEvent, Failure> {
+fn read_event(event: pb::StreamResponse) -> Result<StreamEvent, Failure> {
     use pb::stream_response::Payload;
     Ok(match event.payload.expect("an event") {
         Payload::Task(task) => StreamEvent::Task(Task {
@@ -48,7 +48,7 @@ fn status(status: Option<pb::TaskStatus>) -> Result<TaskStatus, Failure> {
     let words = TaskState::ALL.iter().copied();
     let is_it = |state: &TaskState| {
         let name = status.state().as_str_name().to_owned();
-        name == format!("TASK_STATE_{}", spelled(*state))
+        name == format!("TASK_STATE_{}", state_name(*state))
     };
     Ok(TaskStatus {
         state: words.clone().find(is_it).expect("a state"),
@@ -57,7 +57,7 @@ fn status(status: Option<pb::TaskStatus>) -> Result<TaskStatus, Failure> {
     })
 }
 
-const fn spelled(state: TaskState) -> &'static str {
+const fn state_name(state: TaskState) -> &'static str {
     match state {
         TaskState::Submitted => "SUBMITTED",
         TaskState::Working => "WORKING",
@@ -73,8 +73,8 @@ const fn spelled(state: TaskState) -> &'static str {
 fn artifact(artifact: pb::Artifact) -> Result<Artifact, Failure> {
     Ok(Artifact {
         artifact_id: artifact.artifact_id,
-        name: value::some(artifact.name),
-        description: value::some(artifact.description),
+        name: value::optional_text(artifact.name),
+        description: value::optional_text(artifact.description),
         parts: artifact.parts.into_iter().map(read::part).collect::<Result<_, _>>()?,
         metadata: value::metadata(artifact.metadata)?,
         extensions: artifact.extensions,
@@ -86,7 +86,7 @@ proptest! {
     fn events_survive_a_round_trip(went in event(ProtocolVersion::V0_3)) {
         let bytes = write::event(went.clone()).expect("written").encode_to_vec();
         let event = pb::StreamResponse::decode(&*bytes).expect("decoded");
-        prop_assert_eq!(heard(event), Ok(went));
+        prop_assert_eq!(read_event(event), Ok(went));
     }
 
     #[test]

@@ -6,23 +6,23 @@ use algonius_actors::model::failure::Failure;
 use serde_json::Value;
 
 use crate::grpc::proto::a2a_v1 as pb;
-use crate::grpc::value::{bytes, to_struct, to_timestamp, written};
-use crate::v0_3::rest::name;
+use crate::grpc::value::{bytes, optional_struct, to_struct, to_timestamp};
+use crate::v0_3::rest::resource_name;
 use crate::v1::{
     A2aPart, Artifact, ArtifactUpdate, Binding, Card, CardSecurity, Message, Metadata, PartContent,
-    ProtocolVersion, Provider, PushConfig, Reply, Role, Skill, StatusUpdate, StreamEvent, Task,
-    TaskState, TaskStatus,
+    ProtocolVersion, Provider, PushConfig, Role, SendResponse, Skill, StatusUpdate, StreamEvent,
+    Task, TaskState, TaskStatus,
 };
 
 /// Writes the answer to a sent message.
 ///
 /// # Errors
 /// Fails if a value does not fit the wire format.
-pub fn reply(reply: Reply) -> Result<pb::SendMessageResponse, Failure> {
+pub fn reply(reply: SendResponse) -> Result<pb::SendMessageResponse, Failure> {
     use pb::send_message_response::Payload;
     let payload = match reply {
-        Reply::Task(answer) => Payload::Task(task(answer)?),
-        Reply::Message(answer) => Payload::Msg(message(answer)?),
+        SendResponse::Task(answer) => Payload::Task(task(answer)?),
+        SendResponse::Message(answer) => Payload::Msg(message(answer)?),
     };
     Ok(pb::SendMessageResponse { payload: Some(payload) })
 }
@@ -49,7 +49,7 @@ fn status_update(update: StatusUpdate) -> Result<pb::TaskStatusUpdateEvent, Fail
         context_id,
         status: Some(status(now)?),
         r#final: is_final,
-        metadata: written(metadata),
+        metadata: optional_struct(metadata),
     })
 }
 
@@ -62,7 +62,7 @@ fn artifact_update(update: ArtifactUpdate) -> Result<pb::TaskArtifactUpdateEvent
         artifact: Some(artifact(made)?),
         append,
         last_chunk,
-        metadata: written(metadata),
+        metadata: optional_struct(metadata),
     })
 }
 
@@ -78,7 +78,7 @@ pub fn task(task: Task) -> Result<pb::Task, Failure> {
         status: Some(status(now)?),
         artifacts: artifacts.into_iter().map(artifact).collect::<Result<_, _>>()?,
         history: history.into_iter().map(message).collect::<Result<_, _>>()?,
-        metadata: written(metadata),
+        metadata: optional_struct(metadata),
     })
 }
 
@@ -126,7 +126,7 @@ pub fn message(message: Message) -> Result<pb::Message, Failure> {
         task_id: task_id.unwrap_or_default(),
         role: role.into(),
         content: parts.into_iter().map(part).collect::<Result<_, _>>()?,
-        metadata: written(metadata),
+        metadata: optional_struct(metadata),
         extensions,
     })
 }
@@ -138,7 +138,7 @@ fn artifact(artifact: Artifact) -> Result<pb::Artifact, Failure> {
         name: name.unwrap_or_default(),
         description: description.unwrap_or_default(),
         parts: parts.into_iter().map(part).collect::<Result<_, _>>()?,
-        metadata: written(metadata),
+        metadata: optional_struct(metadata),
         extensions,
     })
 }
@@ -155,14 +155,14 @@ fn part(part: A2aPart) -> Result<pb::Part, Failure> {
         PartContent::Raw(raw) => file(pb::file_part::File::FileWithBytes(bytes(&raw)?)),
         PartContent::Url(url) => file(pb::file_part::File::FileWithUri(url)),
         PartContent::Data(data) => {
-            pb::part::Part::Data(pb::DataPart { data: Some(to_struct(inside(data))) })
+            pb::part::Part::Data(pb::DataPart { data: Some(to_struct(wrap_in_object(data))) })
         }
     };
-    Ok(pb::Part { part: Some(part), metadata: written(metadata) })
+    Ok(pb::Part { part: Some(part), metadata: optional_struct(metadata) })
 }
 
 /// Wraps data that is not an object in an object, as 0.3 requires.
-fn inside(data: Value) -> Metadata {
+fn wrap_in_object(data: Value) -> Metadata {
     match data {
         Value::Object(object) => object,
         data @ (Value::Null
@@ -183,7 +183,7 @@ pub fn registration(config: PushConfig) -> pb::TaskPushNotificationConfig {
         credentials: given.credentials.unwrap_or_default(),
     });
     pb::TaskPushNotificationConfig {
-        name: name::push(&task, &id),
+        name: resource_name::push(&task, &id),
         push_notification_config: Some(pb::PushNotificationConfig {
             id,
             url,
@@ -195,12 +195,16 @@ pub fn registration(config: PushConfig) -> pb::TaskPushNotificationConfig {
 
 /// Writes a card.
 pub fn card(card: Card) -> pb::AgentCard {
-    let mut ways =
-        card.interfaces.into_iter().filter(|way| way.version == ProtocolVersion::V0_3).map(|way| {
-            pb::AgentInterface { url: way.url, transport: binding(way.binding).to_owned() }
+    let mut interfaces = card
+        .interfaces
+        .into_iter()
+        .filter(|interface| interface.version == ProtocolVersion::V0_3)
+        .map(|interface| pb::AgentInterface {
+            url: interface.url,
+            transport: binding(interface.binding).to_owned(),
         });
     // 0.3 has the preferred interface at the top, and recommends to repeat it in the list.
-    let first = ways.next().unwrap_or_default();
+    let first = interfaces.next().unwrap_or_default();
     let (security_schemes, security) = security(card.security);
     let extensions =
         card.capabilities.extensions.into_iter().map(|(uri, description, required)| {
@@ -213,7 +217,7 @@ pub fn card(card: Card) -> pb::AgentCard {
         description: card.description,
         url: first.url.clone(),
         preferred_transport: first.transport.clone(),
-        additional_interfaces: std::iter::once(first).chain(ways).collect(),
+        additional_interfaces: std::iter::once(first).chain(interfaces).collect(),
         provider: details.provider.map(provider),
         version: card.version,
         documentation_url: details.documentation_url.unwrap_or_default(),

@@ -4,10 +4,12 @@ use algonius_actors::model::failure::Failure;
 
 use crate::base64;
 use crate::grpc::proto::lf_a2a_v1 as pb;
-use crate::grpc::value::{count, filled, invalid, json, metadata, needed, some, time};
+use crate::grpc::value::{
+    count, invalid, json, metadata, optional_text, required, required_text, time,
+};
 use crate::v1::{
     A2aPart, HistoryLength, ListRequest, Message, PartContent, PushAuthentication, PushConfig,
-    Role, SendRequest, TaskState, Wait,
+    Role, SendMode, SendRequest, TaskState,
 };
 
 /// Reads a request to send a message.
@@ -24,8 +26,8 @@ pub fn send_request(read: pb::SendMessageRequest) -> Result<SendRequest, Failure
         // All defaults of 1.0 are the zero values of protobuf, so an absent configuration needs no case of its own.
     } = configuration.unwrap_or_default();
     Ok(SendRequest {
-        message: message(needed(said, "message")?)?,
-        wait: if return_immediately { Wait::ForAcceptance } else { Wait::ForTheEnd },
+        message: message(required(said, "message")?)?,
+        wait: if return_immediately { SendMode::NonBlocking } else { SendMode::Blocking },
         history: history(history_length)?,
         accepted_output_modes,
         push: task_push_notification_config.map(push).transpose()?,
@@ -61,10 +63,10 @@ pub fn list_request(read: pb::ListTasksRequest) -> Result<ListRequest, Failure> 
     let history = history_length.map(|length| count(length, "history_length"));
     let since = status_timestamp_after.map(|read| time(read, "status_timestamp_after"));
     Ok(ListRequest {
-        context_id: some(context_id),
+        context_id: optional_text(context_id),
         state: state(status)?,
         page_size: page_size.map(|size| count(size, "page_size")).transpose()?,
-        page_token: some(page_token),
+        page_token: optional_text(page_token),
         history_length: history.transpose()?,
         changed_since: since.transpose()?,
         include_artifacts: include_artifacts.unwrap_or(false),
@@ -106,9 +108,9 @@ pub fn message(read: pb::Message) -> Result<Message, Failure> {
         return Err(invalid("`message.parts` must not be empty"));
     }
     Ok(Message {
-        message_id: filled(message_id, "message.message_id")?,
-        context_id: some(context_id),
-        task_id: some(task_id),
+        message_id: required_text(message_id, "message.message_id")?,
+        context_id: optional_text(context_id),
+        task_id: optional_text(task_id),
         role: match pb::Role::try_from(role) {
             Ok(pb::Role::User) => Role::User,
             Ok(pb::Role::Agent) => Role::Agent,
@@ -136,7 +138,7 @@ pub fn part(read: pb::Part) -> Result<A2aPart, Failure> {
         Some(pb::part::Content::Data(data)) => PartContent::Data(json(data)?),
         None => return Err(invalid("a part must have `text`, `raw`, `url` or `data`")),
     };
-    let (filename, media_type) = (some(filename), some(media_type));
+    let (filename, media_type) = (optional_text(filename), optional_text(media_type));
     Ok(A2aPart { content, filename, media_type, metadata: metadata(data)? })
 }
 
@@ -149,14 +151,17 @@ pub fn push(read: pb::TaskPushNotificationConfig) -> Result<PushConfig, Failure>
         read;
     let authentication = authentication.map(|given| {
         // A message of protobuf is present even if all its fields are empty.
-        let scheme = filled(given.scheme, "authentication.scheme")?;
-        Ok::<_, Failure>(PushAuthentication { scheme, credentials: some(given.credentials) })
+        let scheme = required_text(given.scheme, "authentication.scheme")?;
+        Ok::<_, Failure>(PushAuthentication {
+            scheme,
+            credentials: optional_text(given.credentials),
+        })
     });
     Ok(PushConfig {
-        id: some(id),
-        task_id: some(task_id),
-        url: filled(url, "url")?,
-        token: some(token),
+        id: optional_text(id),
+        task_id: optional_text(task_id),
+        url: required_text(url, "url")?,
+        token: optional_text(token),
         authentication: authentication.transpose()?,
     })
 }

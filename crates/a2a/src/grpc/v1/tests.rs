@@ -15,7 +15,7 @@ use crate::v1::{
     StreamEvent, Task, TaskStatus,
 };
 
-fn heard(event: pb::StreamResponse) -> Result<StreamEvent, Failure> {
+fn read_event(event: pb::StreamResponse) -> Result<StreamEvent, Failure> {
     use pb::stream_response::Payload;
     Ok(match event.payload.expect("an event") {
         Payload::Task(task) => StreamEvent::Task(Task {
@@ -58,8 +58,8 @@ fn status(status: Option<pb::TaskStatus>) -> Result<TaskStatus, Failure> {
 fn artifact(artifact: pb::Artifact) -> Result<Artifact, Failure> {
     Ok(Artifact {
         artifact_id: artifact.artifact_id,
-        name: value::some(artifact.name),
-        description: value::some(artifact.description),
+        name: value::optional_text(artifact.name),
+        description: value::optional_text(artifact.description),
         parts: artifact.parts.into_iter().map(read::part).collect::<Result<_, _>>()?,
         metadata: value::metadata(artifact.metadata)?,
         extensions: artifact.extensions,
@@ -71,7 +71,7 @@ proptest! {
     fn events_survive_a_round_trip(went in event(ProtocolVersion::V1_0)) {
         let bytes = write::event(went.clone()).expect("written").encode_to_vec();
         let event = pb::StreamResponse::decode(&*bytes).expect("decoded");
-        prop_assert_eq!(heard(event), Ok(went));
+        prop_assert_eq!(read_event(event), Ok(went));
     }
 
     #[test]

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use algonius_actors::model::failure::Failure;
 
 use crate::grpc::proto::lf_a2a_v1 as pb;
-use crate::grpc::value::{bytes, capped, to_timestamp, to_value, written};
+use crate::grpc::value::{bytes, optional_struct, saturating_i32, to_timestamp, to_value};
 use crate::v1::{
     A2aPart, Artifact, ArtifactUpdate, Binding, Card, CardSecurity, Interface, ListPage, Message,
-    PartContent, ProtocolVersion, Provider, PushConfig, Reply, Role, Skill, StatusUpdate,
+    PartContent, ProtocolVersion, Provider, PushConfig, Role, SendResponse, Skill, StatusUpdate,
     StreamEvent, Task, TaskState, TaskStatus,
 };
 
@@ -16,11 +16,11 @@ use crate::v1::{
 ///
 /// # Errors
 /// Fails if a value does not fit the wire format.
-pub fn reply(reply: Reply) -> Result<pb::SendMessageResponse, Failure> {
+pub fn reply(reply: SendResponse) -> Result<pb::SendMessageResponse, Failure> {
     use pb::send_message_response::Payload;
     let payload = match reply {
-        Reply::Task(answer) => Payload::Task(task(answer)?),
-        Reply::Message(answer) => Payload::Message(message(answer)?),
+        SendResponse::Task(answer) => Payload::Task(task(answer)?),
+        SendResponse::Message(answer) => Payload::Message(message(answer)?),
     };
     Ok(pb::SendMessageResponse { payload: Some(payload) })
 }
@@ -47,7 +47,7 @@ fn status_update(update: StatusUpdate) -> Result<pb::TaskStatusUpdateEvent, Fail
         task_id,
         context_id,
         status: Some(status(now)?),
-        metadata: written(metadata),
+        metadata: optional_struct(metadata),
     })
 }
 
@@ -60,7 +60,7 @@ fn artifact_update(update: ArtifactUpdate) -> Result<pb::TaskArtifactUpdateEvent
         artifact: Some(artifact(made)?),
         append,
         last_chunk,
-        metadata: written(metadata),
+        metadata: optional_struct(metadata),
     })
 }
 
@@ -76,7 +76,7 @@ pub fn task(task: Task) -> Result<pb::Task, Failure> {
         status: Some(status(now)?),
         artifacts: artifacts.into_iter().map(artifact).collect::<Result<_, _>>()?,
         history: history.into_iter().map(message).collect::<Result<_, _>>()?,
-        metadata: written(metadata),
+        metadata: optional_struct(metadata),
     })
 }
 
@@ -127,7 +127,7 @@ pub fn message(message: Message) -> Result<pb::Message, Failure> {
         task_id: task_id.unwrap_or_default(),
         role: role.into(),
         parts: parts.into_iter().map(part).collect::<Result<_, _>>()?,
-        metadata: written(metadata),
+        metadata: optional_struct(metadata),
         extensions,
         reference_task_ids,
     })
@@ -140,7 +140,7 @@ fn artifact(artifact: Artifact) -> Result<pb::Artifact, Failure> {
         name: name.unwrap_or_default(),
         description: description.unwrap_or_default(),
         parts: parts.into_iter().map(part).collect::<Result<_, _>>()?,
-        metadata: written(metadata),
+        metadata: optional_struct(metadata),
         extensions,
     })
 }
@@ -155,7 +155,7 @@ fn part(part: A2aPart) -> Result<pb::Part, Failure> {
     };
     Ok(pb::Part {
         content: Some(content),
-        metadata: written(metadata),
+        metadata: optional_struct(metadata),
         filename: filename.unwrap_or_default(),
         media_type: media_type.unwrap_or_default(),
     })
@@ -170,8 +170,8 @@ pub fn page(page: ListPage) -> Result<pb::ListTasksResponse, Failure> {
     Ok(pb::ListTasksResponse {
         tasks: tasks.into_iter().map(task).collect::<Result<_, _>>()?,
         next_page_token,
-        page_size: capped(page_size),
-        total_size: capped(total_size),
+        page_size: saturating_i32(page_size),
+        total_size: saturating_i32(total_size),
     })
 }
 
@@ -204,7 +204,7 @@ pub fn card(card: Card) -> pb::AgentCard {
     let details = card.details;
     let (new, old): (Vec<_>, Vec<_>) =
         // Interfaces of 1.0 first: a client takes the first one that it supports.
-        card.interfaces.into_iter().partition(|way| way.version == ProtocolVersion::V1_0);
+        card.interfaces.into_iter().partition(|interface| interface.version == ProtocolVersion::V1_0);
     pb::AgentCard {
         name: card.name,
         description: card.description,
@@ -228,17 +228,17 @@ pub fn card(card: Card) -> pb::AgentCard {
     }
 }
 
-fn interface(way: &Interface) -> pb::AgentInterface {
-    let protocol_binding = match way.binding {
+fn interface(interface: &Interface) -> pb::AgentInterface {
+    let protocol_binding = match interface.binding {
         Binding::JsonRpc => "JSONRPC",
         Binding::HttpJson => "HTTP+JSON",
         Binding::Grpc => "GRPC",
     };
     pb::AgentInterface {
-        url: way.listed_url().to_owned(),
+        url: interface.listed_url().to_owned(),
         protocol_binding: protocol_binding.to_owned(),
-        tenant: way.tenant.clone().unwrap_or_default(),
-        protocol_version: way.version.as_str().to_owned(),
+        tenant: interface.tenant.clone().unwrap_or_default(),
+        protocol_version: interface.version.as_str().to_owned(),
     }
 }
 

@@ -1,18 +1,18 @@
 //! Readers of A2A 0.3 over HTTP: bodies, queries and, for clients, answers.
 //!
-//! A body that is empty or null reads as a body without fields. [`placed`](crate::placed) adds the ids of the
+//! A body that is empty or null reads as a body without fields. [`placed`](crate::with_path_params) adds the ids of the
 //! path beforehand: `id` for a task, `taskId` and `id` for a push configuration.
 
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use serde_json::Value;
 
-use super::{DIALECT, name};
+use super::{DIALECT, resource_name};
 use crate::dialect;
 use crate::json_object::{ObjectFields, invalid};
 use crate::v1::{
-    HistoryLength, ListRequest, PushConfig, PushQuery, Reply, SendRequest, StreamEvent, Task,
-    TaskQuery, Wait,
+    HistoryLength, ListRequest, PushConfig, PushQuery, SendMode, SendRequest, SendResponse,
+    StreamEvent, Task, TaskQuery,
 };
 
 /// Parses a body as JSON; an empty body is null.
@@ -39,7 +39,7 @@ pub fn send(body: Value) -> Result<SendRequest, Failure> {
     let mut fields = ObjectFields::of(body)?;
     // The `.proto` file of 0.3 names the message `request`, the text of the specification `message`.
     let message = match fields.object("request")? {
-        None => fields.inner("message")?,
+        None => fields.required_object("message")?,
         Some(message) => message,
     };
     if message.has("parts") && !message.has("content") {
@@ -54,14 +54,14 @@ pub fn send(body: Value) -> Result<SendRequest, Failure> {
         None => configuration.object("pushNotificationConfig")?,
         push => push,
     };
-    let waits = configuration.truth("blocking")?.unwrap_or(!is_configured);
+    let waits = configuration.boolean("blocking")?.unwrap_or(!is_configured);
     let history = match dialect::history(&mut configuration)? {
         HistoryLength::Last(0) => HistoryLength::All,
         history @ (HistoryLength::All | HistoryLength::Last(_)) => history,
     };
     Ok(SendRequest {
         message: DIALECT.message_in(message)?,
-        wait: if waits { Wait::ForTheEnd } else { Wait::ForAcceptance },
+        wait: if waits { SendMode::Blocking } else { SendMode::NonBlocking },
         history,
         accepted_output_modes: configuration.strings("acceptedOutputModes")?,
         push: push.map(dialect::push).transpose()?,
@@ -108,7 +108,7 @@ pub fn subscribe(body: Value) -> Result<String, Failure> {
 /// `invalid-params`, naming the field.
 pub fn push_set(body: Value) -> Result<PushConfig, Failure> {
     let mut fields = ObjectFields::of(body)?;
-    let task_id = fields.needed("taskId")?;
+    let task_id = fields.required("taskId")?;
     let outer = check_names(&mut fields, &task_id)?;
     let told = fields.string("configId")?;
     let mut fields = match fields.object("config")? {
@@ -116,7 +116,7 @@ pub fn push_set(body: Value) -> Result<PushConfig, Failure> {
         None => fields,
     };
     let inner = check_names(&mut fields, &task_id)?;
-    let config = dialect::push(fields.inner("pushNotificationConfig")?)?;
+    let config = dialect::push(fields.required_object("pushNotificationConfig")?)?;
     // Clients put the id in any of these places; the innermost one is the most specific.
     let id = config.id.or(told).or(inner).or(outer);
     Ok(PushConfig { id, task_id: Some(task_id), ..config })
@@ -126,8 +126,8 @@ pub fn push_set(body: Value) -> Result<PushConfig, Failure> {
 fn check_names(fields: &mut ObjectFields, task: &str) -> Result<Option<String>, Failure> {
     let parent = fields.string("parent")?;
     let name = fields.string("name")?;
-    let ids = name.as_deref().map(|name| name::push_ids(name).unwrap_or_default());
-    let parent = parent.as_deref().map(|parent| name::task_id(parent).unwrap_or_default());
+    let ids = name.as_deref().map(|name| resource_name::push_ids(name).unwrap_or_default());
+    let parent = parent.as_deref().map(|parent| resource_name::task_id(parent).unwrap_or_default());
     let named = ids.map(|(task, _)| task);
     if [parent, named].into_iter().flatten().any(|named| named != task) {
         return Err(invalid(format!("`{}` must name the task of the path", fields.place("name"))));
@@ -165,7 +165,7 @@ pub fn push_delete(query: Value) -> Result<PushQuery, Failure> {
 ///
 /// # Errors
 /// `invalid-params`, naming the field.
-pub fn reply(answer: Value) -> Result<Reply, Failure> {
+pub fn reply(answer: Value) -> Result<SendResponse, Failure> {
     DIALECT.reply_in(answer)
 }
 

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::{DIALECT, name};
-use crate::json_object::{Object, total};
+use super::{DIALECT, resource_name};
+use crate::json_object::{ObjectBuilder, total};
 use crate::v0_3::write::push_alone;
-use crate::v1::{ListPage, Message, PushConfig, Reply, StreamEvent, Task};
+use crate::v1::{ListPage, Message, PushConfig, SendResponse, StreamEvent, Task};
 
 /// Writes a message.
 #[must_use]
@@ -15,7 +15,7 @@ pub fn message(message: Message) -> Value {
 
 /// Writes the answer to a message.
 #[must_use]
-pub fn reply(reply: Reply) -> Value {
+pub fn reply(reply: SendResponse) -> Value {
     DIALECT.reply_out(reply)
 }
 
@@ -36,7 +36,7 @@ pub fn event(event: StreamEvent) -> Value {
 pub fn page(page: ListPage) -> Value {
     let ListPage { tasks, next_page_token, page_size, total_size } = page;
     let tasks: Vec<_> = tasks.into_iter().map(task).collect();
-    Object::of("tasks", tasks)
+    ObjectBuilder::of("tasks", tasks)
         .with("nextPageToken", next_page_token)
         .with("pageSize", page_size)
         .with("totalSize", total(total_size))
@@ -49,20 +49,20 @@ pub fn push(config: PushConfig) -> Value {
     let task = config.task_id.clone().unwrap_or_default();
     // The name of a resource must not end with a slash.
     let id = config.id.clone().unwrap_or_else(|| task.clone());
-    Object::of("name", name::push(&task, &id))
+    ObjectBuilder::of("name", resource_name::push(&task, &id))
         .with("pushNotificationConfig", push_alone(config))
         .into()
 }
 
 /// Writes all push configurations of a task on one page.
 #[must_use]
-pub fn pushes(configs: Vec<PushConfig>) -> Value {
+pub fn push_configs(configs: Vec<PushConfig>) -> Value {
     let configs: Vec<_> = configs.into_iter().map(push).collect();
-    Object::of("configs", configs).with("nextPageToken", "").into()
+    ObjectBuilder::of("configs", configs).with("nextPageToken", "").into()
 }
 
 /// Returns the empty answer: an object without members.
 #[must_use]
-pub fn nothing() -> Value {
-    Object::default().into()
+pub fn empty_response() -> Value {
+    ObjectBuilder::default().into()
 }

@@ -7,12 +7,12 @@ use algonius_actors::model::execution::record::PublicState;
 use algonius_actors::model::execution::{AttemptId, Fence, Outcome, StateChange};
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::model::interaction::{
-    AnswerSource, AnswerValue, ClosedBy, Interaction, InteractionAnswer, InteractionId,
-    InteractionPlace, InteractionState,
+    AnswerSource, AnswerValue, Interaction, InteractionAnswer, InteractionEnd, InteractionId,
+    InteractionRequestKey, InteractionState,
 };
 use algonius_actors::model::permission::PermissionVerdict;
-use algonius_actors::ports::interactions::Closing;
-use algonius_actors::ports::ledger::{Claim, ClaimOrder, Settlement, WriteBatch};
+use algonius_actors::ports::interactions::CloseOutcome;
+use algonius_actors::ports::ledger::{ClaimCommand, ClaimResult, Settlement, WriteBatch};
 use serde_json::json;
 use tokio::task::JoinSet;
 
@@ -20,7 +20,7 @@ use super::{
     InteractionPorts, answered, by_ann, closed, closed_event, filter, question, said, unanswered,
 };
 use crate::conformance::State::{Failed, Running, Starting};
-use crate::conformance::{moved, numbers, order, record, second, settlement};
+use crate::conformance::{claim_command, moved, numbers, record, second, settlement};
 
 pub(crate) async fn one_of_many_ends_closes_an_interaction(ports: InteractionPorts) {
     let ports = Arc::new(ports);
@@ -38,7 +38,7 @@ pub(crate) async fn one_of_many_ends_closes_an_interaction(ports: InteractionPor
                     (InteractionState::Answered, by_ann(), Some(AnswerValue::Deny { reason }))
                 }
             };
-            let end = ClosedBy {
+            let end = InteractionEnd {
                 answer: InteractionAnswer { value: answer, by },
                 ..unanswered(state, AnswerSource::Agent, 6)
             };
@@ -47,9 +47,9 @@ pub(crate) async fn one_of_many_ends_closes_an_interaction(ports: InteractionPor
         let (mut won, mut lost) = (Vec::new(), Vec::new());
         for closing in racing.join_all().await {
             match closing {
-                Closing::Closed(interaction) => won.push(interaction),
-                Closing::Before(interaction) => lost.push(interaction),
-                Closing::Unknown => panic!("round {round}: the interaction is unknown"),
+                CloseOutcome::Closed(interaction) => won.push(interaction),
+                CloseOutcome::AlreadyClosed(interaction) => lost.push(interaction),
+                CloseOutcome::Unknown => panic!("round {round}: the interaction is unknown"),
             }
         }
         assert_eq!((won.len(), lost.len()), (1, 39), "round {round}");
@@ -66,7 +66,7 @@ pub(crate) async fn one_of_many_ends_closes_an_interaction(ports: InteractionPor
 pub(crate) async fn an_end_without_an_interaction_changes_nothing(ports: InteractionPorts) {
     let (asked, _) = ports.asked().await;
     let (unknown, end) = (InteractionId::fresh(), answered(AnswerValue::Allow, 6));
-    assert_eq!(ports.close(unknown, &end).await, Closing::Unknown);
+    assert_eq!(ports.close(unknown, &end).await, CloseOutcome::Unknown);
     ports.interactions.delivered(unknown, second(6)).await.unwrap();
     assert_eq!(ports.interactions.interaction(unknown).await.unwrap(), None);
     // An interaction is neither delivered while it is open, nor closed as open.
@@ -91,10 +91,10 @@ pub(crate) async fn a_raw_answer_is_erased_with_its_delivery(ports: InteractionP
         let (end, shown) = (answered(raw, 6), answered(shown, 6));
         let closing = ports.interactions.close(asked.id, end.clone(), shown.clone()).await.unwrap();
         let (raw, redacted) = (closed(&asked, &end), closed(&asked, &shown));
-        assert_eq!(closing, Closing::Closed(Box::new(raw.clone())));
+        assert_eq!(closing, CloseOutcome::Closed(Box::new(raw.clone())));
         assert_eq!(ports.one(asked.id).await, raw);
         let late = answered(AnswerValue::Allow, 7);
-        assert_eq!(ports.close(asked.id, &late).await, Closing::Before(Box::new(raw)));
+        assert_eq!(ports.close(asked.id, &late).await, CloseOutcome::AlreadyClosed(Box::new(raw)));
         let listed = async || ports.interactions.interactions(filter(asked.place.execution)).await;
         assert_eq!(listed().await.unwrap(), vec![redacted.clone()]);
         for at in [8, 9] {
@@ -159,7 +159,7 @@ pub(crate) async fn a_settlement_closes_open_interactions(ports: InteractionPort
         assert_eq!(waits, [(PermissionVerdict::Deny, 4000), (PermissionVerdict::Deny, 3000)]);
         // Nothing follows the end.
         let late = ports.close(asked.id, &answered(AnswerValue::Allow, 10)).await;
-        assert_eq!(late, Closing::Before(Box::new(closed(&asked, &end))));
+        assert_eq!(late, CloseOutcome::AlreadyClosed(Box::new(closed(&asked, &end))));
         assert_eq!(record(&ports.ledger, id).await, row);
         assert_eq!(ports.decided(id).await, decisions);
     }
@@ -191,12 +191,13 @@ pub(crate) async fn the_next_claim_closes_earlier_interactions(ports: Interactio
     // The question of the new attempt is another one, and stays open.
     let other = question(id, "1", 9);
     let place =
-        InteractionPlace { attempt: AttemptId { turn: 1, attempt: 2 }, ..other.place.clone() };
+        InteractionRequestKey { attempt: AttemptId { turn: 1, attempt: 2 }, ..other.place.clone() };
     let next = ports.opened(Interaction { place, ..other }, Fence(fence.0 + 1)).await;
     assert_eq!(ports.one(next.id).await, next);
     // A claim that is refused closes nothing.
-    let refused = ports.ledger.claim(ClaimOrder { fence, ..order(id, None) }).await.unwrap();
-    assert_eq!(refused, Claim::Gone);
+    let refused =
+        ports.ledger.claim(ClaimCommand { fence, ..claim_command(id, None) }).await.unwrap();
+    assert_eq!(refused, ClaimResult::Gone);
     assert_eq!(ports.one(next.id).await, next);
 }
 
@@ -205,7 +206,7 @@ pub(crate) async fn a_claim_keeps_the_interactions_of_its_attempt(ports: Interac
     let id = asked.place.execution;
     let other = question(id, "1", 6);
     let attempt = AttemptId { turn: 1, attempt: 2 };
-    let place = InteractionPlace { attempt, ..other.place.clone() };
+    let place = InteractionRequestKey { attempt, ..other.place.clone() };
     let kept = ports.opened(Interaction { place, ..other }, fence).await;
     let failed = EventKind::StateChanged(moved(Running, Failed, 7));
     assert!(ports.ledger.record(id, fence, vec![(second(7), failed)]).await.unwrap());
@@ -219,6 +220,7 @@ pub(crate) async fn a_claim_keeps_the_interactions_of_its_attempt(ports: Interac
 async fn next_claim(ports: &InteractionPorts, id: ExecutionId, fence: Fence, attempt: u32) {
     let attempt_id = AttemptId { turn: 1, attempt };
     let moved = StateChange::new((Failed, Starting), attempt_id, second(8), "because".to_owned());
-    let claim = ports.ledger.claim(ClaimOrder { fence, moved, ..order(id, None) }).await.unwrap();
-    assert_eq!(claim, Claim::Granted(Fence(fence.0 + 1)));
+    let claim =
+        ports.ledger.claim(ClaimCommand { fence, moved, ..claim_command(id, None) }).await.unwrap();
+    assert_eq!(claim, ClaimResult::Granted(Fence(fence.0 + 1)));
 }

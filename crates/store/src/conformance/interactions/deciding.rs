@@ -7,7 +7,7 @@ use algonius_actors::model::interaction::{
     AnswerSource, AnswerValue, InteractionFilter, InteractionKind, InteractionState,
 };
 use algonius_actors::model::permission::{DecisionFilter, PermissionDecision, PermissionVerdict};
-use algonius_actors::ports::interactions::Closing;
+use algonius_actors::ports::interactions::CloseOutcome;
 use uuid::Uuid;
 
 use super::{InteractionPorts, answered, by_ann, question, said, unanswered};
@@ -112,6 +112,6 @@ pub(crate) async fn a_removed_execution_leaves_its_decisions(ports: InteractionP
     assert_eq!(ports.interactions.interaction(asked.id).await.unwrap(), None);
     assert_eq!(ports.listed(InteractionFilter::default()).await, [other.id]);
     let late = answered(AnswerValue::Allow, 10);
-    assert_eq!(ports.close(asked.id, &late).await, Closing::Unknown);
+    assert_eq!(ports.close(asked.id, &late).await, CloseOutcome::Unknown);
     assert_eq!(ports.decided(id).await, decisions);
 }

@@ -1,14 +1,14 @@
 //! Conformance tests of open interactions: their place, their claim and their lists.
 
 use algonius_actors::model::execution::event::EventKind;
-use algonius_actors::model::execution::record::{PageQuery, PublicState};
+use algonius_actors::model::execution::record::{ExecutionPageQuery, PublicState};
 use algonius_actors::model::execution::{AttemptId, Fence, Outcome};
 use algonius_actors::model::id::{AgentId, ExecutionId, PrincipalId};
 use algonius_actors::model::interaction::{
     AnswerSource, AnswerValue, Interaction, InteractionFilter, InteractionId, InteractionKind,
-    InteractionPlace, InteractionState,
+    InteractionRequestKey, InteractionState,
 };
-use algonius_actors::ports::interactions::{Closing, OpenOutcome};
+use algonius_actors::ports::interactions::{CloseOutcome, OpenOutcome};
 use uuid::Uuid;
 
 use super::{InteractionPorts, answered, closed, filter, question, said, unanswered};
@@ -31,7 +31,7 @@ pub(crate) async fn an_open_interaction_is_read_back_unchanged(ports: Interactio
     };
     assert_eq!(ports.reported(id).await, [opened]);
     // A starting execution shows work; a running one shows the question.
-    let query = PageQuery { shown: Some(PublicState::InputRequired), ..all() };
+    let query = ExecutionPageQuery { shown: Some(PublicState::InputRequired), ..all() };
     assert_eq!(ports.shown(id).await, (1, PublicState::Working));
     assert_eq!(ports.ledger.page(query.clone()).await.unwrap().total, 0);
     let run = EventKind::StateChanged(moved(Starting, Running, 6));
@@ -45,7 +45,10 @@ pub(crate) async fn an_open_interaction_is_read_back_unchanged(ports: Interactio
     let two = ports.opened(question(id, "2", 7), fence).await;
     assert_eq!(ports.shown(id).await, (2, PublicState::InputRequired));
     let end = answered(AnswerValue::Allow, 8);
-    assert_eq!(ports.close(asked.id, &end).await, Closing::Closed(Box::new(closed(&asked, &end))));
+    assert_eq!(
+        ports.close(asked.id, &end).await,
+        CloseOutcome::Closed(Box::new(closed(&asked, &end)))
+    );
     assert_eq!(ports.shown(id).await, (1, PublicState::InputRequired));
     ports.close(two.id, &answered(AnswerValue::Allow, 9)).await;
     assert_eq!(ports.shown(id).await, (0, PublicState::Working));
@@ -59,7 +62,7 @@ pub(crate) async fn a_repeated_question_finds_the_first_interaction(ports: Inter
     let id = asked.place.execution;
     let again = || question(id, "1", 7);
     let known = async || match ports.interactions.open(again(), fence).await.unwrap() {
-        OpenOutcome::Known(known) => *known,
+        OpenOutcome::Existing(known) => *known,
         other => panic!("{other:?}"),
     };
     assert_eq!(known().await, asked);
@@ -75,7 +78,7 @@ pub(crate) async fn a_repeated_question_finds_the_first_interaction(ports: Inter
     // Another request, another attempt or another execution is another place.
     let retry = AttemptId { turn: 1, attempt: 2 };
     let other = question(id, "1", 9);
-    let place = InteractionPlace { attempt: retry, ..other.place.clone() };
+    let place = InteractionRequestKey { attempt: retry, ..other.place.clone() };
     ports.opened(Interaction { place, ..other }, fence).await;
     ports.opened(question(id, "01", 9), fence).await;
     ports.asked().await;

@@ -6,12 +6,12 @@ use algonius_actors::model::execution::Outcome;
 use algonius_actors::model::execution::event::EventKind;
 use algonius_actors::model::execution::record::PublicState;
 use algonius_actors::model::interaction::AnswerValue;
-use algonius_actors::ports::interactions::Closing;
+use algonius_actors::ports::interactions::CloseOutcome;
 use tokio::task::JoinSet;
 
 use super::{InteractionPorts, answered, question};
 use crate::conformance::State::Cleanup;
-use crate::conformance::{moved, numbers, record, second, settlement, warned};
+use crate::conformance::{moved, numbers, record, second, settlement, warning};
 
 pub(crate) async fn events_about_interactions_leave_no_gap(ports: InteractionPorts) {
     let ports = Arc::new(ports);
@@ -21,10 +21,10 @@ pub(crate) async fn events_about_interactions_leave_no_gap(ports: InteractionPor
         let ports = Arc::clone(&ports);
         tasks.spawn(async move {
             let asked = ports.opened(question(id, &number.to_string(), 5), fence).await;
-            assert!(ports.ledger.record(id, fence, vec![warned("meanwhile")]).await.unwrap());
+            assert!(ports.ledger.record(id, fence, vec![warning("meanwhile")]).await.unwrap());
             if number % 3 > 0 {
                 let closing = ports.close(asked.id, &answered(AnswerValue::Allow, 6)).await;
-                assert!(matches!(closing, Closing::Closed(_)));
+                assert!(matches!(closing, CloseOutcome::Closed(_)));
             }
         });
     }

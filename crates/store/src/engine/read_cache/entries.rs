@@ -6,7 +6,7 @@ use algonius_actors::model::execution::event::Event;
 use algonius_actors::model::execution::record::Record;
 
 /// Assumed size of a record without the fields that its caller chose, in bytes.
-const USUAL: usize = 1 << 10;
+const BASE_RECORD_BYTES: usize = 1 << 10;
 
 /// Cached value.
 #[derive(Debug, Clone)]
@@ -24,7 +24,7 @@ pub(crate) trait Cacheable: Sized + Clone + Sync {
     /// Converts the value into a cached value; returns `None` for an absent value.
     fn to_cached(&self) -> Option<CachedValue>;
     /// Converts a cached value back.
-    fn take(found: CachedValue) -> Option<Self>;
+    fn from_cached(found: CachedValue) -> Option<Self>;
 }
 
 impl Cacheable for Option<Record> {
@@ -32,7 +32,7 @@ impl Cacheable for Option<Record> {
         self.clone().map(Box::new).map(CachedValue::Record)
     }
 
-    fn take(found: CachedValue) -> Option<Self> {
+    fn from_cached(found: CachedValue) -> Option<Self> {
         let CachedValue::Record(record) = found else { return None };
         Some(Some(*record))
     }
@@ -43,7 +43,7 @@ impl Cacheable for Vec<Event> {
         Some(CachedValue::Events(self.clone()))
     }
 
-    fn take(found: CachedValue) -> Option<Self> {
+    fn from_cached(found: CachedValue) -> Option<Self> {
         let CachedValue::Events(events) = found else { return None };
         Some(events)
     }
@@ -54,7 +54,7 @@ impl Cacheable for String {
         Some(CachedValue::Text(self.clone()))
     }
 
-    fn take(found: CachedValue) -> Option<Self> {
+    fn from_cached(found: CachedValue) -> Option<Self> {
         let CachedValue::Text(text) = found else { return None };
         Some(text)
     }
@@ -66,11 +66,11 @@ impl CachedValue {
         match self {
             // Fields that a caller chose may be long.
             Self::Record(record) => {
-                USUAL + lengths(&record.params) + lengths(&record.overrides.env)
+                BASE_RECORD_BYTES + lengths(&record.params) + lengths(&record.overrides.env)
             }
             Self::Events(events) => {
                 let told = events.iter().map(|event| serde_json::to_string(&event.data));
-                told.map(|text| text.map_or(0, |text| USUAL / 2 + text.len())).sum()
+                told.map(|text| text.map_or(0, |text| BASE_RECORD_BYTES / 2 + text.len())).sum()
             }
             Self::Text(text) => text.len(),
         }

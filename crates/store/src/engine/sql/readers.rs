@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-use super::{AccessMode, DatabaseConnection, Error, Query, Queryable, Result, Row, RowRef};
+use super::{AccessMode, DatabaseConnection, Error, Query, Queryable, Result, RowRef, SqlRow};
 
 /// Maximum time to wait for a free connection.
-const PATIENCE: Duration = Duration::from_secs(10);
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Number of reader connections.
-const COUNT: usize = 4;
+const READER_COUNT: usize = 4;
 
 /// Slot of a connection, which is empty after the close.
 type ReaderSlot = Arc<Mutex<Option<DatabaseConnection>>>;
@@ -21,41 +21,41 @@ type ReaderSlot = Arc<Mutex<Option<DatabaseConnection>>>;
 /// Reader connections of one database.
 ///
 /// A statement that finds its rows by an index runs on the thread of the caller: it takes microseconds, and the
-/// handover to another thread takes longer. A statement that may read much is marked with [`Query::apart`].
+/// handover to another thread takes longer. A statement that may read much is marked with [`Query::blocking`].
 #[derive(Debug, Clone)]
-pub(crate) struct Readers {
+pub(crate) struct ReaderPool {
     slots: Arc<[ReaderSlot]>,
     next: Arc<AtomicUsize>,
 }
 
-impl Readers {
+impl ReaderPool {
     /// Opens the connections. The connection of the writer must be open.
     pub(crate) fn open(database: &Path, busy: Duration) -> Result<Self> {
         let slot = |_| {
             Ok(ReaderSlot::new(Mutex::new(Some(DatabaseConnection::open(
                 database,
-                AccessMode::Read,
+                AccessMode::ReadOnly,
                 busy,
             )?))))
         };
-        let slots = (0..COUNT).map(slot).collect::<Result<_>>()?;
+        let slots = (0..READER_COUNT).map(slot).collect::<Result<_>>()?;
         Ok(Self { slots, next: Arc::default() })
     }
 
     /// Runs statements on one snapshot, on a thread where nothing else waits.
-    pub(crate) async fn at_once<const N: usize>(
+    pub(crate) async fn read_snapshot<const N: usize>(
         &self,
         queries: [Query; N],
-    ) -> Result<[Vec<Row>; N]> {
+    ) -> Result<[Vec<SqlRow>; N]> {
         let answers = self.with(move |connection| {
             // A deferred transaction fixes the snapshot at its first read, so that the answers agree with each other.
-            connection.batch("BEGIN")?;
+            connection.execute_batch("BEGIN")?;
             let answers = queries.iter().map(|query| connection.read(query)).collect();
-            connection.batch("ROLLBACK")?;
+            connection.execute_batch("ROLLBACK")?;
             answers
         });
         let answers: Result<Vec<_>> = answers.await?;
-        answers?.try_into().map_err(|_fewer| Error::Away("an answer is missing"))
+        answers?.try_into().map_err(|_fewer| Error::Unavailable("an answer is missing"))
     }
 
     /// Waits until no connection reads, and closes all. Later reads fail.
@@ -70,41 +70,41 @@ impl Readers {
         &self,
         act: impl FnOnce(&mut DatabaseConnection) -> T + Send + 'static,
     ) -> Result<T> {
-        let mut free = self.free().await?;
+        let mut free = self.acquire().await?;
         let done = tokio::task::spawn_blocking(move || free.as_mut().map(act)).await;
-        done.ok().flatten().ok_or(Error::Away("the store is closed"))
+        done.ok().flatten().ok_or(Error::Unavailable("the store is closed"))
     }
 
     /// Passes each row of a statement to a function, on the thread of the caller.
-    pub(in crate::engine::sql) async fn each(
+    pub(in crate::engine::sql) async fn for_each_row(
         &self,
         query: &Query,
         take: impl FnMut(RowRef<'_>) -> Result<()>,
     ) -> Result<()> {
-        let mut free = self.free().await?;
-        free.as_mut().ok_or(Error::Away("the store is closed"))?.run(query, take)
+        let mut free = self.acquire().await?;
+        free.as_mut().ok_or(Error::Unavailable("the store is closed"))?.run(query, take)
     }
 
     /// Returns a free connection.
-    async fn free(&self) -> Result<OwnedMutexGuard<Option<DatabaseConnection>>> {
+    async fn acquire(&self) -> Result<OwnedMutexGuard<Option<DatabaseConnection>>> {
         // Any free connection first; only if all are busy the callers wait in turn for one of them.
         let free = self.slots.iter().find_map(|slot| Arc::clone(slot).try_lock_owned().ok());
         if let Some(free) = free {
             return Ok(free);
         }
-        let number = self.next.fetch_add(1, Ordering::Relaxed) % COUNT;
-        let slot = self.slots.get(number).ok_or(Error::Away("there are no readers"))?;
-        let free = tokio::time::timeout(PATIENCE, Arc::clone(slot).lock_owned()).await;
-        free.map_err(|_elapsed| Error::Away("every reader is taken"))
+        let number = self.next.fetch_add(1, Ordering::Relaxed) % READER_COUNT;
+        let slot = self.slots.get(number).ok_or(Error::Unavailable("there are no readers"))?;
+        let free = tokio::time::timeout(CONNECTION_TIMEOUT, Arc::clone(slot).lock_owned()).await;
+        free.map_err(|_elapsed| Error::Unavailable("every reader is taken"))
     }
 }
 
-impl Queryable for &Readers {
-    async fn rows(self, query: Query) -> Result<Vec<Row>> {
-        if query.is_apart {
+impl Queryable for &ReaderPool {
+    async fn rows(self, query: Query) -> Result<Vec<SqlRow>> {
+        if query.is_blocking {
             return self.with(move |connection| connection.read(&query)).await?;
         }
-        let mut free = self.free().await?;
-        free.as_mut().ok_or(Error::Away("the store is closed"))?.read(&query)
+        let mut free = self.acquire().await?;
+        free.as_mut().ok_or(Error::Unavailable("the store is closed"))?.read(&query)
     }
 }

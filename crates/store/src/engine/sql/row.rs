@@ -28,12 +28,12 @@ impl RowRef<'_> {
 
 /// Row of a result.
 #[derive(Debug)]
-pub(crate) struct Row {
+pub(crate) struct SqlRow {
     pub(in crate::engine::sql) names: Arc<[Box<str>]>,
     pub(in crate::engine::sql) values: Vec<ColumnValue>,
 }
 
-impl Row {
+impl SqlRow {
     /// Returns the column with this name.
     pub(crate) fn get<'row, T: FromColumn<'row>>(&'row self, name: &str) -> Result<T> {
         let place = self.names.iter().position(|known| **known == *name);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rusqlite::StatementStatus;
 use tempfile::TempDir;
 
-use super::{AccessMode, DatabaseConnection, Error, Readers, Row, query};
+use super::{AccessMode, DatabaseConnection, Error, ReaderPool, SqlRow, query};
 
 const TABLE: &str = "
     CREATE TABLE words (id INTEGER PRIMARY KEY, word TEXT, worth INTEGER);
@@ -15,15 +15,15 @@ fn opened() -> (TempDir, DatabaseConnection) {
     let folder = TempDir::new().unwrap();
     let mut connection = DatabaseConnection::open(
         &folder.path().join("words.db"),
-        AccessMode::Write,
+        AccessMode::Create,
         Duration::ZERO,
     )
     .unwrap();
-    connection.batch(TABLE).unwrap();
+    connection.execute_batch(TABLE).unwrap();
     (folder, connection)
 }
 
-fn words(rows: &[Row]) -> Vec<&str> {
+fn words(rows: &[SqlRow]) -> Vec<&str> {
     rows.iter().map(|row| row.get("word").unwrap()).collect()
 }
 
@@ -67,18 +67,20 @@ fn a_statement_is_prepared_once_for_all_parameters() {
 #[tokio::test]
 async fn readers_work_in_parallel_and_are_gone_after_the_close() {
     let (folder, mut connection) = opened();
-    connection.batch("PRAGMA journal_mode = WAL; BEGIN IMMEDIATE; DELETE FROM words").unwrap();
-    let readers = Readers::open(&folder.path().join("words.db"), Duration::ZERO).unwrap();
+    connection
+        .execute_batch("PRAGMA journal_mode = WAL; BEGIN IMMEDIATE; DELETE FROM words")
+        .unwrap();
+    let readers = ReaderPool::open(&folder.path().join("words.db"), Duration::ZERO).unwrap();
     let all = || query("SELECT word FROM words ORDER BY id");
-    for query in [all(), all().apart()] {
+    for query in [all(), all().blocking()] {
         let rows = query.fetch_all(&readers).await.unwrap();
         assert_eq!(words(&rows), ["one", "two", "three"]);
     }
-    let [first, second] = readers.at_once([all(), all()]).await.unwrap();
+    let [first, second] = readers.read_snapshot([all(), all()]).await.unwrap();
     assert_eq!(words(&first), words(&second));
     readers.close().await;
-    for query in [all(), all().apart()] {
+    for query in [all(), all().blocking()] {
         let gone = query.fetch_all(&readers).await.unwrap_err();
-        assert!(matches!(gone, Error::Away(_)), "{gone}");
+        assert!(matches!(gone, Error::Unavailable(_)), "{gone}");
     }
 }

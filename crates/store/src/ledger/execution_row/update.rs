@@ -4,25 +4,25 @@
 use algonius_actors::model::execution::{Interruption, Outcome, State};
 use chrono::{DateTime, Utc};
 
-use super::Head;
+use super::ExecutionRow;
 use crate::engine::row_codec::{Columns, integer, json, micros};
 use crate::engine::sql::{self, DatabaseConnection, Query};
 
 /// Update of the columns without an index.
-const FOLLOW: &str = "
+const UPDATE_PROGRESS: &str = "
     UPDATE executions SET turn = $2, attempt = $3, fence = $4, started_at = $5, pid = $6,
         exit_code = $7, last_event = $8, parked = $9, spent = $10, asks = $11
     WHERE id = $1";
 
 /// Update of the columns without an index, the state and the time of its last change.
-const MOVE: &str = "
+const UPDATE_STATE: &str = "
     UPDATE executions SET turn = $2, attempt = $3, fence = $4, started_at = $5, pid = $6,
         exit_code = $7, last_event = $8, parked = $9, spent = $10, asks = $11, state = $12,
         changed_at = $13
     WHERE id = $1";
 
 /// Update of all mutable columns.
-const SAVE: &str = "
+const UPDATE_ALL: &str = "
     UPDATE executions SET turn = $2, attempt = $3, fence = $4, started_at = $5, pid = $6,
         exit_code = $7, last_event = $8, parked = $9, spent = $10, asks = $11, state = $12,
         changed_at = $13, outcome = $14, failure = $15, ended_at = $16, answered = $17,
@@ -30,7 +30,7 @@ const SAVE: &str = "
     WHERE id = $1";
 
 /// Columns that have an index.
-pub(in crate::ledger::execution_row) struct Listed {
+pub(in crate::ledger::execution_row) struct IndexedColumns {
     pub(in crate::ledger::execution_row) place: StateAndTime,
     pub(in crate::ledger::execution_row) end: EndColumns,
 }
@@ -53,22 +53,22 @@ pub(in crate::ledger::execution_row) struct EndColumns {
     pub(in crate::ledger::execution_row) ended_at: Option<DateTime<Utc>>,
 }
 
-impl Head {
+impl ExecutionRow {
     /// Saves the changed columns.
     pub(crate) async fn save(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
-        let Listed { place, end } = self.listed();
-        let query = if end != self.listed.end {
-            self.all(SAVE, &place, end)?
-        } else if place != self.listed.place {
-            self.moved(MOVE, &place)?
+        let IndexedColumns { place, end } = self.indexed_columns();
+        let query = if end != self.indexed.end {
+            self.bind_all(UPDATE_ALL, &place, end)?
+        } else if place != self.indexed.place {
+            self.bind_state(UPDATE_STATE, &place)?
         } else {
-            self.followed(FOLLOW)?
+            self.bind_progress(UPDATE_PROGRESS)?
         };
         query.execute(connection).await?;
         Ok(())
     }
 
-    fn listed(&self) -> Listed {
+    fn indexed_columns(&self) -> IndexedColumns {
         let place = StateAndTime { state: self.state, changed_at: self.changed_at };
         let end = EndColumns {
             outcome: self.outcome,
@@ -78,11 +78,16 @@ impl Head {
             workspace: self.workspace.clone(),
             ended_at: self.ended_at,
         };
-        Listed { place, end }
+        IndexedColumns { place, end }
     }
 
-    fn all(&self, text: &'static str, place: &StateAndTime, end: EndColumns) -> sql::Result<Query> {
-        let query = self.moved(text, place)?;
+    fn bind_all(
+        &self,
+        text: &'static str,
+        place: &StateAndTime,
+        end: EndColumns,
+    ) -> sql::Result<Query> {
+        let query = self.bind_state(text, place)?;
         Ok(query
             .bind(end.outcome.map(|outcome| outcome.state().as_str()))
             .bind(end.failure)
@@ -92,40 +97,40 @@ impl Head {
             .bind(end.interruption.map(Interruption::as_str)))
     }
 
-    fn moved(&self, text: &'static str, place: &StateAndTime) -> sql::Result<Query> {
-        let query = self.followed(text)?;
+    fn bind_state(&self, text: &'static str, place: &StateAndTime) -> sql::Result<Query> {
+        let query = self.bind_progress(text)?;
         Ok(query.bind(place.state.as_str()).bind(micros(place.changed_at)))
     }
 
-    fn followed(&self, text: &'static str) -> sql::Result<Query> {
-        let spent = (!self.spent.is_nothing()).then(|| json(&self.spent)).transpose()?;
+    fn bind_progress(&self, text: &'static str) -> sql::Result<Query> {
+        let spent = (!self.spent.is_zero()).then(|| json(&self.spent)).transpose()?;
         Ok(sql::query(text)
             .bind(self.id.0)
-            .bind(i64::from(self.stamp.turn))
-            .bind(i64::from(self.stamp.attempt))
+            .bind(i64::from(self.attempt_id.turn))
+            .bind(i64::from(self.attempt_id.attempt))
             .bind(self.fence.0)
             .bind(self.started_at.map(micros))
             .bind(self.pid.map(i64::from))
             .bind(self.exit_code.map(i64::from))
             .bind(integer(self.last_event))
-            .bind(self.parked.as_ref().map(json).transpose()?)
+            .bind(self.deferred.as_ref().map(json).transpose()?)
             .bind(spent)
             .bind(i64::from(self.waits.asks)))
     }
 }
 
-impl Listed {
+impl IndexedColumns {
     pub(in crate::ledger::execution_row) fn read(columns: Columns<'_>) -> sql::Result<Self> {
         let place = StateAndTime {
             state: columns.keyword("state", State::parse)?,
             changed_at: columns.time("changed_at")?,
         };
         let end = EndColumns {
-            outcome: columns.maybe_word("outcome", Outcome::parse)?,
-            failure: columns.plain("failure")?,
-            answered: columns.plain("answered")?,
-            interruption: columns.maybe_word("interruption", Interruption::parse)?,
-            workspace: columns.plain("workspace")?,
+            outcome: columns.maybe_keyword("outcome", Outcome::parse)?,
+            failure: columns.get("failure")?,
+            answered: columns.get("answered")?,
+            interruption: columns.maybe_keyword("interruption", Interruption::parse)?,
+            workspace: columns.get("workspace")?,
             ended_at: columns.maybe_time("ended_at")?,
         };
         Ok(Self { place, end })

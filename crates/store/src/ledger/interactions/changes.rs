@@ -2,7 +2,7 @@
 
 use algonius_actors::model::execution::{Fence, State};
 use algonius_actors::model::id::ExecutionId;
-use algonius_actors::model::interaction::{ClosedBy, Interaction, InteractionId};
+use algonius_actors::model::interaction::{Interaction, InteractionEnd, InteractionId};
 use algonius_actors::ports::interactions::reports::opened;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -13,10 +13,10 @@ use crate::engine::read_cache::Invalidation;
 use crate::engine::row_codec::micros;
 use crate::engine::sql::{self, DatabaseConnection};
 use crate::engine::writer::WriteCommand;
-use crate::ledger::execution_row::Head;
+use crate::ledger::execution_row::ExecutionRow;
 
 /// The first delivery counts, and an open interaction has no answer.
-const DELIVER: &str = "
+const UPDATE_DELIVERED: &str = "
     UPDATE interactions SET delivered_at = $2, sealed = NULL
     WHERE id = $1 AND state <> 'open' AND delivered_at IS NULL";
 
@@ -42,7 +42,7 @@ pub(super) struct CloseInteraction {
     pub(super) id: InteractionId,
     pub(super) execution: ExecutionId,
     /// Redacted form of the end.
-    pub(super) shown: ClosedBy,
+    pub(super) shown: InteractionEnd,
     /// Sealed end with the raw answer, if redaction has changed it.
     pub(super) sealed: Option<Vec<u8>>,
 }
@@ -68,25 +68,27 @@ pub(super) struct DeliverAnswer {
 impl WriteCommand for OpenInteraction {
     type Answer = InteractionOpening;
 
-    fn touches(&self) -> Invalidation {
+    fn invalidation(&self) -> Invalidation {
         Invalidation::One(self.interaction.place.execution)
     }
 
-    async fn make(&self, connection: &mut DatabaseConnection) -> sql::Result<InteractionOpening> {
+    async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<InteractionOpening> {
         let Self { interaction, fence } = self;
-        let Some(mut head) = Head::load(connection, interaction.place.execution).await? else {
+        let Some(mut execution_row) =
+            ExecutionRow::load(connection, interaction.place.execution).await?
+        else {
             return Ok(InteractionOpening::Gone);
         };
-        let is_at_work = matches!(head.state, State::Starting | State::Running);
-        if head.fence != *fence || head.outcome.is_some() || !is_at_work {
+        let is_at_work = matches!(execution_row.state, State::Starting | State::Running);
+        if execution_row.fence != *fence || execution_row.outcome.is_some() || !is_at_work {
             return Ok(InteractionOpening::Gone);
         }
-        if let Some(known) = row::at(connection, &interaction.place).await? {
+        if let Some(known) = row::load_by_place(connection, &interaction.place).await? {
             return Ok(InteractionOpening::Known(Box::new(known)));
         }
         row::insert(connection, interaction).await?;
-        head.append(connection, interaction.asked_at, opened(interaction)).await?;
-        head.save(connection).await?;
+        execution_row.append(connection, interaction.asked_at, opened(interaction)).await?;
+        execution_row.save(connection).await?;
         Ok(InteractionOpening::New)
     }
 }
@@ -95,12 +97,12 @@ impl WriteCommand for OpenInteraction {
 impl WriteCommand for CloseInteraction {
     type Answer = InteractionClosing;
 
-    fn touches(&self) -> Invalidation {
+    fn invalidation(&self) -> Invalidation {
         Invalidation::One(self.execution)
     }
 
-    async fn make(&self, connection: &mut DatabaseConnection) -> sql::Result<InteractionClosing> {
-        let Some(known) = row::one(&mut *connection, self.id).await? else {
+    async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<InteractionClosing> {
+        let Some(known) = row::load(&mut *connection, self.id).await? else {
             return Ok(InteractionClosing::Unknown);
         };
         if !known.interaction.is_open() {
@@ -108,13 +110,14 @@ impl WriteCommand for CloseInteraction {
         }
         // An answer comes from a caller, not from the attempt, so it has no fence. The settlement has closed every
         // interaction of an execution that has ended, so nothing follows its outcome.
-        let Some(mut head) = Head::load(connection, self.execution).await? else {
+        let Some(mut execution_row) = ExecutionRow::load(connection, self.execution).await? else {
             return Ok(InteractionClosing::Unknown);
         };
         let Self { shown, sealed, .. } = self;
         let mut interaction = known.interaction;
-        ending::close(connection, &mut head, &interaction, shown, sealed.as_deref()).await?;
-        head.save(connection).await?;
+        ending::close(connection, &mut execution_row, &interaction, shown, sealed.as_deref())
+            .await?;
+        execution_row.save(connection).await?;
         interaction.state = shown.state;
         Ok(InteractionClosing::Closed(Box::new(interaction)))
     }
@@ -124,12 +127,12 @@ impl WriteCommand for CloseInteraction {
 impl WriteCommand for DeliverAnswer {
     type Answer = ();
 
-    fn touches(&self) -> Invalidation {
+    fn invalidation(&self) -> Invalidation {
         Invalidation::One(self.execution)
     }
 
-    async fn make(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
-        let query = sql::query(DELIVER).bind(self.id.0).bind(micros(self.at));
+    async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
+        let query = sql::query(UPDATE_DELIVERED).bind(self.id.0).bind(micros(self.at));
         query.execute(connection).await?;
         Ok(())
     }

@@ -7,16 +7,16 @@ use async_trait::async_trait;
 use chrono::TimeDelta;
 use uuid::Uuid;
 
-use crate::engine::fault::unreadable;
+use crate::engine::fault::decode_error;
 use crate::engine::read_cache::Invalidation;
 use crate::engine::row_codec::{Columns, integer, json, micros};
-use crate::engine::sql::{self, DatabaseConnection, Query, Readers};
+use crate::engine::sql::{self, DatabaseConnection, Query, ReaderPool};
 use crate::engine::writer::WriteCommand;
-use crate::ledger::execution_row::stamp;
+use crate::ledger::execution_row::attempt_id;
 
 /// Age after which a decision may be removed. The age is measured against the time of later decisions, so a service
 /// without decisions removes none.
-pub(crate) const KEPT: TimeDelta = TimeDelta::days(365);
+pub(crate) const DECISION_RETENTION: TimeDelta = TimeDelta::days(365);
 
 const INSERT: &str = "
     INSERT INTO permission_decisions (at, agent, owner, execution, turn, attempt, interaction, tool,
@@ -24,22 +24,22 @@ const INSERT: &str = "
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
 
 /// Two rows for each new one keep the list from growing, and a wrong clock removes only a few.
-const FORGET: &str = "
+const DELETE_OLD: &str = "
     DELETE FROM permission_decisions WHERE number IN (
         SELECT number FROM permission_decisions WHERE at < $1 ORDER BY at LIMIT 2)";
 
 /// Verdict that was given without an interaction.
-pub(super) struct RecordVerdict(pub(super) PermissionDecision);
+pub(super) struct RecordPermissionDecision(pub(super) PermissionDecision);
 
 #[async_trait]
-impl WriteCommand for RecordVerdict {
+impl WriteCommand for RecordPermissionDecision {
     type Answer = ();
 
-    fn touches(&self) -> Invalidation {
+    fn invalidation(&self) -> Invalidation {
         Invalidation::Nothing
     }
 
-    async fn make(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
+    async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
         insert(connection, &self.0).await
     }
 }
@@ -65,21 +65,22 @@ pub(super) async fn insert(
         .bind(integer(decision.waited_ms))
         .execute(&mut *connection)
         .await?;
-    let oldest = micros(decision.at).saturating_sub(KEPT.num_microseconds().unwrap_or(i64::MAX));
-    sql::query(FORGET).bind(oldest).execute(connection).await?;
+    let oldest = micros(decision.at)
+        .saturating_sub(DECISION_RETENTION.num_microseconds().unwrap_or(i64::MAX));
+    sql::query(DELETE_OLD).bind(oldest).execute(connection).await?;
     Ok(())
 }
 
 /// Reads decisions, oldest first, each with its number.
-pub(super) async fn many(
-    pool: &Readers,
+pub(super) async fn list(
+    pool: &ReaderPool,
     filter: &DecisionFilter,
 ) -> sql::Result<Vec<(u64, PermissionDecision)>> {
-    let rows = listed(filter).apart().fetch_all(pool).await?;
+    let rows = list_query(filter).blocking().fetch_all(pool).await?;
     rows.iter().map(|row| numbered(Columns(row))).collect()
 }
 
-fn listed(filter: &DecisionFilter) -> Query {
+fn list_query(filter: &DecisionFilter) -> Query {
     let mut query = sql::query("SELECT * FROM permission_decisions WHERE number > ");
     query.push_bind(integer(filter.after));
     if let Some(agent) = &filter.agent {
@@ -98,13 +99,13 @@ fn listed(filter: &DecisionFilter) -> Query {
 fn numbered(columns: Columns<'_>) -> sql::Result<(u64, PermissionDecision)> {
     let decision = PermissionDecision {
         at: columns.time("at")?,
-        agent: AgentId::new(columns.plain::<&str>("agent")?).map_err(unreadable)?,
+        agent: AgentId::new(columns.get::<&str>("agent")?).map_err(decode_error)?,
         owner: PrincipalId(columns.uuid("owner")?),
         execution: ExecutionId(columns.uuid("execution")?),
-        attempt: stamp(columns)?,
-        interaction: columns.plain::<Option<Uuid>>("interaction")?.map(InteractionId),
-        tool: columns.plain("tool")?,
-        digest: columns.plain("digest")?,
+        attempt: attempt_id(columns)?,
+        interaction: columns.get::<Option<Uuid>>("interaction")?.map(InteractionId),
+        tool: columns.get("tool")?,
+        digest: columns.get("digest")?,
         verdict: columns.keyword("verdict", PermissionVerdict::parse)?,
         source: columns.json("source")?,
         waited_ms: columns.number("waited_ms")?,

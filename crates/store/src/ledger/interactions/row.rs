@@ -3,19 +3,19 @@
 use algonius_actors::model::execution::AttemptId;
 use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, PrincipalId};
 use algonius_actors::model::interaction::{
-    Interaction, InteractionFilter, InteractionId, InteractionOwner, InteractionPlace,
+    Interaction, InteractionFilter, InteractionId, InteractionOwner, InteractionRequestKey,
     InteractionState, WireId,
 };
 
 use crate::engine::encryption::StoreCipher;
-use crate::engine::fault::unreadable;
+use crate::engine::fault::decode_error;
 use crate::engine::row_codec::{Columns, json, micros};
-use crate::engine::sql::{self, DatabaseConnection, Query, Queryable, Readers};
-use crate::ledger::execution_row::stamp;
+use crate::engine::sql::{self, DatabaseConnection, Query, Queryable, ReaderPool};
+use crate::ledger::execution_row::attempt_id;
 
-const ONE: &str = "SELECT * FROM interactions WHERE id = $1";
+const SELECT_BY_ID: &str = "SELECT * FROM interactions WHERE id = $1";
 
-const AT: &str = "
+const SELECT_BY_PLACE: &str = "
     SELECT * FROM interactions WHERE execution = $1 AND turn = $2 AND attempt = $3 AND wire = $4";
 
 const INSERT: &str = "
@@ -35,26 +35,26 @@ impl StoredInteraction {
     pub(super) fn read(columns: Columns<'_>) -> sql::Result<Self> {
         let interaction = Interaction {
             id: InteractionId(columns.uuid("id")?),
-            place: InteractionPlace {
+            place: InteractionRequestKey {
                 execution: ExecutionId(columns.uuid("execution")?),
-                attempt: stamp(columns)?,
-                wire: WireId(columns.plain("wire")?),
+                attempt: attempt_id(columns)?,
+                wire: WireId(columns.get("wire")?),
             },
             owner: InteractionOwner {
                 principal: PrincipalId(columns.uuid("owner")?),
-                agent: AgentId::new(columns.plain::<&str>("agent")?).map_err(unreadable)?,
-                context: ContextId(columns.plain("context")?),
+                agent: AgentId::new(columns.get::<&str>("agent")?).map_err(decode_error)?,
+                context: ContextId(columns.get("context")?),
             },
             question: columns.json("body")?,
             terms: columns.json("terms")?,
-            digest: columns.plain("digest")?,
+            digest: columns.get("digest")?,
             asked_at: columns.time("asked_at")?,
             due_at: columns.time("due_at")?,
             state: columns.keyword("state", InteractionState::parse)?,
             closed: columns.maybe_json("closed")?,
             delivered_at: columns.maybe_time("delivered_at")?,
         };
-        Ok(Self { interaction, sealed: columns.plain("sealed")? })
+        Ok(Self { interaction, sealed: columns.get("sealed")? })
     }
 
     /// Returns the interaction with its raw answer, or with the redacted one after the raw answer was erased.
@@ -62,28 +62,28 @@ impl StoredInteraction {
         let Self { mut interaction, sealed } = self;
         if let Some(sealed) = sealed {
             let opened = cipher.open(interaction.id.0.as_bytes(), &sealed)?;
-            interaction.closed = Some(serde_json::from_slice(&opened).map_err(unreadable)?);
+            interaction.closed = Some(serde_json::from_slice(&opened).map_err(decode_error)?);
         }
         Ok(interaction)
     }
 }
 
 /// Reads an interaction.
-pub(super) async fn one(
-    asked: impl Queryable,
+pub(super) async fn load(
+    source: impl Queryable,
     id: InteractionId,
 ) -> sql::Result<Option<StoredInteraction>> {
-    let row = sql::query(ONE).bind(id.0).fetch_optional(asked).await?;
+    let row = sql::query(SELECT_BY_ID).bind(id.0).fetch_optional(source).await?;
     row.map(|row| StoredInteraction::read(Columns(&row))).transpose()
 }
 
 /// Reads the interaction of a place.
-pub(super) async fn at(
+pub(super) async fn load_by_place(
     connection: &mut DatabaseConnection,
-    place: &InteractionPlace,
+    place: &InteractionRequestKey,
 ) -> sql::Result<Option<StoredInteraction>> {
     let AttemptId { turn, attempt } = place.attempt;
-    let row = sql::query(AT)
+    let row = sql::query(SELECT_BY_PLACE)
         .bind(place.execution.0)
         .bind(i64::from(turn))
         .bind(i64::from(attempt))
@@ -121,18 +121,18 @@ pub(super) async fn insert(
 }
 
 /// Reads interactions with redacted answers, newest first.
-pub(super) async fn many(
-    pool: &Readers,
+pub(super) async fn list(
+    pool: &ReaderPool,
     filter: &InteractionFilter,
 ) -> sql::Result<Vec<Interaction>> {
-    let rows = listed(filter).apart().fetch_all(pool).await?;
+    let rows = list_query(filter).blocking().fetch_all(pool).await?;
     let read = |row| Ok(StoredInteraction::read(Columns(row))?.interaction);
     rows.iter().map(read).collect()
 }
 
 /// Builds the query for matching interactions. The text contains only the requested conditions, so that each of the few
 /// possible texts uses its index.
-fn listed(filter: &InteractionFilter) -> Query {
+fn list_query(filter: &InteractionFilter) -> Query {
     let mut query = sql::query("SELECT * FROM interactions WHERE 1 = 1");
     if let Some(id) = filter.id {
         query.push(" AND id = ").push_bind(id.0);

@@ -11,13 +11,13 @@ use std::path::{Path, PathBuf};
 use nix::errno::Errno;
 use nix::unistd::geteuid;
 
-use super::{Guarded, View, ViewError};
+use super::{FilesystemView, ProtectedServiceFiles, ViewError};
 
 /// Greatest number of links that are followed, as in the kernel.
-const LINKS: u32 = 40;
+const MAX_LINKS: u32 = 40;
 
 /// Devices that a program of root keeps when it may change everything: none of them gives access to files.
-const HARMLESS: [&str; 5] = ["/dev/dri", "/dev/fuse", "/dev/kvm", "/dev/net", "/dev/shm"];
+const HARMLESS_DEVICES: [&str; 5] = ["/dev/dri", "/dev/fuse", "/dev/kvm", "/dev/net", "/dev/shm"];
 
 /// Treatment of a path, and of everything below it without a layer of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,24 +41,25 @@ impl Layers {
     /// # Errors
     /// Fails if a path is not as required, or cannot be read.
     pub(in crate::confinement::bubblewrap) fn of(
-        view: &View,
+        view: &FilesystemView,
         workspace: &Path,
         program: &Path,
     ) -> Result<Self, ViewError> {
         let mut layers = Self::base(view)?;
-        judge_workspace(view, workspace)?;
-        let hidden = view.hidden.iter().map(|path| place(path));
+        check_workspace(view, workspace)?;
+        let hidden = view.hidden.iter().map(|path| canonical_path(path));
         let mut hidden = hidden.collect::<Result<Vec<_>, _>>()?;
-        hidden.extend(existing(&view.service.unreadable));
+        hidden.extend(existing_paths(&view.service.unreadable));
         hidden.sort();
         for place in hidden {
             layers.insert(place, Layer::Hidden)?;
         }
         layers.show_workspace(workspace, view.changes_workspace)?;
         layers.show_program(program);
-        let protected = view.protected.iter().map(|path| layers.fixed(workspace.join(path)));
+        let protected =
+            view.protected.iter().map(|path| layers.resolve_protected(workspace.join(path)));
         let mut read_only = protected.collect::<Result<Vec<_>, _>>()?;
-        read_only.extend(existing(&view.service.unwritable));
+        read_only.extend(existing_paths(&view.service.unwritable));
         // A program needs to change its working directory and its home, whatever else they contain.
         let home = view.home.canonicalize().unwrap_or_default();
         let is_used = |place: &PathBuf| workspace.starts_with(place) || home.starts_with(place);
@@ -74,9 +75,9 @@ impl Layers {
     /// Shows the working directory if its parent is hidden.
     fn show_workspace(&mut self, workspace: &Path, is_changed: bool) -> Result<(), ViewError> {
         if self.0.get(workspace) == Some(&Layer::Hidden) {
-            return Err(ViewError::Blind);
+            return Err(ViewError::HiddenWorkspace);
         }
-        if matches!(self.around(workspace), Layer::Hidden | Layer::Devices) {
+        if matches!(self.layer_of(workspace), Layer::Hidden | Layer::Devices) {
             let layer = if is_changed { Layer::Writable } else { Layer::ReadOnly };
             self.0.insert(workspace.to_owned(), layer);
         }
@@ -85,7 +86,7 @@ impl Layers {
 
     /// Shows the program if its parent is hidden, with the files beside it unless these are hidden themselves.
     fn show_program(&mut self, program: &Path) {
-        if self.around(program) != Layer::Hidden {
+        if self.layer_of(program) != Layer::Hidden {
             return;
         }
         let beside = program.parent().filter(|folder| !self.0.contains_key(*folder));
@@ -93,12 +94,12 @@ impl Layers {
     }
 
     /// Returns the writable paths on top of the read-only root. Missing paths are skipped.
-    fn base(view: &View) -> Result<Self, ViewError> {
+    fn base(view: &FilesystemView) -> Result<Self, ViewError> {
         let mut layers = BTreeMap::from([("/proc".into(), Layer::Processes)]);
         for path in view.writable.iter().chain(&view.own) {
             match path.canonicalize() {
                 Ok(place) if place != *path && view.writable.contains(path) => {
-                    return Err(ViewError::Replaced { path: path.clone() });
+                    return Err(ViewError::ReplacedByLink { path: path.clone() });
                 }
                 Ok(place) => _ = layers.insert(place, Layer::Writable),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -112,14 +113,15 @@ impl Layers {
             // Through a disk's own device, root could read and change every file that is hidden here.
             layers.entry("/dev".into()).or_insert(Layer::Devices);
             layers.extend(
-                existing(HARMLESS.map(PathBuf::from).as_slice()).map(|it| (it, Layer::Writable)),
+                existing_paths(HARMLESS_DEVICES.map(PathBuf::from).as_slice())
+                    .map(|it| (it, Layer::Writable)),
             );
         }
         Ok(Self(layers))
     }
 
     /// Returns the layer that contains a path.
-    fn around(&self, path: &Path) -> Layer {
+    fn layer_of(&self, path: &Path) -> Layer {
         let found = path.ancestors().find_map(|above| self.0.get(above));
         found.copied().unwrap_or(Layer::ReadOnly)
     }
@@ -127,10 +129,10 @@ impl Layers {
     /// Adds a layer if it has an effect, and mounts its writable parents so that the path cannot be moved away. Parents
     /// come before their children.
     fn insert(&mut self, place: PathBuf, layer: Layer) -> Result<(), ViewError> {
-        let may_change = |path: &&Path| self.around(path) == Layer::Writable;
+        let may_change = |path: &&Path| self.layer_of(path) == Layer::Writable;
         let above: Vec<_> =
             place.ancestors().skip(1).filter(may_change).map(Path::to_owned).collect();
-        match (self.around(&place), layer) {
+        match (self.layer_of(&place), layer) {
             // Also within a hidden path: the workspace may lie between the two.
             (_, Layer::Hidden) | (Layer::Writable, _) => {
                 self.0.extend(above.into_iter().map(|above| (above, Layer::Writable)));
@@ -144,13 +146,13 @@ impl Layers {
     }
 
     /// Resolves a path to be protected, and refuses links that the program could change.
-    fn fixed(&self, mut path: PathBuf) -> Result<PathBuf, ViewError> {
-        for _ in 0..LINKS {
+    fn resolve_protected(&self, mut path: PathBuf) -> Result<PathBuf, ViewError> {
+        for _ in 0..MAX_LINKS {
             let links = path.ancestors().filter(|above| above.is_symlink());
-            let Some(link) = links.last() else { return place(&path) };
+            let Some(link) = links.last() else { return canonical_path(&path) };
             let folder = link.parent().unwrap_or(Path::new("/")).canonicalize()?;
-            if self.around(&folder) == Layer::Writable {
-                return Err(ViewError::Replaceable { path: link.to_owned() });
+            if self.layer_of(&folder) == Layer::Writable {
+                return Err(ViewError::MutableLink { path: link.to_owned() });
             }
             let rest = path.strip_prefix(link).unwrap_or(Path::new(""));
             path = folder.join(link.read_link()?).join(rest);
@@ -204,21 +206,23 @@ impl Layers {
 
 /// Refuses a working directory of the service, which would be shown even if its parent is hidden; and a parent of the
 /// service's files, if only a link leads there.
-fn judge_workspace(view: &View, workspace: &Path) -> Result<(), ViewError> {
-    let is_below = |paths: &[PathBuf]| existing(paths).any(|path| workspace.starts_with(path));
-    let is_above = |paths: &[PathBuf]| existing(paths).any(|path| path.starts_with(workspace));
-    let Guarded { unreadable, unwritable, .. } = &view.service;
+fn check_workspace(view: &FilesystemView, workspace: &Path) -> Result<(), ViewError> {
+    let is_below =
+        |paths: &[PathBuf]| existing_paths(paths).any(|path| workspace.starts_with(path));
+    let is_above =
+        |paths: &[PathBuf]| existing_paths(paths).any(|path| path.starts_with(workspace));
+    let ProtectedServiceFiles { unreadable, unwritable, .. } = &view.service;
     // Not resolved again: an agent may have put a link there meanwhile.
-    let is_led = !view.workplaces.is_empty()
-        && !view.workplaces.iter().any(|root| workspace.starts_with(root));
+    let is_led = !view.working_dirs.is_empty()
+        && !view.working_dirs.iter().any(|root| workspace.starts_with(root));
     let is_around = is_above(unreadable) || is_above(unwritable) || is_below(unwritable);
     match (is_below(unreadable) || is_led && is_around) && !is_below(&view.own) {
-        true => Err(ViewError::OfService),
+        true => Err(ViewError::ServiceFolder),
         false => Ok(()),
     }
 }
 
-fn place(path: &Path) -> Result<PathBuf, ViewError> {
+fn canonical_path(path: &Path) -> Result<PathBuf, ViewError> {
     path.canonicalize().map_err(|error| match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
             ViewError::Missing { path: path.to_owned() }
@@ -228,6 +232,6 @@ fn place(path: &Path) -> Result<PathBuf, ViewError> {
 }
 
 /// Returns the existing paths, without links.
-fn existing(paths: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
+fn existing_paths(paths: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
     paths.iter().filter_map(|path| path.canonicalize().ok())
 }

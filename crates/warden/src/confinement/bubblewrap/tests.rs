@@ -7,25 +7,25 @@ use std::path::{Path, PathBuf};
 use nix::unistd::geteuid;
 
 use super::layers::Layers;
-use super::{Guarded, View, ViewError};
+use super::{FilesystemView, ProtectedServiceFiles, ViewError};
 
 /// Folder with a repository, and the permissions of a program in it.
-struct Stage {
+struct ViewFixture {
     folder: tempfile::TempDir,
-    view: View,
+    view: FilesystemView,
 }
 
-impl Stage {
+impl ViewFixture {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let home = folder.path().canonicalize().unwrap();
         fs::create_dir_all(home.join("work/.git/hooks")).unwrap();
         fs::write(home.join("work/.env"), "secret").unwrap();
-        let view = View {
+        let view = FilesystemView {
             network: true,
             workspace: home.join("work"),
             changes_workspace: true,
-            ..View::default()
+            ..FilesystemView::default()
         };
         Self { folder, view }
     }
@@ -75,54 +75,54 @@ impl Stage {
 
 #[test]
 fn an_agent_sees_only_its_own_home_of_the_data_folder() {
-    let stage = Stage::new().writable(&["data/homes/a"]).hidden(&["data"]);
-    fs::create_dir_all(stage.home().join("data/homes/a")).unwrap();
-    assert_eq!(stage.mounted().unwrap(), ["tmpfs data", "bind data/homes/a", "remount-ro data"]);
+    let fixture = ViewFixture::new().writable(&["data/homes/a"]).hidden(&["data"]);
+    fs::create_dir_all(fixture.home().join("data/homes/a")).unwrap();
+    assert_eq!(fixture.mounted().unwrap(), ["tmpfs data", "bind data/homes/a", "remount-ro data"]);
 }
 
 #[test]
 fn the_longer_path_wins_and_is_mounted_later() {
-    let stage = Stage::new().writable(&["work"]).hidden(&["", "work/.env"]);
+    let fixture = ViewFixture::new().writable(&["work"]).hidden(&["", "work/.env"]);
     assert_eq!(
-        stage.mounted().unwrap(),
+        fixture.mounted().unwrap(),
         ["tmpfs ", "bind work", "ro-bind work/.env", "remount-ro "]
     );
 }
 
 #[test]
 fn a_workspace_is_visible_in_a_hidden_folder_but_not_secrets() {
-    let mut stage = Stage::new().hidden(&["", "work/.env"]);
+    let mut fixture = ViewFixture::new().hidden(&["", "work/.env"]);
     assert_eq!(
-        stage.mounted().unwrap(),
+        fixture.mounted().unwrap(),
         ["tmpfs ", "bind work", "ro-bind work/.env", "remount-ro "]
     );
-    stage.view.changes_workspace = false;
-    assert_eq!(stage.mounted().unwrap()[1], "ro-bind work");
-    let blind = Stage::new().hidden(&["work"]).mounted();
-    assert!(matches!(blind, Err(ViewError::Blind)), "{blind:?}");
+    fixture.view.changes_workspace = false;
+    assert_eq!(fixture.mounted().unwrap()[1], "ro-bind work");
+    let blind = ViewFixture::new().hidden(&["work"]).mounted();
+    assert!(matches!(blind, Err(ViewError::HiddenWorkspace)), "{blind:?}");
 }
 
 #[test]
 fn a_protected_path_cannot_move_with_its_folder() {
-    let stage = Stage::new().writable(&["", "work"]).protected(&[".git/hooks"]);
+    let fixture = ViewFixture::new().writable(&["", "work"]).protected(&[".git/hooks"]);
     let expected = ["bind ", "bind work", "bind work/.git", "ro-bind work/.git/hooks"];
-    assert_eq!(stage.mounted().unwrap(), expected);
-    let stage = stage.writable(&[""]);
-    assert_eq!(stage.mounted().unwrap(), expected);
+    assert_eq!(fixture.mounted().unwrap(), expected);
+    let fixture = fixture.writable(&[""]);
+    assert_eq!(fixture.mounted().unwrap(), expected);
 }
 
 #[test]
 fn a_read_only_path_needs_no_protection() {
-    assert!(Stage::new().protected(&[".git/hooks"]).mounted().unwrap().is_empty());
-    let stage = Stage::new().writable(&["work"]).protected(&[".git", ".git/hooks"]);
-    assert_eq!(stage.mounted().unwrap(), ["bind work", "ro-bind work/.git"]);
+    assert!(ViewFixture::new().protected(&[".git/hooks"]).mounted().unwrap().is_empty());
+    let fixture = ViewFixture::new().writable(&["work"]).protected(&[".git", ".git/hooks"]);
+    assert_eq!(fixture.mounted().unwrap(), ["bind work", "ro-bind work/.git"]);
 }
 
 #[test]
 fn an_unrestricted_agent_has_devices() {
-    let mut stage = Stage::new().protected(&[".git/hooks"]);
-    stage.view.writable = vec![PathBuf::from("/")];
-    let mounted = stage.mounted().unwrap();
+    let mut fixture = ViewFixture::new().protected(&[".git/hooks"]);
+    fixture.view.writable = vec![PathBuf::from("/")];
+    let mounted = fixture.mounted().unwrap();
     assert_eq!(mounted.last().unwrap(), "ro-bind work/.git/hooks");
     // For root, devices give access to every file, so it gets only a few.
     let bind = if geteuid().is_root() { "bind work/.git" } else { "dev-bind work/.git" };
@@ -130,35 +130,36 @@ fn an_unrestricted_agent_has_devices() {
 }
 
 /// Adds the service's configuration beside the work, with a token and a folder of its own.
-fn with_service(stage: Stage) -> Stage {
-    let home = stage.home();
+fn with_service(fixture: ViewFixture) -> ViewFixture {
+    let home = fixture.home();
     fs::create_dir_all(home.join("config/presets")).unwrap();
     fs::create_dir_all(home.join("state")).unwrap();
     for file in ["config/supervisor.toml", "config/token", "state/ledger"] {
         fs::write(home.join(file), "text").unwrap();
     }
-    let unreadable = stage.paths(&["config/token", "state", "none"]);
-    let unwritable = stage.paths(&["config/supervisor.toml", "absent"]);
-    let service = Guarded { unreadable, unwritable, folder: Some(home.join("config")) };
-    Stage { view: View { service, ..stage.view }, ..stage }
+    let unreadable = fixture.paths(&["config/token", "state", "none"]);
+    let unwritable = fixture.paths(&["config/supervisor.toml", "absent"]);
+    let service =
+        ProtectedServiceFiles { unreadable, unwritable, folder: Some(home.join("config")) };
+    ViewFixture { view: FilesystemView { service, ..fixture.view }, ..fixture }
 }
 
 #[test]
 fn service_files_are_hidden_and_their_folder_is_kept() {
-    let mut stage = with_service(Stage::new());
-    stage.view.writable = vec![stage.home()];
+    let mut fixture = with_service(ViewFixture::new());
+    fixture.view.writable = vec![fixture.home()];
     assert_eq!(
-        stage.mounted().unwrap(),
+        fixture.mounted().unwrap(),
         ["bind ", "ro-bind config", "ro-bind config/token", "tmpfs state", "remount-ro state",]
     );
 }
 
 #[test]
 fn a_program_next_to_the_configuration_cannot_change_it() {
-    let mut stage = with_service(Stage::new());
-    stage.view.writable = vec![stage.home()];
-    stage.view.workspace = stage.home().join("config");
-    let mounted = stage.mounted().unwrap();
+    let mut fixture = with_service(ViewFixture::new());
+    fixture.view.writable = vec![fixture.home()];
+    fixture.view.workspace = fixture.home().join("config");
+    let mounted = fixture.mounted().unwrap();
     for expected in ["bind config", "ro-bind config/supervisor.toml", "ro-bind config/token"] {
         assert!(mounted.contains(&expected.to_owned()), "{mounted:?}");
     }
@@ -166,42 +167,42 @@ fn a_program_next_to_the_configuration_cannot_change_it() {
 
 #[test]
 fn a_program_in_a_hidden_folder_is_visible() {
-    let mut stage = with_service(Stage::new());
-    fs::create_dir_all(stage.home().join("state/bin")).unwrap();
-    let program = stage.home().join("state/bin/agent");
+    let mut fixture = with_service(ViewFixture::new());
+    fs::create_dir_all(fixture.home().join("state/bin")).unwrap();
+    let program = fixture.home().join("state/bin/agent");
     fs::write(&program, "").unwrap();
-    stage.view.workspace = stage.home().join("work");
-    let layers = Layers::of(&stage.view, &stage.view.workspace, &program).unwrap();
+    fixture.view.workspace = fixture.home().join("work");
+    let layers = Layers::of(&fixture.view, &fixture.view.workspace, &program).unwrap();
     let args: Vec<_> = layers
         .arguments(Path::new("/empty"))
         .into_iter()
         .map(|it| it.into_string().unwrap())
         .collect();
-    let shown = stage.home().join("state/bin").display().to_string();
+    let shown = fixture.home().join("state/bin").display().to_string();
     let at = args.iter().position(|arg| *arg == shown).unwrap();
     assert_eq!(args[at - 1], "--ro-bind");
-    assert!(!args.contains(&stage.home().join("state/ledger").display().to_string()));
+    assert!(!args.contains(&fixture.home().join("state/ledger").display().to_string()));
 }
 
 #[test]
 fn missing_and_replaceable_paths_are_refused() {
-    let missing = Stage::new().writable(&["work"]).protected(&[".git/none"]).mounted();
+    let missing = ViewFixture::new().writable(&["work"]).protected(&[".git/none"]).mounted();
     assert!(matches!(missing, Err(ViewError::Missing { .. })), "{missing:?}");
-    let missing = Stage::new().hidden(&["none"]).mounted();
+    let missing = ViewFixture::new().hidden(&["none"]).mounted();
     assert!(matches!(missing, Err(ViewError::Missing { .. })), "{missing:?}");
-    let stage = Stage::new().writable(&["work"]).protected(&["way/hooks"]);
-    symlink(".git", stage.home().join("work/way")).unwrap();
-    let led = stage.mounted();
-    let Err(ViewError::Replaceable { path }) = led else { panic!("{led:?}") };
+    let fixture = ViewFixture::new().writable(&["work"]).protected(&["way/hooks"]);
+    symlink(".git", fixture.home().join("work/way")).unwrap();
+    let led = fixture.mounted();
+    let Err(ViewError::MutableLink { path }) = led else { panic!("{led:?}") };
     assert!(path.ends_with("work/way"));
 }
 
 #[test]
 fn an_immutable_link_is_followed() {
-    let mut stage = Stage::new().writable(&["work"]);
-    symlink("work", stage.home().join("way")).unwrap();
-    stage.view.protected = vec![stage.home().join("way/.git")];
-    assert_eq!(stage.mounted().unwrap(), ["bind work", "ro-bind work/.git"]);
-    stage.view.protected = vec![Path::new("/proc/version").to_owned()];
-    assert!(matches!(stage.mounted(), Err(ViewError::Missing { .. })));
+    let mut fixture = ViewFixture::new().writable(&["work"]);
+    symlink("work", fixture.home().join("way")).unwrap();
+    fixture.view.protected = vec![fixture.home().join("way/.git")];
+    assert_eq!(fixture.mounted().unwrap(), ["bind work", "ro-bind work/.git"]);
+    fixture.view.protected = vec![Path::new("/proc/version").to_owned()];
+    assert!(matches!(fixture.mounted(), Err(ViewError::Missing { .. })));
 }

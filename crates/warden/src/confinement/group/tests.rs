@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Child, Command};
 
-use algonius_actors::model::host::resources::Grouping;
+use algonius_actors::model::host::resources::CgroupMode;
 
 use crate::confinement::group::*;
 use crate::testing::simulated_group;
@@ -22,8 +22,8 @@ fn read(folder: &Path, name: &str) -> String {
     fs::read_to_string(folder.join(name)).unwrap_or_default()
 }
 
-fn both() -> Resources {
-    Resources { memory: Some(1 << 30), processes: Some(20), grouping: Grouping::Auto }
+fn both() -> ResourceLimits {
+    ResourceLimits { memory: Some(1 << 30), processes: Some(20), grouping: CgroupMode::Auto }
 }
 
 fn attempt() -> AttemptKey {
@@ -82,7 +82,7 @@ fn no_group_is_created_unless_one_is_required() {
 async fn a_group_gets_the_limits_that_its_controllers_enforce() {
     let (_folder, place) = delegated(&[std::process::id()]);
     let mut groups = ControlGroups::open(Some(place), Uuid::new_v4(), true).unwrap();
-    let group = groups.make(attempt(), &both()).unwrap();
+    let group = groups.create(attempt(), &both()).unwrap();
     for (name, text) in [
         ("memory.max", "1073741824"),
         ("memory.swap.max", "0"),
@@ -91,24 +91,30 @@ async fn a_group_gets_the_limits_that_its_controllers_enforce() {
     ] {
         assert_eq!(group.read(name), text, "{name}");
     }
-    assert_eq!(group.held(), ALL);
+    assert_eq!(group.enforced_controllers(), ALL);
     groups.controllers.memory = false;
-    let group = groups.make(attempt(), &both()).unwrap();
-    assert_eq!((group.held().memory, group.held().pids), (false, true));
-    let one = Resources { processes: None, ..both() };
-    assert_eq!(groups.make(attempt(), &one).unwrap().held(), Controllers::default());
+    let group = groups.create(attempt(), &both()).unwrap();
+    assert_eq!(
+        (group.enforced_controllers().memory, group.enforced_controllers().pids),
+        (false, true)
+    );
+    let one = ResourceLimits { processes: None, ..both() };
+    assert_eq!(
+        groups.create(attempt(), &one).unwrap().enforced_controllers(),
+        Controllers::default()
+    );
 }
 
 #[tokio::test]
 async fn refusals_are_known_after_the_group_is_gone() {
     let (_folder, place) = delegated(&[std::process::id()]);
     let groups = ControlGroups::open(Some(place), Uuid::new_v4(), true).unwrap();
-    let group = groups.make(attempt(), &Resources::default()).unwrap();
-    assert_eq!(group.refusals(), Refusals::default());
+    let group = groups.create(attempt(), &ResourceLimits::default()).unwrap();
+    assert_eq!(group.refusals(), CgroupRefusals::default());
     let events = "low 0\nhigh 0\nmax 9\noom 2\noom_kill 3\noom_group_kill 1\n";
     fs::write(group.folder.join("memory.events"), events).unwrap();
     fs::write(group.folder.join("pids.events"), "max 7\n").unwrap();
-    let refused = Refusals { killed: 3, unstarted: 7 };
+    let refused = CgroupRefusals { killed: 3, unstarted: 7 };
     assert_eq!(group.refusals(), refused);
     group.close().await;
     fs::remove_dir_all(&group.folder).unwrap();
@@ -122,12 +128,12 @@ async fn groups_of_earlier_processes_end_unless_reattached() {
     let earlier = ControlGroups::open(Some(place.clone()), instance, true).unwrap();
     let (kept, lost) = (attempt(), attempt());
     let [kept_group, lost_group] =
-        [kept, lost].map(|it| earlier.make(it, &Resources::default()).unwrap());
+        [kept, lost].map(|it| earlier.create(it, &ResourceLimits::default()).unwrap());
     let other = ControlGroups::open(Some(place.clone()), Uuid::new_v4(), true).unwrap();
-    let foreign = other.make(attempt(), &Resources::default()).unwrap();
+    let foreign = other.create(attempt(), &ResourceLimits::default()).unwrap();
     // A process instance that wants no groups still ends the existing ones.
     let next = ControlGroups::open(Some(place), instance, false).unwrap();
-    assert_eq!(next.end_all_but(&HashSet::from([kept])).await, 1);
+    assert_eq!(next.end_all_except(&HashSet::from([kept])).await, 1);
     assert_eq!(read(&lost_group.folder, "cgroup.kill"), "1");
     assert!(!kept_group.folder.join("cgroup.kill").exists());
     assert!(!foreign.folder.join("cgroup.kill").exists(), "it is another's");
@@ -139,7 +145,7 @@ async fn groups_of_earlier_processes_end_unless_reattached() {
 async fn a_group_is_removed_with_its_subgroups() {
     let (_folder, place) = delegated(&[std::process::id()]);
     let groups = ControlGroups::open(Some(place), Uuid::new_v4(), true).unwrap();
-    let group = groups.make(attempt(), &Resources::default()).unwrap();
+    let group = groups.create(attempt(), &ResourceLimits::default()).unwrap();
     fs::create_dir_all(group.folder.join("inner/most")).unwrap();
     group.close().await;
     assert!(!group.folder.exists());

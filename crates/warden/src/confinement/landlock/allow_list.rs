@@ -17,22 +17,22 @@ use super::AllowedPath;
 
 /// Folder of the devices. Its block devices and memory devices give access to every file of the machine, and only root
 /// can open them.
-const DEVICES: &str = "/dev";
-const MEMORY: [&str; 3] = ["mem", "kmem", "port"];
+const DEVICES_FOLDER: &str = "/dev";
+const MEMORY_DEVICES: [&str; 3] = ["mem", "kmem", "port"];
 
 /// Greatest number of links that are followed to resolve a path.
-const LINKS: u32 = 40;
+const MAX_LINKS: u32 = 40;
 
 /// Paths that no confined program may read, and the allow-list that omits them.
 #[derive(Debug, Default)]
 pub struct AllowList {
     hidden: Vec<PathBuf>,
-    readable: Arc<Readable>,
+    readable: Arc<ReadablePaths>,
 }
 
 /// Files and folders that may be read: siblings of the hidden paths.
 #[derive(Debug, PartialEq, Eq, Default)]
-pub struct Readable {
+pub struct ReadablePaths {
     entries: Vec<PathBuf>,
     /// Folders that were listed, with their state at that time.
     listed: Vec<(PathBuf, FolderState)>,
@@ -57,31 +57,31 @@ impl AllowList {
     /// Returns a list that omits these absolute paths and all below them. Lists folders, so it may block.
     #[must_use]
     pub fn new(hidden: Vec<PathBuf>) -> Self {
-        let readable = Arc::new(Readable::without(&hidden));
+        let readable = Arc::new(ReadablePaths::without(&hidden));
         Self { hidden, readable }
     }
 
     /// Returns the list if no folder has changed since its creation; needs one `lstat` per folder.
     #[must_use]
-    pub fn at_hand(&self) -> Option<Arc<Readable>> {
+    pub fn cached(&self) -> Option<Arc<ReadablePaths>> {
         self.readable.is_current().then(|| Arc::clone(&self.readable))
     }
 
     /// Returns the present list; rebuilds it if a folder has changed, which may block.
-    pub fn current(&mut self) -> Arc<Readable> {
+    pub fn current(&mut self) -> Arc<ReadablePaths> {
         if !self.readable.is_current() {
-            self.readable = Arc::new(Readable::without(&self.hidden));
+            self.readable = Arc::new(ReadablePaths::without(&self.hidden));
         }
         Arc::clone(&self.readable)
     }
 }
 
-impl Readable {
+impl ReadablePaths {
     fn without(hidden: &[PathBuf]) -> Self {
         let (mut places, mut readable) = (BTreeSet::new(), Self::default());
         for path in hidden {
             // A replaced link hides another file from then on, so its state is recorded before the link is read.
-            link_folders(path).iter().for_each(|folder| readable.mark(folder));
+            link_folders(path).iter().for_each(|folder| readable.record_state(folder));
             places.insert(resolve(path));
         }
         readable.list(Path::new("/"), &places);
@@ -90,7 +90,7 @@ impl Readable {
 
     /// Adds the entries of a folder, and descends into those that lead to a hidden path.
     fn list(&mut self, folder: &Path, hidden: &BTreeSet<PathBuf>) {
-        self.mark(folder);
+        self.record_state(folder);
         // A folder that cannot be listed cannot be allowed either.
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             // A link needs no rule: the rule for its target decides.
@@ -102,7 +102,7 @@ impl Readable {
             let leads_on = hidden.range(path.clone()..).next();
             if leads_on.is_some_and(|place| place.starts_with(&path)) {
                 self.list(&path, hidden);
-            } else if path == Path::new(DEVICES) && geteuid().is_root() {
+            } else if path == Path::new(DEVICES_FOLDER) && geteuid().is_root() {
                 self.list_devices(&path);
             } else {
                 self.entries.push(path);
@@ -111,7 +111,7 @@ impl Readable {
     }
 
     /// Records the state of a folder before its entries are read, so that a change in between is noticed.
-    fn mark(&mut self, folder: &Path) {
+    fn record_state(&mut self, folder: &Path) {
         if let Ok(facts) = fs::symlink_metadata(folder) {
             self.listed.push((folder.to_owned(), FolderState::of(&facts)));
         }
@@ -119,8 +119,8 @@ impl Readable {
 
     /// Adds the devices except those through which every file can be read.
     fn list_devices(&mut self, folder: &Path) {
-        self.mark(folder);
-        let is_memory = |name: &OsStr| MEMORY.iter().any(|memory| name == *memory);
+        self.record_state(folder);
+        let is_memory = |name: &OsStr| MEMORY_DEVICES.iter().any(|memory| name == *memory);
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             let Ok(kind) = entry.file_type() else { continue };
             if !kind.is_symlink() && !kind.is_block_device() && !is_memory(&entry.file_name()) {
@@ -147,7 +147,7 @@ impl Readable {
 /// Returns the folders whose links lead to a path.
 fn link_folders(path: &Path) -> Vec<PathBuf> {
     let (mut folders, mut next) = (Vec::new(), path.to_owned());
-    for _ in 0..LINKS {
+    for _ in 0..MAX_LINKS {
         let Some(link) = next.ancestors().filter(|above| above.is_symlink()).last() else { break };
         let Some(Ok(folder)) = link.parent().map(Path::canonicalize) else { break };
         let Ok(target) = link.read_link() else { break };
@@ -187,7 +187,7 @@ mod tests {
     }
 
     /// Returns the entries below a folder, relative to it.
-    fn below(list: &Readable, here: &Path) -> Vec<String> {
+    fn below(list: &ReadablePaths, here: &Path) -> Vec<String> {
         let below = list.entries.iter().filter_map(|path| path.strip_prefix(here).ok());
         let mut below: Vec<_> = below.map(|path| path.display().to_string()).collect();
         below.sort();

@@ -15,7 +15,7 @@ use nix::unistd::{Whence, ftruncate, lseek};
 use super::StdinJournalError;
 
 /// Bytes per move, and per read in the search for a torn message.
-pub(super) const PIECE: usize = 64 * 1024;
+pub(super) const MOVE_BYTES: usize = 64 * 1024;
 
 /// First byte of a message that is not complete.
 const UNCOMMITTED: u8 = 0;
@@ -65,7 +65,7 @@ impl JournalFile {
     /// Drops an incomplete message from its start. Unread input is not changed: the rest of the page, which becomes
     /// zero, was never moved.
     fn cut(&self, end: u64) -> io::Result<()> {
-        Ok(ftruncate(&self.0, place(end)?)?)
+        Ok(ftruncate(&self.0, file_offset(end)?)?)
     }
 
     /// Empties the file, whose bytes must all be read.
@@ -79,13 +79,13 @@ impl JournalFile {
 
     /// Returns the start of the message that a killed writer did not complete.
     fn uncommitted(&self, from: u64) -> io::Result<Option<u64>> {
-        let (mut piece, mut at) = (vec![0; PIECE], from);
+        let (mut piece, mut at) = (vec![0; MOVE_BYTES], from);
         loop {
             let read = self.read_at(&mut piece, at)?;
             if let Some(start) = piece.iter().take(read).position(|byte| *byte == UNCOMMITTED) {
                 return Ok(Some(at + start as u64));
             }
-            if read < PIECE {
+            if read < MOVE_BYTES {
                 return Ok(None);
             }
             at += read as u64;
@@ -111,7 +111,7 @@ impl JournalFile {
     fn write_at(&self, bytes: &[u8], from: u64) -> io::Result<()> {
         let (mut rest, mut at) = (bytes, from);
         while !rest.is_empty() {
-            match pwrite(&self.0, rest, place(at)?) {
+            match pwrite(&self.0, rest, file_offset(at)?) {
                 Ok(written) => {
                     rest = rest.get(written..).unwrap_or_default();
                     at += written as u64;
@@ -127,7 +127,7 @@ impl JournalFile {
     pub(super) fn read_at(&self, bytes: &mut [u8], from: u64) -> io::Result<usize> {
         let mut read = 0;
         while let Some(room) = bytes.get_mut(read..).filter(|room| !room.is_empty()) {
-            match pread(&self.0, room, place(from + read as u64)?)? {
+            match pread(&self.0, room, file_offset(from + read as u64)?)? {
                 0 => break,
                 more => read += more,
             }
@@ -145,6 +145,6 @@ pub(super) fn unread(pipe: &OwnedFd) -> Result<u32, Errno> {
     Ok(unread.unsigned_abs())
 }
 
-fn place(at: u64) -> io::Result<i64> {
+fn file_offset(at: u64) -> io::Result<i64> {
     i64::try_from(at).map_err(io::Error::other)
 }

@@ -9,7 +9,7 @@ use crate::config::table::{ConfigReader, Section, SourcePosition, Spanned, value
 use crate::platform::template::{NAMES, Template, TemplateError};
 
 /// Names that a file name may use: values that the caller chooses are not among them.
-const FILE_NAMES: [&str; 5] = ["execution_id", "agent_id", "attempt", "turn", "timestamp"];
+const FILE_NAME_VARIABLES: [&str; 5] = ["execution_id", "agent_id", "attempt", "turn", "timestamp"];
 
 /// Argument: its template, and the names that it uses.
 struct Argument {
@@ -47,7 +47,7 @@ impl Arguments {
                 }
             }
         }
-        texts.extend(of_access(section.section("access_args"), access));
+        texts.extend(access_arguments(section.section("access_args"), access));
         let of_model = section.texts("model_args").unwrap_or_default();
         texts.extend(of_model.into_iter().filter(|_| has_model));
         let of_input = section.texts("input_args").unwrap_or_default();
@@ -59,13 +59,13 @@ impl Arguments {
         list.extend(of_input);
         let is_broken = reader.count() > before;
         let read = Self { key: "args", list, of_input: count, is_broken };
-        read.may_not_use(section, "session_id", "in `[agents.<id>.session]` only");
-        read.may_not_use(section, "uuid", "in `session.new_args` only");
+        read.forbid_name(section, "session_id", "in `[agents.<id>.session]` only");
+        read.forbid_name(section, "uuid", "in `session.new_args` only");
         read
     }
 
     /// Reads the list of this key; `None` if there is none.
-    pub(crate) fn listed(section: &mut Section<'_>, key: &'static str) -> Option<Self> {
+    pub(crate) fn read_list(section: &mut Section<'_>, key: &'static str) -> Option<Self> {
         let reader = section.reader;
         let before = reader.count();
         let texts = section.texts(key)?;
@@ -74,20 +74,20 @@ impl Arguments {
     }
 
     /// Returns true if an argument uses this name.
-    pub(crate) fn use_name(&self, name: &str) -> bool {
+    pub(crate) fn uses_name(&self, name: &str) -> bool {
         self.list.iter().any(|argument| argument.names.iter().any(|used| used == name))
     }
 
     /// Checks that some argument uses this name.
-    pub(crate) fn must_use(&self, section: &Section<'_>, name: &str) {
-        if !self.use_name(name) && !self.is_broken {
+    pub(crate) fn require_name(&self, section: &Section<'_>, name: &str) {
+        if !self.uses_name(name) && !self.is_broken {
             let message = format!("needs an argument with `{{{{ {name} }}}}`");
             section.reader.error(&section.place.below(self.key).hidden(), message);
         }
     }
 
     /// Checks that no argument uses this name, which has a value elsewhere.
-    pub(crate) fn may_not_use(&self, section: &Section<'_>, name: &str, elsewhere: &str) {
+    pub(crate) fn forbid_name(&self, section: &Section<'_>, name: &str, elsewhere: &str) {
         let uses = |argument: &&Argument| argument.names.iter().any(|used| used == name);
         for user in self.list.iter().filter(uses) {
             let message = format!("`{{{{ {name} }}}}` has a value {elsewhere}");
@@ -109,7 +109,7 @@ impl Arguments {
     }
 
     /// Checks that a model is configured if and only if an argument uses it.
-    pub(crate) fn suit_model(&self, section: &Section<'_>, has_model: bool) {
+    pub(crate) fn check_model(&self, section: &Section<'_>, has_model: bool) {
         let uses = |argument: &&Argument| argument.names.iter().any(|used| used == "model");
         let user = self.list.iter().find(uses);
         let message = match user {
@@ -129,19 +129,24 @@ impl Arguments {
     }
 
     /// Checks that the program gets the values that its patterns require, and no others.
-    pub(crate) fn suit(&self, section: &Section<'_>, input: InputPattern, output: OutputPattern) {
-        self.agree(section, ["input", "args", "input"], input == InputPattern::Args);
-        self.agree(section, ["input_file", "file", "input"], input == InputPattern::File);
-        self.agree(section, ["output_file", "file", "output"], output == OutputPattern::File);
+    pub(crate) fn check_patterns(
+        &self,
+        section: &Section<'_>,
+        input: InputPattern,
+        output: OutputPattern,
+    ) {
+        self.check_name(section, ["input", "args", "input"], input == InputPattern::Args);
+        self.check_name(section, ["input_file", "file", "input"], input == InputPattern::File);
+        self.check_name(section, ["output_file", "file", "output"], output == OutputPattern::File);
     }
 
     /// Checks that an argument uses a name if and only if the pattern requires it.
-    fn agree(&self, section: &Section<'_>, [name, word, key]: [&str; 3], is_wanted: bool) {
+    fn check_name(&self, section: &Section<'_>, [name, word, key]: [&str; 3], is_wanted: bool) {
         if !is_wanted {
             let elsewhere = format!("with `{key} = \"{word}\"` only");
-            return self.may_not_use(section, name, &elsewhere);
+            return self.forbid_name(section, name, &elsewhere);
         }
-        if !self.use_name(name) && !self.is_broken {
+        if !self.uses_name(name) && !self.is_broken {
             let message = format!("`{key} = \"{word}\"` needs an argument with `{{{{ {name} }}}}`");
             section.reader.error(&section.place.below(self.key).hidden(), message);
         }
@@ -149,7 +154,7 @@ impl Arguments {
 }
 
 /// Returns the arguments for this access.
-fn of_access(mut section: Section<'_>, access: Access) -> Vec<Spanned<String>> {
+fn access_arguments(mut section: Section<'_>, access: Access) -> Vec<Spanned<String>> {
     let (reading, writing) = (section.texts("read-only"), section.texts("read-write"));
     section.finish();
     match access {
@@ -159,20 +164,20 @@ fn of_access(mut section: Section<'_>, access: Access) -> Vec<Spanned<String>> {
 }
 
 fn argument(reader: &ConfigReader<'_>, template: Spanned<String>) -> Option<Argument> {
-    let names = checked(reader, (&template.value, &template.place))?;
+    let names = template_names(reader, (&template.value, &template.place))?;
     Some(Argument { template, names })
 }
 
 /// Returns the template of a file name within the execution's own folder.
-pub(crate) fn file_name(section: &mut Section<'_>, key: &'static str, usual: &str) -> String {
+pub(crate) fn file_name(section: &mut Section<'_>, key: &'static str, default: &str) -> String {
     let reader = section.reader;
-    let Some(text) = section.nonblank(key) else { return usual.to_owned() };
-    let names = checked(reader, (&text.value, &text.place)).unwrap_or_default();
-    if let Some(name) = names.iter().find(|name| !FILE_NAMES.contains(&name.as_str())) {
-        let known = format!("allowed: {}", FILE_NAMES.join(", "));
-        let complaint =
+    let Some(text) = section.nonblank(key) else { return default.to_owned() };
+    let names = template_names(reader, (&text.value, &text.place)).unwrap_or_default();
+    if let Some(name) = names.iter().find(|name| !FILE_NAME_VARIABLES.contains(&name.as_str())) {
+        let known = format!("allowed: {}", FILE_NAME_VARIABLES.join(", "));
+        let diagnostic =
             from_message(format!("`{name}` may not stand in the name of a file")).hint(known);
-        reader.error(&text.place, complaint);
+        reader.error(&text.place, diagnostic);
     }
     if text.value.contains('/') || text.value.contains("..") || text.value == "." {
         reader.error(&text.place, "must be a file name alone, without `/` and `..`");
@@ -181,25 +186,25 @@ pub(crate) fn file_name(section: &mut Section<'_>, key: &'static str, usual: &st
 }
 
 /// Returns the names that a template uses; an invalid template is a fault.
-pub(crate) fn checked(
+pub(crate) fn template_names(
     reader: &ConfigReader<'_>,
     (text, place): (&str, &SourcePosition),
 ) -> Option<Vec<String>> {
     match Template::new(text) {
         Ok(template) => Some(template.names().iter().cloned().collect()),
         Err(error) => {
-            reader.error(&place.clone().hidden(), complaint(&error));
+            reader.error(&place.clone().hidden(), template_diagnostic(&error));
             None
         }
     }
 }
 
 /// Returns the complaint about a template.
-fn complaint(error: &TemplateError) -> DiagnosticBuilder {
-    let complaint = from_message(error.to_string());
+fn template_diagnostic(error: &TemplateError) -> DiagnosticBuilder {
+    let diagnostic = from_message(error.to_string());
     match error {
-        TemplateError::Unknown { name } => complaint.among(name, NAMES),
-        TemplateError::Syntax { .. } => complaint.hint("a literal `{{` is written `{{ '{{' }}`"),
-        _ => complaint,
+        TemplateError::Unknown { name } => diagnostic.suggest_from(name, NAMES),
+        TemplateError::Syntax { .. } => diagnostic.hint("a literal `{{` is written `{{ '{{' }}`"),
+        _ => diagnostic,
     }
 }

@@ -18,7 +18,7 @@ pub(crate) struct ProgramCommand {
 
 impl ProgramCommand {
     /// Separates the file from the result of the search.
-    pub(crate) fn parts(self) -> (PathBuf, (ProgramSearch, bool)) {
+    pub(crate) fn into_parts(self) -> (PathBuf, (ProgramSearch, bool)) {
         (self.file.value, (self.search, self.is_missing))
     }
 }
@@ -29,7 +29,7 @@ impl ProgramCommand {
 pub(crate) fn read(
     section: &mut Section<'_>,
     path: Option<&str>,
-    lacking: Severity,
+    missing_severity: Severity,
 ) -> Option<ProgramCommand> {
     let reader = section.reader;
     if !section.has("command") {
@@ -41,8 +41,8 @@ pub(crate) fn read(
     let search = ProgramSearch::new(reader, &command.value, path);
     let found = search.find();
     if found.is_none() {
-        let (severity, complaint) = missing(&command.value, lacking);
-        reader.record(severity, &command.place, complaint);
+        let (severity, diagnostic) = missing_command(&command.value, missing_severity);
+        reader.record(severity, &command.place, diagnostic);
     }
     let is_missing = found.is_none();
     let value = found.unwrap_or_else(|| PathBuf::from(&command.value));
@@ -53,23 +53,23 @@ pub(crate) fn read(
 ///
 /// A command that can never be found is an error. A program that can still be installed
 /// makes only its agent unavailable.
-fn missing(command: &str, lacking: Severity) -> (Severity, DiagnosticBuilder) {
-    let complaint = if command.contains('/') {
+fn missing_command(command: &str, missing_severity: Severity) -> (Severity, DiagnosticBuilder) {
+    let diagnostic = if command.contains('/') {
         from_message("is not an executable file")
     } else {
         from_message("no such program on the PATH")
     };
     match command {
         _ if command.starts_with('~') => {
-            (lacking, complaint.hint("`~` means nothing here: write the whole path"))
+            (missing_severity, diagnostic.hint("`~` means nothing here: write the whole path"))
         }
         _ if command.contains(' ') && !command.contains('/') => {
-            (lacking, complaint.hint("put the arguments into `args`"))
+            (missing_severity, diagnostic.hint("put the arguments into `args`"))
         }
-        _ if lacking == Severity::Error => {
+        _ if missing_severity == Severity::Error => {
             let hint = "install it; the agent is unavailable until then";
-            (Severity::Unavailable, complaint.hint(hint))
+            (Severity::Unavailable, diagnostic.hint(hint))
         }
-        _ => (lacking, complaint),
+        _ => (missing_severity, diagnostic),
     }
 }

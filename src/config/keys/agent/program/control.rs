@@ -13,12 +13,12 @@ const PROTOCOLS: [(&str, ControlProtocol); 3] = [
 ];
 
 /// Keys that say how a program without a control protocol is spoken to.
-const OTHER_DIALOGUES: [&str; 6] = ["input", "output", "json_rpc", "turn", "mode", "prompts"];
+const CONFLICTING_KEYS: [&str; 6] = ["input", "output", "json_rpc", "turn", "mode", "prompts"];
 
 /// Reads the protocol of an interactive agent; `None` for every other program.
 pub(super) fn protocol(section: &mut Section<'_>) -> Option<ControlProtocol> {
     let protocol = section.keyword("protocol", &PROTOCOLS)?;
-    for key in OTHER_DIALOGUES {
+    for key in CONFLICTING_KEYS {
         if section.has(key) {
             let place = section.place.below(key).hidden();
             section.reader.error(&place, "has no meaning with `protocol`");
@@ -55,7 +55,7 @@ impl SessionSettings {
     }
 
     /// Returns the settings of an agent with this protocol.
-    pub(super) fn with(self, protocol: ControlProtocol) -> ControlSpec {
+    pub(super) fn into_spec(self, protocol: ControlProtocol) -> ControlSpec {
         ControlSpec { protocol, mode: self.mode, options: self.options }
     }
 }

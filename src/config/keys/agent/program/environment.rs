@@ -3,31 +3,32 @@
 use std::collections::BTreeMap;
 
 use algonius_actors::model::agent::Access;
-use algonius_actors::model::program::{Secrecy, Variable};
+use algonius_actors::model::program::{Variable, VariableSource};
 
 use crate::config::diagnostics::{Severity, from_message};
-use crate::config::table::secret::{NOT_SET, SHORTEST_MASKED};
+use crate::config::table::secret::{MIN_REDACTED_BYTES, VARIABLE_NOT_SET};
 use crate::config::table::{ConfigReader, Section, SourcePosition, Spanned, value};
 
 /// Suffixes of name parts that mark a variable as a secret.
-const TELLING: [&str; 6] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL"];
+const SECRET_NAME_SUFFIXES: [&str; 6] =
+    ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL"];
 
 /// Reads `env`, the part of `access_env` for this access, `env_from`, `env_file` and `env_allow`. A fault of the
-/// machine has the severity `lacking`.
+/// machine has the severity `missing_severity`.
 pub(crate) fn read(
     agent: &mut Section<'_>,
     access: Access,
-    lacking: Severity,
+    missing_severity: Severity,
 ) -> BTreeMap<String, Variable> {
     let reader = agent.reader;
-    let mut variables = Variables { reader, lacking, known: BTreeMap::new() };
-    variables.written(agent.section("env"));
-    variables.of_access(agent.section("access_env"), access);
+    let mut variables = Variables { reader, missing_severity, known: BTreeMap::new() };
+    variables.add_table(agent.section("env"));
+    variables.add_access_table(agent.section("access_env"), access);
     for (name, entry) in agent.section("env_from").entries() {
         let entry = Spanned { place: entry.place.hidden(), ..entry };
         if let Some(from) = value::text(reader, &entry) {
             let found = reader.env(from);
-            variables.secret(&name, &entry.place, found.ok_or(NOT_SET.to_owned()));
+            variables.add_secret(&name, &entry.place, found.ok_or(VARIABLE_NOT_SET.to_owned()));
         }
     }
     for (name, entry) in agent.section("env_file").entries() {
@@ -35,11 +36,11 @@ pub(crate) fn read(
         if let Some(path) = value::text(reader, &entry) {
             let found = reader.secret_file(&reader.resolve(path));
             let found = found.map_err(|error| format!("cannot be read: {error}"));
-            variables.secret(&name, &entry.place, found);
+            variables.add_secret(&name, &entry.place, found);
         }
     }
     for name in agent.texts("env_allow").unwrap_or_default() {
-        variables.passed(&name);
+        variables.add_inherited(&name);
     }
     variables.known
 }
@@ -47,32 +48,32 @@ pub(crate) fn read(
 /// Variables that were collected so far.
 struct Variables<'c> {
     reader: &'c ConfigReader<'c>,
-    lacking: Severity,
+    missing_severity: Severity,
     known: BTreeMap<String, Variable>,
 }
 
 impl Variables<'_> {
     /// Adds the values of a table.
-    fn written(&mut self, section: Section<'_>) {
+    fn add_table(&mut self, section: Section<'_>) {
         for (name, entry) in section.entries() {
             let place = entry.place.clone().hidden();
             if let Some(text) =
                 value::scalar(self.reader, &Spanned { place: place.clone(), ..entry })
             {
-                self.plain(&name, &Spanned { value: text, place });
+                self.add_expanded(&name, &Spanned { value: text, place });
             }
         }
     }
 
     /// Adds the values of the table for this access; those of the other are only checked.
-    fn of_access(&mut self, mut section: Section<'_>, access: Access) {
+    fn add_access_table(&mut self, mut section: Section<'_>, access: Access) {
         for (key, of) in [("read-only", Access::ReadOnly), ("read-write", Access::ReadWrite)] {
             let table = section.section(key);
             if of == access {
-                self.written(table);
+                self.add_table(table);
             } else {
-                let (reader, lacking) = (self.reader, self.lacking);
-                Variables { reader, lacking, known: BTreeMap::new() }.written(table);
+                let (reader, missing_severity) = (self.reader, self.missing_severity);
+                Variables { reader, missing_severity, known: BTreeMap::new() }.add_table(table);
             }
         }
         section.finish();
@@ -80,7 +81,7 @@ impl Variables<'_> {
 
     /// Copies a variable of the service. A variable that the file sets stays as it is, and one that the service does
     /// not have is skipped.
-    fn passed(&mut self, name: &Spanned<String>) {
+    fn add_inherited(&mut self, name: &Spanned<String>) {
         if !is_name(&name.value) {
             return self.reader.error(&name.place, "is not the name of a variable");
         }
@@ -88,35 +89,44 @@ impl Variables<'_> {
             return;
         }
         let Some(value) = self.reader.env(&name.value) else { return };
-        let secrecy = if is_telling(&name.value) { Secrecy::Secret } else { Secrecy::Plain };
+        let secrecy = if is_secret_name(&name.value) {
+            VariableSource::Secret
+        } else {
+            VariableSource::Plain
+        };
         self.set(name, Variable { value, secrecy }, &name.place);
     }
 
     /// Adds a value of the file with `${NAME}` expanded.
-    fn plain(&mut self, name: &Spanned<String>, text: &Spanned<String>) {
+    fn add_expanded(&mut self, name: &Spanned<String>, text: &Spanned<String>) {
         let expanded = match expand(&text.value, &|name| self.reader.env(name)) {
             Ok(expanded) => expanded,
             Err(ExpandError::Unset { name }) => {
                 let message = format!("`{name}` is not set in the service's environment");
-                return self.reader.record(self.lacking, &text.place, from_message(message));
+                return self.reader.record(
+                    self.missing_severity,
+                    &text.place,
+                    from_message(message),
+                );
             }
             Err(error) => return self.reader.error(&text.place, error.to_string()),
         };
-        let is_secret = is_telling(&name.value) || expanded.names.iter().any(|n| is_telling(n));
-        let secrecy = if is_secret { Secrecy::Secret } else { Secrecy::Plain };
+        let is_secret =
+            is_secret_name(&name.value) || expanded.names.iter().any(|n| is_secret_name(n));
+        let secrecy = if is_secret { VariableSource::Secret } else { VariableSource::Plain };
         self.set(name, Variable { value: expanded.text, secrecy }, &text.place);
     }
 
     /// Adds a value from another source.
-    fn secret(
+    fn add_secret(
         &mut self,
         name: &Spanned<String>,
         place: &SourcePosition,
         found: Result<String, String>,
     ) {
         match found {
-            Ok(value) => self.set(name, Variable { value, secrecy: Secrecy::Secret }, place),
-            Err(lack) => self.reader.record(self.lacking, place, from_message(lack)),
+            Ok(value) => self.set(name, Variable { value, secrecy: VariableSource::Secret }, place),
+            Err(lack) => self.reader.record(self.missing_severity, place, from_message(lack)),
         }
     }
 
@@ -129,8 +139,8 @@ impl Variables<'_> {
         if variable.value.contains('\0') {
             return self.reader.error(place, "must not hold a NUL character");
         }
-        if variable.secrecy == Secrecy::Secret {
-            self.mask(&variable.value, place);
+        if variable.secrecy == VariableSource::Secret {
+            self.register_for_redaction(&variable.value, place);
         }
         if self.known.insert(name.value.clone(), variable).is_some() {
             self.reader.error(&name.place, "this variable is set twice");
@@ -138,14 +148,14 @@ impl Variables<'_> {
     }
 
     /// Registers a secret for redaction, unless it is so short that everything would be redacted.
-    fn mask(&self, value: &str, place: &SourcePosition) {
-        if value.len() < SHORTEST_MASKED {
+    fn register_for_redaction(&self, value: &str, place: &SourcePosition) {
+        if value.len() < MIN_REDACTED_BYTES {
             let message = format!(
-                "a secret of fewer than {SHORTEST_MASKED} characters is not redacted in the output"
+                "a secret of fewer than {MIN_REDACTED_BYTES} characters is not redacted in the output"
             );
             return self.reader.warning(place, message);
         }
-        self.reader.keep_secret(value);
+        self.reader.register_secret(value);
     }
 }
 
@@ -160,12 +170,12 @@ pub(crate) enum ExpandError {
     },
     /// A dollar sign without a meaning.
     #[error("`$` must be followed by `{{NAME}}`, or by `$` for a dollar sign")]
-    Stray,
+    StrayDollar,
 }
 
 /// Text with its variables expanded.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Expanded {
+pub(crate) struct ExpandedText {
     /// Expanded text.
     pub(crate) text: String,
     /// Variables that were expanded.
@@ -176,7 +186,7 @@ pub(crate) struct Expanded {
 pub(crate) fn expand(
     source: &str,
     env: &dyn Fn(&str) -> Option<String>,
-) -> Result<Expanded, ExpandError> {
+) -> Result<ExpandedText, ExpandError> {
     let (mut text, mut names, mut rest) = (String::new(), Vec::new(), source);
     while let Some((before, after)) = rest.split_once('$') {
         text.push_str(before);
@@ -186,19 +196,20 @@ pub(crate) fn expand(
             continue;
         }
         let braced = after.strip_prefix('{').and_then(|after| after.split_once('}'));
-        let (name, after) = braced.filter(|(name, _)| is_name(name)).ok_or(ExpandError::Stray)?;
+        let (name, after) =
+            braced.filter(|(name, _)| is_name(name)).ok_or(ExpandError::StrayDollar)?;
         text.push_str(&env(name).ok_or_else(|| ExpandError::Unset { name: name.to_owned() })?);
         names.push(name.to_owned());
         rest = after;
     }
     text.push_str(rest);
-    Ok(Expanded { text, names })
+    Ok(ExpandedText { text, names })
 }
 
 /// Returns true if the name of a variable marks it as a secret.
-pub(crate) fn is_telling(name: &str) -> bool {
+pub(crate) fn is_secret_name(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
-    name.split('_').any(|part| TELLING.iter().any(|ending| part.ends_with(ending)))
+    name.split('_').any(|part| SECRET_NAME_SUFFIXES.iter().any(|ending| part.ends_with(ending)))
 }
 
 /// Returns true if a text can be a name of a variable or parameter.

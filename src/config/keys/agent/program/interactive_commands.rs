@@ -6,7 +6,7 @@ use crate::config::diagnostics::from_message;
 use crate::config::table::{ConfigReader, Spanned};
 
 /// Condition under which a program waits for no person.
-enum Quiet {
+enum NonInteractiveRule {
     /// No option prevents questions.
     Never,
     /// One of these words among the arguments, or before an equals sign.
@@ -17,28 +17,28 @@ enum Quiet {
     Without(&'static [&'static str]),
 }
 
-const PROGRAMS: &[(&str, Quiet)] = &[
-    ("claude", Quiet::With(&["-p", "--print"])),
-    ("codex", Quiet::With(&["exec", "e"])),
-    ("gemini", Quiet::WithOrWords(&["-p", "--prompt", "-o", "--output-format"])),
-    ("copilot", Quiet::With(&["-p", "--prompt", "--no-ask-user"])),
-    ("cn", Quiet::With(&["-p", "--print"])),
-    ("opencode", Quiet::With(&["run"])),
-    ("aider", Quiet::With(&["--message", "--message-file", "-m", "-f", "--msg"])),
-    ("goose", Quiet::With(&["run"])),
-    ("python", Quiet::Without(&["-i"])),
-    ("python3", Quiet::Without(&["-i"])),
-    ("bash", Quiet::Without(&["-i"])),
-    ("sh", Quiet::Without(&["-i"])),
-    ("zsh", Quiet::Without(&["-i"])),
-    ("node", Quiet::Without(&["-i", "--interactive"])),
-    ("ssh", Quiet::With(&["BatchMode=yes", "-oBatchMode=yes"])),
-    ("vim", Quiet::Never),
-    ("vi", Quiet::Never),
-    ("nano", Quiet::Never),
-    ("less", Quiet::Never),
-    ("more", Quiet::Never),
-    ("top", Quiet::With(&["-b"])),
+const PROGRAMS: &[(&str, NonInteractiveRule)] = &[
+    ("claude", NonInteractiveRule::With(&["-p", "--print"])),
+    ("codex", NonInteractiveRule::With(&["exec", "e"])),
+    ("gemini", NonInteractiveRule::WithOrWords(&["-p", "--prompt", "-o", "--output-format"])),
+    ("copilot", NonInteractiveRule::With(&["-p", "--prompt", "--no-ask-user"])),
+    ("cn", NonInteractiveRule::With(&["-p", "--print"])),
+    ("opencode", NonInteractiveRule::With(&["run"])),
+    ("aider", NonInteractiveRule::With(&["--message", "--message-file", "-m", "-f", "--msg"])),
+    ("goose", NonInteractiveRule::With(&["run"])),
+    ("python", NonInteractiveRule::Without(&["-i"])),
+    ("python3", NonInteractiveRule::Without(&["-i"])),
+    ("bash", NonInteractiveRule::Without(&["-i"])),
+    ("sh", NonInteractiveRule::Without(&["-i"])),
+    ("zsh", NonInteractiveRule::Without(&["-i"])),
+    ("node", NonInteractiveRule::Without(&["-i", "--interactive"])),
+    ("ssh", NonInteractiveRule::With(&["BatchMode=yes", "-oBatchMode=yes"])),
+    ("vim", NonInteractiveRule::Never),
+    ("vi", NonInteractiveRule::Never),
+    ("nano", NonInteractiveRule::Never),
+    ("less", NonInteractiveRule::Never),
+    ("more", NonInteractiveRule::Never),
+    ("top", NonInteractiveRule::With(&["-b"])),
 ];
 
 /// Warns if a command may ask questions.
@@ -48,19 +48,23 @@ pub(crate) fn warn(reader: &ConfigReader<'_>, command: &Spanned<PathBuf>, args: 
     if quiet.holds(args) {
         return;
     }
-    let complaint = from_message("may wait for a person, whom it will not find");
-    let complaint = match quiet {
-        Quiet::Never => complaint,
-        Quiet::With([first, ..]) | Quiet::WithOrWords([first, ..]) => {
-            complaint.hint(format!("add `{first}` to `args`"))
+    let diagnostic = from_message("may wait for a person, whom it will not find");
+    let diagnostic = match quiet {
+        NonInteractiveRule::Never => diagnostic,
+        NonInteractiveRule::With([first, ..]) | NonInteractiveRule::WithOrWords([first, ..]) => {
+            diagnostic.hint(format!("add `{first}` to `args`"))
         }
-        Quiet::Without([first, ..]) => complaint.hint(format!("take `{first}` out of `args`")),
-        Quiet::With([]) | Quiet::WithOrWords([]) | Quiet::Without([]) => complaint,
+        NonInteractiveRule::Without([first, ..]) => {
+            diagnostic.hint(format!("take `{first}` out of `args`"))
+        }
+        NonInteractiveRule::With([])
+        | NonInteractiveRule::WithOrWords([])
+        | NonInteractiveRule::Without([]) => diagnostic,
     };
-    reader.warning(&command.place, complaint);
+    reader.warning(&command.place, diagnostic);
 }
 
-impl Quiet {
+impl NonInteractiveRule {
     /// Returns true if a program with these arguments waits for no person.
     fn holds(&self, args: &[&str]) -> bool {
         let has = |words: &[&str]| args.iter().any(|arg| is_one_of(arg, words));

@@ -5,13 +5,13 @@ use algonius_actors::model::program::stdio_protocol::{PoolSettings, StdioProtoco
 use algonius_actors::model::program::{OutputPattern, ProgramSpec};
 
 use crate::config::diagnostics::{Severity, from_message};
-use crate::config::keys::limits::Limits;
+use crate::config::keys::limits::AgentSettingBounds;
 use crate::config::table::{Section, ValueBounds};
 
 /// Reads the mode into the program.
 pub(crate) fn read(
     section: &mut Section<'_>,
-    limits: &Limits,
+    limits: &AgentSettingBounds,
     capacity: Capacity,
     program: Option<&mut ProgramSpec>,
 ) {
@@ -20,8 +20,8 @@ pub(crate) fn read(
     if !is_interactive && mode.is_some() | !section.has("mode") {
         for key in ["keep_alive", "session_timeout", "max_sessions"] {
             if let Some(entry) = section.entry(key) {
-                let complaint = "has a meaning with `mode = \"interactive\"` only";
-                section.reader.error(&entry.place, complaint);
+                let diagnostic = "has a meaning with `mode = \"interactive\"` only";
+                section.reader.error(&entry.place, diagnostic);
             }
         }
     }
@@ -37,40 +37,42 @@ pub(crate) fn read(
         return;
     };
     if running == 0 || most < running {
-        let complaint =
+        let diagnostic =
             from_message("must not be less than `max_concurrent`, which must have an end");
         let place = section.place.below("max_sessions").hidden();
-        section.reader.record(Severity::Error, &place, complaint);
+        section.reader.record(Severity::Error, &place, diagnostic);
     }
     if is_kept {
-        may_be_kept(section, program);
+        check_pooling(section, program);
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         program.keeping = Some(PoolSettings { idle, most });
     } else if program.session.is_none() {
-        let complaint = from_message("needs `session`: a program that ends must be able to resume")
-            .hint("write `session = { resume_args = [\"--resume\", \"{{ session_id }}\"], ... }`");
+        let diagnostic = from_message(
+            "needs `session`: a program that ends must be able to resume",
+        )
+        .hint("write `session = { resume_args = [\"--resume\", \"{{ session_id }}\"], ... }`");
         section.reader.record(
             Severity::Error,
             &section.place.below("keep_alive").hidden(),
-            complaint,
+            diagnostic,
         );
     }
 }
 
 /// Checks that the end of an answer can be detected.
-fn may_be_kept(section: &Section<'_>, program: &ProgramSpec) {
+fn check_pooling(section: &Section<'_>, program: &ProgramSpec) {
     let at = |key: &str| section.place.below(key).hidden();
     if program.dialogue.is_none() {
-        let complaint =
+        let diagnostic =
             from_message("needs `turn`, which defines the end of an answer, or \"json-rpc\"")
                 .hint("write `turn = { prompt = \"> \" }` or `turn = { end_line = \"...\" }`");
-        section.reader.record(Severity::Error, &at("mode"), complaint);
+        section.reader.record(Severity::Error, &at("mode"), diagnostic);
     }
     let is_turns = matches!(program.dialogue, Some(StdioProtocol::Turns(_)));
     let success = &program.success;
     if success.artifact.is_some() || success.check.is_some() || success.schema.is_some() {
-        let complaint = "success conditions apply only to programs that end with their answer";
-        section.reader.error(&at("success"), complaint);
+        let diagnostic = "success conditions apply only to programs that end with their answer";
+        section.reader.error(&at("success"), diagnostic);
     }
     if is_turns && program.output == OutputPattern::File {
         section.reader.error(&at("output"), "a program that is kept answers on standard output");

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use algonius_actors::model::program::PromptContract;
+use algonius_actors::model::program::PromptPatterns;
 use regex::Regex;
 
 use crate::config::table::pattern::regex_of;
 use crate::config::table::{Section, ValueBounds};
 
 /// Default patterns of the last output line of a program that waits for a person.
-const USUAL: [&str; 5] = [
+const DEFAULT_PROMPT_PATTERNS: [&str; 5] = [
     r"(?i)\[(?:y/n|n/y|yes/no)\]\s*[:?]?\s*$",
     r"(?i)\((?:y/n|n/y|yes/no)[^()]{0,24}\)\s*[:?]?\s*$",
     r"(?i)\b(?:password|passphrase|passcode|username)(?: (?:for|of) .{1,80})?:\s*$",
@@ -18,28 +18,29 @@ const USUAL: [&str; 5] = [
 ];
 
 /// Reads the patterns of prompts, and the silence that must follow one.
-pub(crate) fn read(section: &mut Section<'_>) -> PromptContract {
+pub(crate) fn read(section: &mut Section<'_>) -> PromptPatterns {
     let bounds = ValueBounds::new(0.1, 600.0, 2.0);
     let silence = section.seconds("prompt_silence", bounds);
     let patterns = match section.texts("interactive_prompts") {
-        None => section.reader.usual_prompts(usual),
+        None => section.reader.default_prompt_patterns(usual),
         Some(given) => given.iter().filter_map(|text| regex_of(section.reader, text)).collect(),
     };
-    PromptContract { patterns, silence }
+    PromptPatterns { patterns, silence }
 }
 
 /// Returns the default patterns. Their compilation takes longer than the rest of an agent, so all agents share them.
 fn usual() -> Arc<[Regex]> {
-    USUAL.iter().filter_map(|pattern| Regex::new(pattern).ok()).collect()
+    DEFAULT_PROMPT_PATTERNS.iter().filter_map(|pattern| Regex::new(pattern).ok()).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Regex, USUAL};
+    use super::{DEFAULT_PROMPT_PATTERNS, Regex};
 
     #[test]
     fn common_prompts_are_detected_and_other_lines_are_not() {
-        let usual: Vec<Regex> = USUAL.iter().map(|text| Regex::new(text).unwrap()).collect();
+        let usual: Vec<Regex> =
+            DEFAULT_PROMPT_PATTERNS.iter().map(|text| Regex::new(text).unwrap()).collect();
         let asks = |line: &str| usual.iter().any(|pattern| pattern.is_match(line));
         for line in [
             "Overwrite? [y/N] ",

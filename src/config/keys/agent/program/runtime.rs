@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use algonius_actors::model::id::AgentId;
 use algonius_actors::model::program::program_runtime::{OwnHome, ProgramRuntime, VersionSpec};
 use algonius_actors::model::program::version::VersionRange;
-use algonius_actors::model::program::{Secrecy, Variable};
+use algonius_actors::model::program::{Variable, VariableSource};
 
 use crate::config::diagnostics::from_message;
 use crate::config::table::pattern::regex_of;
@@ -14,17 +14,18 @@ use crate::config::table::{Section, Spanned, value};
 
 /// Kind of HOME that a program has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Home {
+enum HomeKind {
     #[default]
     Shared,
     PerAgent,
 }
 
-const HOMES: [(&str, Home); 2] = [("shared", Home::Shared), ("per-agent", Home::PerAgent)];
+const HOMES: [(&str, HomeKind); 2] =
+    [("shared", HomeKind::Shared), ("per-agent", HomeKind::PerAgent)];
 /// Directory of the agents' homes, in the data directory.
-const FOLDER: &str = "homes";
+const HOMES_DIR: &str = "homes";
 /// Default pattern of a version.
-const VERSION: &str = r"\d+(?:\.\d+)+";
+const DEFAULT_VERSION_PATTERN: &str = r"\d+(?:\.\d+)+";
 
 /// Reads the runtime settings, and sets the home among the variables.
 pub(crate) fn read(
@@ -62,7 +63,7 @@ pub(crate) fn own_home(
     let home = section.keyword("home", &HOMES);
     let given = section.has("home_files");
     let files = home_files(section.section("home_files"));
-    let is_private = home.as_ref().is_some_and(|home| home.value == Home::PerAgent);
+    let is_private = home.as_ref().is_some_and(|home| home.value == HomeKind::PerAgent);
     if !is_private && !is_needed {
         if given {
             let place = section.place.below("home_files").hidden();
@@ -71,18 +72,18 @@ pub(crate) fn own_home(
         return None;
     }
     if let Some(home) = home.as_ref().filter(|_| !is_private) {
-        let complaint = "must be \"per-agent\": a dynamic user has no other home";
-        section.reader.error(&home.place, complaint);
+        let diagnostic = "must be \"per-agent\": a dynamic user has no other home";
+        section.reader.error(&home.place, diagnostic);
     }
     let place = home.map_or_else(|| section.place.below("user").hidden(), |home| home.place);
     if data_dir.starts_with("/tmp") {
-        let complaint = from_message(
+        let diagnostic = from_message(
             "the agent's home is below /tmp, where some programs cannot confine themselves",
         )
         .hint("set `server.data_dir` to a folder elsewhere");
-        section.reader.warning(&place, complaint);
+        section.reader.warning(&place, diagnostic);
     }
-    Some(OwnHome { path: data_dir.join(FOLDER).join(id.as_str()), files })
+    Some(OwnHome { path: data_dir.join(HOMES_DIR).join(id.as_str()), files })
 }
 
 /// Reads texts by their paths in the home.
@@ -111,12 +112,12 @@ fn set_home(
 ) -> PathBuf {
     if let Some(own) = own {
         let value = own.path.display().to_string();
-        let home = Variable { value, secrecy: Secrecy::Plain };
+        let home = Variable { value, secrecy: VariableSource::Plain };
         if env.insert("HOME".to_owned(), home).is_some() {
             let place = section.place.below("env.HOME").hidden();
-            let complaint = from_message("the agent has a home of its own already")
+            let diagnostic = from_message("the agent has a home of its own already")
                 .hint("leave it out, or set `home = \"shared\"`");
-            section.reader.error(&place, complaint);
+            section.reader.error(&place, diagnostic);
         }
     }
     let home = env.get("HOME").map(|home| home.value.clone());
@@ -134,9 +135,9 @@ fn version(agent: &mut Section<'_>) -> Option<VersionSpec> {
     let tested = tested.and_then(|text| {
         let range = VersionRange::parse(&text.value);
         if range.is_none() {
-            let complaint =
+            let diagnostic =
                 from_message("must be bounds with commas between them").hint("write `>=2.1, <3`");
-            agent.reader.error(&text.place, complaint);
+            agent.reader.error(&text.place, diagnostic);
         }
         range
     });
@@ -146,7 +147,7 @@ fn version(agent: &mut Section<'_>) -> Option<VersionSpec> {
     }
     Some(VersionSpec {
         args: args.unwrap_or_else(|| vec!["--version".to_owned()]),
-        regex: regex.unwrap_or_else(|| agent.reader.regex(VERSION).ok())?,
+        regex: regex.unwrap_or_else(|| agent.reader.regex(DEFAULT_VERSION_PATTERN).ok())?,
         tested,
     })
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use algonius_actors::model::program::stdio_protocol::ControlProtocol;
 use algonius_actors::model::program::{InputPattern, OutputPattern};
-use algonius_actors::model::session::{Continuity, LostContract};
+use algonius_actors::model::session::{LostSessionRules, SessionSpec};
 use regex::Regex;
 
 use super::arguments::Arguments;
@@ -15,35 +15,35 @@ use crate::config::table::pattern::{pointer, regex};
 use crate::config::table::{Section, ValueBounds, value};
 
 /// Bounds in seconds of a session's lifetime: up to a year.
-const TTL: ValueBounds<f64> = ValueBounds::new(0.1, 31_536_000.0, 86_400.0);
+const TTL_BOUNDS: ValueBounds<f64> = ValueBounds::new(0.1, 31_536_000.0, 86_400.0);
 
-const NO_ID: &str = "nothing tells the id of a session: give `new_args` with `{{ uuid }}`, `regex` or \
+const MISSING_SESSION_ID: &str = "nothing tells the id of a session: give `new_args` with `{{ uuid }}`, `regex` or \
                      `json_pointer`, or let the program tell it by events";
 
 /// Reads the section; `None` if there is none.
 pub(crate) fn read(
     agent: &mut Section<'_>,
-    usual: &Arguments,
+    default: &Arguments,
     input: Option<InputPattern>,
     output: Option<OutputPattern>,
     protocol: Option<ControlProtocol>,
-) -> (Option<Continuity>, SessionSettings) {
+) -> (Option<SessionSpec>, SessionSettings) {
     let is_given = agent.has("session");
     let mut from = agent.section("session");
     let section = &mut from;
-    let added = Arguments::listed(section, "resume_args");
-    let whole = Arguments::listed(section, "args");
-    let new = Arguments::listed(section, "new_args");
+    let added = Arguments::read_list(section, "resume_args");
+    let whole = Arguments::read_list(section, "args");
+    let new = Arguments::read_list(section, "new_args");
     let templates = |of: &Option<Arguments>| of.as_ref().map(Arguments::templates);
-    let after = |of: Vec<String>| usual.templates_with(of);
-    let mut continuity = Continuity {
+    let after = |of: Vec<String>| default.templates_with(of);
+    let mut session_spec = SessionSpec {
         begin: after(templates(&new).unwrap_or_default()),
         resume: templates(&whole).unwrap_or_else(|| after(templates(&added).unwrap_or_default())),
-        gives_id: new.as_ref().is_some_and(|new| new.use_name("uuid")),
+        gives_id: new.as_ref().is_some_and(|new| new.uses_name("uuid")),
         ttl: ttl(section),
         regex: regex(section, "regex"),
         json_pointer: pointer(section, "json_pointer"),
-        lost: LostContract {
+        lost: LostSessionRules {
             exit_codes: exit_codes(section, "unknown_session_exit_codes").unwrap_or_default(),
             regex: regex(section, "unknown_session_regex"),
         },
@@ -52,24 +52,24 @@ pub(crate) fn read(
     if let Some(protocol) = protocol {
         refuse_arguments(section);
         if protocol == ControlProtocol::ClaudeControl {
-            resume_by_arguments(&mut continuity, usual);
+            resume_by_arguments(&mut session_spec, default);
         }
     } else if is_given {
         if let (Some(whole), Some(input), Some(output)) = (&whole, input, output) {
-            whole.suit(section, input, output);
+            whole.check_patterns(section, input, output);
         }
-        judge(section, [&added, &whole, &new], &continuity, output);
+        check(section, [&added, &whole, &new], &session_spec, output);
     }
     from.finish();
     // An interactive agent names its sessions itself.
-    ((is_given || protocol.is_some()).then_some(continuity), settings)
+    ((is_given || protocol.is_some()).then_some(session_spec), settings)
 }
 
 /// Sets how claude-control resumes a session: no message of the protocol does, only the arguments of the program.
-fn resume_by_arguments(continuity: &mut Continuity, usual: &Arguments) {
+fn resume_by_arguments(session_spec: &mut SessionSpec, default: &Arguments) {
     let added = ["--resume", "{{ session_id }}"];
-    continuity.resume = usual.templates_with(added.map(str::to_owned).to_vec());
-    continuity.lost.regex = Regex::new("No conversation found with session ID").ok();
+    session_spec.resume = default.templates_with(added.map(str::to_owned).to_vec());
+    session_spec.lost.regex = Regex::new("No conversation found with session ID").ok();
 }
 
 /// Reports the keys of programs that end with their answer.
@@ -89,45 +89,45 @@ fn refuse_arguments(section: &Section<'_>) {
 }
 
 /// Checks that the program can resume a session, and that a session id is available.
-fn judge(
+fn check(
     section: &Section<'_>,
     [added, whole, new]: [&Option<Arguments>; 3],
-    continuity: &Continuity,
+    session_spec: &SessionSpec,
     output: Option<OutputPattern>,
 ) {
     let at = |key: &str| section.place.below(key).hidden();
     match (added, whole) {
         (Some(_), Some(_)) => {
-            let complaint =
+            let diagnostic =
                 "give `args`, which are all, or `resume_args`, which are added: not both";
-            section.reader.error(&at("args"), complaint);
+            section.reader.error(&at("args"), diagnostic);
         }
         (Some(resume), None) | (None, Some(resume)) => {
-            resume.must_use(section, "session_id");
-            resume.may_not_use(section, "uuid", "with `new_args` only");
+            resume.require_name(section, "session_id");
+            resume.forbid_name(section, "uuid", "with `new_args` only");
         }
         (None, None) => {
-            let complaint =
+            let diagnostic =
                 from_message("is needed").hint("write `[\"--resume\", \"{{ session_id }}\"]`");
             section.reader.record(
                 crate::config::diagnostics::Severity::Error,
                 &at("resume_args"),
-                complaint,
+                diagnostic,
             );
         }
     }
     if let Some(new) = new {
-        new.may_not_use(section, "session_id", "when a session is resumed only");
+        new.forbid_name(section, "session_id", "when a session is resumed only");
     }
-    let is_told = continuity.regex.is_some() || continuity.json_pointer.is_some();
+    let is_told = session_spec.regex.is_some() || session_spec.json_pointer.is_some();
     let is_plain = matches!(output, Some(OutputPattern::Stdout | OutputPattern::File));
-    if is_plain && !is_told && !continuity.gives_id {
-        section.reader.error(&section.place.clone().hidden(), NO_ID);
+    if is_plain && !is_told && !session_spec.gives_id {
+        section.reader.error(&section.place.clone().hidden(), MISSING_SESSION_ID);
     }
 }
 
 fn ttl(section: &mut Section<'_>) -> Option<Duration> {
     let entry = section.entry("ttl")?;
-    let seconds = value::seconds(section.reader, &entry, TTL)?;
+    let seconds = value::seconds(section.reader, &entry, TTL_BOUNDS)?;
     Duration::try_from_secs_f64(seconds).ok()
 }

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use algonius_actors::model::program::stdio_protocol::{
-    Call, ControlSpec, Framing, MessageTemplate, NoticeKind, NoticeMethod, Prompt, RpcSpec,
+    ControlSpec, Framing, MessageTemplate, NoticeKind, NoticeMethod, Prompt, RpcCall, RpcSpec,
     StdioProtocol, TurnEnd, TurnSpec,
 };
 use algonius_actors::model::program::{InputPattern, OutputPattern};
 use serde_json::Value;
 
-use super::arguments::checked;
+use super::arguments::template_names;
 use crate::config::diagnostics::from_message;
 use crate::config::table::pattern::{pointer, regex};
 use crate::config::table::{ConfigReader, Section, ValueShape, WrittenValue, json};
@@ -25,7 +25,7 @@ const KINDS: [(&str, NoticeKind); 4] = [
 ];
 
 /// Names of files, which only programs that end with their answer have.
-const FILES: [&str; 2] = ["input_file", "output_file"];
+const FILE_VARIABLES: [&str; 2] = ["input_file", "output_file"];
 
 /// Reads the protocol; `None` if the program reads its input to the end.
 pub(crate) fn read(
@@ -44,16 +44,16 @@ pub(crate) fn read(
         (input == Some(InputPattern::JsonRpc), output == Some(OutputPattern::JsonRpc));
     let at = |key: &str| agent.place.below(key).hidden();
     if is_in != is_out && input.is_some() && output.is_some() {
-        let complaint = "`input` and `output` are \"json-rpc\" together or not at all";
-        agent.reader.error(&at(if is_in { "output" } else { "input" }), complaint);
+        let diagnostic = "`input` and `output` are \"json-rpc\" together or not at all";
+        agent.reader.error(&at(if is_in { "output" } else { "input" }), diagnostic);
     }
     if is_in && !has_rpc {
-        let complaint = from_message("is needed with `input = \"json-rpc\"`");
-        let complaint = complaint.hint("write `json_rpc = { method = \"...\" }`");
+        let diagnostic = from_message("is needed with `input = \"json-rpc\"`");
+        let diagnostic = diagnostic.hint("write `json_rpc = { method = \"...\" }`");
         agent.reader.record(
             crate::config::diagnostics::Severity::Error,
             &at("json_rpc"),
-            complaint,
+            diagnostic,
         );
     }
     if has_rpc && !is_in {
@@ -82,7 +82,7 @@ fn rpc(mut from: Section<'_>, is_given: bool) -> Option<RpcSpec> {
         framing,
         initialize: call(section, "initialize"),
         initialized: call(section, "initialized"),
-        ask: Call { method: method.unwrap_or_default(), params: params.unwrap_or_default() },
+        ask: RpcCall { method: method.unwrap_or_default(), params: params.unwrap_or_default() },
         cancel: call(section, "cancel"),
         result: pointer(section, "result").unwrap_or_default(),
         session: pointer(section, "session"),
@@ -95,7 +95,7 @@ fn rpc(mut from: Section<'_>, is_given: bool) -> Option<RpcSpec> {
 }
 
 /// Reads a method call, with a template of its parameters.
-fn call(section: &mut Section<'_>, key: &'static str) -> Option<Call> {
+fn call(section: &mut Section<'_>, key: &'static str) -> Option<RpcCall> {
     let is_given = section.has(key);
     let mut from = section.section(key);
     let method = from.nonblank("method").map(|text| text.value);
@@ -104,7 +104,7 @@ fn call(section: &mut Section<'_>, key: &'static str) -> Option<Call> {
     }
     let params = template(&mut from, "params").unwrap_or_default();
     from.finish();
-    Some(Call { method: method?, params })
+    Some(RpcCall { method: method?, params })
 }
 
 /// Reads the meaning of notifications by method.
@@ -127,7 +127,7 @@ fn codes(section: &mut Section<'_>) -> Vec<i64> {
     let reader = section.reader;
     let items = section.list("transient_codes").unwrap_or_default();
     let code = |item: WrittenValue<'_>| {
-        let code = item.value.as_integer().and_then(crate::config::table::value::whole);
+        let code = item.value.as_integer().and_then(crate::config::table::value::parse_integer);
         let code = code.and_then(|code| i64::try_from(code).ok());
         if code.is_none() {
             reader.error(&item.place, "must be a whole number");
@@ -139,8 +139,8 @@ fn codes(section: &mut Section<'_>) -> Vec<i64> {
 
 fn turns(mut from: Section<'_>, is_given: bool) -> Option<TurnSpec> {
     let section = &mut from;
-    let message = utterance(section, "message");
-    let interrupt = utterance(section, "interrupt");
+    let message = message_template(section, "message");
+    let interrupt = message_template(section, "interrupt");
     let line = section.nonblank("end_line").map(|text| TurnEnd::Line(text.value));
     let regex = regex(section, "end_regex").map(TurnEnd::Regex);
     let json = members(section, "end_json").map(TurnEnd::Json);
@@ -148,11 +148,11 @@ fn turns(mut from: Section<'_>, is_given: bool) -> Option<TurnSpec> {
     let echo = section.flag("echo", false);
     let mut ends: Vec<_> = [line, regex, json, prompt].into_iter().flatten().collect();
     if is_given && ends.len() != 1 {
-        let complaint = "needs one of `prompt`, `end_line`, `end_regex` and `end_json`";
-        section.reader.error(&section.place.clone().hidden(), complaint);
+        let diagnostic = "needs one of `prompt`, `end_line`, `end_regex` and `end_json`";
+        section.reader.error(&section.place.clone().hidden(), diagnostic);
     }
     from.finish();
-    let message = message.unwrap_or_else(MessageTemplate::usual);
+    let message = message.unwrap_or_else(MessageTemplate::default_template);
     is_given.then(|| Some(TurnSpec { message, end: ends.pop()?, interrupt, echo }))?
 }
 
@@ -166,15 +166,15 @@ fn prompt(section: &mut Section<'_>) -> Option<Prompt> {
     }
     let text = text?;
     if text.value.contains(['\n', '\r']) {
-        let complaint = from_message("must stand on one line")
+        let diagnostic = from_message("must stand on one line")
             .hint("use `end_line` for an end with a line break");
-        section.reader.record(crate::config::diagnostics::Severity::Error, &text.place, complaint);
+        section.reader.record(crate::config::diagnostics::Severity::Error, &text.place, diagnostic);
     }
     Some(Prompt { text: text.value, is_at_start })
 }
 
 /// Reads a text, or a table that is sent as a JSON document on a line.
-fn utterance(section: &mut Section<'_>, key: &'static str) -> Option<MessageTemplate> {
+fn message_template(section: &mut Section<'_>, key: &'static str) -> Option<MessageTemplate> {
     match template(section, key)? {
         Value::String(text) => Some(MessageTemplate::Text(text)),
         document => Some(MessageTemplate::Json(document)),
@@ -183,9 +183,9 @@ fn utterance(section: &mut Section<'_>, key: &'static str) -> Option<MessageTemp
 
 /// Reads the members of an object, as they are.
 fn members(section: &mut Section<'_>, key: &'static str) -> Option<serde_json::Map<String, Value>> {
-    section.note(key, || ValueShape::Free);
+    section.record_shape(key, || ValueShape::AnyKeys);
     let entry = section.entry(key)?;
-    match json::of(section.reader, &entry)? {
+    match json::from_toml(section.reader, &entry)? {
         Value::Object(members) => Some(members),
         _ => {
             section.reader.error(&entry.place, "must be a table");
@@ -196,9 +196,9 @@ fn members(section: &mut Section<'_>, key: &'static str) -> Option<serde_json::M
 
 /// Reads a JSON value whose texts are templates.
 fn template(section: &mut Section<'_>, key: &'static str) -> Option<Value> {
-    section.note(key, || ValueShape::Any);
+    section.record_shape(key, || ValueShape::Any);
     let entry = section.entry(key)?;
-    let document = json::of(section.reader, &entry)?;
+    let document = json::from_toml(section.reader, &entry)?;
     check(section.reader, &entry, &document);
     Some(document)
 }
@@ -207,8 +207,8 @@ fn check(reader: &ConfigReader<'_>, entry: &WrittenValue<'_>, document: &Value) 
     match document {
         Value::String(text) => {
             let place = entry.place.clone().hidden();
-            let names = checked(reader, (text, &place)).unwrap_or_default();
-            for name in names.iter().filter(|name| FILES.contains(&name.as_str())) {
+            let names = template_names(reader, (text, &place)).unwrap_or_default();
+            for name in names.iter().filter(|name| FILE_VARIABLES.contains(&name.as_str())) {
                 reader.error(&place, format!("`{{{{ {name} }}}}` has no value here"));
             }
         }

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use algonius_actors::model::agent::success_criteria::{
-    Check, FailureContract, FailureMatchers, OwnRetries, SuccessContract, UsageContract,
+    CheckCommand, FailureMatchers, FailureRules, OwnRetries, SuccessCriteria, UsageRules,
 };
 use serde_json::Value;
 use toml::de::DeValue;
@@ -17,32 +17,32 @@ use crate::platform::json_schema::ParsedSchema;
 use crate::platform::template::Template;
 
 /// Exit code for a temporary failure, by convention (`EX_TEMPFAIL`).
-const TRY_AGAIN: i32 = 75;
+const EX_TEMPFAIL: i32 = 75;
 
 /// HTTP statuses of refused credentials, for which a retry is pointless.
-const REFUSALS: [u16; 2] = [401, 403];
+const AUTH_FAILURE_STATUSES: [u16; 2] = [401, 403];
 
 /// Reads the conditions of a successful attempt.
 pub(crate) fn success(
     mut section: Section<'_>,
     path: Option<&str>,
-    lacking: Severity,
-) -> SuccessContract {
-    let contract = SuccessContract {
+    missing_severity: Severity,
+) -> SuccessCriteria {
+    let contract = SuccessCriteria {
         exit_codes: exit_codes(&mut section, "exit_codes").unwrap_or_else(|| vec![0]),
         require_output: section.flag("require_output", false),
         fail_regex: regex(&mut section, "fail_regex"),
         json_pointer: pointer(&mut section, "json_pointer"),
         artifact: section.nonblank("artifact").and_then(|text| template(section.reader, text)),
-        schema: schema(&mut section, lacking),
-        check: check(&mut section, path, lacking).map(Box::new),
+        schema: schema(&mut section, missing_severity),
+        check: check(&mut section, path, missing_severity).map(Box::new),
     };
     section.finish();
     contract
 }
 
 /// Reads a schema: inline, or the path of its file.
-fn schema(section: &mut Section<'_>, lacking: Severity) -> Option<Value> {
+fn schema(section: &mut Section<'_>, missing_severity: Severity) -> Option<Value> {
     let (reader, text) = (section.reader, section.nonblank("schema")?);
     let written = if text.value.trim_start().starts_with('{') {
         text.value.clone()
@@ -50,8 +50,8 @@ fn schema(section: &mut Section<'_>, lacking: Severity) -> Option<Value> {
         match std::fs::read_to_string(reader.resolve(&text.value)) {
             Ok(written) => written,
             Err(error) => {
-                let complaint = from_message(format!("could not be read: {}", error.kind()));
-                reader.record(lacking, &text.place, complaint);
+                let diagnostic = from_message(format!("could not be read: {}", error.kind()));
+                reader.record(missing_severity, &text.place, diagnostic);
                 return None;
             }
         }
@@ -62,7 +62,11 @@ fn schema(section: &mut Section<'_>, lacking: Severity) -> Option<Value> {
 }
 
 /// Reads the check command: its program, its arguments, and its time limit.
-fn check(section: &mut Section<'_>, path: Option<&str>, lacking: Severity) -> Option<Check> {
+fn check(
+    section: &mut Section<'_>,
+    path: Option<&str>,
+    missing_severity: Severity,
+) -> Option<CheckCommand> {
     let reader = section.reader;
     let limit = section.seconds("check_timeout", ValueBounds::new(0.1, 3600.0, 60.0));
     let mut words = section.texts("check")?.into_iter();
@@ -72,11 +76,11 @@ fn check(section: &mut Section<'_>, path: Option<&str>, lacking: Severity) -> Op
         return None;
     };
     let command = search(reader, &name.value, path).unwrap_or_else(|| {
-        reader.record(lacking, &name.place, from_message("there is no such program"));
+        reader.record(missing_severity, &name.place, from_message("there is no such program"));
         PathBuf::from(&name.value)
     });
     let args = words.filter_map(|word| template(reader, word)).collect();
-    Some(Check { command, args, limit })
+    Some(CheckCommand { command, args, limit })
 }
 
 fn template(reader: &ConfigReader<'_>, text: Spanned<String>) -> Option<String> {
@@ -88,49 +92,49 @@ fn template(reader: &ConfigReader<'_>, text: Spanned<String>) -> Option<String> 
 }
 
 /// Reads the pattern of the usage that the program writes.
-pub(crate) fn usage(agent: &mut Section<'_>) -> UsageContract {
+pub(crate) fn usage(agent: &mut Section<'_>) -> UsageRules {
     let mut section = agent.section("usage");
     let found = section.nonblank("regex");
     let regex = found.as_ref().and_then(|text| regex_of(section.reader, text));
     if let (Some(text), Some(regex)) = (&found, &regex)
         && regex.capture_names().flatten().next().is_none()
     {
-        let complaint =
+        let diagnostic =
             from_message("has no named group").hint("write `(?<input_tokens>\\d+) tokens`");
-        section.reader.record(Severity::Error, &text.place, complaint);
+        section.reader.record(Severity::Error, &text.place, diagnostic);
     }
     section.finish();
-    UsageContract { regex }
+    UsageRules { regex }
 }
 
 /// Reads the meaning of failures. Two keys of the agent are short forms of two transient ones.
-pub(crate) fn failures(agent: &mut Section<'_>) -> FailureContract {
+pub(crate) fn failures(agent: &mut Section<'_>) -> FailureRules {
     let short = FailureMatchers {
         status: Vec::new(),
         exit_codes: exit_codes(agent, "transient_exit_codes").unwrap_or_default(),
         regex: regex(agent, "transient_regex"),
     };
-    let is_said = agent.has("transient_exit_codes");
+    let has_exit_codes = agent.has("transient_exit_codes");
     let mut section = agent.section("failures");
     let mut transient = section.section("transient");
     for (key, whole) in [("transient_exit_codes", "exit_codes"), ("transient_regex", "regex")] {
         if let Some(entry) = agent.entry(key).filter(|_| transient.has(whole)) {
-            let complaint = from_message(format!("says what `failures.transient.{whole}` says"));
-            agent.reader.error(&entry.place.hidden(), complaint.hint("write one of them"));
+            let diagnostic = from_message(format!("says what `failures.transient.{whole}` says"));
+            agent.reader.error(&entry.place.hidden(), diagnostic.hint("write one of them"));
         }
     }
-    let is_said = is_said || transient.has("exit_codes");
-    let mut read = signs(&mut transient, &REFUSALS);
+    let has_exit_codes = has_exit_codes || transient.has("exit_codes");
+    let mut read = failure_matchers(&mut transient, &AUTH_FAILURE_STATUSES);
     transient.finish();
     read.exit_codes.extend(short.exit_codes);
-    if !is_said {
-        read.exit_codes.push(TRY_AGAIN);
+    if !has_exit_codes {
+        read.exit_codes.push(EX_TEMPFAIL);
     }
     read.regex = read.regex.or(short.regex);
-    let contract = FailureContract {
+    let contract = FailureRules {
         transient: read,
-        permanent: below(&mut section, "permanent", &[]),
-        quota: below(&mut section, "quota", &REFUSALS),
+        permanent: kind_matchers(&mut section, "permanent", &[]),
+        quota: kind_matchers(&mut section, "quota", &AUTH_FAILURE_STATUSES),
         own_retries: own_retries(section.section("own_retries")),
     };
     section.finish();
@@ -145,23 +149,23 @@ fn own_retries(mut section: Section<'_>) -> OwnRetries {
     OwnRetries { regex, max: max.filter(|max| *max > 0) }
 }
 
-fn below(section: &mut Section<'_>, key: &'static str, refused: &[u16]) -> FailureMatchers {
+fn kind_matchers(section: &mut Section<'_>, key: &'static str, refused: &[u16]) -> FailureMatchers {
     let mut kind = section.section(key);
-    let signs = signs(&mut kind, refused);
+    let matchers = failure_matchers(&mut kind, refused);
     kind.finish();
-    signs
+    matchers
 }
 
 /// Reads the matchers of a kind of failure. Some statuses always belong to another kind.
-fn signs(section: &mut Section<'_>, refused: &[u16]) -> FailureMatchers {
+fn failure_matchers(section: &mut Section<'_>, refused: &[u16]) -> FailureMatchers {
     let reader = section.reader;
     let mut status = Vec::new();
     for item in section.list("status").unwrap_or_default() {
         match whole(item.value).and_then(|number| u16::try_from(number).ok()) {
             Some(number) if refused.contains(&number) => {
-                let complaint =
+                let diagnostic =
                     from_message("means that credentials were refused, which is never tried again");
-                reader.error(&item.place, complaint.hint("leave it out"));
+                reader.error(&item.place, diagnostic.hint("leave it out"));
             }
             Some(number @ 400..=599) => status.push(number),
             _ => reader.error(&item.place, "must be an HTTP status from 400 to 599"),
@@ -188,5 +192,5 @@ pub(crate) fn exit_codes(section: &mut Section<'_>, key: &'static str) -> Option
 }
 
 fn whole(value: &DeValue<'_>) -> Option<i128> {
-    value.as_integer().and_then(value::whole)
+    value.as_integer().and_then(value::parse_integer)
 }

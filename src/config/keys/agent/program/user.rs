@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use algonius_actors::model::program::{Secrecy, User, Variable};
+use algonius_actors::model::program::{User, Variable, VariableSource};
 use nix::unistd::{self, geteuid};
 
 use crate::config::diagnostics::{Severity, from_message};
 use crate::config::table::Section;
 
 /// Keyword for a user that the service picks from `server.agent_users`.
-const DYNAMIC: &str = "dynamic";
+const DYNAMIC_USER: &str = "dynamic";
 
 /// User of a program.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -32,24 +32,24 @@ pub(crate) struct SystemUser {
     home: PathBuf,
 }
 
-/// Reads `user`. A fault of the machine has the severity `lacking`.
-pub(crate) fn read(section: &mut Section<'_>, lacking: Severity) -> RunAs {
+/// Reads `user`. A fault of the machine has the severity `missing_severity`.
+pub(crate) fn read(section: &mut Section<'_>, missing_severity: Severity) -> RunAs {
     let Some(name) = section.nonblank("user") else { return RunAs::Service };
-    if name.value == DYNAMIC {
+    if name.value == DYNAMIC_USER {
         return RunAs::Dynamic;
     }
     let reader = section.reader;
     let found = match unistd::User::from_name(&name.value) {
         Ok(Some(found)) => found,
         Ok(None) => {
-            let complaint = from_message("there is no such user on this machine")
+            let diagnostic = from_message("there is no such user on this machine")
                 .hint("make it, as by `useradd --system --create-home NAME`, or write \"dynamic\"");
-            reader.record(lacking, &name.place, complaint);
+            reader.record(missing_severity, &name.place, diagnostic);
             return RunAs::Service;
         }
         Err(errno) => {
             reader.record(
-                lacking,
+                missing_severity,
                 &name.place,
                 from_message(format!("cannot be looked up: {errno}")),
             );
@@ -87,7 +87,7 @@ impl RunAs {
         let Self::Named(SystemUser { name, home, .. }) = self else { return };
         let home = home.display().to_string();
         for (variable, value) in [("HOME", &home), ("USER", name), ("LOGNAME", name)] {
-            let plain = || Variable { value: value.clone(), secrecy: Secrecy::Plain };
+            let plain = || Variable { value: value.clone(), secrecy: VariableSource::Plain };
             env.entry(variable.to_owned()).or_insert_with(plain);
         }
     }

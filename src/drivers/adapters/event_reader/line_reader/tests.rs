@@ -23,7 +23,10 @@ fn recorded(agent: &str, case: &str) -> Vec<u8> {
 }
 
 /// Returns all events as one text.
-fn said<'b>(dialect: Option<EventDialect>, pieces: impl IntoIterator<Item = &'b [u8]>) -> String {
+fn event_text<'b>(
+    dialect: Option<EventDialect>,
+    pieces: impl IntoIterator<Item = &'b [u8]>,
+) -> String {
     format!("{:?}", read(dialect, pieces))
 }
 
@@ -55,7 +58,7 @@ fn a_write_outside_of_the_plan_folder_is_a_denial() {
     let lines = "{\"type\":\"tool_use\",\"tool_name\":\"write_file\",\"tool_id\":\"1\"}\n\
                  {\"type\":\"tool_result\",\"tool_id\":\"1\",\"status\":\"error\",\"error\":\
                  {\"type\":\"invalid_tool_params\",\"message\":\"WHY: plan path must be within\"}}\n";
-    let told = |why| said(Some(EventDialect::Gemini), [lines.replace("WHY", why).as_bytes()]);
+    let told = |why| event_text(Some(EventDialect::Gemini), [lines.replace("WHY", why).as_bytes()]);
     assert!(told("Access denied").contains("PermissionDenied { tool: \"write_file\" }"));
     assert!(!told("Broken").contains("PermissionDenied"));
 }
@@ -118,8 +121,8 @@ proptest! {
     ) {
         let (name, dialect) = KINDS[agent];
         let bytes = recorded(name, case);
-        let whole = said(Some(dialect), [bytes.as_slice()]);
-        prop_assert_eq!(said(Some(dialect), cut(&bytes, &places)), whole);
+        let whole = event_text(Some(dialect), [bytes.as_slice()]);
+        prop_assert_eq!(event_text(Some(dialect), cut(&bytes, &places)), whole);
     }
 
     #[test]
@@ -135,16 +138,16 @@ proptest! {
             bytes[place] = byte;
         }
         bytes.truncate(end % (bytes.len() + 1));
-        said(Some(dialect), [bytes.as_slice()]);
+        event_text(Some(dialect), [bytes.as_slice()]);
     }
 
     #[test]
     fn lines_of_any_shape_never_panic(lines in proptest::collection::vec(strange(), 0..6)) {
         let bytes = lines.join("\n").into_bytes();
         for (_, dialect) in KINDS {
-            said(Some(dialect), [bytes.as_slice()]);
+            event_text(Some(dialect), [bytes.as_slice()]);
         }
-        said(None, [bytes.as_slice()]);
+        event_text(None, [bytes.as_slice()]);
     }
 
     #[test]

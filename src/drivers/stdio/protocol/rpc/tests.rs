@@ -4,8 +4,8 @@ use algonius_actors::model::program::stdio_protocol::Framing;
 
 use super::*;
 
-fn call(method: &str, params: Value) -> Call {
-    Call { method: method.to_owned(), params }
+fn call(method: &str, params: Value) -> RpcCall {
+    RpcCall { method: method.to_owned(), params }
 }
 
 fn notice(kind: NoticeKind, pointer: &str) -> NoticeMethod {
@@ -32,26 +32,26 @@ fn spec() -> RpcSpec {
     }
 }
 
-fn of(spec: &RpcSpec, number: u64) -> Rpc {
-    let values = Values { input: "a \"b\"".to_owned(), ..Values::default() };
-    Rpc::of(spec, &values, number).unwrap()
+fn of(spec: &RpcSpec, number: u64) -> RpcExchange {
+    let values = ExecutionValues { input: "a \"b\"".to_owned(), ..ExecutionValues::default() };
+    RpcExchange::of(spec, &values, number).unwrap()
 }
 
 /// Returns each step as one word.
-fn heard(rpc: &mut Rpc, lines: &[Value]) -> Vec<String> {
+fn heard(rpc: &mut RpcExchange, lines: &[Value]) -> Vec<String> {
     let bytes: Vec<u8> = lines.iter().flat_map(|line| format!("{line}\n").into_bytes()).collect();
     let word = |step| match step {
         StdioStep::Write(bytes) => format!("write {}", String::from_utf8(bytes).unwrap().trim()),
-        StdioStep::Tell(ProgramEvent::Text { text }) => format!("text {text}"),
-        StdioStep::Tell(ProgramEvent::Session { id }) => format!("session {id}"),
-        StdioStep::Tell(ProgramEvent::Usage { fields, .. }) => {
+        StdioStep::Event(ProgramEvent::Text { text }) => format!("text {text}"),
+        StdioStep::Event(ProgramEvent::Session { id }) => format!("session {id}"),
+        StdioStep::Event(ProgramEvent::Usage { fields, .. }) => {
             format!("usage {}", Value::Object(fields))
         }
-        StdioStep::Tell(ProgramEvent::Failed(told)) => {
+        StdioStep::Event(ProgramEvent::Failed(told)) => {
             format!("failed {} {}", told.category, told.message)
         }
-        StdioStep::Tell(ProgramEvent::Status { .. }) => "status".to_owned(),
-        StdioStep::Tell(_) | StdioStep::Hear(_) => "something".to_owned(),
+        StdioStep::Event(ProgramEvent::Status { .. }) => "status".to_owned(),
+        StdioStep::Event(_) | StdioStep::Output(_) => "something".to_owned(),
         StdioStep::Warn(message) => format!("warn {message}"),
         StdioStep::End(None) => "end".to_owned(),
         StdioStep::End(Some(failure)) => format!("end {}", failure.code),

@@ -1,8 +1,8 @@
 //! Comparison of 1.0 in JSON with 1.0 over gRPC, by an independent implementation of the JSON mapping.
 //!
 //! That implementation, `pbjson`, deviates in these points, and the tests work around them:
-//! - it reads a null as an absent value, also if null is the value: [`again`];
-//! - it writes every number with a fraction, `1.0` for `1`: [`whole`];
+//! - it reads a null as an absent value, also if null is the value: [`without_nulls`];
+//! - it writes every number with a fraction, `1.0` for `1`: [`with_integers`];
 //! - it writes times with `+00:00`, which this service reads, and which 1.0 forbids.
 
 use algonius_oracle as oracle;
@@ -20,42 +20,44 @@ use crate::grpc::tests::{event, message, metadata, push, task, time, word, words
 use crate::grpc::value;
 use crate::v1::{
     Binding, Card, CardCapabilities, CardDetails, CardSecurity, Interface, ListPage,
-    ProtocolVersion, Provider, Reply, Skill, StreamEvent,
+    ProtocolVersion, Provider, SendResponse, Skill, StreamEvent,
 };
 use crate::v1_json as json;
 use crate::{CardForm, card};
 
 /// Converts a message into the type of the other implementation.
-fn theirs<T: Message + Default>(ours: &impl Message) -> T {
+fn to_oracle<T: Message + Default>(ours: &impl Message) -> T {
     T::decode(&*ours.encode_to_vec()).expect("the same message")
 }
 
 /// Parses JSON of this service with the other implementation.
-fn heard<T: DeserializeOwned>(told: Value) -> T {
+fn parse_with_oracle<T: DeserializeOwned>(told: Value) -> T {
     serde_json::from_value(told.clone()).unwrap_or_else(|fault| panic!("{fault}: {told}"))
 }
 
 /// Writes JSON with the other implementation.
-fn told(message: &impl Serialize) -> Value {
+fn write_with_oracle(message: &impl Serialize) -> Value {
     serde_json::to_value(message).expect("JSON")
 }
 
 /// Returns a message without the nulls that the other implementation cannot read.
-fn again<T: Serialize + DeserializeOwned>(message: &T) -> T {
-    heard(told(message))
+fn without_nulls<T: Serialize + DeserializeOwned>(message: &T) -> T {
+    parse_with_oracle(write_with_oracle(message))
 }
 
 /// Returns numbers in their usual JSON form: a whole number has no fraction.
-fn whole(value: Value) -> Value {
+fn with_integers(value: Value) -> Value {
     match value {
-        Value::Number(number) => Value::Number(whole_number(number)),
-        Value::Array(list) => list.into_iter().map(whole).collect(),
-        Value::Object(map) => map.into_iter().map(|(name, value)| (name, whole(value))).collect(),
+        Value::Number(number) => Value::Number(to_integer(number)),
+        Value::Array(list) => list.into_iter().map(with_integers).collect(),
+        Value::Object(map) => {
+            map.into_iter().map(|(name, value)| (name, with_integers(value))).collect()
+        }
         other @ (Value::Null | Value::Bool(_) | Value::String(_)) => other,
     }
 }
 
-fn whole_number(number: Number) -> Number {
+fn to_integer(number: Number) -> Number {
     match number.as_f64() {
         #[expect(clippy::cast_possible_truncation, reason = "the strategies keep it small")]
         Some(float) if number.is_f64() && float.fract() == 0.0 => Number::from(float as i64),
@@ -64,7 +66,7 @@ fn whole_number(number: Number) -> Number {
 }
 
 /// Truncates times to milliseconds: JSON has milliseconds, gRPC nanoseconds.
-fn in_milliseconds(mut event: StreamEvent) -> StreamEvent {
+fn truncate_to_milliseconds(mut event: StreamEvent) -> StreamEvent {
     let cut = |time: &mut DateTime<Utc>| *time = time.trunc_subsecs(3);
     match &mut event {
         StreamEvent::Task(task) => cut(&mut task.status.timestamp),
@@ -75,7 +77,7 @@ fn in_milliseconds(mut event: StreamEvent) -> StreamEvent {
 }
 
 /// Marks the end of the stream: in 1.0 a stream ends with a terminal state.
-fn ending(mut event: StreamEvent) -> StreamEvent {
+fn mark_final(mut event: StreamEvent) -> StreamEvent {
     if let StreamEvent::Status(update) = &mut event {
         update.is_final = update.status.state.is_terminal();
     }
@@ -112,7 +114,7 @@ fn send() -> impl Strategy<Value = pb::SendMessageRequest> {
             tenant,
             message: Some(said),
             configuration,
-            metadata: value::written(data),
+            metadata: value::optional_struct(data),
         },
     )
 }
@@ -137,7 +139,7 @@ fn list() -> impl Strategy<Value = pb::ListTasksRequest> {
     )
 }
 
-fn a_skill() -> impl Strategy<Value = Skill> {
+fn any_skill() -> impl Strategy<Value = Skill> {
     let texts = (word(), word(), word());
     (texts, [words(), words(), words(), words()]).prop_map(|((id, name, description), lists)| {
         let [tags, examples, input_modes, output_modes] = lists;
@@ -157,7 +159,7 @@ fn details() -> impl Strategy<Value = CardDetails> {
 }
 
 /// Returns interfaces of both versions, in any order.
-fn a_way() -> impl Strategy<Value = Interface> {
+fn any_interface() -> impl Strategy<Value = Interface> {
     let binding = proptest::sample::select(Binding::ALL);
     let version = proptest::sample::select(ProtocolVersion::ALL);
     let url = prop_oneof![word(), word().prop_map(|host| format!("http://{host}"))];
@@ -165,8 +167,8 @@ fn a_way() -> impl Strategy<Value = Interface> {
         .prop_map(|(url, binding, version, tenant)| Interface { url, binding, version, tenant })
 }
 
-fn a_card() -> impl Strategy<Value = Card> {
-    let (way, skill) = (a_way(), a_skill());
+fn any_card() -> impl Strategy<Value = Card> {
+    let (way, skill) = (any_interface(), any_skill());
     let security = prop_oneof![
         Just(CardSecurity::Bearer),
         word().prop_map(CardSecurity::ApiKey),
@@ -201,68 +203,68 @@ proptest! {
 
     #[test]
     fn an_event_is_equal_in_json_and_over_grpc(event in event(ProtocolVersion::V1_0)) {
-        let event = in_milliseconds(event);
-        let ours = theirs(&write::event(event.clone()).expect("written"));
-        let heard: oracle::StreamResponse = heard(json::write::event(event));
-        prop_assert_eq!(heard, again(&ours));
+        let event = truncate_to_milliseconds(event);
+        let ours = to_oracle(&write::event(event.clone()).expect("written"));
+        let heard: oracle::StreamResponse = parse_with_oracle(json::write::event(event));
+        prop_assert_eq!(heard, without_nulls(&ours));
     }
 
     #[test]
     fn an_event_in_foreign_json_equals_the_grpc_event(event in event(ProtocolVersion::V1_0)) {
-        let theirs: oracle::StreamResponse = theirs(&write::event(event.clone()).expect("written"));
-        prop_assert_eq!(json::read::event(whole(told(&theirs))), Ok(ending(event)));
+        let theirs: oracle::StreamResponse = to_oracle(&write::event(event.clone()).expect("written"));
+        prop_assert_eq!(json::read::event(with_integers(write_with_oracle(&theirs))), Ok(mark_final(event)));
     }
 
     #[test]
     fn tasks_and_messages_are_equal_as_answers_and_alone(event in event(ProtocolVersion::V1_0)) {
-        let reply = match in_milliseconds(event) {
+        let reply = match truncate_to_milliseconds(event) {
             StreamEvent::Task(task) => {
-                let ours = theirs(&write::task(task.clone()).expect("written"));
-                let heard: oracle::Task = heard(json::write::task(task.clone()));
-                prop_assert_eq!(heard, again(&ours));
-                prop_assert_eq!(json::read::task(whole(told(&ours))), Ok(task.clone()));
-                Reply::Task(task)
+                let ours = to_oracle(&write::task(task.clone()).expect("written"));
+                let heard: oracle::Task = parse_with_oracle(json::write::task(task.clone()));
+                prop_assert_eq!(heard, without_nulls(&ours));
+                prop_assert_eq!(json::read::task(with_integers(write_with_oracle(&ours))), Ok(task.clone()));
+                SendResponse::Task(task)
             }
-            StreamEvent::Message(said) => Reply::Message(said),
+            StreamEvent::Message(said) => SendResponse::Message(said),
             StreamEvent::Status(_) | StreamEvent::Artifact(_) => return Ok(()),
         };
-        let ours = theirs(&write::reply(reply.clone()).expect("written"));
-        let heard: oracle::SendMessageResponse = heard(json::write::reply(reply.clone()));
-        prop_assert_eq!(heard, again(&ours));
-        prop_assert_eq!(json::read::reply(whole(told(&ours))), Ok(reply));
+        let ours = to_oracle(&write::reply(reply.clone()).expect("written"));
+        let heard: oracle::SendMessageResponse = parse_with_oracle(json::write::reply(reply.clone()));
+        prop_assert_eq!(heard, without_nulls(&ours));
+        prop_assert_eq!(json::read::reply(with_integers(write_with_oracle(&ours))), Ok(reply));
     }
 
     #[test]
     fn a_push_configuration_is_equal_in_json_and_over_grpc(config in push()) {
-        let ours = theirs(&write::registration(config.clone()));
-        let heard: oracle::TaskPushNotificationConfig = heard(json::write::push(config.clone()));
+        let ours = to_oracle(&write::registration(config.clone()));
+        let heard: oracle::TaskPushNotificationConfig = parse_with_oracle(json::write::push(config.clone()));
         prop_assert_eq!(&heard, &ours);
-        prop_assert_eq!(json::read::push_set(told(&ours)), Ok(config));
+        prop_assert_eq!(json::read::push_set(write_with_oracle(&ours)), Ok(config));
     }
 
     #[test]
     fn a_page_of_tasks_is_equal_in_json_and_over_grpc(page in page()) {
-        let ours = theirs(&write::page(page.clone()).expect("written"));
-        let heard: oracle::ListTasksResponse = heard(json::write::page(page));
-        prop_assert_eq!(heard, again(&ours));
+        let ours = to_oracle(&write::page(page.clone()).expect("written"));
+        let heard: oracle::ListTasksResponse = parse_with_oracle(json::write::page(page));
+        prop_assert_eq!(heard, without_nulls(&ours));
     }
 
     #[test]
-    fn a_card_is_equal_in_json_and_over_grpc(shown in a_card()) {
-        let ours = theirs(&write::card(shown.clone()));
-        let heard: oracle::AgentCard = heard(card(&shown, CardForm::Pure1_0));
+    fn a_card_is_equal_in_json_and_over_grpc(shown in any_card()) {
+        let ours = to_oracle(&write::card(shown.clone()));
+        let heard: oracle::AgentCard = parse_with_oracle(card(&shown, CardForm::Pure1_0));
         prop_assert_eq!(heard, ours);
     }
 
     #[test]
     fn a_send_request_is_equal_in_json_and_over_grpc(asked in send()) {
-        let theirs: oracle::SendMessageRequest = theirs(&asked);
-        prop_assert_eq!(json::read::send(whole(told(&theirs))), read::send_request(asked));
+        let theirs: oracle::SendMessageRequest = to_oracle(&asked);
+        prop_assert_eq!(json::read::send(with_integers(write_with_oracle(&theirs))), read::send_request(asked));
     }
 
     #[test]
     fn a_list_request_is_equal_in_json_and_over_grpc(asked in list()) {
-        let theirs: oracle::ListTasksRequest = theirs(&asked);
-        prop_assert_eq!(json::read::list(told(&theirs)), read::list_request(asked));
+        let theirs: oracle::ListTasksRequest = to_oracle(&asked);
+        prop_assert_eq!(json::read::list(write_with_oracle(&theirs)), read::list_request(asked));
     }
 }

@@ -1,0 +1,173 @@
+//! Evaluation of an ended attempt by the contracts of its program.
+//!
+//! The sentences in this module contain no output of the program except its own failure report.
+
+pub use crate::decide::classify::attempt_outcome::{AttemptOutcome, ReportedResult};
+use crate::decide::classify::{failure_classification, tty_prompt_detection};
+use crate::model::code::Code;
+use crate::model::failure::Failure;
+use crate::model::program::{Exit, OutputPattern, ProgramSpec};
+
+/// Decides whether an attempt succeeded. The failure contract and the known status codes classify a failed attempt,
+/// whatever its first fault was; an attempt that waited for a person is never classified as transient, because a retry
+/// would wait again.
+///
+/// # Errors
+/// Returns the first fault: the exit status, the reported failure, a matching failure pattern, denied tools, a missing
+/// final event, a missing answer, an empty answer.
+pub fn evaluate_attempt(
+    program: &ProgramSpec,
+    attempt_outcome: &AttemptOutcome<'_>,
+) -> Result<(), Failure> {
+    let ReportedResult { failure: reported, .. } = &attempt_outcome.told;
+    let reported = || reported.clone().map_or(Ok(()), Err);
+    let verdict = match program.output {
+        // The report of such a program is more specific than its exit code.
+        OutputPattern::Native(_) => {
+            reported().and_then(|()| check_exit(program, attempt_outcome.exit))
+        }
+        _ => check_exit(program, attempt_outcome.exit).and_then(|()| reported()),
+    };
+    let verdict = verdict
+        .and_then(|()| check_fail_pattern(program, attempt_outcome))
+        .and_then(|()| check_denied_tools(program, attempt_outcome))
+        .and_then(|()| check_final_event(attempt_outcome))
+        .and_then(|()| check_answer(program, attempt_outcome));
+    verdict.map_err(|failure| {
+        if failure.code == Code::Exit && failed_at_prompt(program, attempt_outcome) {
+            return tty_prompt_detection::prompt_failure(); // A retry would ask again.
+        }
+        failure_classification::classify(program, attempt_outcome).unwrap_or(failure)
+    })
+}
+
+fn failed_at_prompt(program: &ProgramSpec, attempt_outcome: &AttemptOutcome<'_>) -> bool {
+    tty_prompt_detection::has_unanswered_prompt(
+        &program.prompts,
+        attempt_outcome.stdout,
+        attempt_outcome.stderr,
+    )
+}
+
+/// Returns the failure of a process that could not be started, from the system's error number.
+#[must_use]
+pub fn spawn_failure(errno: i32) -> Failure {
+    let (code, message) = match errno {
+        EAGAIN => (Code::NoResources, "the machine has no room for another process"),
+        ENOMEM => (Code::NoResources, "the machine has no memory for another process"),
+        EMFILE | ENFILE => (Code::NoResources, "the limit of open files is reached"),
+        ETXTBSY => (Code::NoResources, "the program is being written at this moment"),
+        E2BIG => (Code::InputRejected, "arguments and environment are longer than a process takes"),
+        ENOENT => (Code::NotStarted, "the program or its working folder does not exist"),
+        EACCES | EPERM => (Code::NotStarted, "the program may not be executed"),
+        ENOEXEC => (Code::NotStarted, "the program has no format that can be executed"),
+        ENOTDIR => (Code::NotStarted, "a part of the program's path is not a folder"),
+        other => return start_failure(other),
+    };
+    Failure::new(code, message)
+}
+
+/// Returns the failure of an execution whose own files could not be written, from the system's error number.
+#[must_use]
+pub fn files_failure(errno: Option<i32>) -> Failure {
+    match errno {
+        Some(ENOSPC | EDQUOT) => {
+            Failure::new(Code::NoResources, "the disk has no room for the agent's files")
+        }
+        Some(EMFILE | ENFILE) => {
+            Failure::new(Code::NoResources, "the limit of open files is reached")
+        }
+        _ => Failure::new(Code::Internal, "the agent's files could not be written"),
+    }
+}
+
+const EPERM: i32 = 1;
+const ENOENT: i32 = 2;
+const E2BIG: i32 = 7;
+const ENOEXEC: i32 = 8;
+const EAGAIN: i32 = 11;
+const ENOMEM: i32 = 12;
+const EACCES: i32 = 13;
+const ENOSPC: i32 = 28;
+const EDQUOT: i32 = 122;
+const ENOTDIR: i32 = 20;
+const ENFILE: i32 = 23;
+const EMFILE: i32 = 24;
+const ETXTBSY: i32 = 26;
+
+fn start_failure(errno: i32) -> Failure {
+    Failure::new(Code::NotStarted, format!("the program could not be started (error {errno})"))
+}
+
+fn check_exit(program: &ProgramSpec, exit: Exit) -> Result<(), Failure> {
+    match exit {
+        Exit::Signal(signal) => {
+            Err(Failure::new(Code::Killed, format!("killed by signal {signal}")))
+        }
+        Exit::Code(code) if program.success.exit_codes.contains(&code) => Ok(()),
+        Exit::Code(code) => Err(Failure::new(Code::Exit, format!("exited with code {code}"))),
+    }
+}
+
+fn check_fail_pattern(
+    program: &ProgramSpec,
+    attempt_outcome: &AttemptOutcome<'_>,
+) -> Result<(), Failure> {
+    let Some(pattern) = &program.success.fail_regex else { return Ok(()) };
+    let matched = attempt_outcome.answer.is_some_and(|text| pattern.is_match(text))
+        || pattern.is_match(attempt_outcome.stderr);
+    if matched {
+        return Err(Failure::new(Code::FailPattern, "the output matched the failure pattern"));
+    }
+    Ok(())
+}
+
+/// Rejects a silent attempt whose tools were denied, because it cannot have done the work.
+fn check_denied_tools(
+    program: &ProgramSpec,
+    attempt_outcome: &AttemptOutcome<'_>,
+) -> Result<(), Failure> {
+    let denied = &attempt_outcome.told.denied;
+    if denied.is_empty() || !is_silent(attempt_outcome) || !must_answer(program) {
+        return Ok(());
+    }
+    let message = format!("it was not let use {}, and answered nothing", denied.join(", "));
+    Err(Failure::new(Code::Denied, message))
+}
+
+fn check_final_event(attempt_outcome: &AttemptOutcome<'_>) -> Result<(), Failure> {
+    if attempt_outcome.told.is_open {
+        let message = "it ended without reporting its result";
+        return Err(Failure::new(Code::EndedEarly, message));
+    }
+    Ok(())
+}
+
+fn check_answer(
+    program: &ProgramSpec,
+    attempt_outcome: &AttemptOutcome<'_>,
+) -> Result<(), Failure> {
+    if attempt_outcome.answer.is_none() {
+        return Err(Failure::new(
+            Code::AnswerMissing,
+            "the answer was not found at the configured place",
+        ));
+    }
+    if must_answer(program) && is_silent(attempt_outcome) {
+        return Err(Failure::new(Code::EmptyAnswer, "the answer was empty"));
+    }
+    Ok(())
+}
+
+/// Returns true if the answer must not be empty. Programs with a native event format always answer.
+fn must_answer(program: &ProgramSpec) -> bool {
+    program.success.require_output || matches!(program.output, OutputPattern::Native(_))
+}
+
+fn is_silent(attempt_outcome: &AttemptOutcome<'_>) -> bool {
+    attempt_outcome.answer.is_none_or(|answer| answer.trim().is_empty())
+        && !attempt_outcome.has_more
+}
+
+#[cfg(test)]
+pub(in crate::decide) mod tests;

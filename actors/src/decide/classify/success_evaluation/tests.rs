@@ -1,0 +1,196 @@
+//! Tests of the contract, as a table and as properties.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use chrono::DateTime;
+use proptest::prelude::*;
+use regex::Regex;
+
+use super::{AttemptOutcome, Exit, ReportedResult, evaluate_attempt, spawn_failure};
+use crate::model::agent::success_criteria::{
+    FailureMatchers, FailureRules, SuccessCriteria, UsageRules,
+};
+use crate::model::code::{Category, Code};
+use crate::model::failure::Failure;
+use crate::model::host::resources::ResourceLimits;
+use crate::model::host::sandbox::Sandbox;
+use crate::model::program::program_runtime::ProgramRuntime;
+use crate::model::program::{
+    InputPattern, OnServiceLoss, OutputPattern, ProgramSpec, PromptPatterns,
+};
+
+/// Program that succeeds with exit code 0 or 4, with an answer and without `broken`; 75 and `busy` are transient.
+pub(in crate::decide) fn program() -> ProgramSpec {
+    ProgramSpec {
+        user: None,
+        has_dynamic_user: false,
+        on_loss: OnServiceLoss::default(),
+        command: PathBuf::from("/bin/true"),
+        args: Vec::new(),
+        params: BTreeMap::new(),
+        env: BTreeMap::new(),
+        working_dir: PathBuf::from("/"),
+        input: InputPattern::Stdin,
+        output: OutputPattern::Stdout,
+        input_file: String::new(),
+        output_file: String::new(),
+        success: SuccessCriteria {
+            exit_codes: vec![0, 4],
+            require_output: true,
+            fail_regex: Some(Regex::new("broken").unwrap()),
+            json_pointer: None,
+            artifact: None,
+            schema: None,
+            check: None,
+        },
+        failures: FailureRules {
+            transient: FailureMatchers {
+                status: Vec::new(),
+                exit_codes: vec![4, 75],
+                regex: Some(Regex::new("busy").unwrap()),
+            },
+            ..FailureRules::default()
+        },
+        prompts: PromptPatterns {
+            patterns: [Regex::new(r"\[y/N\] ?$").unwrap()].into(),
+            silence: Duration::from_secs(2),
+        },
+        sandbox: Sandbox::default(),
+        resources: ResourceLimits::default(),
+        program_runtime: ProgramRuntime::default(),
+        usage: UsageRules::default(),
+        session: None,
+        dialogue: None,
+        keeping: None,
+    }
+}
+
+fn reported_failure() -> Option<Failure> {
+    Some(Failure::new(Code::Reported, "it said so"))
+}
+
+fn outcome_with<'t>(exit: Exit, answer: Option<&'t str>, stderr: &'t str) -> AttemptOutcome<'t> {
+    let (told, now) = (ReportedResult::default(), DateTime::UNIX_EPOCH);
+    AttemptOutcome { exit, answer, has_more: false, stdout: "", stderr, told, now }
+}
+
+fn failure_code(
+    exit: Exit,
+    answer: Option<&str>,
+    stderr: &str,
+    told: Option<Failure>,
+) -> Option<Code> {
+    let stdout = answer.unwrap_or_default();
+    let told = ReportedResult { failure: told, ..ReportedResult::default() };
+    let attempt_outcome = AttemptOutcome { stdout, told, ..outcome_with(exit, answer, stderr) };
+    evaluate_attempt(&program(), &attempt_outcome).err().map(|failure| failure.code)
+}
+
+#[test]
+fn the_first_failed_criterion_is_the_failure() {
+    use Exit::{Code as C, Signal as S};
+    let table = [
+        ("success", C(0), Some("yes"), "", None, None),
+        ("another code of success, though also transient", C(4), Some("yes"), "", None, None),
+        ("busy words in a success", C(0), Some("busy"), "busy", None, None),
+        ("code", C(3), Some("yes"), "", None, Some(Code::Exit)),
+        (
+            "code before what was reported",
+            C(3),
+            None,
+            "broken",
+            reported_failure(),
+            Some(Code::Exit),
+        ),
+        ("signal", S(9), Some("yes"), "", None, Some(Code::Killed)),
+        ("signal with busy words", S(9), Some("yes"), "busy", None, Some(Code::TransientFailure)),
+        ("transient code", C(75), Some("yes"), "", None, Some(Code::TransientFailure)),
+        ("transient words", C(3), Some("busy"), "", None, Some(Code::TransientFailure)),
+        ("transient and broken", C(0), Some("broken"), "busy", None, Some(Code::TransientFailure)),
+        ("a question", C(3), Some("so? [y/N]"), "", None, Some(Code::Interactive)),
+        ("a question to nobody", C(75), Some("busy"), "[y/N] ", None, Some(Code::Interactive)),
+        ("a question in a success", C(0), Some("so? [y/N]"), "", None, None),
+        ("a signal at a question", S(9), Some("so? [y/N]"), "", None, Some(Code::Killed)),
+        ("reported", C(0), Some("broken"), "", reported_failure(), Some(Code::Reported)),
+        ("failure pattern in the answer", C(0), Some("broken"), "", None, Some(Code::FailPattern)),
+        ("failure pattern in stderr", C(0), None, "broken", None, Some(Code::FailPattern)),
+        ("no answer", C(0), None, "", None, Some(Code::AnswerMissing)),
+        ("white space", C(0), Some(" \n\t"), "", None, Some(Code::EmptyAnswer)),
+        ("a transient code of success, empty", C(4), Some(""), "", None, Some(Code::EmptyAnswer)),
+    ];
+    for (case, exit, answer, stderr, told, expected) in table {
+        assert_eq!(failure_code(exit, answer, stderr, told), expected, "{case}");
+    }
+}
+
+#[test]
+fn an_empty_answer_succeeds_if_no_output_is_required() {
+    let mut program = program();
+    program.success.require_output = false;
+    let attempt_outcome = outcome_with(Exit::Code(0), Some(""), "");
+    assert_eq!(evaluate_attempt(&program, &attempt_outcome), Ok(()));
+}
+
+#[test]
+fn output_besides_the_answer_is_searched_for_transient_errors() {
+    let besides = |stdout| AttemptOutcome { stdout, ..outcome_with(Exit::Code(0), Some("  "), "") };
+    let code = |stdout| evaluate_attempt(&program(), &besides(stdout)).unwrap_err().code;
+    let made = AttemptOutcome { has_more: true, ..besides("") };
+    assert_eq!(evaluate_attempt(&program(), &made), Ok(()));
+    assert_eq!(code("broken"), Code::EmptyAnswer);
+    assert_eq!(code("busy"), Code::TransientFailure);
+}
+
+#[test]
+fn only_a_lack_of_resources_is_a_transient_start_failure() {
+    for errno in 0..200 {
+        let transient = spawn_failure(errno).category() == Category::Transient;
+        assert_eq!(transient, [11, 12, 23, 24, 26].contains(&errno), "{errno}");
+    }
+    assert_eq!(spawn_failure(2).code, Code::NotStarted);
+    assert_eq!(spawn_failure(7).code, Code::InputRejected);
+}
+
+fn exits() -> impl Strategy<Value = Exit> {
+    prop_oneof![
+        prop_oneof![Just(0), Just(4), Just(75), any::<i32>()].prop_map(Exit::Code),
+        (1..65).prop_map(Exit::Signal),
+    ]
+}
+
+fn texts() -> impl Strategy<Value = String> {
+    "( |broken|busy|yes){0,3}"
+}
+
+proptest! {
+    #[test]
+    fn success_requires_that_every_criterion_holds(
+        exit in exits(),
+        answer in proptest::option::of(texts()),
+        stderr in texts(),
+        told in any::<bool>(),
+    ) {
+        let told = if told { reported_failure() } else { None };
+        let wrong = !matches!(exit, Exit::Code(0 | 4))
+            || told.is_some()
+            || stderr.contains("broken")
+            || answer.as_ref().is_none_or(|text| text.trim().is_empty() || text.contains("broken"));
+        prop_assert_eq!(failure_code(exit, answer.as_deref(), &stderr, told).is_some(), wrong);
+    }
+
+    #[test]
+    fn no_failure_repeats_output_of_the_program(
+        exit in exits(),
+        secret in "[a-z]{3}-[0-9]{9}",
+        word in "(broken|busy|)",
+    ) {
+        let text = format!("{secret} {word}");
+        let (answer, stderr) = (Some(text.as_str()), text.as_str());
+        let attempt_outcome = AttemptOutcome { stdout: &text, ..outcome_with(exit, answer, stderr) };
+        if let Err(failure) = evaluate_attempt(&program(), &attempt_outcome) {
+            prop_assert!(!failure.message.contains(&secret));
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! End of an execution: the transitions to the outcome, its record and the clean-up.
+
+use super::{ExecutionEffect as Do, ExecutionEnd, ExecutionEvent as E, ExecutionPhase as P};
+use super::{ExecutionEffect, ExecutionEvent, ExecutionPhase};
+use crate::model::code::Code;
+use crate::model::execution::{AttemptId, Outcome, State};
+use crate::model::failure::Failure;
+
+pub(super) fn step_ended(
+    attempt_id: AttemptId,
+    outcome: Outcome,
+    settled: bool,
+    cleaned: bool,
+    event: ExecutionEvent,
+) -> (ExecutionPhase, Vec<ExecutionEffect>) {
+    match event {
+        E::Settled if !settled => finish_if_complete(attempt_id, outcome, true, cleaned),
+        E::Cleaned { at } if at == attempt_id && !cleaned => {
+            finish_if_complete(attempt_id, outcome, settled, true)
+        }
+        event => (P::Ended { attempt_id, outcome, settled, cleaned }, vec![Do::Ignore { event }]),
+    }
+}
+
+pub(super) fn end_execution(
+    attempt_id: AttemptId,
+    from: State,
+    ending: ExecutionEnd,
+) -> (ExecutionPhase, Vec<ExecutionEffect>) {
+    let outcome = ending.outcome;
+    let why = ending.failure.as_ref().map_or("it answered", |failure| &failure.message);
+    let mut effects: Vec<_> = transitions_to_end(from, outcome)
+        .into_iter()
+        .map(|(from, to)| record_transition(attempt_id, from, to, why))
+        .collect();
+    effects.push(Do::Settle { attempt_id, ending });
+    effects.push(Do::Clean { attempt_id });
+    (P::Ended { attempt_id, outcome, settled: false, cleaned: false }, effects)
+}
+
+fn finish_if_complete(
+    attempt_id: AttemptId,
+    outcome: Outcome,
+    settled: bool,
+    cleaned: bool,
+) -> (ExecutionPhase, Vec<ExecutionEffect>) {
+    if settled && cleaned {
+        let moved =
+            record_transition(attempt_id, State::Cleanup, State::Idle, "nothing is left of it");
+        (P::Done { outcome: Some(outcome) }, vec![moved, Do::Finish])
+    } else {
+        (P::Ended { attempt_id, outcome, settled, cleaned }, Vec::new())
+    }
+}
+
+/// Returns the transitions from a state to an outcome and into the clean-up.
+#[must_use]
+pub fn transitions_to_end(from: State, outcome: Outcome) -> Vec<(State, State)> {
+    let to = outcome.state();
+    let mut moves = match (from, to) {
+        (State::Starting, State::Completed) => {
+            vec![(from, State::Running), (State::Running, to)]
+        }
+        (from, to) if from == to => Vec::new(),
+        (from, to) => vec![(from, to)],
+    };
+    moves.push((to, State::Cleanup));
+    moves
+}
+
+pub(super) fn record_transition(
+    attempt_id: AttemptId,
+    from: State,
+    to: State,
+    why: &str,
+) -> ExecutionEffect {
+    Do::RecordTransition { from, to, attempt_id, why: why.to_owned() }
+}
+
+pub(super) fn cancelled_end(why: String) -> ExecutionEnd {
+    ExecutionEnd { outcome: Outcome::Cancelled, failure: Some(Failure::new(Code::Cancelled, why)) }
+}
+
+pub(super) fn failed_end(failure: Failure) -> ExecutionEnd {
+    ExecutionEnd { outcome: Outcome::Failed, failure: Some(failure) }
+}
+
+pub(super) fn queue_timeout_end() -> ExecutionEnd {
+    let why = "it waited in the queue for longer than allowed";
+    failed_end(Failure::new(Code::QueueTimeout, why))
+}

@@ -1,0 +1,112 @@
+//! Redaction of a text that arrives in pieces, with an early release of the start of an unfinished line.
+//!
+//! The redactor judges whole lines, because the text before a word may decide whether the word is a secret.
+//! The start of a line that is shown early therefore stays in the line. The redactor later receives the whole
+//! line, and the stream returns only the part of the result that it did not show before. So an early release
+//! never changes the redaction of the text after it.
+
+use std::sync::Arc;
+
+use algonius_redact::{RedactionStream, Redactor};
+
+/// Longest line, in bytes, that is shown early. The redactor itself releases a longer line in parts.
+const MAX_EARLY_LINE_BYTES: usize = 8 * 1024;
+
+/// Stream that redacts a text while it arrives, and can show the start of an unfinished line.
+pub struct EarlyRedactionStream {
+    redactor: Arc<Redactor>,
+    stream: RedactionStream,
+    /// Raw bytes of the unfinished line; `None` once the line is too long.
+    line: Option<Vec<u8>>,
+    /// Part of that line that was shown early and that `stream` has not returned since.
+    shown: String,
+}
+
+impl EarlyRedactionStream {
+    /// Creates the stream of a new text.
+    #[must_use]
+    pub fn new(redactor: Arc<Redactor>) -> Self {
+        let stream = RedactionStream::new(Arc::clone(&redactor));
+        Self { redactor, stream, line: Some(Vec::new()), shown: String::new() }
+    }
+
+    /// Receives bytes and returns the text that is safe to show now.
+    pub fn push(&mut self, bytes: &[u8]) -> String {
+        let mut out = String::new();
+        self.push_to(bytes, &mut out);
+        out
+    }
+
+    /// Appends the text that is safe to show now to `out`.
+    pub fn push_to(&mut self, bytes: &[u8], out: &mut String) {
+        self.buffer_line(bytes);
+        if self.shown.is_empty() {
+            return self.stream.push_to(bytes, out);
+        }
+        let given = self.stream.push(bytes);
+        out.push_str(self.strip_shown(&given));
+    }
+
+    /// Shows the part of the unfinished line that is safe to show now, and returns the new text of it.
+    pub fn release(&mut self) -> String {
+        let line = self.line.as_deref().unwrap_or_default();
+        // If the stream holds back more than this line, the line may belong to a secret of several lines.
+        if line.is_empty() || self.stream.held_bytes() != line.len() {
+            return String::new();
+        }
+        let mut judged = RedactionStream::new(Arc::clone(&self.redactor));
+        if !judged.push(line).is_empty() {
+            return String::new();
+        }
+        let safe = judged.idle();
+        let new = safe.strip_prefix(&*self.shown).unwrap_or_default().to_owned();
+        self.shown.push_str(&new);
+        new
+    }
+
+    /// Returns the text that is safe to show although the source has paused.
+    pub fn idle(&mut self) -> String {
+        let given = self.stream.idle();
+        self.strip_shown(&given).to_owned()
+    }
+
+    /// Returns the rest. Afterwards the stream equals a new one.
+    pub fn finish(&mut self) -> String {
+        let given = self.stream.finish();
+        let rest = self.strip_shown(&given).to_owned();
+        (self.line, self.shown) = (Some(Vec::new()), String::new());
+        rest
+    }
+
+    /// Returns the number of redactions so far.
+    #[must_use]
+    pub const fn count(&self) -> u64 {
+        self.stream.count()
+    }
+
+    /// Stores the unfinished line.
+    fn buffer_line(&mut self, bytes: &[u8]) {
+        let newline = bytes.iter().rposition(|byte| *byte == b'\n');
+        let begun = newline.map_or(0, |newline| newline + 1);
+        let rest = bytes.get(begun..).unwrap_or_default();
+        let line = if newline.is_some() { Some(Vec::new()) } else { self.line.take() };
+        self.line =
+            line.filter(|line| line.len() + rest.len() <= MAX_EARLY_LINE_BYTES).map(|mut line| {
+                line.extend_from_slice(rest);
+                line
+            });
+    }
+
+    /// Returns the part of a released text that was not shown early.
+    fn strip_shown<'g>(&mut self, given: &'g str) -> &'g str {
+        let same = self.shown.chars().zip(given.chars()).take_while(|(one, other)| one == other);
+        let length = same.map(|(one, _)| one.len_utf8()).sum();
+        let rest = given.get(length..).unwrap_or_default();
+        if rest.is_empty() {
+            self.shown.drain(..length);
+        } else {
+            self.shown.clear();
+        }
+        rest
+    }
+}

@@ -1,0 +1,159 @@
+//! Serialized form of raw texts for sealing, and its inverse.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::model::execution::content::{Content, Part};
+use crate::model::execution::request::{Input, Overrides};
+use crate::model::schedule::ScheduleSpec;
+
+/// Input without its overrides, which are stored in plain form.
+#[derive(Serialize, Deserialize)]
+struct RawInput<'i> {
+    parts: Vec<RawPart<'i>>,
+    params: Cow<'i, BTreeMap<String, String>>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct RawPart<'p> {
+    #[serde(flatten)]
+    content: RawContent<'p>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    filename: Option<Cow<'p, str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    media_type: Option<Cow<'p, str>>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum RawContent<'c> {
+    Text(Cow<'c, str>),
+    Data(Cow<'c, Value>),
+    Bytes(Cow<'c, str>),
+    Url(Cow<'c, str>),
+}
+
+/// Texts of a schedule that may contain a secret.
+#[derive(Serialize, Deserialize)]
+struct RawTexts<'s> {
+    name: Cow<'s, str>,
+    input: Cow<'s, str>,
+    params: Cow<'s, BTreeMap<String, String>>,
+}
+
+/// Returns the bytes of an input to seal.
+#[must_use]
+pub fn encode_input(input: &Input) -> Vec<u8> {
+    let parts = input.parts.iter().map(raw_part).collect();
+    encode(&RawInput { parts, params: Cow::Borrowed(&input.params) })
+}
+
+/// Returns the input of bytes that were sealed; `None` if they are not valid.
+#[must_use]
+pub fn decode_input(bytes: &[u8], overrides: Overrides) -> Option<Input> {
+    let RawInput { parts, params } = serde_json::from_slice(bytes).ok()?;
+    let parts = parts.into_iter().map(part).collect();
+    Some(Input { parts, params: params.into_owned(), overrides })
+}
+
+/// Returns the bytes of a schedule's texts to seal.
+#[must_use]
+pub fn encode_schedule(spec: &ScheduleSpec) -> Vec<u8> {
+    let (name, input) = (Cow::Borrowed(spec.name.as_str()), Cow::Borrowed(spec.input.as_str()));
+    encode(&RawTexts { name, input, params: Cow::Borrowed(&spec.params) })
+}
+
+/// Returns the schedule with the texts that were sealed; `None` if the bytes are not valid.
+#[must_use]
+pub fn decode_schedule(bytes: &[u8], redacted: ScheduleSpec) -> Option<ScheduleSpec> {
+    let RawTexts { name, input, params } = serde_json::from_slice(bytes).ok()?;
+    let (name, input, params) = (name.into_owned(), input.into_owned(), params.into_owned());
+    Some(ScheduleSpec { name, input, params, ..redacted })
+}
+
+fn encode(raw: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(raw).unwrap_or_default() // Maps with texts as keys always have a JSON form.
+}
+
+fn raw_part(part: &Part) -> RawPart<'_> {
+    let content = match &part.content {
+        Content::Text(text) => RawContent::Text(text.into()),
+        Content::Data(data) => RawContent::Data(Cow::Borrowed(data)),
+        Content::Bytes(encoded) => RawContent::Bytes(encoded.into()),
+        Content::Url(url) => RawContent::Url(url.into()),
+    };
+    let (filename, media_type) = (part.filename.as_ref(), part.media_type.as_ref());
+    RawPart { content, filename: filename.map(Into::into), media_type: media_type.map(Into::into) }
+}
+
+fn part(raw: RawPart<'_>) -> Part {
+    let content = match raw.content {
+        RawContent::Text(text) => Content::Text(text.into_owned()),
+        RawContent::Data(data) => Content::Data(data.into_owned()),
+        RawContent::Bytes(encoded) => Content::Bytes(encoded.into_owned()),
+        RawContent::Url(url) => Content::Url(url.into_owned()),
+    };
+    let (filename, media_type) = (raw.filename, raw.media_type);
+    Part {
+        content,
+        filename: filename.map(Cow::into_owned),
+        media_type: media_type.map(Cow::into_owned),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn content() -> impl Strategy<Value = Content> {
+        let data = prop_oneof![
+            any::<f64>()
+                .prop_filter("JSON has no other numbers", |it| it.is_finite())
+                .prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            ".{0,20}".prop_map(|text| json!({"a": [text, null, true]})),
+        ];
+        prop_oneof![
+            ".{0,80}".prop_map(Content::Text),
+            data.prop_map(Content::Data),
+            "[A-Za-z0-9+/]{0,40}".prop_map(Content::Bytes),
+            ".{0,40}".prop_map(Content::Url),
+        ]
+    }
+
+    fn part() -> impl Strategy<Value = Part> {
+        let name = || proptest::option::of(".{0,20}");
+        (content(), name(), name()).prop_map(|(content, filename, media_type)| Part {
+            content,
+            filename,
+            media_type,
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn an_input_survives_a_round_trip(
+            parts in proptest::collection::vec(part(), 0..5),
+            params in proptest::collection::btree_map(".{0,9}", ".{0,40}", 0..4),
+            dir in proptest::option::of(".{0,9}"),
+        ) {
+            let overrides = Overrides { working_dir: dir, ..Overrides::default() };
+            let input = Input { parts, params, overrides: overrides.clone() };
+            let read = decode_input(&encode_input(&input), overrides);
+            prop_assert!(read == Some(input));
+        }
+    }
+
+    #[test]
+    fn invalid_input_bytes_are_rejected() {
+        for bytes in [&b""[..], b"{}", b"[1]", b"{\"parts\":[{}],\"params\":{}}"] {
+            assert!(decode_input(bytes, Overrides::default()).is_none());
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! Readings of a command line for rules that deny or ask: the forms in which a shell may see it.
+
+use crate::decide::permission::pattern::matches;
+
+/// Characters that end a word in some shell or begin another command.
+const SEPARATORS: &str = ";&|<>$(){}`";
+
+/// Characters before the first word of a part: a blank, the end of a folder, or the end of an option's name.
+const PART_BOUNDARIES: [char; 3] = [' ', '/', '='];
+
+/// Treatment of quotes and separators in a reading.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mark {
+    /// The character is left out.
+    Omitted,
+    /// A blank takes its place.
+    Blank,
+    /// The character becomes a word.
+    Word,
+}
+
+/// Returns true if a pattern matches a part of the line in any reading. A part begins at a word and ends at the end of
+/// a word.
+pub(super) fn touches(patterns: &[String], line: &str) -> bool {
+    let readings = [
+        interpret(line, Mark::Omitted, Mark::Word),
+        interpret(line, Mark::Omitted, Mark::Blank),
+        // `bash -c'rm x'`: the quotes separate the option from the command.
+        interpret(line, Mark::Blank, Mark::Blank),
+        // `r$()m x`: expansions to nothing.
+        interpret(&without_expansions(line), Mark::Omitted, Mark::Blank),
+    ];
+    patterns.iter().any(|pattern| {
+        let pattern = interpret(pattern, Mark::Omitted, Mark::Word);
+        let pattern = pattern.trim_matches(' ');
+        !pattern.is_empty() && readings.iter().any(|reading| has_part(reading, pattern))
+    })
+}
+
+fn has_part(reading: &str, pattern: &str) -> bool {
+    PART_BOUNDARIES.iter().any(|before| {
+        matches(&format!("*{before}{pattern}"), reading)
+            || matches(&format!("*{before}{pattern} *"), reading)
+    })
+}
+
+/// Returns a reading of a line: words with one blank before and after each. Backslashes are left out.
+fn interpret(line: &str, quotes: Mark, separators: Mark) -> String {
+    let mut reading = String::from(" ");
+    let mut letters = line.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let mark = match letter {
+            // A backslash before a line break joins the lines.
+            '\\' => {
+                letters.next_if_eq(&'\n');
+                Mark::Omitted
+            }
+            '\'' | '"' => quotes,
+            ',' if separators == Mark::Blank => Mark::Blank, // `{rm,x}` is `rm x`.
+            _ if SEPARATORS.contains(letter) => separators,
+            _ if letter.is_whitespace() || letter.is_control() => Mark::Blank,
+            _ => {
+                reading.push(letter);
+                continue;
+            }
+        };
+        if mark != Mark::Omitted {
+            end_word(&mut reading);
+        }
+        if mark == Mark::Word {
+            reading.push(letter);
+            end_word(&mut reading);
+        }
+    }
+    end_word(&mut reading);
+    reading
+}
+
+fn end_word(reading: &mut String) {
+    if !reading.ends_with(' ') {
+        reading.push(' ');
+    }
+}
+
+/// Returns the line without expansions of variables and commands, as if each gave nothing. The time is proportional to
+/// the length of the line, also if brackets do not close.
+fn without_expansions(line: &str) -> String {
+    let mut rest = String::new();
+    let mut open = Vec::new(); // Closing characters of the open expansions.
+    let mut letters = line.chars().peekable();
+    while let Some(letter) = letters.next() {
+        if open.last() == Some(&letter) {
+            open.pop();
+        } else if letter == '`' {
+            open.push('`');
+        } else if letter == '$' {
+            open.extend(expansion(&mut letters));
+        } else if open.is_empty() {
+            rest.push(letter);
+        }
+    }
+    rest
+}
+
+/// Skips the start of an expansion after `$` and returns its closing character, if it has one.
+fn expansion(letters: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<char> {
+    let is_name = |letter: &char| letter.is_ascii_alphanumeric() || *letter == '_';
+    match letters.peek()? {
+        '(' => letters.next().map(|_| ')'),
+        '{' => letters.next().map(|_| '}'),
+        '@' | '*' | '#' | '?' | '!' | '-' | '$' | '0'..='9' => {
+            letters.next();
+            None
+        }
+        _ => {
+            while letters.next_if(is_name).is_some() {}
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lines that run `rm`.
+    const DISGUISES: &[&str] = &[
+        "rm x",
+        "rm",
+        "  rm   x",
+        "ls; rm x",
+        "ls;rm x",
+        "ls&&rm x",
+        "ls||rm x",
+        "ls|rm x",
+        "ls & rm x",
+        "ls\nrm x",
+        "ls\r\nrm x",
+        "sudo rm x",
+        "env A=1 rm x",
+        "A=1 rm x",
+        "'rm' x",
+        "\"rm\" x",
+        "r'm' x",
+        "r''m x",
+        "r\"\"m x",
+        "r\\m x",
+        "\\rm x",
+        "rm\tx",
+        "rm \\\n x",
+        "r\\\nm x",
+        "/bin/rm x",
+        "\"/bin/rm\" x",
+        "./rm x",
+        "~/bin/rm x",
+        "$(rm x)",
+        "`rm x`",
+        "echo $(rm x)",
+        "(rm x)",
+        "{ rm x; }",
+        "{rm,x}",
+        "{rm,-rf,x}",
+        "rm${IFS}x",
+        "rm$IFS x",
+        "r${u}m x",
+        "r$()m x",
+        "r$(true)m x",
+        "r`true`m x",
+        "r$@m x",
+        "$'rm' x",
+        "$\"rm\" x",
+        "bash -c 'rm x'",
+        "bash -c'rm x'",
+        "env -S'rm x'",
+        "xargs rm < list",
+        "find . -exec rm x ;",
+        ">out rm x",
+        "rm<list",
+        "bash <<E\nrm x\nE",
+        "if true; then rm x; fi",
+        "! rm x",
+        "git --pager=rm x",
+        "command rm x",
+        "exec rm x",
+        "eval \"rm x\"",
+        "time rm x",
+        "nohup rm x &",
+        "rm\u{a0}x",
+        "r${a:-$(b)}m x",
+    ];
+
+    #[test]
+    fn a_denied_command_is_found_in_every_disguise() {
+        for line in DISGUISES {
+            assert!(touches(&["rm *".to_owned()], line), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn other_commands_are_not_touched() {
+        for line in [
+            "ls",
+            "charm x",
+            "rmdir x",
+            "git rmx",
+            "echo arm",
+            "grep farm x",
+            "a-rm x",
+            "cargo test",
+            "",
+        ] {
+            assert!(!touches(&["rm *".to_owned()], line), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn patterns_can_name_separators_and_parts() {
+        for (pattern, line, expected) in [
+            ("curl * | sh*", "curl https://x|sh", true),
+            ("curl * | sh*", "curl https://x | tee a | sh -s", true),
+            ("curl * | sh*", "curl https://x", false),
+            ("*>*", "echo a >> b", true),
+            ("*>*", "echo a b", false),
+            ("git push", "git push", true),
+            ("git push", "cd a && git push origin", true),
+            ("git push", "git pushed", false),
+            ("git push *", "git push", true),
+            ("'git'  push", "git push", true),
+            ("*secret*", "cat a/secret.txt", true),
+            ("", "ls", false),
+            ("''", "ls", false),
+            ("*", "ls", true),
+        ] {
+            assert_eq!(touches(&[pattern.to_owned()], line), expected, "{pattern:?} {line:?}");
+        }
+    }
+
+    #[test]
+    fn long_lines_are_read_in_proportional_time() {
+        for piece in ["$(", "${", "`", "a ", "'", "\\", "/=", "$a"] {
+            let line = piece.repeat(100_000);
+            assert!(!touches(&["rm *x* y".to_owned()], &line), "{piece}");
+        }
+    }
+}

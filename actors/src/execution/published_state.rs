@@ -1,0 +1,187 @@
+//! Published state of an execution: the progress for waiters and followers, and the status.
+
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use tokio::sync::watch;
+
+use super::attempt::PresentAttempt;
+use crate::model::agent::queue::Queued;
+use crate::model::execution::event::TextChannel;
+use crate::model::execution::progress::{DeferredExecution, PartialAnswer, Progress};
+use crate::model::execution::{AttemptId, Outcome, State};
+use crate::model::id::ExecutionId;
+use crate::model::observation::status::{ExecutionStatus, Health};
+
+/// State of an execution, as others see it.
+pub(super) struct PublishedState {
+    state: State,
+    /// Time of the latest state change.
+    since: DateTime<Utc>,
+    /// Deadline of the present state.
+    deadline: Option<DateTime<Utc>>,
+    progress: watch::Sender<Progress>,
+}
+
+impl PublishedState {
+    /// Creates the part without a publication: the progress already shows the state.
+    pub(super) const fn new(
+        state: State,
+        since: DateTime<Utc>,
+        progress: watch::Sender<Progress>,
+    ) -> Self {
+        Self { state, since, deadline: None, progress }
+    }
+
+    /// Returns the state.
+    pub(super) const fn state(&self) -> State {
+        self.state
+    }
+
+    /// Sets the deadline of the present state.
+    pub(super) fn set_deadline(&mut self, now: DateTime<Utc>, after: Duration) {
+        self.deadline =
+            TimeDelta::from_std(after).ok().and_then(|after| now.checked_add_signed(after));
+    }
+
+    /// Publishes a new state; `channel` contains the growing answer of the attempt, if there is one.
+    ///
+    /// A question becomes visible once the ledger has recorded it, because waiting callers read it there.
+    pub(super) fn publish(
+        &mut self,
+        state: State,
+        now: DateTime<Utc>,
+        attempt_id: AttemptId,
+        channel: Option<TextChannel>,
+    ) {
+        (self.state, self.since, self.deadline) = (state, now, None);
+        self.progress.send_modify(|progress| {
+            progress.has_requested_input = state == State::Waiting;
+            if !progress.has_requested_input {
+                (progress.state, progress.queued) = (state, None);
+                progress.interactions = 0;
+                progress.partial_answer =
+                    partial_answer(state, attempt_id, channel, progress.partial_answer);
+            }
+        });
+    }
+
+    /// Publishes the growing answer of a resumed attempt.
+    pub(super) fn publish_growing(&self, attempt_id: AttemptId, channel: Option<TextChannel>) {
+        self.progress.send_modify(|progress| {
+            progress.partial_answer =
+                partial_answer(self.state, attempt_id, channel, progress.partial_answer);
+        });
+    }
+
+    /// Publishes the position of the wait for a resource.
+    pub(super) fn publish_queued(&self, queued: Queued) {
+        self.progress.send_if_modified(|progress| progress.set_queue_position(Some(queued)));
+    }
+
+    /// Publishes the number of recorded open interactions.
+    pub(super) fn publish_interactions(&self, count: u32) {
+        self.progress.send_if_modified(|progress| {
+            std::mem::replace(&mut progress.interactions, count) != count
+        });
+    }
+
+    /// Publishes the outcome, which the ledger has recorded.
+    pub(super) fn publish_outcome(&self, outcome: Outcome) {
+        self.progress.send_modify(|progress| progress.outcome = Some(outcome));
+    }
+
+    /// Publishes a question or a deferral, which the ledger has recorded.
+    pub(super) fn publish_wait(&self, stay: Option<DeferredExecution>) {
+        if self.state == State::Waiting {
+            self.progress.send_modify(|progress| progress.state = State::Waiting);
+        }
+        if let Some(stay) = stay {
+            self.progress.send_modify(|progress| progress.deferred = Some(stay));
+        }
+    }
+
+    /// Returns true if the outcome is published.
+    pub(super) fn has_outcome(&self) -> bool {
+        self.progress.borrow().outcome.is_some()
+    }
+
+    /// Returns the status of the execution with its present attempt.
+    pub(super) fn status(&self, id: ExecutionId, attempt: &PresentAttempt) -> ExecutionStatus {
+        let progress = self.progress.borrow();
+        ExecutionStatus {
+            id,
+            health: Health::Alive,
+            state: Some(self.state),
+            since: Some(self.since),
+            queued: progress.queued,
+            followers: progress.followers.count(),
+            attempt_id: Some(attempt.attempt_id()),
+            pid: attempt.pid(),
+            usage: attempt.usage().filter(|_| self.state == State::Running),
+            deadline: self.deadline,
+        }
+    }
+}
+
+/// Returns the growing answer in a state, if there is one. Within an attempt it continues where the published one begins.
+fn partial_answer(
+    state: State,
+    attempt_id: AttemptId,
+    channel: Option<TextChannel>,
+    known: Option<PartialAnswer>,
+) -> Option<PartialAnswer> {
+    let is_at_work = matches!(state, State::Starting | State::Running);
+    let channel = channel.filter(|_| is_at_work)?;
+    let from = known.filter(|known| known.attempt_id == attempt_id).map_or(0, |known| known.from);
+    Some(PartialAnswer { attempt_id, channel, from })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CHANNEL: Option<TextChannel> = Some(TextChannel::Stdout);
+
+    fn published() -> (PublishedState, watch::Receiver<Progress>) {
+        let (progress, seen) = watch::channel(Progress::accepted());
+        (PublishedState::new(State::Idle, DateTime::UNIX_EPOCH, progress), seen)
+    }
+
+    #[test]
+    fn a_question_is_visible_once_it_is_recorded() {
+        let (mut published, seen) = published();
+        let now = DateTime::UNIX_EPOCH;
+        published.publish(State::Running, now, AttemptId::FIRST, None);
+        published.publish(State::Waiting, now, AttemptId::FIRST, None);
+        assert!(seen.borrow().state == State::Running && seen.borrow().has_requested_input);
+        published.publish_wait(None);
+        assert_eq!(seen.borrow().state, State::Waiting);
+    }
+
+    #[test]
+    fn a_deadline_belongs_to_one_state() {
+        let (mut published, _seen) = published();
+        let now = DateTime::UNIX_EPOCH;
+        published.set_deadline(now, Duration::from_secs(3));
+        assert_eq!(published.deadline, Some(now + TimeDelta::seconds(3)));
+        published.publish(State::Starting, now, AttemptId::FIRST, None);
+        assert_eq!(published.deadline, None);
+        published.set_deadline(now, Duration::MAX);
+        assert_eq!(published.deadline, None, "the time is beyond the calendar");
+    }
+
+    #[test]
+    fn an_answer_continues_within_an_attempt_only() {
+        let known = partial_answer(State::Running, AttemptId::FIRST, CHANNEL, None)
+            .map(|known| PartialAnswer { from: 9, ..known });
+        let from = |state, attempt_id| {
+            partial_answer(state, attempt_id, CHANNEL, known).map(|known| known.from)
+        };
+        let second = AttemptId { attempt: 2, ..AttemptId::FIRST };
+        assert_eq!(from(State::Running, AttemptId::FIRST), Some(9));
+        assert_eq!(from(State::Starting, second), Some(0));
+        assert_eq!(from(State::Failed, AttemptId::FIRST), None);
+        assert_eq!(partial_answer(State::Running, AttemptId::FIRST, None, known), None);
+    }
+}

@@ -1,0 +1,157 @@
+//! Waits of callers for the end of an execution.
+
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
+
+use super::{Requests, log_read_error};
+use crate::model::code::Code;
+use crate::model::execution::State;
+use crate::model::execution::progress::{Progress, RawAnswer};
+use crate::model::execution::record::Record;
+use crate::model::failure::Failure;
+use crate::model::id::{AgentId, ExecutionId};
+
+/// Pause before the next search for an execution that lost its actor.
+const ACTOR_LOOKUP_PAUSE: Duration = Duration::from_millis(50);
+/// Longest time for which a caller waits for the ledger to record an end, or for an execution without an
+/// actor. Both are short unless the storage of the ledger fails.
+pub(crate) const RECORD_TIMEOUT: Duration = Duration::from_secs(10);
+
+impl Requests {
+    /// Waits until an execution has ended, or waits for input. Returns early when the service drains before
+    /// the execution has started: the execution will run after the next start. Returns the unredacted text of
+    /// the answer if the agent is configured so; only the owner may see it.
+    ///
+    /// # Errors
+    /// Returns `ledger-unavailable` if the end cannot be recorded. It is recorded once the storage accepts it.
+    pub async fn settled(
+        &self,
+        agent: &AgentId,
+        id: ExecutionId,
+        progress: Option<watch::Receiver<Progress>>,
+    ) -> Result<Option<RawAnswer>, Failure> {
+        let seen = self.wait((agent, id), progress, WaitTarget::EndOrQuestion).await?;
+        Ok(seen.and_then(|seen| seen.borrow().raw.clone()))
+    }
+
+    /// Waits until an execution has ended; an open question is not an end.
+    ///
+    /// # Errors
+    /// Returns the same errors as [`settled`](Self::settled).
+    pub async fn ended(
+        &self,
+        record: &Record,
+        progress: Option<watch::Receiver<Progress>>,
+    ) -> Result<(), Failure> {
+        self.wait((&record.agent, record.id), progress, WaitTarget::End).await.map(drop)
+    }
+
+    async fn wait(
+        &self,
+        (agent, id): (&AgentId, ExecutionId),
+        mut progress: Option<watch::Receiver<Progress>>,
+        until: WaitTarget,
+    ) -> Result<Option<watch::Receiver<Progress>>, Failure> {
+        let mut draining = self.reader.link.draining.clone();
+        let mut stuck: Option<Instant> = None;
+        loop {
+            tokio::select! {
+                reached = wait_until_reached(&mut progress, until) => match reached {
+                    WaitOutcome::Reached => return Ok(progress),
+                    WaitOutcome::Unrecorded => return Err(end_not_recorded(id)),
+                    WaitOutcome::ActorLost => {}
+                },
+                () = wait_for_drain(&mut draining) => {
+                    if !has_started(progress.as_ref()) { return Ok(progress) }
+                }
+            }
+            if self.is_over(id, until).await {
+                return Ok(progress);
+            }
+            if stuck.is_some_and(|since| since.elapsed() >= RECORD_TIMEOUT) {
+                return Err(end_not_recorded(id));
+            }
+            tokio::time::sleep(ACTOR_LOOKUP_PAUSE).await;
+            progress = self.reader.watch(agent, id).await;
+            // During a drain this loop checks repeatedly, so the time is counted here too.
+            let is_stuck = progress.as_ref().is_none_or(|progress| progress.borrow().is_ending());
+            stuck = is_stuck.then(|| stuck.unwrap_or_else(Instant::now));
+        }
+    }
+
+    async fn is_over(&self, id: ExecutionId, until: WaitTarget) -> bool {
+        match self.reader.services.ledger.execution(id).await {
+            Ok(Some(record)) => {
+                let rests = record.is_asking() || record.has_open_interactions();
+                record.outcome.is_some() || (until == WaitTarget::EndOrQuestion && rests)
+            }
+            Ok(None) => true,
+            Err(error) => {
+                log_read_error(id, &error);
+                false
+            }
+        }
+    }
+}
+
+/// Event that a caller waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum WaitTarget {
+    /// The end of the execution, or a question.
+    EndOrQuestion,
+    /// The end of the execution.
+    End,
+}
+
+/// Result of a wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum WaitOutcome {
+    /// The event has happened.
+    Reached,
+    /// The work is over, and the ledger does not record it.
+    Unrecorded,
+    /// The actor was lost before.
+    ActorLost,
+}
+
+/// Waits without limit while the work continues, and for a limited time for the record of its end.
+async fn wait_until_reached(
+    progress: &mut Option<watch::Receiver<Progress>>,
+    until: WaitTarget,
+) -> WaitOutcome {
+    let Some(progress) = progress else { return WaitOutcome::ActorLost };
+    let is_it = |progress: &Progress| {
+        let asks = progress.state == State::Waiting || progress.interactions > 0;
+        progress.outcome.is_some() || (until == WaitTarget::EndOrQuestion && asks)
+    };
+    match progress.wait_for(|it| is_it(it) || it.is_ending()).await {
+        Ok(seen) if is_it(&seen) => return WaitOutcome::Reached,
+        Ok(_) => {}
+        Err(_lost) => return WaitOutcome::ActorLost,
+    }
+    match timeout(RECORD_TIMEOUT, progress.wait_for(is_it)).await {
+        Ok(Ok(_)) => WaitOutcome::Reached,
+        Ok(Err(_lost)) => WaitOutcome::ActorLost,
+        Err(_elapsed) => WaitOutcome::Unrecorded,
+    }
+}
+
+/// Returns the failure of an execution whose end cannot be recorded now.
+pub(crate) fn end_not_recorded(id: ExecutionId) -> Failure {
+    let message = format!(
+        "the end of execution `{id}` is not recorded yet, because the disk of the ledger is full or cannot be written"
+    );
+    Failure::new(Code::LedgerUnavailable, message)
+}
+
+async fn wait_for_drain(draining: &mut watch::Receiver<bool>) {
+    if draining.wait_for(|draining| *draining).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+fn has_started(progress: Option<&watch::Receiver<Progress>>) -> bool {
+    progress.is_some_and(|progress| progress.borrow().state != State::Idle)
+}

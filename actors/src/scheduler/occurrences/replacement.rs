@@ -1,0 +1,48 @@
+//! Overlap policy `cancel_previous`: a later occurrence replaces the runs before it.
+
+use chrono::{DateTime, Utc};
+
+use super::{OccurrenceEffect, OccurrenceMachine};
+use crate::model::failure::Failure;
+use crate::scheduler::OccurrenceKey;
+use crate::scheduler::entry::OccurrencePhase;
+use crate::scheduler::table::ScheduleTable;
+
+/// Reason of a run that is cancelled for a later occurrence.
+const REPLACED_REASON: &str = "a later occurrence of its schedule takes its place";
+
+impl OccurrenceMachine {
+    /// Starts to replace the runs before an occurrence.
+    ///
+    /// A refused occurrence replaces nothing: cancelling the previous run would lose its work without a
+    /// replacement, for example while the agent is disabled. Therefore the scheduler first checks whether the
+    /// agent would accept the occurrence.
+    pub(super) fn check(&mut self, key: &OccurrenceKey) -> Option<OccurrenceEffect> {
+        let open = self.open.occurrence_mut(key).filter(|open| !open.is_checked)?;
+        open.is_checked = true;
+        Some(OccurrenceEffect::Check(key.clone()))
+    }
+
+    /// Cancels the runs before an occurrence, or rejects the occurrence.
+    pub(in crate::scheduler) fn handle_check(
+        &mut self,
+        key: &OccurrenceKey,
+        refusal: Option<Failure>,
+        now: DateTime<Utc>,
+        table: &ScheduleTable,
+    ) -> Vec<OccurrenceEffect> {
+        // Meanwhile the runs may have ended, or a later occurrence may have replaced this one.
+        let open = self.open.get(key);
+        if open.is_none_or(|open| open.phase != OccurrencePhase::Waiting) {
+            return Vec::new();
+        }
+        if let Some(failure) = refusal {
+            return self.refuse(key, &failure, table);
+        }
+        let mut effects = Vec::new();
+        for busy in self.open.busy(&key.schedule) {
+            effects.extend(self.cancel(&busy, REPLACED_REASON, now, table));
+        }
+        effects
+    }
+}

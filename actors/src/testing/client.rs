@@ -1,0 +1,87 @@
+//! Callers that submit and wait independently of the test.
+
+use tokio::sync::watch;
+
+use super::fixtures::{caller, text_request};
+use super::{TEST_TIMEOUT, TestTree};
+use crate::agent::SubmitReply;
+use crate::gateway::requests::Requests;
+use crate::model::code::Code;
+use crate::model::execution::progress::Progress;
+use crate::model::execution::record::Record;
+use crate::model::failure::Failure;
+use crate::model::id::ExecutionId;
+use crate::ports::ledger::Ledger;
+
+/// Result of a caller that submits and waits for the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallerResult {
+    /// The request was rejected.
+    Refused(Code),
+    /// The request was accepted, and the execution has ended.
+    Ended(ExecutionId),
+    /// The request was accepted, and then a guarantee was violated.
+    Broken(ExecutionId, &'static str),
+}
+
+impl TestTree {
+    /// Returns a future that submits a text under a message id and waits for the end.
+    pub fn submit_and_wait(
+        &self,
+        agent: &str,
+        message: &str,
+        text: &str,
+    ) -> impl Future<Output = CallerResult> + Send + use<> {
+        let (requests, ledger) = (self.api.requests.clone(), self.ledger.clone());
+        let (caller, request) = (caller(), text_request(agent, message, text));
+        async move {
+            let SubmitReply { execution, progress, .. } =
+                match requests.submit(&caller, request).await {
+                    Ok(ticket) => ticket,
+                    Err(failure) => return CallerResult::Refused(failure.code),
+                };
+            let row = async || ledger.execution(execution).await.ok().flatten();
+            let Some(record) = row().await else {
+                return CallerResult::Broken(execution, "its id was given before it was recorded");
+            };
+            let settled = wait_until_settled(&requests, &record, progress);
+            if tokio::time::timeout(TEST_TIMEOUT, settled).await.is_err() {
+                return CallerResult::Broken(execution, "nobody tells of its end");
+            }
+            match row().await.and_then(|record| record.outcome) {
+                Some(_) => CallerResult::Ended(execution),
+                None => CallerResult::Broken(execution, "its end was told before it was recorded"),
+            }
+        }
+    }
+}
+
+impl TestTree {
+    /// Returns a future that submits a text and waits once.
+    ///
+    /// # Errors
+    /// Returns the rejection, or the reason why the wait failed.
+    pub fn submit_and_wait_once(
+        &self,
+        agent: &str,
+        message: &str,
+        text: &str,
+    ) -> impl Future<Output = Result<(), Failure>> + Send + use<> {
+        let requests = self.api.requests.clone();
+        let (caller, request) = (caller(), text_request(agent, message, text));
+        async move {
+            let agent = request.agent.clone();
+            let ticket = requests.submit(&caller, request).await?;
+            requests.settled(&agent, ticket.execution, ticket.progress).await.map(drop)
+        }
+    }
+}
+
+/// Waits like a caller that retries while the end cannot be recorded.
+pub(super) async fn wait_until_settled(
+    requests: &Requests,
+    record: &Record,
+    progress: Option<watch::Receiver<Progress>>,
+) {
+    while requests.settled(&record.agent, record.id, progress.clone()).await.is_err() {}
+}

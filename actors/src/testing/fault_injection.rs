@@ -1,0 +1,127 @@
+//! Gate before the ledger: makes calls fail, take time, or die with the service.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use crate::ports::ledger::LedgerError;
+
+/// Kind of call to the ledger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum GatedCall {
+    /// `accept`.
+    Accept,
+    /// `claim`.
+    Claim,
+    /// `record`.
+    Record,
+    /// `append`.
+    Append,
+    /// `settle`.
+    Settle,
+    /// `execution`, `events`, `text`, `tokens`, `interaction`.
+    Read,
+    /// `executions`, `page`, `interactions`, `decisions`.
+    List,
+    /// `seed`.
+    Seed,
+    /// Writes to the schedule store.
+    Schedule,
+    /// Writes about interactions.
+    Interaction,
+}
+
+#[derive(Default)]
+struct GateFault {
+    fails: u32,
+    delays: VecDeque<Duration>,
+    delay: Duration,
+    calls: u32,
+}
+
+/// Faults of a ledger, shared by all processes of a service.
+#[derive(Default)]
+pub struct GateFaults(watch::Sender<HashMap<GatedCall, GateFault>>);
+
+impl GateFaults {
+    /// Makes the next calls of a kind fail; `u32::MAX` is all of them.
+    pub fn fail(&self, call: GatedCall, times: u32) {
+        self.0.send_modify(|faults| faults.entry(call).or_default().fails = times);
+    }
+
+    /// Makes the next calls of a kind take this many seconds each before they commit.
+    pub fn delay_next(&self, call: GatedCall, seconds: impl IntoIterator<Item = u64>) {
+        let delays = seconds.into_iter().map(Duration::from_secs).collect();
+        self.0.send_modify(|faults| faults.entry(call).or_default().delays = delays);
+    }
+
+    /// Makes every call of a kind take this many seconds before it commits.
+    pub fn delay_all(&self, call: GatedCall, seconds: u64) {
+        let delay = Duration::from_secs(seconds);
+        self.0.send_modify(|faults| faults.entry(call).or_default().delay = delay);
+    }
+
+    /// Returns the number of calls of a kind since the faults were last cleared.
+    #[must_use]
+    pub fn calls(&self, call: GatedCall) -> u32 {
+        self.0.borrow().get(&call).map_or(0, |fault| fault.calls)
+    }
+
+    /// Clears all faults.
+    pub fn clear_faults(&self) {
+        self.0.send_modify(HashMap::clear);
+    }
+
+    /// Returns the fault of the next call of a kind: a delay, and true if it fails.
+    fn take(&self, call: GatedCall) -> (Duration, bool) {
+        let mut taken = (Duration::ZERO, false);
+        self.0.send_modify(|faults| {
+            let fault = faults.entry(call).or_default();
+            fault.calls += 1;
+            taken = (fault.delays.pop_front().unwrap_or(fault.delay), fault.fails > 0);
+            if fault.fails < u32::MAX {
+                fault.fails = fault.fails.saturating_sub(1);
+            }
+        });
+        taken
+    }
+}
+
+/// Access of one process of the service to the ledger.
+pub(super) struct FaultyLedger {
+    faults: Arc<GateFaults>,
+    dead: watch::Sender<bool>,
+}
+
+impl FaultyLedger {
+    pub(super) fn new(faults: Arc<GateFaults>) -> Self {
+        Self { faults, dead: watch::Sender::new(false) }
+    }
+
+    /// Ends this process: a task that calls from it, or is in a call, ends without having changed a row.
+    pub(super) fn kill(&self) {
+        self.dead.send_replace(true);
+    }
+
+    pub(super) async fn enter(&self, call: GatedCall) -> Result<(), LedgerError> {
+        let (delay, fails) = self.faults.take(call);
+        let mut dead = self.dead.subscribe();
+        tokio::select! {
+            biased;
+            _ = dead.wait_for(|dead| *dead) => unwind_killed_call(),
+            () = tokio::time::sleep(delay), if !delay.is_zero() => {}
+            () = std::future::ready(()), if delay.is_zero() => {}
+        }
+        if fails {
+            return Err(LedgerError::Unavailable { cause: format!("{call:?} fails as scripted") });
+        }
+        Ok(())
+    }
+}
+
+/// Unwinds the calling task without a message: a killed process does not return from a call.
+fn unwind_killed_call() -> ! {
+    std::panic::resume_unwind(Box::new("the service was killed"))
+}

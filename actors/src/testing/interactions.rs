@@ -1,0 +1,102 @@
+//! Questions of scripted work.
+
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, watch};
+
+use super::TestTree;
+use super::fixtures::caller;
+use super::work_probe::WorkProbe;
+use crate::api::CallerAnswer;
+use crate::model::code::Code;
+use crate::model::id::ExecutionId;
+use crate::model::interaction::{
+    AnswerSource, AnswerValue, InteractionAnswer, InteractionEnd, InteractionId, InteractionKind,
+    InteractionState, OptionKind, Question, QuestionOption, ToolCallSubject, WireId,
+};
+use crate::ports::clock::Clock;
+use crate::ports::interactions::{CloseOutcome, Interactions};
+use crate::report::Reporter;
+
+/// Answers a question as the caller of the environment, which is an administrator.
+///
+/// # Errors
+/// Returns the code of the refusal.
+pub async fn answer_question(
+    tree: &TestTree,
+    id: InteractionId,
+    value: AnswerValue,
+) -> Result<(), Code> {
+    let given = CallerAnswer { value, digest: None, channel: "test", message: None };
+    let answered = tree.api.approvals.answer(&caller(), id, given).await;
+    answered.map(drop).map_err(|failure| failure.code)
+}
+
+/// Records an answer in the ledger without the service, as a service does that is killed before it sends the answer.
+///
+/// # Panics
+/// Panics if the ledger does not record the answer.
+pub async fn answer_while_stopped(tree: &TestTree, id: InteractionId, value: AnswerValue) {
+    let by =
+        AnswerSource::Principal { name: caller().name, channel: "test".to_owned(), message: None };
+    let answer = InteractionAnswer { value: Some(value), by };
+    let end = InteractionEnd { state: InteractionState::Answered, answer, at: tree.clock.now() };
+    let closed = tree.ledger.close(id, end.clone(), end).await;
+    assert!(matches!(closed, Ok(CloseOutcome::Closed(_))), "{closed:?}");
+}
+
+/// Returns the question for permission to run a command.
+pub(super) fn permission(command: &str) -> Question {
+    let option = |id: &str, kind| QuestionOption { id: id.to_owned(), name: id.to_owned(), kind };
+    Question {
+        kind: InteractionKind::ToolPermission,
+        message: format!("run `{command}`?"),
+        options: vec![option("yes", OptionKind::AllowOnce), option("no", OptionKind::RejectOnce)],
+        subject: Some(ToolCallSubject {
+            id: "call".to_owned(),
+            tool: "shell".to_owned(),
+            kind: Some("execute".to_owned()),
+            command: Some(command.to_owned()),
+            args: serde_json::json!({"command": command}),
+            ..ToolCallSubject::default()
+        }),
+        schema: None,
+    }
+}
+
+/// Side of the scripted work that asks. What it has delivered survives the work, as a journal of standard input does.
+pub(super) struct QuestionScript {
+    pub(super) of: ExecutionId,
+    pub(super) answered: mpsc::UnboundedReceiver<(WireId, Option<AnswerValue>)>,
+    pub(super) probe: Arc<watch::Sender<WorkProbe>>,
+}
+
+impl QuestionScript {
+    /// Asks all questions at once, and returns when all are answered.
+    pub(super) async fn ask_all(&mut self, questions: &[(WireId, Question)], report: &Reporter) {
+        let mut open = Vec::new();
+        for (wire, question) in questions {
+            if !self.is_delivered(wire) {
+                report.report_question(wire.clone(), question.clone());
+                open.push(wire.clone());
+            }
+        }
+        while !open.is_empty() {
+            let Some((wire, answer)) = self.answered.recv().await else { return };
+            let word = answer.as_ref().map_or("cancelled", |answer| answer.word());
+            let delivered = format!("{}{word}", self.prefix(&wire));
+            self.probe.send_modify(|probe| probe.answers.push(delivered));
+            report.report_delivery(wire.clone());
+            open.retain(|one| *one != wire);
+        }
+    }
+
+    fn is_delivered(&self, wire: &WireId) -> bool {
+        let prefix = self.prefix(wire);
+        self.probe.borrow().answers.iter().any(|answer| answer.starts_with(&prefix))
+    }
+
+    fn prefix(&self, wire: &WireId) -> String {
+        format!("{} {}:", self.of, wire.0)
+    }
+}

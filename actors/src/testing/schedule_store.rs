@@ -1,0 +1,182 @@
+//! In-memory schedule store.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use tokio::sync::Mutex;
+
+use super::fault_injection::{FaultyLedger, GatedCall};
+use crate::model::id::ScheduleId;
+use crate::model::schedule::occurrence::{
+    Occurrence, OccurrenceEnding, OccurrenceQuery, OccurrenceStatus,
+};
+use crate::model::schedule::{Schedule, ScheduleSpec};
+use crate::ports::ledger::LedgerError;
+use crate::ports::schedule_store::{ScheduleAdvance, ScheduleStore, SettledOccurrence};
+use crate::ports::schedule_template::ScheduleTemplateRenderer;
+
+/// Access to the schedules. All accesses of one environment share them.
+#[derive(Clone, Default)]
+pub struct MemoryScheduleStore {
+    rows: Arc<Mutex<ScheduleRows>>,
+    gate: Option<Arc<FaultyLedger>>,
+}
+
+#[derive(Default)]
+struct ScheduleRows {
+    schedules: BTreeMap<ScheduleId, Schedule>,
+    occurrences: BTreeMap<(ScheduleId, DateTime<Utc>), Occurrence>,
+}
+
+impl MemoryScheduleStore {
+    /// Returns another access to the same schedules, through a gate.
+    pub(super) fn with_gate(&self, gate: Arc<FaultyLedger>) -> Self {
+        Self { rows: Arc::clone(&self.rows), gate: Some(gate) }
+    }
+
+    /// Returns all occurrences, by schedule and time.
+    pub async fn all(&self) -> Vec<Occurrence> {
+        self.rows.lock().await.occurrences.values().cloned().collect()
+    }
+
+    async fn enter(&self, call: GatedCall) -> Result<(), LedgerError> {
+        match &self.gate {
+            Some(gate) => gate.enter(call).await,
+            None => Ok(()),
+        }
+    }
+}
+
+#[async_trait]
+impl ScheduleStore for MemoryScheduleStore {
+    async fn schedules(&self) -> Result<Vec<Schedule>, LedgerError> {
+        self.enter(GatedCall::Read).await?;
+        Ok(self.rows.lock().await.schedules.values().cloned().collect())
+    }
+
+    async fn put(&self, schedules: Vec<Schedule>) -> Result<(), LedgerError> {
+        self.enter(GatedCall::Schedule).await?;
+        let mut rows = self.rows.lock().await;
+        for schedule in schedules {
+            rows.schedules.insert(schedule.spec.id.clone(), schedule);
+        }
+        Ok(())
+    }
+
+    async fn remove(&self, ids: Vec<ScheduleId>) -> Result<(), LedgerError> {
+        self.enter(GatedCall::Schedule).await?;
+        let mut rows = self.rows.lock().await;
+        ids.iter().for_each(|id| _ = rows.schedules.remove(id));
+        Ok(())
+    }
+
+    async fn advance(
+        &self,
+        advances: Vec<ScheduleAdvance>,
+    ) -> Result<Vec<Vec<Occurrence>>, LedgerError> {
+        self.enter(GatedCall::Schedule).await?;
+        let mut rows = self.rows.lock().await;
+        let mut all = Vec::new();
+        for ScheduleAdvance { schedule, cursor, occurrences } in advances {
+            let mut fresh = Vec::new();
+            if let Some(row) = rows.schedules.get_mut(&schedule) {
+                row.cursor = cursor;
+                for occurrence in occurrences {
+                    let slot = (schedule.clone(), occurrence.planned);
+                    if let std::collections::btree_map::Entry::Vacant(vacant) =
+                        rows.occurrences.entry(slot)
+                    {
+                        fresh.push(vacant.insert(occurrence).clone());
+                    }
+                }
+            }
+            all.push(fresh);
+        }
+        Ok(all)
+    }
+
+    async fn settle(&self, settled: Vec<SettledOccurrence>) -> Result<(), LedgerError> {
+        self.enter(GatedCall::Schedule).await?;
+        let mut rows = self.rows.lock().await;
+        for it in settled {
+            let row = rows.occurrences.get_mut(&(it.schedule, it.planned));
+            if let Some(row) = row.filter(|row| row.verdict == OccurrenceStatus::Pending) {
+                row.verdict = it.verdict;
+                row.reason = it.reason;
+                row.execution = it.execution;
+                row.fired_at = it.execution.map(|_| it.at);
+            }
+        }
+        Ok(())
+    }
+
+    async fn end(
+        &self,
+        schedule: &ScheduleId,
+        planned: DateTime<Utc>,
+        ending: OccurrenceEnding,
+    ) -> Result<(), LedgerError> {
+        self.enter(GatedCall::Schedule).await?;
+        let mut rows = self.rows.lock().await;
+        if let Some(row) = rows.occurrences.get_mut(&(schedule.clone(), planned)) {
+            row.ending = Some(ending);
+        }
+        Ok(())
+    }
+
+    async fn open(&self) -> Result<Vec<Occurrence>, LedgerError> {
+        self.enter(GatedCall::Read).await?;
+        let rows = self.rows.lock().await;
+        Ok(rows.occurrences.values().filter(|row| row.is_open()).cloned().collect())
+    }
+
+    async fn occurrences(&self, query: OccurrenceQuery) -> Result<Vec<Occurrence>, LedgerError> {
+        self.enter(GatedCall::Read).await?;
+        let rows = self.rows.lock().await;
+        let fits = |row: &&Occurrence| {
+            query.schedule.as_ref().is_none_or(|id| row.schedule == *id)
+                && query.owner.is_none_or(|owner| row.owner == owner)
+                && query.agents.as_ref().is_none_or(|agents| agents.contains(&row.agent))
+                && query.verdict.is_none_or(|verdict| row.verdict == verdict)
+                && query.since.is_none_or(|since| row.planned >= since)
+                && query.before.as_ref().is_none_or(|before| sort_key(row) < *before)
+        };
+        let mut found: Vec<_> = rows.occurrences.values().filter(fits).cloned().collect();
+        found.sort_by_key(|row| std::cmp::Reverse(sort_key(row)));
+        found.truncate(query.limit as usize);
+        Ok(found)
+    }
+
+    async fn tally(
+        &self,
+        schedule: &ScheduleId,
+        since: DateTime<Utc>,
+    ) -> Result<Vec<Occurrence>, LedgerError> {
+        self.enter(GatedCall::Read).await?;
+        let rows = self.rows.lock().await;
+        let fits = |row: &&Occurrence| row.schedule == *schedule && row.planned >= since;
+        Ok(rows.occurrences.values().filter(fits).cloned().collect())
+    }
+
+    async fn forget(&self, before: DateTime<Utc>, _: u32) -> Result<u64, LedgerError> {
+        self.enter(GatedCall::Schedule).await?;
+        let mut rows = self.rows.lock().await;
+        rows.occurrences.retain(|(_, planned), row| *planned >= before || row.is_open());
+        Ok(0)
+    }
+}
+
+fn sort_key(row: &Occurrence) -> (DateTime<Utc>, ScheduleId) {
+    (row.planned, row.schedule.clone())
+}
+
+/// Expander that returns the input of a schedule unchanged.
+pub(super) struct LiteralRenderer;
+
+impl ScheduleTemplateRenderer for LiteralRenderer {
+    fn input(&self, spec: &ScheduleSpec, _: DateTime<Utc>) -> Result<String, String> {
+        Ok(spec.input.clone())
+    }
+}

@@ -1,0 +1,93 @@
+//! One process of the service: its tree and its services.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use algonius_redact::Redactor;
+
+use super::clock::VirtualClock;
+use super::driver::ScriptedDriver;
+use super::fault_injection::FaultyLedger;
+use super::host_metrics::{PRESSURE_LIMITS, SAMPLE_INTERVAL, ScriptedMeter};
+use super::ledger::MemoryLedger;
+use super::schedule_store::{LiteralRenderer, MemoryScheduleStore};
+use super::sealer::ScriptedSealer;
+use crate::api::supervision_tree::{SupervisionTree, TreePlan};
+use crate::decide::admission::dedup_key::Keyring;
+use crate::driver::Driver;
+use crate::maintenance::monitor::ReadingSettings;
+use crate::model::agent::AgentSpec;
+use crate::model::schedule::ConfiguredSchedule;
+use crate::ports::observer::NoopObserver;
+use crate::report::BudgetUsages;
+use crate::root::AgentDefinition;
+use crate::scheduler::{DEFAULT_MAX_SLEEP, SchedulerConfig};
+use crate::services::AttemptResources;
+use crate::services::credential_breakers::CredentialBreakers;
+use crate::services::monitor_handle::MonitorHandle;
+use crate::services::{ActiveWriters, InputSealer, RecordStores, RedactorHandle, Services};
+
+/// Time within which the input of a failed execution can be retried.
+const RETRY_WINDOW: Duration = Duration::from_secs(3600);
+
+/// Creates the services of a process.
+pub(super) fn services(
+    (ledger, redactor): (&MemoryLedger, &Arc<Redactor>),
+    sealer: &Arc<ScriptedSealer>,
+    gate: &Arc<FaultyLedger>,
+    clock: &Arc<VirtualClock>,
+) -> Services {
+    Services {
+        ledger: Arc::new(ledger.with_gate(Arc::clone(gate))),
+        stores: RecordStores {
+            history: Arc::new(ledger.with_gate(Arc::clone(gate))),
+            interactions: Arc::new(ledger.with_gate(Arc::clone(gate))),
+        },
+        clock: Arc::<VirtualClock>::clone(clock),
+        redactor: RedactorHandle::fixed(Arc::clone(redactor)),
+        inputs: InputSealer::new(Arc::<ScriptedSealer>::clone(sealer), RETRY_WINDOW),
+        keyring: Keyring::new([7; 32]),
+        observer: Arc::new(NoopObserver),
+        monitor: MonitorHandle::default(),
+        resources: AttemptResources::default(),
+        active_writers: ActiveWriters::default(),
+        breakers: CredentialBreakers::default(),
+        budget_usages: BudgetUsages::default(),
+    }
+}
+
+/// Starts a process of the service.
+#[expect(clippy::expect_used, reason = "a test fails by panicking")]
+pub(super) async fn run_tree(
+    services: Services,
+    (specs, driver): (&[AgentSpec], &Arc<ScriptedDriver>),
+    meter: Option<&Arc<ScriptedMeter>>,
+    scheduler_config: SchedulerConfig,
+) -> SupervisionTree {
+    let driver = || Arc::<ScriptedDriver>::clone(driver) as Arc<dyn Driver>;
+    let definition =
+        |spec: &AgentSpec| AgentDefinition { spec: Arc::new(spec.clone()), driver: driver() };
+    let readings = meter.map(|meter| {
+        let meter = Arc::<ScriptedMeter>::clone(meter);
+        ReadingSettings { host_metrics: meter, spec: PRESSURE_LIMITS, interval: SAMPLE_INTERVAL }
+    });
+    let definitions = specs.iter().map(definition).collect();
+    let plan =
+        TreePlan { readings, scheduler_config: Some(scheduler_config), ..TreePlan::default() };
+    SupervisionTree::start(services, definitions, plan).await.expect("the tree starts")
+}
+
+/// Creates the scheduler configuration of a process.
+pub(super) fn scheduler_config(
+    schedule_store: &MemoryScheduleStore,
+    gate: &Arc<FaultyLedger>,
+    configured: &[ConfiguredSchedule],
+) -> SchedulerConfig {
+    SchedulerConfig {
+        schedule_store: Arc::new(schedule_store.with_gate(Arc::clone(gate))),
+        renderer: Arc::new(LiteralRenderer),
+        configured: Some(configured.to_vec()),
+        history: Duration::from_secs(3650 * 86_400),
+        max_sleep: DEFAULT_MAX_SLEEP,
+    }
+}

@@ -1,0 +1,115 @@
+//! Visible state of scripted work, and the guards that count it.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use crate::driver::Work;
+use crate::model::agent::workspace::Workspace;
+use crate::model::execution::AttemptId;
+use crate::model::id::{AgentId, ExecutionId};
+
+/// Visible state of the work.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WorkProbe {
+    /// Attempts in the order of their start, as `text#attempt@second`.
+    pub started: Vec<String>,
+    /// Number of running attempts.
+    pub alive: usize,
+    /// Highest number of attempts that ran at one time.
+    pub max_alive: usize,
+    /// Number of held leases.
+    pub leases: usize,
+    /// All attempts that ever ran, in the order of their start.
+    pub lifetimes: Vec<WorkLifetime>,
+    /// Answers in the order of their delivery, as `wire:answer`. Work that is resumed asks nothing again that is here.
+    pub answers: Vec<String>,
+    /// Number of starts and ends.
+    changes: u64,
+}
+
+/// Attempt that ran. Events at one moment of paused time are nevertheless ordered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkLifetime {
+    /// Id of the agent.
+    pub agent: AgentId,
+    /// Id of the execution.
+    pub execution: ExecutionId,
+    /// Id of the attempt.
+    pub attempt_id: AttemptId,
+    /// True if an earlier process of the service had started it.
+    pub is_resumed: bool,
+    /// Workspace that was claimed for it.
+    pub workspace: Option<Workspace>,
+    /// Position of its start among all starts and ends.
+    pub started: u64,
+    /// Position of its end; `None` while it runs.
+    pub ended: Option<u64>,
+}
+
+impl WorkLifetime {
+    /// Returns true if both ran at the same moment.
+    #[must_use]
+    pub fn overlaps(&self, other: &Self) -> bool {
+        let before = |one: &Self, two: &Self| one.ended.is_some_and(|ended| ended < two.started);
+        !before(self, other) && !before(other, self)
+    }
+}
+
+/// Guard that counts running work.
+pub(super) struct LiveWorkGuard(Arc<watch::Sender<WorkProbe>>, usize);
+
+impl LiveWorkGuard {
+    pub(super) fn enter(
+        probe: &Arc<watch::Sender<WorkProbe>>,
+        Work { execution, attempt_id, spec, workspace, .. }: &Work,
+        is_resumed: bool,
+    ) -> Self {
+        let mut place = 0;
+        probe.send_modify(|probe| {
+            probe.alive += 1;
+            probe.max_alive = probe.max_alive.max(probe.alive);
+            probe.changes += 1;
+            place = probe.lifetimes.len();
+            probe.lifetimes.push(WorkLifetime {
+                agent: spec.id.clone(),
+                execution: *execution,
+                attempt_id: *attempt_id,
+                is_resumed,
+                workspace: workspace.clone(),
+                started: probe.changes,
+                ended: None,
+            });
+        });
+        Self(Arc::clone(probe), place)
+    }
+}
+
+impl Drop for LiveWorkGuard {
+    fn drop(&mut self) {
+        self.0.send_modify(|probe| {
+            probe.alive -= 1;
+            probe.changes += 1;
+            let ended = probe.changes;
+            if let Some(life) = probe.lifetimes.get_mut(self.1) {
+                life.ended = Some(ended);
+            }
+        });
+    }
+}
+
+/// Guard that counts leases.
+pub(super) struct LeaseCounter(Arc<watch::Sender<WorkProbe>>);
+
+impl LeaseCounter {
+    pub(super) fn enter(probe: &Arc<watch::Sender<WorkProbe>>) -> Self {
+        probe.send_modify(|probe| probe.leases += 1);
+        Self(Arc::clone(probe))
+    }
+}
+
+impl Drop for LeaseCounter {
+    fn drop(&mut self) {
+        self.0.send_modify(|probe| probe.leases -= 1);
+    }
+}

@@ -1,0 +1,158 @@
+//! Plays a plan in a world of its own.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use algonius_actors::model::execution::event::{Event, EventKind, MessageRole};
+use algonius_actors::model::execution::record::{ExecutionFilter, Record};
+use algonius_actors::model::id::ExecutionId;
+use algonius_actors::ports::ledger::Ledger;
+use algonius_actors::testing::{CallerResult, TestTree, WorkLifetime};
+use algonius_redact::Redactor;
+use tokio::task::JoinSet;
+
+use crate::plan::{Plan, SimulationStep};
+use crate::seeded_random::SeededRandom;
+
+/// What is left when all has come to its end.
+pub(crate) struct SimulationResult {
+    /// What callers got, with the agent and the message that they had named.
+    pub(crate) answers: Vec<((usize, u64), CallerResult)>,
+    /// All executions, oldest first, with what happened in them.
+    pub(crate) records: BTreeMap<ExecutionId, ExecutionHistory>,
+    /// All work.
+    pub(crate) lifetimes: Vec<WorkLifetime>,
+}
+
+/// What the ledger tells of one execution.
+pub(crate) struct ExecutionHistory {
+    pub(crate) record: Record,
+    pub(crate) events: Vec<Event>,
+    /// What was asked.
+    pub(crate) text: String,
+}
+
+/// Plays it to the end of everything.
+pub(crate) async fn run_simulation(
+    plan: &Plan,
+    random: &mut SeededRandom,
+    redactor: &Arc<Redactor>,
+) -> SimulationResult {
+    let specs = plan.agents.iter().map(|simulated| simulated.spec.clone());
+    let mut tree = TestTree::with_redactor(specs, Arc::clone(redactor)).await;
+    for simulated in &plan.agents {
+        simulated
+            .folder
+            .iter()
+            .for_each(|folder| tree.driver.set_workspace(simulated.spec.id.as_str(), folder));
+    }
+    for (number, attempt_plans) in plan.acts.iter().enumerate() {
+        tree.script(
+            &format!("t{number}"),
+            attempt_plans.iter().map(|attempt_plan| attempt_plan.act()),
+        );
+    }
+    let (mut callers, mut answers) = (JoinSet::new(), Vec::new());
+    for (pause, step) in &plan.steps {
+        // Paused time: it is the plan that says when things happen.
+        tokio::time::sleep(Duration::from_secs(*pause)).await;
+        match step {
+            SimulationStep::Submit { agent, message, text } => {
+                let id = plan.agents[*agent].spec.id.as_str();
+                let asking = tree.submit_and_wait(id, &format!("m{message}"), &format!("t{text}"));
+                let named = (*agent, *message);
+                callers.spawn(async move { (named, asking.await) });
+            }
+            SimulationStep::Restart { away, held } => {
+                // Who calls a service that is killed is cut off.
+                answers.extend(join_finished(&mut callers));
+                callers.shutdown().await;
+                restart(&mut tree, random, (*away, *held)).await;
+            }
+            SimulationStep::Panic { readings, held } => {
+                hold_some(&tree, random, *held);
+                tree.clock.panic_at_reading(*readings);
+            }
+            step => apply_step(&tree, step).await,
+        }
+    }
+    while let Some(answer) = callers.join_next().await {
+        answers.push(answer.unwrap());
+    }
+    finish(tree, answers).await
+}
+
+fn join_finished<T: 'static>(callers: &mut JoinSet<T>) -> Vec<T> {
+    std::iter::from_fn(|| callers.try_join_next()).map(Result::unwrap).collect()
+}
+
+async fn apply_step(tree: &TestTree, step: &SimulationStep) {
+    match step {
+        SimulationStep::Cancel(number) => {
+            let all = tree.ledger.executions(ExecutionFilter::default()).await.unwrap();
+            let nth = all.iter().rev().nth(usize::try_from(*number).unwrap());
+            if let Some(record) = nth {
+                _ = tree.cancel(record.id).await; // It may have ended.
+            }
+        }
+        SimulationStep::Fail(call, times) => tree.faults.fail(*call, *times),
+        SimulationStep::Slow(call, seconds) => tree.faults.delay_next(*call, seconds.clone()),
+        SimulationStep::Submit { .. }
+        | SimulationStep::Restart { .. }
+        | SimulationStep::Panic { .. } => {}
+    }
+}
+
+/// Lets some of what lives be held.
+fn hold_some(tree: &TestTree, random: &mut SeededRandom, percent: u64) {
+    for life in tree.driver.probe().lifetimes {
+        if life.ended.is_none() && random.is_hit(percent) {
+            tree.driver.hold(life.execution);
+        }
+    }
+}
+
+async fn restart(tree: &mut TestTree, random: &mut SeededRandom, (away, held): (u64, u64)) {
+    hold_some(tree, random, held);
+    tree.clock.panic_at_reading(0);
+    tree.kill().await;
+    tree.faults.clear_faults(); // A service whose ledger cannot be read does not start.
+    // Paused time, in which nobody is there.
+    tokio::time::sleep(Duration::from_secs(away)).await;
+    tree.start().await;
+}
+
+/// Lets everything end, and looks at it.
+async fn finish(tree: TestTree, answers: Vec<((usize, u64), CallerResult)>) -> SimulationResult {
+    tree.clock.panic_at_reading(0);
+    let unfinished = ExecutionFilter { unfinished: true, ..ExecutionFilter::default() };
+    for _ in 0..300 {
+        if tree.ledger.executions(unfinished.clone()).await.unwrap().is_empty() {
+            break;
+        }
+        // Paused time: a minute costs as much as there is to do in it.
+        tokio::time::sleep(Duration::from_secs(60)).await;
+    }
+    // Paused time, in which what has ended is cleaned.
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let stage = tree.driver.probe();
+    assert_eq!((stage.alive, stage.leases), (0, 0), "work is alive and leases are held at the end");
+    let mut records = BTreeMap::new();
+    for record in tree.ledger.executions(ExecutionFilter::default()).await.unwrap() {
+        let history = read_history(&tree, record).await;
+        records.insert(history.record.id, history);
+    }
+    tree.end().await;
+    SimulationResult { answers, records, lifetimes: stage.lifetimes }
+}
+
+async fn read_history(tree: &TestTree, record: Record) -> ExecutionHistory {
+    let events = tree.ledger.events(record.id, 0).await.unwrap();
+    let asked = events.iter().find_map(|event| match &event.data {
+        EventKind::Message { speaker: MessageRole::User, pieces, .. } => pieces.first(),
+        _ => None,
+    });
+    let text = tree.ledger.text(record.id, asked.unwrap().text).await.unwrap();
+    ExecutionHistory { record, events, text }
+}

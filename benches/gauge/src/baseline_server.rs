@@ -1,0 +1,61 @@
+//! Minimal servers: the baselines of the service.
+
+use std::process::Stdio;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Path;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use axum::serve::ListenerExt as _;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::process::Command;
+
+use crate::spawn::text;
+use crate::spawn_limit::find_program;
+
+/// Answers `POST /<bytes>` with JSON of this many bytes, built anew for each request.
+pub(crate) fn serve_json() {
+    let answer = async |Path(bytes): Path<usize>, body: axum::body::Bytes| {
+        let asked: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let id = asked.get("id").cloned().unwrap_or_default();
+        let frame = json!({"id": id, "text": ""}).to_string().len();
+        // A line end takes two bytes in JSON.
+        let text = text(bytes.saturating_sub(frame)).replace('\n', " ");
+        json_of(&json!({"id": id, "text": text}))
+    };
+    serve(Router::new().route("/{bytes}", post(answer)));
+}
+
+/// Answers `POST /?file` with the output of `cat` for the file, as JSON: neither examined nor stored.
+pub(crate) fn serve_cat_output() {
+    let cat = find_program("cat");
+    let answer = async move |asked: axum::http::Uri| {
+        let mut command = Command::new(cat);
+        command.arg(asked.query().unwrap_or_default());
+        command.stdin(Stdio::null()).stderr(Stdio::piped());
+        let output = command.output().await.expect("what it said");
+        assert!(output.status.success());
+        let text = String::from_utf8_lossy(&output.stdout);
+        json_of(&json!({"jsonrpc": "2.0", "id": 1, "result": {"text": text}}))
+    };
+    serve(Router::new().route("/", post(answer)));
+}
+
+fn json_of(value: &Value) -> Response {
+    ([(CONTENT_TYPE, "application/json")], Body::from(value.to_string())).into_response()
+}
+
+fn serve(paths: Router) {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    runtime.block_on(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        println!("{}", listener.local_addr().expect("an address"));
+        let listener = listener.tap_io(|line| {
+            _ = line.set_nodelay(true); // The connection may be gone.
+        });
+        axum::serve(listener, paths).await.expect("a server");
+    });
+}

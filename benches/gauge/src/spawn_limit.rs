@@ -1,0 +1,98 @@
+//! L: the number of programs per second that this machine starts, feeds, reads and reaps, by spawners that do nothing
+//! else.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use crate::report::folder;
+use crate::role;
+use crate::run::RunTimes;
+
+/// Spawners of one program, each a process of its own with one thread.
+pub struct SpawnLimit {
+    /// Absolute path of the program, and its arguments.
+    words: Vec<String>,
+    bytes: usize,
+}
+
+impl SpawnLimit {
+    /// Returns the limit of `cat` with this many bytes of input.
+    #[must_use]
+    pub fn of_cat(bytes: usize) -> Self {
+        Self { words: vec![find_program("cat").display().to_string()], bytes }
+    }
+
+    /// Returns the limit of `sleep` without input.
+    #[must_use]
+    pub fn of_sleep(time: Duration) -> Self {
+        let words =
+            vec![find_program("sleep").display().to_string(), time.as_secs_f64().to_string()];
+        Self { words, bytes: 0 }
+    }
+
+    /// Measures this many spawners for this time, with `posix_spawn` from Rust.
+    #[must_use]
+    pub fn run(&self, spawners: usize, lasting: Duration) -> RunTimes {
+        run_parallel(spawners, || {
+            let mut command = role::command("spawner");
+            self.add_arguments(&mut command, lasting);
+            command
+        })
+    }
+
+    /// Measures the same from C; `None` if there is no compiler.
+    #[must_use]
+    pub fn run_in_c(&self, spawners: usize, lasting: Duration) -> Option<RunTimes> {
+        let program = compile_spawner()?;
+        Some(run_parallel(spawners, || {
+            let mut command = Command::new(&program);
+            self.add_arguments(&mut command, lasting);
+            command
+        }))
+    }
+
+    fn add_arguments(&self, command: &mut Command, lasting: Duration) {
+        command.arg(lasting.as_millis().to_string()).arg(self.bytes.to_string()).args(&self.words);
+    }
+}
+
+/// Returns the number of spawners that can work at once.
+#[must_use]
+pub fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+fn run_parallel(spawners: usize, command: impl Fn() -> Command) -> RunTimes {
+    let begun = |_| command().stdout(Stdio::piped()).spawn().expect("a spawner");
+    let children: Vec<_> = (0..spawners).map(begun).collect();
+    let runs: Vec<_> = children.into_iter().map(read_run).collect();
+    let lasted = runs.iter().map(|run| run.lasted).max().unwrap_or_default();
+    RunTimes::joined(&runs, lasted)
+}
+
+fn read_run(spawner: Child) -> RunTimes {
+    let output = spawner.wait_with_output().expect("the end of a spawner");
+    assert!(output.status.success(), "a spawner ended with {}", output.status);
+    serde_json::from_slice(&output.stdout).expect("what a spawner measured")
+}
+
+/// Returns the absolute path of a program of the system.
+///
+/// # Panics
+/// Panics if there is none.
+#[must_use]
+pub fn find_program(name: &str) -> PathBuf {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut files = std::env::split_paths(&path).map(|folder| folder.join(name));
+    files.find(|file| file.is_absolute() && file.is_file()).expect("a program on the PATH")
+}
+
+fn compile_spawner() -> Option<PathBuf> {
+    std::fs::create_dir_all(folder()).ok()?;
+    let program = folder().join("limit");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("limit.c");
+    let mut compiler = Command::new("cc");
+    let done = compiler.arg("-O2").arg("-o").arg(&program).arg(source).status();
+    done.is_ok_and(|status| status.success()).then_some(program)
+}

@@ -1,0 +1,70 @@
+//! Answers under the extension of this service.
+
+use algonius_actors::model::interaction::AnswerValue;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::reply::{InteractionReply, Replies, ReplyAnswer, ReplyFault, read};
+
+/// Reads the answers of a message; `None` if it has none under the extension of this service.
+pub(super) fn read_service_extension(payload: &Value) -> Result<Option<Replies>, ReplyFault> {
+    if payload.get("answers").is_none() {
+        return Ok(None);
+    }
+    let payload: ServiceExtensionPayload = read(payload, "answers", "a list of answers")?;
+    let list =
+        payload.answers.into_iter().map(ServiceExtensionAnswer::reply).collect::<Result<_, _>>()?;
+    Ok(Some(Replies { list, is_complete: false }))
+}
+
+#[derive(Deserialize)]
+struct ServiceExtensionPayload {
+    answers: Vec<ServiceExtensionAnswer>,
+}
+
+/// Answer under the extension of this service. Exactly one of the fields for the answer is present.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ServiceExtensionAnswer {
+    id: String,
+    digest: Option<String>,
+    reason: Option<String>,
+    verdict: Option<String>,
+    option: Option<String>,
+    text: Option<String>,
+    values: Option<Value>,
+    decline: Option<bool>,
+}
+
+impl ServiceExtensionAnswer {
+    fn reply(self) -> Result<InteractionReply, ReplyFault> {
+        let expected = "exactly one of `verdict`, `option`, `text`, `values` and `decline`";
+        let fault = ReplyFault::Malformed { field: "answers", expected };
+        let verdict = match self.verdict.as_deref() {
+            None => None,
+            Some("allow") if self.reason.is_none() => Some(AnswerValue::Allow),
+            Some("deny") => Some(AnswerValue::Deny { reason: self.reason.clone() }),
+            Some(_) => {
+                let expected = "`allow`, or `deny` with an optional `reason`";
+                return Err(ReplyFault::Malformed { field: "verdict", expected });
+            }
+        };
+        if self.reason.is_some() && verdict.is_none() || self.decline == Some(false) {
+            return Err(fault);
+        }
+        let given = [
+            verdict,
+            self.option.map(|id| AnswerValue::Option { id }),
+            self.text.map(|text| AnswerValue::Text { text }),
+            self.values.map(|values| AnswerValue::Form { values }),
+            self.decline.map(|_| AnswerValue::Decline),
+        ];
+        let mut given = given.into_iter().flatten();
+        let (Some(value), None) = (given.next(), given.next()) else { return Err(fault) };
+        Ok(InteractionReply {
+            id: Some(self.id),
+            answer: ReplyAnswer::Value(value),
+            digest: self.digest,
+        })
+    }
+}

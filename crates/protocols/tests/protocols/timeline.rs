@@ -1,0 +1,169 @@
+//! Timeline of commands and output, and its replay after a crash at every point.
+
+use std::collections::HashMap;
+
+use algonius_protocols::{
+    AgentRequestKind, AnsweredCall, ClientInfo, Command, Connection, PermissionOptionKind,
+    ProtocolKind, RequestId, Step,
+};
+use serde_json::Value;
+
+/// Event of a timeline.
+#[derive(Clone)]
+pub(crate) enum Event {
+    /// Command of the caller.
+    Client(Command),
+    /// Output of the agent.
+    Agent(Vec<u8>),
+}
+
+/// Shows output as text.
+impl std::fmt::Debug for Event {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Client(command) => write!(out, "{command:?}"),
+            Self::Agent(bytes) => write!(out, "{}", String::from_utf8_lossy(bytes).trim_end()),
+        }
+    }
+}
+
+pub(crate) fn connection(kind: ProtocolKind) -> Connection {
+    let client = ClientInfo { name: "client".to_owned(), version: "1".to_owned() };
+    Connection::new(kind, client)
+}
+
+/// Returns the lines of the steps.
+pub(crate) fn sent(steps: &[Step]) -> Vec<u8> {
+    let lines = steps.iter().filter_map(|step| match step {
+        Step::Send(line) => Some(line.as_slice()),
+        _ => None,
+    });
+    lines.collect::<Vec<_>>().concat()
+}
+
+pub(crate) fn run(connection: &mut Connection, event: &Event) -> Vec<Step> {
+    match event {
+        Event::Client(command) => connection.command(command.clone()),
+        Event::Agent(bytes) => connection.handle(bytes),
+    }
+}
+
+/// Runs a timeline; returns the steps of each event.
+pub(crate) fn run_timeline(kind: ProtocolKind, events: &[Event]) -> Vec<Vec<Step>> {
+    let mut connection = connection(kind);
+    events.iter().map(|event| run(&mut connection, event)).collect()
+}
+
+/// Crashes after each event, replays, and continues: the steps must be those of the uninterrupted run.
+pub(crate) fn check_every_crash(kind: ProtocolKind, events: &[Event]) {
+    let live = run_timeline(kind, events);
+    for crash in 0..=events.len() {
+        let written = check_crash(kind, events, &live, (crash, crash));
+        // The crash can also precede the lines for the last output.
+        let (Some(Event::Agent(_)), Some(steps)) = (events[..crash].last(), live[..crash].last())
+        else {
+            continue;
+        };
+        if !sent(steps).is_empty() {
+            let without = check_crash(kind, events, &live, (crash, crash - 1));
+            assert_eq!([without, sent(steps)].concat(), written);
+        }
+    }
+}
+
+/// Crashes after `received` events, of which the lines of the first `sent_events` were written; returns these lines.
+fn check_crash(
+    kind: ProtocolKind,
+    events: &[Event],
+    live: &[Vec<Step>],
+    (received, sent_events): (usize, usize),
+) -> Vec<u8> {
+    let past = || events.iter().zip(live).take(received);
+    let written = sent(&live[..sent_events].concat());
+    let mut connection = connection(kind);
+    connection.replay_sent(&written);
+    let mut repeated = Vec::new();
+    for (event, _) in past().filter(|(event, steps)| is_opening(event) && !has_failed(steps)) {
+        repeated.extend(run(&mut connection, event));
+    }
+    assert_eq!(repeated, [], "a repeated opening gives steps");
+    let answered = answers(kind, &written);
+    let (mut replayed, mut expected) = (Vec::new(), Vec::new());
+    for (place, (event, steps)) in past().enumerate() {
+        if let Event::Agent(bytes) = event {
+            replayed.extend(connection.handle(bytes));
+            let is_written = place < sent_events;
+            let steps = steps.iter().filter(|it| !(is_written && matches!(it, Step::Send(_))));
+            expected.extend(as_replayed(steps.cloned(), &answered));
+        }
+    }
+    assert_eq!(
+        replayed, expected,
+        "the replay differs after {received} events, {sent_events} of them written: {events:#?}"
+    );
+    for (event, steps) in events.iter().zip(live).skip(received) {
+        assert_eq!(
+            &run(&mut connection, event),
+            steps,
+            "the run continues differently after a crash at event {received}: {events:#?}"
+        );
+    }
+    written
+}
+
+fn is_opening(event: &Event) -> bool {
+    matches!(event, Event::Client(Command::Open { .. }))
+}
+
+fn has_failed(steps: &[Step]) -> bool {
+    steps.iter().any(|step| matches!(step, Step::OpenFailed { .. }))
+}
+
+/// Returns the steps that a replay gives in place of the live ones.
+fn as_replayed(
+    steps: impl Iterator<Item = Step>,
+    answered: &HashMap<RequestId, Value>,
+) -> impl Iterator<Item = Step> {
+    steps.filter_map(|step| match step {
+        Step::Request { session, request } if answered.contains_key(&request.request) => {
+            let call = answered_call(&request.kind, &answered[&request.request]);
+            Some(Step::Answered { session, request: request.request, call })
+        }
+        Step::Withdraw { request, .. } if answered.contains_key(&request) => None,
+        other => Some(other),
+    })
+}
+
+/// Returns the call of a permission request that this line answers.
+fn answered_call(kind: &AgentRequestKind, line: &Value) -> Option<AnsweredCall> {
+    let AgentRequestKind::Permission { call, options } = kind else { return None };
+    let selected = line["result"]["outcome"]["optionId"].as_str();
+    let of_id = || options.iter().filter(|option| Some(option.id.as_str()) == selected);
+    let is_allowed = line["response"]["response"]["behavior"] == "allow"
+        || line["result"]["decision"] == "accept"
+        || of_id().count() > 0
+            && of_id().all(|option| option.kind == PermissionOptionKind::AllowOnce);
+    Some(AnsweredCall { id: call.id.clone(), is_allowed })
+}
+
+/// Returns the requests that the written lines answer, each with its line. The rejection of a reused id answers the later request only.
+fn answers(kind: ProtocolKind, written: &[u8]) -> HashMap<RequestId, Value> {
+    let mut found = HashMap::new();
+    for line in written.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        let line: Value = serde_json::from_slice(line).unwrap();
+        if line.to_string().contains("is already in use") {
+            continue;
+        }
+        let id = match kind {
+            ProtocolKind::ClaudeControl => line["response"].get("request_id"),
+            _ if line.get("method").is_some() => None,
+            _ => line.get("id"),
+        };
+        let id = id.map(|id| match id.as_i64() {
+            Some(number) => RequestId::Number(number),
+            None => RequestId::Text(id.as_str().unwrap().to_owned()),
+        });
+        found.extend(id.map(|id| (id, line.clone())));
+    }
+    found
+}

@@ -1,0 +1,290 @@
+//! Plausibility of a value: decides whether a value in the position of a secret can be one.
+//!
+//! Entropy alone is no evidence: digests, identifiers and pictures have high entropy too.
+
+use crate::spans::{DOTS, STARS};
+use crate::text::boundary::{find, is_word};
+
+/// Number of first bytes by which a secret is judged, so that the result does not depend on how much of a long secret
+/// has arrived.
+pub(crate) const MAX_JUDGED_BYTES: usize = 1024;
+
+/// Kind of value that a key announces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SecretKind {
+    /// Password chosen by a person, so it may consist of words. Its end is never shown.
+    Password,
+    /// Key whose end is never shown.
+    HiddenKey,
+    /// Machine-generated token.
+    Token,
+}
+
+/// Value and its notation.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ValueNotation<'l> {
+    /// Value without quotes.
+    pub(crate) text: &'l [u8],
+    /// True if the value was quoted.
+    pub(crate) is_quoted: bool,
+    /// True if only `=` separates the value from its key, as in an environment.
+    pub(crate) follows_equals: bool,
+}
+
+/// Shortest value that counts as a secret, in bytes.
+const MIN_SECRET_BYTES: usize = 6;
+
+/// Placeholder words for a value.
+const PLACEHOLDERS: &[&str] = &[
+    "changeme",
+    "change_me",
+    "change-me",
+    "redacted",
+    "[redacted]",
+    "masked",
+    "hidden",
+    "filtered",
+    "required",
+    "optional",
+    "undefined",
+    "example",
+    "placeholder",
+    "disabled",
+    "enabled",
+    "unknown",
+    "missing",
+    "invalid",
+    "expired",
+    "incorrect",
+    "not-set",
+    "not_set",
+    "string",
+    "number",
+    "boolean",
+    "integer",
+    "password",
+];
+
+/// Prefixes of references to a value that is stored elsewhere.
+const REFERENCE_PREFIXES: &[&str] = &[
+    "process.env",
+    "os.environ",
+    "os.getenv",
+    "getenv(",
+    "env.",
+    "env:",
+    "env[",
+    "env(",
+    "$env:",
+    "std::env",
+    "import.meta.env",
+    "deno.env",
+    "bun.env",
+    "secrets.",
+    "vars.",
+    "vault:",
+    "op://",
+    "arn:",
+    "file:",
+    "!vault",
+    "!ref",
+    "!secret",
+    "!sub",
+    "ref+",
+    "your_",
+    "your-",
+    "your ",
+    "yourapi",
+    "insert_",
+    "insert-",
+    "replace_",
+    "replace-",
+    "enter_",
+    "enter-",
+    "-----begin",
+    "&lt;",
+    "\\u003c",
+    "/etc/",
+    "/home/",
+    "/usr/",
+    "/var/",
+    "/opt/",
+    "/tmp/",
+    "/run/",
+    "/root/",
+    "/users/",
+    "/dev/",
+    "/mnt/",
+    "/srv/",
+    "/app/",
+    "/workspace/",
+    "/proc/",
+    "/path/",
+    "./",
+    "../",
+    "~/",
+];
+
+/// Words that indicate a sentence.
+const PROSE_WORDS: &[&str] = &[
+    "your", "the", "is", "are", "must", "please", "enter", "should", "for", "not", "cannot", "a",
+    "an", "to", "of", "or", "be", "and", "with",
+];
+
+/// Prefixes without punctuation at their end that a redacted value may have kept.
+const UNPUNCTUATED_PREFIXES: &[&str] = &[
+    "AKIA",
+    "ASIA",
+    "ABIA",
+    "ACCA",
+    "AIza",
+    "eyJ",
+    "dapi",
+    "ATATT3",
+    "ATCTT3",
+    "ATBB",
+    "1//0",
+    "AGE-SECRET-KEY-1",
+];
+
+/// Returns true if `text` is the result of a redaction.
+pub(crate) fn is_redacted(text: &[u8]) -> bool {
+    if text.starts_with(STARS.as_bytes()) {
+        return true;
+    }
+    let head = text.get(..text.len().saturating_sub(4));
+    let Some(prefix) = head.and_then(|head| head.strip_suffix(DOTS.as_bytes())) else {
+        return false;
+    };
+    // A second redaction must change nothing, so the results of the first one are recognized by their form.
+    let marked = prefix.last().is_none_or(|last| b"-_./=".contains(last));
+    let ordinary =
+        prefix.len() <= 48 && prefix.iter().all(|byte| is_word(*byte) || b"-./?&;=".contains(byte));
+    (marked && ordinary) || UNPUNCTUATED_PREFIXES.iter().any(|kept| kept.as_bytes() == prefix)
+}
+
+/// Returns true if `value` can be a secret under a key with this promise.
+pub(crate) fn is_plausible_secret(value: ValueNotation<'_>, kind: SecretKind) -> bool {
+    // The same bytes in a stream, where the rest may not have arrived.
+    let text = value.text.get(..MAX_JUDGED_BYTES).unwrap_or(value.text);
+    let value = ValueNotation { text, ..value };
+    text.len() >= MIN_SECRET_BYTES
+        && !is_redacted(text)
+        && !text.iter().all(u8::is_ascii_digit)
+        && !is_placeholder(text)
+        && !is_reference(text)
+        && !is_plain_word(text)
+        && !is_code(value)
+        && !is_prose(text)
+        && (value.is_quoted || !is_name(text, kind, value.follows_equals))
+}
+
+/// Returns true if `text` is only a placeholder or a reference.
+pub(crate) fn is_placeholder_or_reference(text: &[u8]) -> bool {
+    is_redacted(text) || is_placeholder(text) || is_reference(text)
+}
+
+fn is_placeholder(text: &[u8]) -> bool {
+    let lower = text.to_ascii_lowercase();
+    let word = PLACEHOLDERS.iter().any(|word| word.as_bytes() == lower.as_slice());
+    let line = text.iter().all(|byte| b"xX*.-_#?0".contains(byte));
+    let dots = text.starts_with(DOTS.as_bytes()) || text.ends_with(DOTS.as_bytes());
+    let boxed = text.starts_with(b"[") && may_end_with(text, b"]");
+    let crossed = find(&lower, b"xxxx").is_some();
+    let ellipsis = text.ends_with("…".as_bytes());
+    word || line || dots || boxed || crossed || ellipsis || text.starts_with(b"<")
+}
+
+/// Returns true if `text` ends with `end`, or is only the start of a longer value, whose end is not inspected.
+fn may_end_with(text: &[u8], end: &[u8]) -> bool {
+    text.len() >= MAX_JUDGED_BYTES || text.ends_with(end)
+}
+
+fn is_reference(text: &[u8]) -> bool {
+    let lower = text.get(..text.len().min(20)).unwrap_or_default().to_ascii_lowercase();
+    let known = REFERENCE_PREFIXES.iter().any(|head| lower.starts_with(head.as_bytes()));
+    let template = [&b"${"[..], b"$(", b"{{", b"%(", b"#{", b"{%", b"\\("];
+    let braces = text.starts_with(b"{") && may_end_with(text, b"}");
+    known
+        || braces
+        || is_variable(text)
+        || template.iter().any(|head| text.starts_with(head))
+        || is_address(text)
+}
+
+/// Returns true for `https://…`, but not for a secret that contains `://` late.
+fn is_address(text: &[u8]) -> bool {
+    text.starts_with(b"//")
+        || find(text, b"://").is_some_and(|at| text.iter().take(at).all(u8::is_ascii_alphabetic))
+}
+
+/// Returns true for `$NAME`, `$name` and `%NAME%`.
+fn is_variable(text: &[u8]) -> bool {
+    let capitals = |byte: &u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || *byte == b'_';
+    let small = |byte: &u8| byte.is_ascii_lowercase() || *byte == b'_';
+    let percent = text.strip_prefix(b"%").and_then(|rest| rest.strip_suffix(b"%"));
+    let dollar = text.strip_prefix(b"$");
+    percent.or(dollar).is_some_and(|name| name.iter().all(capitals) || name.iter().all(small))
+}
+
+/// Returns true for a lower-case word or a `snake_case` name; a very long run of letters is neither.
+fn is_plain_word(text: &[u8]) -> bool {
+    let letters = text.iter().all(|byte| byte.is_ascii_lowercase() || *byte == b'_');
+    letters && (text.contains(&b'_') || text.len() <= 20)
+}
+
+/// Returns true for calls and paths of code, such as `get_token()`, `Token::Ident` and `headers["x"]`.
+fn is_code(value: ValueNotation<'_>) -> bool {
+    let text = value.text;
+    let name = text.iter().take_while(|byte| is_word(**byte) || b".:$?!&*".contains(byte)).count();
+    let named = text.first().is_some_and(|first| is_name_start(*first) || b"&*".contains(first));
+    let call = named && name > 0 && matches!(text.get(name), Some(b'(' | b'['));
+    let generic = named && text.get(name) == Some(&b'<') && text.ends_with(b">");
+    let path = find(text, b"()").is_some() || find(text, b"::").is_some();
+    let structure = text.first().is_some_and(|first| b"{[(|".contains(first));
+    let wordy = text.iter().all(|byte| is_word(*byte) || b".:()[]&*$?!,'\"".contains(byte));
+    if value.is_quoted {
+        path && wordy && !text.iter().any(u8::is_ascii_digit)
+    } else {
+        call || generic || path || structure
+    }
+}
+
+const fn is_name_start(byte: u8) -> bool {
+    byte.is_ascii_alphabetic() || byte == b'_' || byte == b'$'
+}
+
+/// Returns true for several words, one of which indicates a sentence.
+fn is_prose(text: &[u8]) -> bool {
+    let words = || text.split(|byte| *byte == b' ');
+    let is_word_of_prose =
+        |word: &[u8]| PROSE_WORDS.iter().any(|prose| word.eq_ignore_ascii_case(prose.as_bytes()));
+    words().count() > 2 && words().any(is_word_of_prose)
+}
+
+/// Returns true for names in code and types: `userPassword`, `config.token`, `API_TOKEN`, `String`, `oauth-flow`.
+fn is_name(text: &[u8], kind: SecretKind, follows_equals: bool) -> bool {
+    let name = |part: &[u8]| {
+        part.iter().all(|byte| is_word(*byte))
+            && part.iter().filter(|byte| byte.is_ascii_digit()).count() <= 1
+    };
+    // A person may choose a word as a password: `PASSWORD=Sunshine` in an environment is no name in code.
+    let chosen = kind == SecretKind::Password && follows_equals;
+    let dotted = text.contains(&b'.')
+        && text.len() < 48
+        && text.split(|byte| *byte == b'.').all(|part| !part.is_empty() && name(part));
+    let capitals = text.iter().all(|byte| byte.is_ascii_uppercase() || *byte == b'_');
+    let constant = capitals && (text.contains(&b'_') || text.len() <= 12);
+    let kebab = kind == SecretKind::Token
+        && text.iter().all(|byte| byte.is_ascii_lowercase() || b"-_.".contains(byte));
+    let short =
+        kind == SecretKind::Token && text.len() <= 10 && text.iter().all(u8::is_ascii_alphabetic);
+    short || dotted || (constant && !chosen) || kebab || (!chosen && is_camel(text))
+}
+
+/// Returns true for `someName`, `SomeName`, `Some`: words of at least three letters.
+fn is_camel(text: &[u8]) -> bool {
+    let text = text.strip_prefix(b"&").or(text.strip_prefix(b"*")).unwrap_or(text);
+    let humps = text.chunk_by(|_, next| !next.is_ascii_uppercase());
+    text.iter().all(u8::is_ascii_alphabetic) && humps.into_iter().all(|hump| hump.len() >= 3)
+}

@@ -1,0 +1,398 @@
+//! Tests: a run of any length is returned unchanged, apart from the secrets in it.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::super::{RedactionStream, Redactor};
+use super::corpus::{SHAPED, SeededRng};
+use super::streaming::streamed;
+use super::{default_redactor, registered};
+use crate::rules::pem::DROPPED_BODY;
+
+/// Length of the longest line that the stream holds back as a whole, without registered values.
+const WINDOW_BYTES: usize = 12 * 1024;
+
+/// Maximum number of bytes in memory of one stream: a window and its context, and a piece of the input.
+const MAX_STREAM_BYTES: usize = 64 * 1024;
+
+type RunGenerator = fn(&mut SeededRng, usize) -> String;
+
+/// Kinds of runs without white space, and the separator between a run and a secret.
+const RUNS: &[(&str, RunGenerator, &str)] = &[
+    ("letters", |rng, length| rng.fill(&format!("{{l{length}}}")), ","),
+    ("mixed", |rng, length| rng.fill(&format!("{{a{length}}}")), "|"),
+    ("base64", |rng, length| rng.fill(&format!("{{b{length}}}")), "="),
+    ("hex", |rng, length| rng.fill(&format!("{{h{length}}}")), ":"),
+    ("CJK", |rng, length| (0..length / 3).map(|_| letter(rng)).collect(), "。"),
+    ("JSON", json, ",\"k\":"),
+    ("one letter", |_, length| "x".repeat(length), "("),
+    ("slashes", |_, length| "\\".repeat(length), "\""),
+    ("brackets", |_, length| "[{(".repeat(length / 3), " "),
+];
+
+fn letter(rng: &mut SeededRng) -> char {
+    let number = 0x4e00 + u32::try_from(rng.below(0x5000)).unwrap();
+    char::from_u32(number).unwrap()
+}
+
+/// Minified JSON with keys and values that rules inspect and leave unchanged.
+fn json(rng: &mut SeededRng, length: usize) -> String {
+    let mut out = String::new();
+    while out.len() < length {
+        let (id, count) = (rng.fill("{h32}"), rng.below(5000));
+        out.push_str(&format!(
+            "{{\"id\":\"{id}\",\"max_tokens\":{count},\"author\":\"x\",\"url\":\"https://h.test/{count}\",\
+             \"text\":\"a@b @ c\\u00e4 token\"}},"
+        ));
+    }
+    out
+}
+
+/// Streams `text` in pieces of several sizes, compares each result with `wanted`, and
+/// reports the first difference.
+fn check(redactor: &Arc<Redactor>, text: &str, wanted: &str, what: &str) {
+    let mut rng = SeededRng(41);
+    let sizes: [&mut dyn FnMut() -> usize; 5] =
+        [&mut || 7, &mut || 64, &mut || 4096, &mut || usize::MAX, &mut || 1 + rng.below(9000)];
+    for (number, size) in sizes.into_iter().enumerate() {
+        same(
+            &streamed(Arc::clone(redactor), text.as_bytes(), size),
+            wanted,
+            &format!("{what}, {number}"),
+        );
+    }
+    same(&redactor.redact(text), wanted, &format!("{what}, whole"));
+}
+
+fn same(found: &str, wanted: &str, what: &str) {
+    let at = found.bytes().zip(wanted.bytes()).position(|(left, right)| left != right);
+    let at = at.unwrap_or(found.len().min(wanted.len()));
+    let around = |text: &str| {
+        let from = text.floor_char_boundary(at.saturating_sub(20));
+        text.get(from..text.floor_char_boundary(at + 20)).unwrap().to_owned()
+    };
+    assert!(
+        found == wanted,
+        "{what}: {} bytes, not {}; at {at}: {:?}, not {:?}",
+        found.len(),
+        wanted.len(),
+        around(found),
+        around(wanted)
+    );
+}
+
+#[test]
+fn a_long_word_without_a_secret_is_unchanged() {
+    let redactor = Arc::new(default_redactor());
+    for (kind, fill, _) in RUNS {
+        for length in [1 << 10, WINDOW_BYTES - 1, WINDOW_BYTES, WINDOW_BYTES + 1, 40_000, 100_000] {
+            let text = fill(&mut SeededRng(7), length);
+            check(&redactor, &text, &text, &format!("{length} of {kind}"));
+            let line = format!("before\n{text}\nafter\n");
+            check(&redactor, &line, &line, &format!("{length} of {kind} as a line"));
+        }
+    }
+}
+
+#[test]
+fn a_long_word_is_unchanged_byte_by_byte() {
+    let redactor = Arc::new(default_redactor());
+    for (kind, fill, _) in RUNS {
+        let text = fill(&mut SeededRng(9), 40_000);
+        same(&streamed(Arc::clone(&redactor), text.as_bytes(), || 1), &text, kind);
+    }
+}
+
+/// Returns secrets with their redacted form, and whether each is recognized without a separator from the run.
+fn secrets() -> Vec<(String, String, bool)> {
+    let mut rng = SeededRng(77);
+    let github = rng.fill("ghp_{a36}");
+    let token = rng.fill("sk-ant-api03-{w93}AA");
+    let (head, body) = (rng.fill("eyJ{a30}.eyJ{a900}"), rng.fill("{a42}"));
+    let key = rng.fill("{b64}\\n{b64}\\n");
+    let (begin, end) = ("-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----");
+    let last = |text: &str| text.get(text.len() - 4..).unwrap().to_owned();
+    vec![
+        ("registered-value-1".to_owned(), "***".to_owned(), true),
+        (format!("{begin}\\n{key}{end}"), format!("{begin}***{end}"), true),
+        (format!("\"{github}\""), format!("\"ghp_...{}\"", last(&github)), false),
+        (format!("\"{token}\""), format!("\"sk-ant-...{}\"", last(&token)), false),
+        (format!("\"{head}.{body}\""), format!("\"eyJ...{}\"", last(&body)), false),
+        ("\"password\":\"Hunter22!\",".to_owned(), "\"password\":\"***\",".to_owned(), false),
+        ("<jane.doe@host.test>".to_owned(), "<j***@host.test>".to_owned(), false),
+        ("(db://me:Hunter22@host)".to_owned(), "(db://me:***@host)".to_owned(), false),
+    ]
+}
+
+/// The secret moves over each border of a window: of the first window, of the next one, and of the lookahead.
+#[test]
+fn a_secret_inside_a_long_word_is_masked_alone() {
+    let redactor = Arc::new(registered("registered-value-1"));
+    let window = redactor.window_bytes();
+    let borders = [8 << 10, window, window + (4 << 10)];
+    for (kind, fill, separator) in RUNS {
+        let run = fill(&mut SeededRng(5), 2 * window);
+        for (secret, shown, glued) in secrets() {
+            let separator = if glued { "" } else { separator };
+            let reach = secret.len() + 40;
+            for at in borders.into_iter().flat_map(|border: usize| {
+                (border.saturating_sub(reach)..border + reach).step_by(secret.len() / 2 + 23)
+            }) {
+                let at = run.floor_char_boundary(at);
+                let (head, tail) = run.split_at(at);
+                let text = format!("{head}{separator}{secret}{separator}{tail}");
+                let wanted = format!("{head}{separator}{shown}{separator}{tail}");
+                let what = format!("{shown} at {at} of {kind}");
+                if kind == &"slashes" && secret.starts_with('"') {
+                    continue; // An escaped quote after a key is another text.
+                }
+                same(&streamed(Arc::clone(&redactor), text.as_bytes(), || 4096), &wanted, &what);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_secret_at_the_end_of_a_long_word_is_masked_alone() {
+    let redactor = Arc::new(registered("registered-value-1"));
+    for (kind, fill, separator) in RUNS {
+        for (secret, shown, glued) in secrets() {
+            if kind == &"slashes" && secret.starts_with('"') {
+                continue;
+            }
+            let separator = if glued { "" } else { separator };
+            let run = fill(&mut SeededRng(6), 26_000);
+            for end in ["", "\n", "\nand on"] {
+                let text = format!("{run}{separator}{secret}{end}");
+                check(&redactor, &text, &format!("{run}{separator}{shown}{end}"), kind);
+            }
+        }
+    }
+}
+
+/// There is no separator between the run and the prefix, nor after the token.
+#[test]
+fn a_token_is_found_within_letters() {
+    let redactor = Arc::new(default_redactor());
+    let mut rng = SeededRng(19);
+    let run = rng.fill("{l20000}");
+    for template in ["ghp_{a36}", "sk-ant-api03-{w93}AA", "glpat-{w19}a", "xoxb-{d12}-{d12}-{a24}"]
+    {
+        let token = rng.fill(template);
+        let text = format!("{run}{token}{run}");
+        let masked = redactor.redact(&text);
+        assert!(!masked.contains(token.get(8..).unwrap()), "{template}");
+        assert!(masked.starts_with(&run), "{template}");
+        let lost = text.len() - masked.len();
+        assert!(lost < 600 || template.starts_with('x'), "{template}: {lost}");
+    }
+    let masked = redactor.redact(&format!("{run}jane@host.test,{run}")).into_owned();
+    assert!(!masked.contains("jane@") && masked.contains("***@host.test,"), "{}", masked.len());
+}
+
+#[test]
+fn a_secret_of_any_length_is_masked_to_its_end() {
+    let redactor = Arc::new(registered("aaaaaaaaab"));
+    let mut rng = SeededRng(23);
+    for length in [9_000, 13_000, 100_000] {
+        let long = rng.fill(&format!("{{a{length}}}"));
+        let last = long.get(length - 4..).unwrap();
+        for (text, wanted) in [
+            (format!("x token={long} y"), format!("x token=...{last} y")),
+            (
+                format!("{{\"password\":\"{long}\\\\\",\"n\":1}}"),
+                "{\"password\":\"***\",\"n\":1}".to_owned(),
+            ),
+            (
+                format!("{{\"password\":\"{}\\\"b1\",\"n\":1}}", "\\\\".repeat(length)),
+                "{\"password\":\"***\",\"n\":1}".to_owned(),
+            ),
+            (
+                format!("(eyJ{}.eyJ{long}.{long},x", long.get(..600).unwrap()),
+                format!("(eyJ...{last},x"),
+            ),
+            (
+                format!("<-----BEGIN PRIVATE KEY-----{long}-----END PRIVATE KEY-----{long}"),
+                format!("<-----BEGIN PRIVATE KEY-----***-----END PRIVATE KEY-----{long}"),
+            ),
+            (format!("{}b", "a".repeat(length)), format!("{}***", "a".repeat(length - 9))),
+            ("aaaaaaaaab".repeat(length / 10), "***".repeat(length / 10)),
+        ] {
+            let around = format!("{long}\n{text}\n{long}");
+            check(
+                &redactor,
+                &around,
+                &format!("{long}\n{wanted}\n{long}"),
+                text.get(..24).unwrap(),
+            );
+        }
+    }
+}
+
+/// The text after the first KiB of a value does not change the judgement of the value.
+#[test]
+fn a_value_is_judged_by_its_first_kilobyte() {
+    let redactor = Arc::new(default_redactor());
+    let name = format!("my_{}", "name_".repeat(5_000));
+    for text in [
+        format!("token={name} x"),
+        format!("token={name}7Hx x"),
+        format!("token={}1 x", "1".repeat(30_000)),
+    ] {
+        check(&redactor, &text, &text, text.get(..20).unwrap());
+    }
+}
+
+/// A token may contain hyphens, so it seems to continue in the header of the key that follows it.
+#[test]
+fn a_key_directly_behind_a_token_is_masked_to_its_end() {
+    let redactor = Arc::new(default_redactor());
+    for length in [100, 9_000, 12_170, 12_193, 12_240, 12_300, 30_000] {
+        let mut rng = SeededRng(43);
+        let (token, long) = (rng.fill("glpat-{a20}"), rng.fill(&format!("{{b{length}}}")));
+        let next = rng.fill("{b64}");
+        let key = format!("-----BEGIN PRIVATE KEY-----{long}\n{next}\n-----END PRIVATE KEY-----");
+        let masked = redactor.redact(&format!("{token}{key}\nthe end")).into_owned();
+        check(&redactor, &format!("{token}{key}\nthe end"), &masked, &length.to_string());
+        let shows = |text: &str| masked.contains(text);
+        assert!(!shows(&token) && !shows(&next) && !shows(DROPPED_BODY), "{length}: {masked}");
+        assert!(!shows(long.get(length - 32..).unwrap()), "{length}: {masked}");
+        assert!(masked.ends_with("-----END PRIVATE KEY-----\nthe end"), "{length}: {masked}");
+    }
+}
+
+#[test]
+fn colors_in_a_long_word_hide_no_secret() {
+    let redactor = Arc::new(registered("registered-value-1"));
+    for (color, length) in [("\u{1b}[1m", 40_000), ("\u{1b}[38;5;200m", 200_000)] {
+        let unit = format!("{color}w{color}");
+        let run = unit.repeat(length / unit.len());
+        let secret = "registered-value-1".split("").collect::<Vec<_>>().join(color);
+        for at in (0..run.len()).step_by(run.len() / 7) {
+            let at = at / unit.len() * unit.len();
+            let (head, tail) = run.split_at(at);
+            let text = format!("{head}{secret}{tail}");
+            let masked = redactor.redact(&text).into_owned();
+            let wanted = format!("{head}{color}***{color}{tail}");
+            same(&masked, &wanted, &format!("{at} of {}", run.len()));
+            for size in [1000, 5003] {
+                let masked = streamed(Arc::clone(&redactor), text.as_bytes(), || size);
+                same(&masked, &wanted, &format!("{at} of {}, {size}", run.len()));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_stream_buffers_little_of_a_long_word() {
+    let mut rng = SeededRng(31);
+    let long = rng.fill("{a1000000}");
+    let texts = [
+        long.clone(),
+        format!("token={long}"),
+        format!("-----BEGIN PRIVATE KEY-----{long}"),
+        format!("-----BEGIN PRIVATE KEY-----\n{}", long.replace('a', "a\n")),
+        format!("-----BEGIN PRIVATE KEY-----{}", "\n".repeat(1_000_000)),
+        format!("{}\n", "-----BEGIN PRIVATE KEY-----\n".repeat(40_000)),
+        "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0B\n-----END PRIVATE KEY-----"
+            .repeat(10_000),
+        "password=\"".repeat(100_000),
+        "a@".repeat(500_000),
+        "x://a:".repeat(200_000),
+        "cookie: a=".repeat(100_000),
+        "\u{1b}[1m".repeat(250_000),
+        "\u{1b}]0;".repeat(250_000),
+        "registered-value-1".repeat(50_000),
+    ];
+    for text in texts {
+        let mut stream = RedactionStream::new(Arc::new(registered("registered-value-1")));
+        let mut most = 0;
+        for piece in text.as_bytes().chunks(4096) {
+            stream.push(piece);
+            most = most.max(stream.kept());
+        }
+        let limit =
+            if text.starts_with('\u{1b}') { 16 * MAX_STREAM_BYTES } else { MAX_STREAM_BYTES };
+        assert!(most <= limit, "{most} bytes of {:?}", text.get(..24).unwrap());
+    }
+}
+
+/// The time for a run is proportional to its length, with and without hits.
+#[test]
+#[expect(clippy::disallowed_types, reason = "nothing here waits, so no clock is paused")]
+fn redaction_of_a_long_word_takes_linear_time() {
+    let redactor = Arc::new(default_redactor());
+    let unit: Vec<fn(usize) -> String> = vec![
+        |length| "x".repeat(length),
+        |length| "\"token\":\"".repeat(length / 9),
+        |length| "ghp_".repeat(length / 4),
+        |length| "a@b.".repeat(length / 4),
+        |length| "eyJaaaaaaaa.eyJ".repeat(length / 15),
+        |length| format!("password={}", "x1".repeat(length / 2)),
+        |length| "x://u:p".repeat(length / 7),
+    ];
+    for unit in unit {
+        let time = |length: usize| {
+            let text = unit(length);
+            let begin = std::time::Instant::now();
+            let masked = streamed(Arc::clone(&redactor), text.as_bytes(), || 65_536);
+            assert!(!masked.is_empty());
+            begin.elapsed()
+        };
+        let (short, long) = (time(100_000), time(800_000));
+        assert!(
+            long < 24 * short + std::time::Duration::from_millis(300),
+            "{short:?}, {long:?}: {}",
+            unit(30)
+        );
+    }
+}
+
+/// Generates a run, a secret or text that looks like the start of one.
+fn fragment() -> impl Strategy<Value = String> {
+    let run = (0..RUNS.len(), 1_usize..20_000, any::<u64>())
+        .prop_map(|(kind, length, seed)| RUNS[kind].1(&mut SeededRng(seed | 1), length));
+    let secret = (0..SHAPED.len(), any::<u64>())
+        .prop_map(|(kind, seed)| SeededRng(seed | 1).fill(SHAPED[kind]));
+    let word = proptest::sample::select(vec![
+        "password=",
+        "\"token\":\"",
+        "\"",
+        "://",
+        "me:",
+        "@",
+        "host.test",
+        "eyJ",
+        ".",
+        " ",
+        "\\",
+        "\u{1b}[1m",
+        "-----BEGIN PRIVATE KEY-----",
+        "-----END PRIVATE KEY-----",
+        "\n",
+        "ab\ncd\nefgh",
+        "registered 1",
+        "***",
+    ]);
+    prop_oneof![3 => run, 2 => secret, 6 => word.prop_map(str::to_owned)]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(60) })]
+
+    #[test]
+    fn long_lines_are_redacted_alike_for_any_chunks(
+        parts in proptest::collection::vec(fragment(), 1..12), seed in 1_u64.., most in 1_usize..9000,
+    ) {
+        let text = parts.concat();
+        let values = ["ab\ncd\nefgh".to_owned(), "registered 1".to_owned()];
+        let redactor = Arc::new(Redactor::new(values));
+        let mut rng = SeededRng(seed);
+        let whole = redactor.redact(&text).into_owned();
+        let pieces = streamed(Arc::clone(&redactor), text.as_bytes(), || 1 + rng.below(most));
+        prop_assert!(pieces == whole, "{} and {} bytes", pieces.len(), whole.len());
+        prop_assert!(!whole.contains("registered 1"));
+        prop_assert!(!whole.contains(DROPPED_BODY));
+    }
+}

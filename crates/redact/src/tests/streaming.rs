@@ -1,0 +1,218 @@
+//! Tests: neither the pieces of a text nor a second redaction changes the result.
+
+use std::sync::{Arc, LazyLock};
+
+use proptest::prelude::*;
+
+use super::super::{RedactionStream, Redactor};
+use super::corpus::{SHAPED, SeededRng};
+use super::{corpus, default_redactor, registered, shows};
+
+/// Sends `text` through a stream in pieces whose sizes `size` returns.
+pub(super) fn streamed(
+    redactor: Arc<Redactor>,
+    text: &[u8],
+    mut size: impl FnMut() -> usize,
+) -> String {
+    let mut stream = RedactionStream::new(redactor);
+    let mut out = String::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let (piece, tail) = rest.split_at(size().clamp(1, rest.len()));
+        out.push_str(&stream.push(piece));
+        rest = tail;
+    }
+    out + &stream.finish()
+}
+
+#[test]
+fn no_chunk_boundary_shows_a_secret() {
+    let all = corpus(99);
+    let text: String = all.iter().map(|(_, text)| format!("{text}\n")).collect();
+    let whole = default_redactor().redact(&text).into_owned();
+    let mut rng = SeededRng(1);
+    assert_eq!(streamed(Arc::new(default_redactor()), text.as_bytes(), || 1), whole);
+    assert_eq!(streamed(Arc::new(default_redactor()), text.as_bytes(), || 64), whole);
+    assert_eq!(
+        streamed(Arc::new(default_redactor()), text.as_bytes(), || 1 + rng.below(300)),
+        whole
+    );
+    assert_eq!(streamed(Arc::new(default_redactor()), text.as_bytes(), || usize::MAX), whole);
+}
+
+#[test]
+fn a_multi_line_value_is_held_back_until_it_ends() {
+    let text = "x ab\ncd\nefgh\nlast\nx ab\ncd\nx\n";
+    let whole = "x ***\n***\n***\n***\nx ab\ncd\nx\n";
+    for size in [1, 2, 3, 5, 8, 100] {
+        let redactor = Arc::new(registered("ab\ncd\nefgh\nlast"));
+        assert_eq!(streamed(redactor, text.as_bytes(), || size), whole);
+    }
+}
+
+#[test]
+fn a_key_header_without_a_key_passes_for_any_chunk_size() {
+    let text =
+        format!("{}-----BEGIN PRIVATE KEY-----\n{}\n", "of ".repeat(1000), "w ".repeat(3500));
+    for size in [1, 100, 5000, usize::MAX] {
+        assert_eq!(
+            streamed(Arc::new(default_redactor()), text.as_bytes(), || size),
+            text,
+            "{size}"
+        );
+    }
+}
+
+#[test]
+fn long_lines_show_no_secret_and_are_released_early() {
+    let mut all = corpus(5);
+    all.retain(|(_, text)| !text.starts_with("  password"));
+    let one_line = |between: &str| -> String {
+        let texts = all.iter().filter(|(_, text)| !text.contains(['\n', '\r']));
+        texts.map(|(_, text)| format!("{text}{between}")).collect()
+    };
+    for between in [" ", " and more words ", "\t"] {
+        let text = one_line(between);
+        let mut rng = SeededRng(2);
+        let masked = streamed(Arc::new(default_redactor()), text.as_bytes(), || 1 + rng.below(300));
+        for (secret, text) in &all {
+            assert!(!shows(&masked, secret), "{secret} of {text} in a long line");
+        }
+    }
+}
+
+#[test]
+fn an_endless_key_uses_bounded_memory() {
+    let mut stream = RedactionStream::new(Arc::new(default_redactor()));
+    stream.push(b"-----BEGIN PRIVATE KEY-----\n");
+    for _ in 0..10_000 {
+        let line = SeededRng(9).fill("{b64}\n");
+        assert_eq!(stream.push(line.as_bytes()), "");
+    }
+    assert_eq!(
+        stream.push(b"-----END PRIVATE KEY----- ok\n"),
+        "-----BEGIN PRIVATE KEY-----***-----END PRIVATE KEY----- ok\n"
+    );
+}
+
+#[test]
+fn a_pause_releases_only_text_without_a_possible_secret() {
+    let mut stream = RedactionStream::new(Arc::new(registered("two words here")));
+    assert_eq!(stream.push(b"Continue? [y/N] two wo"), "");
+    assert_eq!(stream.idle(), "Continue? [y/N] ");
+    assert_eq!(stream.idle(), "");
+    assert_eq!(stream.push(b"rds here and password: "), "");
+    assert_eq!(stream.idle(), "");
+    assert_eq!(stream.push(b"Hunter22\n"), "*** and password: ***\n");
+    assert_eq!((stream.finish(), stream.count()), (String::new(), 2));
+}
+
+/// Components of texts that are difficult to judge.
+const WORDS: &[&str] = &[
+    "password",
+    "token",
+    "=",
+    ": ",
+    "\"",
+    "'",
+    "\\",
+    "\\\"",
+    " ",
+    "\n",
+    "\r\n",
+    "@",
+    "://",
+    "me:",
+    ".",
+    ",",
+    ";",
+    "&",
+    "***",
+    "...",
+    "sk-",
+    "AKIA",
+    "eyJ",
+    "ghp_",
+    "Bearer ",
+    "Authorization: ",
+    "Cookie: ",
+    "a=",
+    "host.test",
+    "\u{1b}[31m",
+    "\u{1b}]0;",
+    "\u{7}",
+    "\u{1b}",
+    "é",
+    "😀",
+    "-----BEGIN PRIVATE KEY-----",
+    "-----END PRIVATE KEY-----",
+    "\\n",
+    "--password ",
+    "-u ",
+    "is ",
+    "ab\ncd",
+    "ab\n",
+    "ab\ncd\nefgh",
+    "cd\nefgh",
+    "secret",
+    "<",
+    ">",
+    "/",
+    "(",
+    ")",
+    "[",
+    "]",
+    "{",
+    "}",
+    "$",
+    "%3D",
+    "login ",
+    "1234",
+    "Hunter22",
+    "MIIEvQIBADANBgkqhkiG9w0B",
+];
+
+/// Generates a word, a secret or noise.
+fn fragment() -> impl Strategy<Value = String> {
+    let secret = (0..SHAPED.len(), any::<u64>())
+        .prop_map(|(kind, seed)| SeededRng(seed | 1).fill(SHAPED[kind]));
+    let random = any::<u64>().prop_map(|seed| SeededRng(seed | 1).fill("{p12}"));
+    let token = any::<u64>().prop_map(|seed| SeededRng(seed | 1).fill("{a24}"));
+    let word = proptest::sample::select(WORDS).prop_map(str::to_owned);
+    prop_oneof![8 => word, 1 => secret, 1 => random, 1 => token, 1 => "[ -~]{1,12}"]
+}
+
+fn text() -> impl Strategy<Value = String> {
+    proptest::collection::vec(fragment(), 0..40).prop_map(|parts| parts.concat())
+}
+
+fn test_redactor() -> Arc<Redactor> {
+    static SOME: LazyLock<Arc<Redactor>> = LazyLock::new(|| {
+        Arc::new(Redactor::new(["ab\ncd\nefgh".to_owned(), "registered 1".to_owned()]))
+    });
+    Arc::clone(&SOME)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
+
+    #[test]
+    fn redaction_is_idempotent(text in text()) {
+        let once = test_redactor().redact(&text).into_owned();
+        prop_assert_eq!(test_redactor().redact(&once).into_owned(), once);
+    }
+
+    #[test]
+    fn redaction_does_not_depend_on_the_chunks(text in text(), seed in 1_u64.., most in 1_usize..90) {
+        let mut rng = SeededRng(seed);
+        let pieces = streamed(test_redactor(), text.as_bytes(), || 1 + rng.below(most));
+        prop_assert_eq!(pieces, test_redactor().redact(&text).into_owned());
+    }
+
+    #[test]
+    fn invalid_utf_8_is_replaced(bytes in proptest::collection::vec(any::<u8>(), 0..200), seed in 1_u64..) {
+        let mut rng = SeededRng(seed);
+        let pieces = streamed(test_redactor(), &bytes, || 1 + rng.below(4));
+        prop_assert_eq!(pieces, test_redactor().redact(&String::from_utf8_lossy(&bytes)).into_owned());
+    }
+}

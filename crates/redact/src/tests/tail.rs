@@ -1,0 +1,108 @@
+//! Tests: the end of a text shows no part of a secret, wherever the text was cut.
+
+use std::sync::Arc;
+
+use super::super::Redactor;
+use super::corpus::SeededRng;
+use super::{Pattern, Redaction, corpus, shows};
+
+/// Redactor with a multi-line registered value, one with white space, and a pattern.
+fn test_redactor() -> Arc<Redactor> {
+    let patterns = vec![Pattern::new("a", "deep [a-z]{1,8} blue", 0).unwrap()];
+    let registered = ["ab\ncd\nefgh\nthe last line", "two words here"].map(str::to_owned);
+    Arc::new(Redactor::new(registered).with(Redaction { patterns, personal: false }))
+}
+
+/// Returns ordinary text before and after a secret, long enough as context.
+fn around(secret: &str, unit: &str, redactor: &Redactor) -> (String, usize) {
+    let filler = unit.repeat(redactor.context() / unit.len() + 1);
+    (format!("{filler}{secret}{}", unit.repeat(20)), filler.len())
+}
+
+/// Returns the redacted end of the text from `at` on, with one context before it.
+fn end(redactor: &Arc<Redactor>, text: &str, at: usize) -> String {
+    let known = at.saturating_sub(redactor.context());
+    redactor.redact_end(&text.as_bytes()[known..], at - known).0
+}
+
+#[test]
+fn a_truncated_secret_is_not_shown() {
+    let redactor = test_redactor();
+    let secrets = [
+        "two words here",
+        "ab\ncd\nefgh\nthe last line",
+        "password: Hunter22-Hunter22",
+        "deep sea blue",
+    ];
+    for secret in secrets {
+        for unit in ["a word and\n", "a word and ", "a\u{1b}[1mword\u{1b}[0m\n"] {
+            let (text, from) = around(secret, unit, &redactor);
+            for at in (from..=from + secret.len()).step_by(4) {
+                let shown = end(&redactor, &text, at);
+                let parts = ["words", "here", "efgh", "last", "Hunter", "nter22", "sea", "blue"];
+                let seen = parts.iter().find(|part| shown.contains(**part));
+                assert_eq!(seen, None, "{secret:?} in {unit:?}, cut at {}", at - from);
+                assert!(shown.contains("word"), "{secret:?} in {unit:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn no_truncation_shows_a_secret_of_the_corpus() {
+    let redactor = Arc::new(super::default_redactor());
+    let mut rng = SeededRng(17);
+    for (secret, text) in corpus(4).into_iter().step_by(47) {
+        let (whole, from) = around(&format!("{text}\n"), "a word and\n", &redactor);
+        let at = from + rng.below(text.len() + 1);
+        let shown = end(&redactor, &whole, whole.ceil_char_boundary(at));
+        assert!(!shows(&shown, &secret), "{secret} of {text:?} cut at {}", at - from);
+    }
+}
+
+/// The header of the key is missing; the rest of its body is as long as the whole context.
+#[test]
+fn the_body_of_a_key_without_its_header_is_not_shown() {
+    let redactor = test_redactor();
+    let mut rng = SeededRng(3);
+    let body: String = (0..4000).map(|_| rng.fill("{b64}\n")).collect();
+    let foot = "-----END PRIVATE KEY-----";
+    let text = format!("{body}{foot}\nand on\n");
+    for context in [0, 1000, redactor.context()] {
+        let (shown, _) = redactor.redact_end(text.as_bytes(), context);
+        assert_eq!(shown, "***\nand on\n", "{context}");
+    }
+}
+
+#[test]
+fn the_end_of_a_long_word_is_shown() {
+    let redactor = Arc::new(super::default_redactor());
+    let run = "aB3".repeat(redactor.context());
+    for text in [format!("{run} and on"), run.clone(), format!("{run}\nand on\n")] {
+        let context = redactor.context();
+        let (shown, masked) = redactor.redact_end(text.as_bytes(), context);
+        let wanted = text.get(context..).unwrap();
+        assert!(shown.ends_with(wanted) && shown.len() < wanted.len() + 20_000, "{}", shown.len());
+        assert_eq!(masked, 0);
+    }
+}
+
+/// Too little of the run is known: its start may be the rest of a secret.
+#[test]
+fn a_word_with_too_little_context_is_masked() {
+    let redactor = Arc::new(super::default_redactor());
+    let run = "aB3".repeat(1000);
+    for (text, wanted) in [(format!("{run} and on"), "***and on"), (run.clone(), "***")] {
+        assert_eq!(redactor.redact_end(text.as_bytes(), 1000).0, wanted);
+    }
+}
+
+/// Little of a line is visible between its escape sequences, so all of it is held back.
+#[test]
+fn a_line_without_visible_context_is_masked() {
+    let redactor = Arc::new(super::default_redactor());
+    let escapes = format!("x {}", "\u{1b}[1m".repeat(redactor.context() / 4));
+    let text = format!("{escapes}rest of it\nand on\n");
+    let (shown, masked) = redactor.redact_end(text.as_bytes(), redactor.context());
+    assert_eq!((shown.as_str(), masked), ("***\nand on\n", 1));
+}

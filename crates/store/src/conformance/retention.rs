@@ -1,0 +1,184 @@
+//! Conformance tests of the history: reads in parts, statistics, and removal with all dependent data.
+
+use algonius_actors::model::execution::event::{Chunk, TextChannel, TextRange};
+use algonius_actors::model::execution::record::ExecutionFilter;
+use algonius_actors::model::execution::{AttemptId, Fence, Outcome};
+use algonius_actors::model::host::storage_stats::{Deletion, RetentionBatch};
+use algonius_actors::model::id::ExecutionId;
+use algonius_actors::ports::history::TextSlice;
+use algonius_actors::ports::ledger::{AcceptCommand, Settlement};
+
+use super::{AnyHistory, AnyLedger, accepted, request, second, settlement, warning};
+
+/// Instantiates all tests for a history that `$open` returns with its ledger.
+macro_rules! history_conformance {
+    ($open:path) => {
+        history_conformance! { $open:
+            events_are_read_in_parts_without_a_gap
+            text_ranges_have_whole_characters_without_a_gap
+            each_text_of_an_execution_is_listed_with_its_length
+            a_sealed_input_is_erased_after_the_retry_window
+            removing_an_execution_removes_all_its_data
+            a_sweep_removes_the_oldest_ended_executions
+        }
+    };
+    ($open:path: $($story:ident)*) => {
+        $(#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+        async fn $story() {
+            let (ledger, history, _kept) = $open().await;
+            crate::conformance::retention::$story(ledger, history).await;
+        })*
+    };
+}
+pub(crate) use history_conformance;
+
+pub(crate) async fn events_are_read_in_parts_without_a_gap(ledger: AnyLedger, history: AnyHistory) {
+    let id = accepted(&ledger).await;
+    let facts = (0..20).map(|_| warning("mind the gap")).collect();
+    assert!(ledger.record(id, Fence(0), facts).await.unwrap());
+    let (mut numbers, mut after) = (Vec::new(), 0);
+    loop {
+        let part = history.events_up_to(id, after, 6).await.unwrap();
+        assert!(part.len() <= 6);
+        let Some(last) = part.last() else { break };
+        after = last.number;
+        numbers.extend(part.iter().map(|event| event.number));
+    }
+    assert_eq!(numbers, (1..=21).collect::<Vec<_>>());
+}
+
+async fn write(ledger: &AnyLedger, id: ExecutionId, pieces: &[&str]) {
+    let mut offset = 0;
+    for (number, text) in (0..).zip(pieces) {
+        let (channel, attempt_id) = (TextChannel::Stdout, AttemptId::FIRST);
+        let text = (*text).to_owned();
+        let length = text.len() as u64;
+        ledger.append(id, Chunk { attempt_id, channel, number, offset, text }).await.unwrap();
+        offset += length;
+    }
+}
+
+pub(crate) async fn text_ranges_have_whole_characters_without_a_gap(
+    ledger: AnyLedger,
+    history: AnyHistory,
+) {
+    let id = accepted(&ledger).await;
+    let pieces = ["aé€", "x𝄞", "zß\u{fffd}"];
+    write(&ledger, id, &pieces).await;
+    let whole = pieces.concat();
+    for step in 4..9 {
+        let (mut read, mut from) = (String::new(), 0);
+        loop {
+            let span = TextRange {
+                attempt_id: AttemptId::FIRST,
+                channel: TextChannel::Stdout,
+                from,
+                to: from + step,
+            };
+            let passage = history.text_range(id, span).await.unwrap();
+            if passage.text.is_empty() {
+                break;
+            }
+            assert_eq!(passage.from, from);
+            from = passage.to();
+            read += &passage.text;
+        }
+        assert_eq!(read, whole, "by {step}");
+    }
+    let inside =
+        TextRange { attempt_id: AttemptId::FIRST, channel: TextChannel::Stdout, from: 2, to: 6 };
+    let passage = TextSlice { from: 3, text: "€".to_owned() };
+    assert_eq!(history.text_range(id, inside).await.unwrap(), passage);
+}
+
+pub(crate) async fn each_text_of_an_execution_is_listed_with_its_length(
+    ledger: AnyLedger,
+    history: AnyHistory,
+) {
+    let id = accepted(&ledger).await;
+    write(&ledger, id, &["one é", "two"]).await;
+    let mut texts = history.texts(id).await.unwrap();
+    texts.sort_by_key(|text| text.channel.as_str());
+    let text = |channel, to| TextRange { attempt_id: AttemptId::FIRST, channel, from: 0, to };
+    let input = "look at this".len() as u64;
+    assert_eq!(texts, [text(TextChannel::Input, input), text(TextChannel::Stdout, 9)]);
+    assert_eq!(history.texts(ExecutionId::fresh()).await.unwrap(), []);
+}
+
+pub(crate) async fn a_sealed_input_is_erased_after_the_retry_window(
+    ledger: AnyLedger,
+    history: AnyHistory,
+) {
+    let erased = super::sealing::failed(&ledger, false).await.id;
+    let kept = super::sealing::failed(&ledger, true).await.id;
+    let goes_on = super::sealing::sealed(&[1]);
+    ledger.accept(goes_on.clone()).await.unwrap();
+    let is_there = async |id| ledger.sealed_input(id).await.unwrap().is_some();
+    assert_eq!((is_there(erased).await, is_there(kept).await), (false, true));
+    assert_eq!(history.erase_inputs(second(9)).await.unwrap(), 0);
+    assert!(is_there(kept).await);
+    assert_eq!(history.erase_inputs(second(10)).await.unwrap(), 1);
+    assert_eq!((is_there(kept).await, is_there(goes_on.id).await), (false, true));
+    assert_eq!(history.erase_inputs(second(10)).await.unwrap(), 0);
+}
+
+pub(crate) async fn removing_an_execution_removes_all_its_data(
+    ledger: AnyLedger,
+    history: AnyHistory,
+) {
+    let given = request("look at this");
+    let (id, other) = (given.id, accepted(&ledger).await);
+    ledger.accept(given.clone()).await.unwrap();
+    write(&ledger, id, &["an answer"]).await;
+    assert_eq!(history.remove(id).await.unwrap(), Deletion::Unfinished);
+    assert!(ledger.settle(settlement(id, Fence(0), Outcome::Completed)).await.unwrap());
+    let before = history.storage_stats().await.unwrap();
+    assert_eq!((before.executions, before.ended), (2, 1));
+    ledger.accept(AcceptCommand { id: ExecutionId::fresh(), ..given.clone() }).await.unwrap();
+    for _ in 0..3 {
+        assert!(ledger.execution(id).await.unwrap().is_some());
+        assert_ne!(ledger.events(id, 0).await.unwrap(), []);
+    }
+    assert_eq!(history.remove(id).await.unwrap(), Deletion::Removed);
+    assert_eq!(history.remove(id).await.unwrap(), Deletion::Unknown);
+    assert_eq!(ledger.execution(id).await.unwrap(), None);
+    assert_eq!(ledger.events(id, 0).await.unwrap(), []);
+    assert_eq!(history.texts(id).await.unwrap(), []);
+    let key = given.keys.message;
+    assert_eq!(ledger.find_by_key(given.owner, &given.agent, key).await.unwrap(), None);
+    assert_eq!(ledger.find_repeated(given.owner, &given.agent, key).await, None);
+    assert_eq!(history.storage_stats().await.unwrap().executions, 1);
+    assert!(ledger.execution(other).await.unwrap().is_some());
+}
+
+pub(crate) async fn a_sweep_removes_the_oldest_ended_executions(
+    ledger: AnyLedger,
+    history: AnyHistory,
+) {
+    let running = accepted(&ledger).await;
+    let mut ids = Vec::new();
+    for at in [40, 20, 30] {
+        let given = AcceptCommand { at: second(0), ..request("look at this") };
+        let end = settlement(given.id, Fence(0), Outcome::Completed);
+        ids.push(given.id);
+        ledger.accept(given).await.unwrap();
+        assert!(ledger.settle(Settlement { at: second(at), ..end }).await.unwrap());
+    }
+    let left = async || {
+        let left = ledger.executions(ExecutionFilter::default()).await.unwrap();
+        left.iter().map(|record| record.id).collect::<Vec<_>>()
+    };
+    let batch = RetentionBatch { from: None, before: Some(second(40)), most: 1 };
+    assert_eq!(history.remove_batch(batch).await.unwrap(), 1);
+    assert_eq!(left().await, [ids[2], ids[0], running]);
+    assert_eq!(history.remove_batch(RetentionBatch { most: 9, ..batch }).await.unwrap(), 1);
+    assert_eq!(history.remove_batch(batch).await.unwrap(), 0);
+    assert_eq!(left().await, [ids[0], running]);
+    let later = RetentionBatch { from: Some(second(41)), before: None, most: 9 };
+    assert_eq!(history.remove_batch(later).await.unwrap(), 0);
+    assert_eq!(
+        history.remove_batch(RetentionBatch { from: Some(second(40)), ..later }).await.unwrap(),
+        1
+    );
+    assert_eq!(left().await, [running]);
+}

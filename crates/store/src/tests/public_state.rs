@@ -1,0 +1,112 @@
+//! Tests that the rule for the public state gives the same result in Rust and in SQL, in every case.
+
+use algonius_actors::model::code::{Category, Code};
+use algonius_actors::model::execution::record::{ExecutionPageQuery, PublicState, Record};
+use algonius_actors::model::execution::{Interruption, Outcome, State};
+
+use serde_json::json;
+
+use super::*;
+use crate::conformance::paging::all;
+
+/// Copies an execution into every state, with every outcome, failure, answer and number of open interactions; with few different times, so that
+/// many are equal.
+const EVERY_CASE: &str = "
+    INSERT INTO executions
+        (id, agent, owner, message, request_key, digest, context, origin, access, params, turn,
+         attempt, fence, replayable, accepted_at, last_event, started_at, state, outcome, failure,
+         answered, interruption, parked, asks, changed_at, ended_at)
+    SELECT randomblob(16), agent, owner, message, randomblob(32), digest, context, origin, access,
+        params, turn, attempt, fence, replayable, accepted_at, last_event, started_at,
+        states.value, outcomes.value, failures.value, answers.value, interruptions.value, parks.value,
+        asks.value,
+        abs(random() % 50), iif(random() % 2, abs(random() % 50), NULL)
+    FROM executions, json_each($1) AS states, json_each($2) AS outcomes, json_each($3) AS failures,
+        json_each('[0, 1]') AS answers, json_each($4) AS interruptions, json_each($5) AS parks,
+        json_each('[0, 2]') AS asks
+    WHERE asks.value = 0 OR parks.value IS NULL";
+
+/// Never deferred; deferred after the present attempt; deferred after another attempt.
+const PARKS: &str = r#"[null, {"until":"2026-01-01T00:00:00Z","times":1,"attempt":1},
+    {"until":"2026-01-01T00:00:00Z","times":1,"attempt":7}]"#;
+
+struct EveryCase;
+
+#[async_trait]
+impl WriteCommand for EveryCase {
+    type Answer = ();
+
+    async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
+        let states: Vec<_> = State::ALL.iter().map(|state| state.as_str()).collect();
+        let outcomes = [
+            None,
+            Some(Outcome::Completed),
+            Some(Outcome::Failed),
+            Some(Outcome::Timeout),
+            Some(Outcome::Cancelled),
+        ];
+        let failure = |code: &Code| json!({ "code": code.as_str(), "message": "it went wrong" });
+        let mut failures: Vec<_> = Code::ALL.iter().map(failure).collect();
+        failures.push(json!(null));
+        let interruptions =
+            [None, Some(Interruption::InputRequired), Some(Interruption::AuthRequired)];
+        sql::query(EVERY_CASE)
+            .bind(json!(states).to_string())
+            .bind(json!(outcomes).to_string())
+            .bind(json!(failures).to_string())
+            .bind(json!(interruptions).to_string())
+            .bind(PARKS)
+            .execute(connection)
+            .await?;
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn sql_and_rust_agree_on_the_public_state_and_its_time() {
+    let folder = TempDir::new().unwrap();
+    let store = Arc::new(open(folder.path()).await);
+    accepted(&(store.clone() as AnyLedger)).await;
+    store.writer.submit(EveryCase).await.unwrap();
+    let mut records = store.executions(ExecutionFilter::default()).await.unwrap();
+    assert_eq!(records.len(), 1 + State::ALL.len() * 5 * (Code::ALL.len() + 1) * 2 * 3 * (3 + 1));
+    records.sort_by_key(|record| std::cmp::Reverse((record.status_at(), record.id)));
+
+    let whole = store.page(ExecutionPageQuery { limit: u32::MAX, ..all() }).await.unwrap();
+    assert!(whole.records == records, "the orders differ");
+    for shown in PublicState::ALL {
+        let query = ExecutionPageQuery { shown: Some(*shown), limit: u32::MAX, ..all() };
+        let page = store.page(query).await.unwrap();
+        let expected: Vec<&Record> =
+            records.iter().filter(|record| record.public_state() == *shown).collect();
+        assert_eq!(page.total, expected.len() as u64);
+        let differ = page.records.iter().zip(expected).find(|(is, should)| is != should);
+        assert_eq!(differ, None, "{shown:?}");
+    }
+}
+
+#[tokio::test]
+async fn sql_and_rust_agree_on_history_filters() {
+    let folder = TempDir::new().unwrap();
+    let store = Arc::new(open(folder.path()).await);
+    accepted(&(store.clone() as AnyLedger)).await;
+    store.writer.submit(EveryCase).await.unwrap();
+    let records = store.executions(ExecutionFilter::default()).await.unwrap();
+    let states = State::ALL
+        .iter()
+        .map(|it| ExecutionFilter { state: Some(*it), ..ExecutionFilter::default() });
+    let outcomes = Outcome::ALL
+        .iter()
+        .map(|it| ExecutionFilter { outcome: Some(*it), ..ExecutionFilter::default() });
+    let codes = Code::ALL
+        .iter()
+        .map(|it| ExecutionFilter { code: Some(*it), ..ExecutionFilter::default() });
+    let classes = Category::ALL
+        .iter()
+        .map(|it| ExecutionFilter { category: Some(*it), ..ExecutionFilter::default() });
+    for filter in states.chain(outcomes).chain(codes).chain(classes) {
+        let found = store.executions(filter.clone()).await.unwrap();
+        let expected: Vec<&Record> = records.iter().filter(|it| filter.matches(it)).collect();
+        assert!(found.iter().eq(expected), "{filter:?}");
+    }
+}

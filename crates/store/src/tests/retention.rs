@@ -1,0 +1,142 @@
+//! Retention tests with ten thousand executions: the required ones stay, and the file shrinks.
+
+use algonius_actors::model::execution::{Fence, Outcome};
+use algonius_actors::model::host::storage_stats::{Deletion, RetentionBatch, StorageStats};
+use algonius_actors::ports::history::History;
+use algonius_actors::ports::outbox::Outbox;
+use chrono::TimeDelta;
+use tokio::time::Instant;
+
+use super::*;
+use crate::conformance::outbox::target;
+use crate::conformance::settlement;
+
+/// Copies the one execution until the number is reached, each with an event and a text of its own; one ends in each
+/// second.
+const MANY: &str = "
+    INSERT INTO executions
+        (id, agent, owner, message, request_key, digest, context, origin, access, params, turn,
+         attempt, fence, replayable, accepted_at, last_event, started_at, state, outcome,
+         answered, changed_at, ended_at)
+    SELECT CAST(printf('%016d', value) AS BLOB), agent, owner, message, randomblob(32), digest,
+        context, origin, access, params, turn, attempt, fence, replayable,
+        accepted_at + value * 1000000, last_event, started_at, 'idle', 'completed', 0, changed_at,
+        accepted_at + value * 1000000
+    FROM executions, generate WHERE outcome IS NULL";
+
+struct Many(u32);
+
+#[async_trait]
+impl WriteCommand for Many {
+    type Answer = ();
+
+    async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
+        let rows = format!(
+            "WITH RECURSIVE generate (value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM generate \
+             WHERE value < {}) {MANY}",
+            self.0
+        );
+        sql::query(rows).execute(&mut *connection).await?;
+        for copy in [
+            "INSERT INTO events SELECT id, 1, 1, 1, 0, 'warning', '{\"kind\":\"warning\",\"message\":\"x\"}'
+                FROM executions WHERE outcome IS NOT NULL",
+            "INSERT INTO chunks SELECT id, 1, 1, 'stdout', 0, 0, hex(randomblob(1000))
+                FROM executions WHERE outcome IS NOT NULL",
+        ] {
+            sql::query(copy).execute(&mut *connection).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns a store with one running execution and this number of ended ones.
+async fn filled(folder: &Path, count: u32) -> Arc<Store> {
+    let store = Arc::new(open(folder).await);
+    accepted(&(store.clone() as AnyLedger)).await;
+    store.writer.submit(Many(count)).await.unwrap();
+    store
+}
+
+/// Runs retention batches while the limit is exceeded; returns the number of removed executions and the duration of
+/// the longest batch.
+async fn swept(store: &Store, is_much: impl Fn(&StorageStats) -> bool) -> (u64, Duration) {
+    let (mut removed, mut longest) = (0, Duration::ZERO);
+    while is_much(&store.storage_stats().await.unwrap()) {
+        let begun = Instant::now();
+        let gone = store.remove_batch(ANY).await.unwrap();
+        longest = longest.max(begun.elapsed());
+        removed += gone;
+        if gone == 0 {
+            break;
+        }
+    }
+    while store.shrink().await.unwrap() > 0 {}
+    (removed, longest)
+}
+
+const ANY: RetentionBatch = RetentionBatch { from: None, before: None, most: 50 };
+
+#[tokio::test]
+async fn of_10000_executions_the_newest_1000_stay() {
+    let folder = TempDir::new().unwrap();
+    let store = filled(folder.path(), 10_000).await;
+    let before = store.storage_stats().await.unwrap();
+    assert_eq!((before.executions, before.ended), (10_001, 10_000));
+    let (removed, longest) = swept(&store, |stock| stock.executions > 1001).await;
+    println!("{removed} removed; the longest turn took {longest:?}");
+    assert_eq!(removed, 9000);
+    let left = store.executions(ExecutionFilter::default()).await.unwrap();
+    let seconds: Vec<_> =
+        left.iter().filter_map(|it| it.ended_at).map(|at| at - second(0)).collect();
+    let expected: Vec<_> = (9001..=10_000).rev().map(TimeDelta::seconds).collect();
+    // R-87: Of ten thousand executions the promised ones remain, and the file shrinks
+    assert_eq!(seconds, expected);
+    let after = store.storage_stats().await.unwrap();
+    assert!(after.bytes * 4 < before.bytes, "{before:?} became {after:?}");
+    store.close().await;
+    let file = fs::metadata(folder.path().join("data/ledger.db")).unwrap().len();
+    assert_eq!(file, after.bytes);
+    let again = open(folder.path()).await;
+    let loose = "SELECT count(*) FROM pragma_foreign_key_check".to_owned();
+    assert_eq!(again.writer.submit(RawStatement(loose)).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn a_sweep_by_size_removes_little_more_than_needed() {
+    let folder = TempDir::new().unwrap();
+    let store = filled(folder.path(), 2000).await;
+    let StorageStats { executions, .. } = store.storage_stats().await.unwrap();
+    let most = store.storage_stats().await.unwrap().used() / 2;
+    swept(&store, |stock| stock.used() > most).await;
+    let after = store.storage_stats().await.unwrap();
+    assert!(after.used() <= most && after.executions > executions / 3, "{after:?}");
+}
+
+/// An execution with very long texts is a batch of its own.
+#[tokio::test]
+async fn a_batch_removes_fewer_large_executions() {
+    let folder = TempDir::new().unwrap();
+    let store = filled(folder.path(), 4).await;
+    let long = "WITH RECURSIVE n (value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM n WHERE \
+                value < 300) INSERT INTO chunks SELECT id, 1, 1, 'stderr', value, value, 'x' \
+                FROM executions, n RETURNING number";
+    store.writer.submit(RawStatement(long.to_owned())).await.unwrap();
+    for left in [3, 2, 1, 0] {
+        assert_eq!(store.remove_batch(ANY).await.unwrap(), 1);
+        assert_eq!(store.storage_stats().await.unwrap().ended, left);
+    }
+}
+
+#[tokio::test]
+async fn executions_with_pending_pushes_are_not_removed() {
+    let folder = TempDir::new().unwrap();
+    let store = Arc::new(open(folder.path()).await);
+    let id = accepted(&(store.clone() as AnyLedger)).await;
+    store.set(target(id, "one"), 0, 5).await.unwrap();
+    assert!(store.settle(settlement(id, Fence(0), Outcome::Completed)).await.unwrap());
+    // R-90: Retention keeps an execution while a push notification about it is pending
+    assert_eq!(store.remove_batch(ANY).await.unwrap(), 0);
+    store.delete(id, "one").await.unwrap();
+    assert_eq!(store.remove_batch(ANY).await.unwrap(), 1);
+    assert_eq!(store.remove(id).await.unwrap(), Deletion::Unknown);
+}

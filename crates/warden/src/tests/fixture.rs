@@ -1,0 +1,158 @@
+//! Data directory whose service a test can start and kill.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use algonius_actors::model::execution::AttemptId;
+use algonius_actors::model::host::resources::ResourceLimits;
+use algonius_actors::model::id::ExecutionId;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use sha2::{Digest, Sha256};
+use tokio::io::AsyncReadExt;
+use tokio::runtime::{Builder, Runtime};
+use tokio::time::{sleep, timeout};
+use uuid::Uuid;
+
+use super::terms;
+use crate::confinement::group::{CgroupRoot, ControlGroups};
+use crate::process::proc::{pids, stat};
+use crate::process::process_label::{ProcessLabel, label_of};
+use crate::testing::WAIT_TIMEOUT as WAIT;
+use crate::wardens::{LaunchOptions, ProcessHolders};
+use crate::{Launch, OutputPipe, RootCapabilities, Spawned, Stdin, Warden};
+
+/// Script with three processes: one that ignores SIGTERM, its child, and one in another session that has only its
+/// label.
+pub(super) const IGNORES_SIGTERM: &str =
+    r#"trap "" TERM; sleep 600 & setsid env -i sleep 600 & wait"#;
+
+pub(super) struct World {
+    pub(super) home: tempfile::TempDir,
+    pub(super) instance: Uuid,
+    /// Time for which process holders wait for the next process instance.
+    pub(super) reattach_grace: Duration,
+    /// Parent of the control groups, if there are any.
+    pub(super) place: Option<CgroupRoot>,
+}
+
+/// Process instance of the service. Dropping it is like a kill: its sockets are closed without any order.
+pub(super) struct ServiceInstance {
+    pub(super) runtime: Runtime,
+    pub(super) wardens: Arc<ProcessHolders>,
+}
+
+impl World {
+    pub(super) fn new() -> Self {
+        let (home, instance) = (tempfile::tempdir().unwrap(), Uuid::new_v4());
+        Self { home, instance, reattach_grace: WAIT, place: None }
+    }
+
+    pub(super) fn runtime_dir(&self) -> PathBuf {
+        self.home.path().join("run")
+    }
+
+    /// Returns the names of the sockets of process holders.
+    pub(super) fn sockets(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.runtime_dir()).unwrap().flatten();
+        let names = entries.map(|entry| entry.file_name().into_string().unwrap());
+        names.filter(|name| name.ends_with(".sock")).collect()
+    }
+
+    pub(super) fn start_service(&self) -> ServiceInstance {
+        let runtime = Builder::new_multi_thread().enable_all().build().unwrap();
+        let groups = ControlGroups::open(self.place.clone(), self.instance, true).map(Arc::new);
+        let terms = LaunchOptions {
+            reattach_grace: self.reattach_grace,
+            ..terms(&self.runtime_dir(), self.instance)
+        };
+        let wardens =
+            runtime.block_on(ProcessHolders::start(LaunchOptions { groups, ..terms })).unwrap();
+        ServiceInstance { runtime, wardens }
+    }
+
+    /// Waits until a claim is true, without a process instance.
+    pub(super) fn until(&self, claim: impl Fn() -> bool) {
+        let runtime = Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(until(claim));
+    }
+
+    pub(super) fn shell(&self, execution: ExecutionId, script: &str) -> Launch {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        Launch {
+            execution,
+            attempt_id: AttemptId::FIRST,
+            program: PathBuf::from("/bin/sh"),
+            args: vec!["-c".to_owned(), script.to_owned()],
+            env: BTreeMap::from([("PATH".into(), path)]),
+            working_dir: self.home.path().to_owned(),
+            stdin: Stdin::Bytes(Vec::new()),
+            cap: 64 << 20,
+            ends_with_supervisor: false,
+            limits: Vec::new(),
+            ruleset: None,
+            scratch: None,
+            rights: RootCapabilities::All,
+            user: None,
+            wrapper: None,
+            resources: ResourceLimits::default(),
+        }
+    }
+
+    /// Returns the living processes that carry the label of an execution.
+    pub(super) fn alive(&self, execution: ExecutionId) -> Vec<i32> {
+        let label = ProcessLabel::of(self.instance, execution, AttemptId::FIRST);
+        let is_alive = |pid: &i32| stat(*pid).is_some_and(|stat| stat.is_alive);
+        pids().into_iter().filter(|pid| is_alive(pid) && label_of(*pid) == Some(label)).collect()
+    }
+}
+
+impl ServiceInstance {
+    pub(super) fn launch(&self, launch: Launch) -> Spawned {
+        self.wait(self.wardens.launch(launch)).unwrap()
+    }
+
+    pub(super) fn adopt(&self, execution: ExecutionId) -> Spawned {
+        self.wait(self.wardens.adopt(execution, AttemptId::FIRST)).unwrap()
+    }
+
+    pub(super) fn wait<T>(&self, what: impl Future<Output = T>) -> T {
+        self.runtime.block_on(async { timeout(WAIT, what).await.expect("it took too long") })
+    }
+
+    pub(super) fn until(&self, claim: impl Fn() -> bool) {
+        self.runtime.block_on(until(claim));
+    }
+
+    /// Kills the process holders.
+    pub(super) fn kill_warden(&self) {
+        kill_all(&self.wardens.pids());
+    }
+
+    pub(super) fn read(&self, pipe: &mut OutputPipe) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.wait(pipe.read_to_end(&mut bytes)).unwrap();
+        bytes
+    }
+}
+
+async fn until(claim: impl Fn() -> bool) {
+    let waiting = async {
+        while !claim() {
+            sleep(Duration::from_millis(5)).await; // What is asked tells nobody.
+        }
+    };
+    timeout(WAIT, waiting).await.expect("it did not become true in time");
+}
+
+pub(super) fn kill_all(pids: &[u32]) {
+    for pid in pids {
+        kill(Pid::from_raw((*pid).try_into().unwrap()), Signal::SIGKILL).unwrap();
+    }
+}
+
+pub(super) fn digest(bytes: &[u8]) -> [u8; 32] {
+    Sha256::digest(bytes).into()
+}

@@ -1,0 +1,209 @@
+//! Tests of held programs through the loss of either side.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use algonius_actors::model::execution::AttemptId;
+use algonius_actors::model::id::ExecutionId;
+use algonius_actors::model::program::Exit;
+use tokio::io::AsyncReadExt;
+
+use super::fixture::{IGNORES_SIGTERM, World, digest, kill_all};
+use super::terms;
+use crate::protocol::peer_auth::HolderKey;
+use crate::wardens::reattach;
+use crate::wardens::start::{PreparedLaunch, start};
+use crate::{Launch, OutputMemory, Warden};
+
+const LINES: usize = 1_000_000;
+
+fn numbered() -> Vec<u8> {
+    (1..=LINES).flat_map(|number| format!("{number}\n").into_bytes()).collect()
+}
+
+#[test]
+fn a_million_lines_survive_the_loss_of_the_service() {
+    let (fixture, id) = (World::new(), ExecutionId::fresh());
+    let mut service = fixture.start_service();
+    let mut spawned =
+        service.launch(fixture.shell(id, &format!("seq {LINES}; seq {LINES} >&2; exit 3")));
+    for bytes in [0, 1, 100_000, 1_000_000, 3_000_000] {
+        let mut some = vec![0; bytes];
+        service.wait(spawned.stdout.read_exact(&mut some)).unwrap();
+        drop((service, spawned)); // As after a kill: its ends are closed, and nobody said farewell.
+        service = fixture.start_service();
+        assert!(service.wardens.claim(id, AttemptId::FIRST).is_some());
+        spawned = service.adopt(id);
+    }
+    let whole = digest(&numbered());
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let reading = tokio::io::AsyncReadExt::read_to_end;
+    let both = async {
+        tokio::join!(reading(&mut spawned.stdout, &mut out), reading(&mut spawned.stderr, &mut err))
+    };
+    let read = service.wait(both);
+    assert!(read.0.is_ok() && read.1.is_ok());
+    assert_eq!((digest(&out), digest(&err)), (whole, whole));
+    assert_eq!(service.wait(spawned.ending).unwrap(), Exit::Code(3));
+}
+
+#[test]
+fn a_claimed_program_is_not_ended_by_its_previous_owner() {
+    let (fixture, id) = (World::new(), ExecutionId::fresh());
+    let service = fixture.start_service();
+    let first =
+        service.launch(fixture.shell(id, "seq 3; until [ -e go ]; do sleep 0.01; done; seq 4 6"));
+    service.until(|| !fixture.alive(id).is_empty());
+    assert!(service.wardens.claim(id, AttemptId::FIRST).is_some());
+    service.wait(first.tree.wait_until_claimed());
+    service.wait(async move { drop(first) });
+    let mut next = service.adopt(id);
+    fs::write(fixture.home.path().join("go"), "").unwrap();
+    assert_eq!(service.read(&mut next.stdout), b"1\n2\n3\n4\n5\n6\n");
+    assert_eq!(service.wait(next.ending).unwrap(), Exit::Code(0));
+}
+
+#[test]
+fn a_program_that_ended_unattended_reports_all_its_output() {
+    let (fixture, id) = (World::new(), ExecutionId::fresh());
+    let service = fixture.start_service();
+    let script =
+        format!("until [ -e go ]; do sleep 0.01; done; seq {LINES}; setsid sleep 600 & exit 7");
+    let spawned = service.launch(fixture.shell(id, &script));
+    drop((service, spawned));
+    fs::write(fixture.home.path().join("go"), "").unwrap();
+    fixture.until(|| fixture.alive(id).is_empty());
+    let service = fixture.start_service();
+    assert!(service.wardens.claim(id, AttemptId::FIRST).is_some(), "it is held");
+    let mut spawned = service.adopt(id);
+    assert_eq!(digest(&service.read(&mut spawned.stdout)), digest(&numbered()));
+    assert_eq!(service.wait(spawned.ending).unwrap(), Exit::Code(7));
+}
+
+#[test]
+fn unattended_output_beyond_the_cap_does_not_block_a_program() {
+    let (fixture, id) = (World::new(), ExecutionId::fresh());
+    let service = fixture.start_service();
+    let script = "until [ -e go ]; do sleep 0.01; done; head -c 9000000 /dev/zero; touch done";
+    let spawned = service.launch(Launch { cap: 100_000, ..fixture.shell(id, script) });
+    drop((service, spawned));
+    fs::write(fixture.home.path().join("go"), "").unwrap();
+    fixture.until(|| fixture.home.path().join("done").exists());
+    let service = fixture.start_service();
+    let mut spawned = service.adopt(id);
+    assert_eq!(service.read(&mut spawned.stdout).len(), 100_000);
+    assert_eq!(service.wait(spawned.ending).unwrap(), Exit::Code(0));
+}
+
+#[test]
+fn a_program_bound_to_its_service_ends_with_it() {
+    let (fixture, id, other) = (World::new(), ExecutionId::fresh(), ExecutionId::fresh());
+    let service = fixture.start_service();
+    let spawned = (
+        service.launch(Launch { ends_with_supervisor: true, ..fixture.shell(id, IGNORES_SIGTERM) }),
+        service.launch(fixture.shell(other, IGNORES_SIGTERM)),
+    );
+    service.until(|| fixture.alive(id).len() + fixture.alive(other).len() == 6);
+    drop((service, spawned));
+    fixture.until(|| fixture.alive(id).is_empty());
+    assert_eq!(fixture.alive(other).len(), 3);
+    let service = fixture.start_service();
+    let end = service.wait(service.adopt(id).ending).unwrap();
+    assert_eq!(end, Exit::Signal(9));
+    let spawned = service.adopt(other);
+    service.wait(async { drop(spawned) }); // Lets it go, which ends it.
+    service.until(|| fixture.alive(other).is_empty());
+}
+
+#[test]
+fn all_programs_end_if_no_service_returns_in_time() {
+    let (mut fixture, id) = (World::new(), ExecutionId::fresh());
+    fixture.reattach_grace = Duration::from_millis(300);
+    let service = fixture.start_service();
+    let spawned = service.launch(fixture.shell(id, IGNORES_SIGTERM));
+    service.until(|| fixture.alive(id).len() == 3);
+    drop((service, spawned));
+    fixture.until(|| fixture.alive(id).is_empty());
+    fixture.until(|| fixture.sockets().is_empty());
+    assert!(fixture.start_service().wardens.claim(id, AttemptId::FIRST).is_none());
+}
+
+#[test]
+fn a_killed_process_holder_is_reported_and_replaced() {
+    let (fixture, id) = (World::new(), ExecutionId::fresh());
+    let service = fixture.start_service();
+    let spawned = service.launch(fixture.shell(id, IGNORES_SIGTERM));
+    service.until(|| fixture.alive(id).len() == 3);
+    service.kill_warden();
+    let lost = service.wait(spawned.ending).unwrap_err();
+    assert_eq!(lost.kind(), ErrorKind::ConnectionAborted);
+    assert!(service.wait(spawned.tree.sweep()) > 0);
+    assert!(fixture.alive(id).is_empty());
+    let mut next = service.launch(fixture.shell(ExecutionId::fresh(), "echo again"));
+    assert_eq!(service.read(&mut next.stdout), b"again\n");
+}
+
+#[test]
+fn orphans_are_swept_at_the_next_start_and_nothing_else() {
+    let (fixture, other) = (World::new(), World::new());
+    let (id, theirs) = (ExecutionId::fresh(), ExecutionId::fresh());
+    let (service, their_life) = (fixture.start_service(), other.start_service());
+    let spawned = (
+        service.launch(fixture.shell(id, IGNORES_SIGTERM)),
+        their_life.launch(other.shell(theirs, IGNORES_SIGTERM)),
+    );
+    service.until(|| fixture.alive(id).len() + other.alive(theirs).len() == 6);
+    let warden = service.wardens.pids();
+    drop(service);
+    kill_all(&warden); // Both are dead.
+    assert_eq!(fixture.alive(id).len(), 3);
+    let service = fixture.start_service();
+    assert_eq!((fixture.alive(id).len(), other.alive(theirs).len()), (0, 3));
+    drop((service, their_life, spawned));
+}
+
+#[test]
+fn a_replaced_warden_starts_no_program() {
+    let (fixture, id) = (World::new(), ExecutionId::fresh());
+    let service = fixture.start_service();
+    let spawned = service.launch(fixture.shell(id, IGNORES_SIGTERM));
+    drop((service, spawned));
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let refused = runtime.block_on(async {
+        let folder = OwnedFd::from(fs::File::open(fixture.runtime_dir()).unwrap());
+        let terms = terms(&fixture.runtime_dir(), fixture.instance);
+        let key = HolderKey::open(&fixture.runtime_dir(), fixture.instance).unwrap();
+        let link = reattach::all(&folder, &terms, &key).await.pop().unwrap();
+        let launch = fixture.shell(ExecutionId::fresh(), "echo in");
+        let PreparedLaunch { program, order, fds, stdin_pipe: _ } = start(
+            launch,
+            (None, OutputMemory::of(1 << 30).account()),
+            fixture.instance,
+            link.fresh_slot(),
+        )
+        .unwrap();
+        link.add(Arc::clone(&program));
+        link.order(order, fds);
+        let told = program.until(|now| now.pid.is_some() || now.refused.is_some()).await;
+        (told.pid, told.refused)
+    });
+    assert_eq!(refused, (None, Some(libc::EPERM)));
+}
+
+#[test]
+fn a_program_cannot_take_over_its_own_warden() {
+    let (fixture, id) = (World::new(), ExecutionId::fresh());
+    let service = fixture.start_service();
+    let name = fixture.sockets().pop().unwrap();
+    // A sequenced packet socket in perl: it receives the end at once, and nothing else.
+    let script = format!(
+        "cd run && exec setsid env -i /usr/bin/perl -MSocket -e 'socket(S, AF_UNIX, 5, 0) or die; \
+         connect(S, sockaddr_un(\"{name}\")) or die $!; my $n = sysread(S, my $b, 99); \
+         print \"got \", $n // -1'"
+    );
+    let mut spawned = service.launch(fixture.shell(id, &script));
+    assert_eq!(service.read(&mut spawned.stdout), b"got 0");
+}

@@ -1,0 +1,226 @@
+//! Test of a journal whose writer is killed again and again.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use nix::sys::socket::{SockType, getsockopt, sockopt};
+use nix::unistd::{Whence, lseek};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::time::{sleep, timeout};
+
+use crate::output::memory_account::MemoryAccount;
+use crate::output::prepare::create_journaled_stdin;
+use crate::output::stdin_journal::{StdinEnds, StdinState};
+use crate::process::signal::reset_signal_handlers;
+use crate::protocol::packet::{Packet, pair, receive, send, watch};
+use crate::testing::WAIT_TIMEOUT;
+use crate::{OutputMemory, StdinJournal, StdinJournalError};
+
+const KILLS: u32 = 400;
+
+/// Returns the journal as the next writer gets it.
+pub(super) fn attach(
+    ends: &StdinEnds,
+    account: &MemoryAccount,
+) -> Result<StdinJournal, StdinJournalError> {
+    let state = StdinState::of(ends.clone(), account).try_lock_owned().unwrap();
+    Ok(StdinJournal::attach(state, Box::new(|| {}))?.unwrap())
+}
+
+/// Process that writes to a journal: this test program.
+pub(super) struct Writer {
+    pub(super) child: Child,
+    /// Receives the numbers of the lines that precede an emptied journal.
+    reports: AsyncFd<Arc<OwnedFd>>,
+}
+
+impl Writer {
+    /// Writes lines until it is killed.
+    const WRITE_FOREVER: u8 = 0;
+    /// Writes one line.
+    const WRITE_ONE_LINE: u8 = 1;
+    /// Writes to a program that does not read, with the default action of every signal.
+    pub(super) const WRITE_UNREAD: u8 = 2;
+
+    /// Starts a writer, whose next line has at least this number.
+    pub(super) fn start(ends: &StdinEnds, task: u8, number: u64) -> Self {
+        let (ours, its) = pair().unwrap();
+        let frame = [&[task][..], &number.to_le_bytes()].concat();
+        send(&ours, &frame, &[ends.pipe.as_raw_fd(), ends.journal.as_raw_fd()]).unwrap();
+        let mut command = Command::new("/proc/self/exe");
+        command.args(["tests::killed_writers::writer", "--exact", "--nocapture"]);
+        command.stdin(Stdio::from(its)).stdout(Stdio::null());
+        let reports = watch(Arc::new(ours), Interest::READABLE).unwrap();
+        Self { child: command.spawn().unwrap(), reports }
+    }
+
+    /// Returns its next report; `None` if it has ended.
+    async fn report(&self) -> Option<u64> {
+        let report = self.reports.async_io(Interest::READABLE, receive);
+        let packet = timeout(WAIT_TIMEOUT, report).await.unwrap().unwrap()?;
+        Some(u64::from_le_bytes(packet.frame.try_into().unwrap()))
+    }
+
+    /// Returns its last report, after it was killed.
+    async fn kill(mut self, mut last: u64) -> u64 {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        while let Some(report) = self.report().await {
+            last = report;
+        }
+        last
+    }
+}
+
+/// Entry point of a writer, not a test.
+#[test]
+fn writer() {
+    if !matches!(getsockopt(&io::stdin(), sockopt::SockType), Ok(SockType::SeqPacket)) {
+        return;
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(write());
+}
+
+async fn write() {
+    let socket = io::stdin().as_fd().try_clone_to_owned().unwrap();
+    let Packet { frame, fds } = receive(&socket).unwrap().unwrap();
+    let (task, number) = frame.split_first().unwrap();
+    let [pipe, journal] = <[OwnedFd; 2]>::try_from(fds).unwrap().map(Arc::new);
+    let account = OutputMemory::of(1 << 30).account();
+    if *task == Writer::WRITE_UNREAD {
+        reset_signal_handlers();
+    }
+    let mut journal = attach(&StdinEnds { pipe, journal }, &account).unwrap();
+    if *task == Writer::WRITE_UNREAD {
+        assert!(matches!(journal.write_message(b"a\n"), Err(StdinJournalError::Closed)));
+        assert!(matches!(journal.deliver().await, Err(StdinJournalError::Closed)));
+        return;
+    }
+    let reported = u64::from_le_bytes(number.try_into().unwrap());
+    let mut number = following(&journal.sent().unwrap()).unwrap_or(reported);
+    send(&socket, &number.to_le_bytes(), &[]).unwrap();
+    loop {
+        journal.write_message(&line(number)).unwrap();
+        number += 1;
+        // Sometimes several lines wait for the pipe.
+        if number.is_multiple_of(8) || *task == Writer::WRITE_ONE_LINE {
+            journal.deliver().await.unwrap();
+        }
+        if *task == Writer::WRITE_ONE_LINE {
+            return send(&socket, &number.to_le_bytes(), &[]).unwrap();
+        }
+        // An empty journal does not tell the number of the next line.
+        if number.is_multiple_of(32) && send(&socket, &number.to_le_bytes(), &[]).is_ok() {
+            shrink(&mut journal).await;
+        }
+    }
+}
+
+/// Empties the journal if the program reads everything soon.
+async fn shrink(journal: &mut StdinJournal) {
+    for _ in 0..1000 {
+        if journal.shrink().unwrap() {
+            return;
+        }
+        journal.deliver().await.unwrap();
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Returns the number of the line after the last one.
+fn following(sent: &[u8]) -> Option<u64> {
+    let last = sent.strip_suffix(b"\n")?.rsplit(|byte| *byte == b'\n').next()?;
+    let number = std::str::from_utf8(&last[..8]).unwrap();
+    Some(number.parse::<u64>().unwrap() + 1)
+}
+
+/// Returns a line of 20 bytes to 200 KB.
+fn line(number: u64) -> Vec<u8> {
+    let length = match number % 10 {
+        0 => 200_000,
+        1 => 70_000 + number % 997,
+        2..5 => 3_000 + number * 31 % 2_503,
+        _ => 20 + number % 100,
+    };
+    let mut line = format!("{number:08} {length:06} ").into_bytes();
+    let letter = b'a' + u8::try_from(number % 23).unwrap();
+    line.resize(usize::try_from(length).unwrap() - 1, letter);
+    line.push(b'\n');
+    line
+}
+
+/// Compares all lines with the expected ones; returns their number, or the first wrong line.
+fn verify(output: ChildStdout) -> JoinHandle<Result<u64, String>> {
+    std::thread::spawn(move || {
+        let mut lines = BufReader::with_capacity(1 << 20, output);
+        for number in 0.. {
+            let mut read = Vec::new();
+            lines.read_until(b'\n', &mut read).unwrap();
+            if read.is_empty() {
+                return Ok(number);
+            }
+            if read != line(number) {
+                let (start, length) = (&read[..read.len().min(40)], read.len());
+                let start = String::from_utf8_lossy(start);
+                return Err(format!("line {number} has {length} bytes and starts with {start:?}"));
+            }
+        }
+        unreachable!("numbers do not end");
+    })
+}
+
+/// Returns true if the killed writer left an incomplete message.
+fn is_torn(file: &File) -> bool {
+    let (size, delivered) = (file.metadata().unwrap().len(), lseek(file, 0, Whence::SeekCur));
+    let delivered = delivered.unwrap().unsigned_abs();
+    let mut rest = vec![0; usize::try_from(size.saturating_sub(delivered)).unwrap()];
+    file.read_exact_at(&mut rest, delivered).unwrap();
+    rest.contains(&0)
+}
+
+#[tokio::test]
+async fn no_line_is_lost_or_doubled_by_kills_of_its_writer() {
+    let (its, ends) = create_journaled_stdin().unwrap();
+    let mut reader = Command::new("cat");
+    reader.stdin(Stdio::from(its)).stdout(Stdio::piped());
+    let mut program = reader.spawn().unwrap();
+    drop(reader); // It has the read end too.
+    let verifying = verify(program.stdout.take().unwrap());
+    let journal = File::from(ends.journal.try_clone().unwrap());
+    let (mut number, mut torn, mut random) = (0, 0, 1_u32);
+    for kill in 0..KILLS {
+        let writer = Writer::start(&ends, Writer::WRITE_FOREVER, number);
+        // Every eighth writer is killed before it reports, most of them while they start.
+        if kill % 8 > 0 {
+            number = writer.report().await.unwrap();
+        }
+        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        // The moment of the kill is the input of this test.
+        sleep(Duration::from_micros(u64::from(random >> 18))).await;
+        number = writer.kill(number).await;
+        torn += u32::from(is_torn(&journal));
+        if verifying.is_finished() {
+            break; // A line was wrong.
+        }
+    }
+    if !verifying.is_finished() {
+        let mut writer = Writer::start(&ends, Writer::WRITE_ONE_LINE, number);
+        while let Some(report) = writer.report().await {
+            number = report;
+        }
+        assert!(writer.child.wait().unwrap().success());
+    }
+    drop(ends);
+    assert_eq!(verifying.join().unwrap(), Ok(number));
+    assert!(program.wait().unwrap().success());
+    assert!(torn > 0, "no kill of {KILLS} came during a write of {number} lines");
+    println!("{number} lines, {torn} torn of {KILLS}");
+}

@@ -1,0 +1,233 @@
+//! Tests of a fed standard input that a process holder holds.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use algonius_actors::model::execution::AttemptId;
+use algonius_actors::model::id::ExecutionId;
+use algonius_actors::model::program::Exit;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::{SockType, getsockopt, sockopt};
+
+use super::fixture::{ServiceInstance, World};
+use super::terms;
+use crate::protocol::frame::{HolderEvent, HolderOrder, STDIN_JOURNAL_VERSION, SecretValue};
+use crate::protocol::packet::{receive, send};
+use crate::protocol::peer_auth::HolderKey;
+use crate::wardens::link::HolderLink;
+use crate::wardens::reattach;
+use crate::wardens::{HolderCommand, LaunchOptions, ProcessHolders};
+use crate::{Launch, OutputMemory, Spawned, Stdin, StdinJournal, StdinJournalError, Warden};
+
+/// Script that copies its input to a file, and then ends.
+const COPY: &str = "cat > got; exit 3";
+
+fn journaled_launch(fixture: &World, id: ExecutionId, script: &str) -> Launch {
+    Launch { stdin: Stdin::Journaled, ..fixture.shell(id, script) }
+}
+
+fn got(fixture: &World) -> String {
+    fs::read_to_string(fixture.home.path().join("got")).unwrap_or_default()
+}
+
+fn journal(spawned: &mut Spawned) -> StdinJournal {
+    spawned.stdin_journal.take().unwrap()
+}
+
+fn claim(service: &ServiceInstance, id: ExecutionId) -> Spawned {
+    let claimed = service.wardens.claim(id, AttemptId::FIRST).unwrap();
+    assert!(claimed.age.is_some(), "it runs");
+    service.adopt(id)
+}
+
+#[test]
+fn a_fed_input_survives_services_until_it_is_closed() {
+    let (fixture, id) = (World::new(), ExecutionId::fresh());
+    let mut service = fixture.start_service();
+    let mut spawned = service.launch(journaled_launch(&fixture, id, COPY));
+    let mut sent = String::new();
+    for number in 0..3 {
+        let mut journal = journal(&mut spawned);
+        assert_eq!(journal.sent().unwrap(), sent.as_bytes());
+        let message = format!("{number} {}\n", "x".repeat(200_000));
+        service.runtime.block_on(async {
+            // Some of it is left to the next service.
+            journal.write_message(message.as_bytes()).unwrap();
+        });
+        sent.push_str(&message);
+        drop((service, spawned, journal)); // As after a kill.
+        service = fixture.start_service();
+        spawned = claim(&service, id);
+    }
+    let mut journal = journal(&mut spawned);
+    service.wait(journal.deliver()).unwrap();
+    service.until(|| got(&fixture).len() == sent.len());
+    service.runtime.block_on(async {
+        assert!(journal.shrink().unwrap());
+        journal.write_message(b"last\n").unwrap();
+    });
+    sent.push_str("last\n");
+    journal.close();
+    assert_eq!(service.wait(spawned.ending).unwrap(), Exit::Code(3));
+    assert!(got(&fixture) == sent, "each message is there once");
+}
+
+#[test]
+fn the_journal_of_a_closed_input_can_be_read() {
+    let (fixture, id) = (World::new(), ExecutionId::fresh());
+    let service = fixture.start_service();
+    let mut spawned =
+        service.launch(journaled_launch(&fixture, id, "cat > got; touch end; exec sleep 600"));
+    let mut first = journal(&mut spawned);
+    service.runtime.block_on(async { first.write_message(b"a\n").unwrap() });
+    first.close();
+    service.until(|| fixture.home.path().join("end").exists());
+    let check = |service: &ServiceInstance, next: &mut Spawned| {
+        let mut second = journal(next);
+        assert_eq!((second.sent().unwrap(), second.delivered()), (b"a\n".to_vec(), 2));
+        let written = service.runtime.block_on(async { second.write_message(b"b\n") });
+        assert!(matches!(written, Err(StdinJournalError::Closed)));
+        second.close();
+    };
+    // The next driver, in this service or the next, understands the output by the messages.
+    assert!(service.wardens.claim(id, AttemptId::FIRST).is_some());
+    service.wait(async { drop(spawned) });
+    let mut next = service.adopt(id);
+    check(&service, &mut next);
+    drop((service, next));
+    let service = fixture.start_service();
+    let mut last = claim(&service, id);
+    let third = journal(&mut last);
+    // The refused message was recorded, and will never be delivered.
+    assert_eq!((third.sent().unwrap(), third.delivered()), (b"a\nb\n".to_vec(), 2));
+}
+
+#[test]
+fn the_next_driver_of_a_service_continues_a_journal() {
+    let (fixture, id) = (World::new(), ExecutionId::fresh());
+    let service = fixture.start_service();
+    let mut spawned = service.launch(journaled_launch(&fixture, id, COPY));
+    let mut first = journal(&mut spawned);
+    service.runtime.block_on(async { first.write_message(b"a\n").unwrap() });
+    assert!(service.wardens.claim(id, AttemptId::FIRST).is_some());
+    service.wait(async { drop((first, spawned)) });
+    let mut spawned = service.adopt(id);
+    let mut second = journal(&mut spawned);
+    assert_eq!((second.sent().unwrap(), second.delivered()), (b"a\n".to_vec(), 2));
+    service.runtime.block_on(async { second.write_message(b"b\n").unwrap() });
+    second.close();
+    assert_eq!(service.wait(spawned.ending).unwrap(), Exit::Code(3));
+    assert_eq!(got(&fixture), "a\nb\n");
+}
+
+#[test]
+fn a_program_that_closes_its_input_is_reported() {
+    let (fixture, id) = (World::new(), ExecutionId::fresh());
+    let service = fixture.start_service();
+    let script = "exec <&-; touch closed; exec sleep 600";
+    let mut spawned = service.launch(journaled_launch(&fixture, id, script));
+    service.until(|| fixture.home.path().join("closed").exists());
+    let mut first = journal(&mut spawned);
+    let written = service.runtime.block_on(async { first.write_message(b"a\n") });
+    assert!(matches!(written, Err(StdinJournalError::Closed)));
+    drop((service, spawned, first));
+    // It runs, and its output is still of interest.
+    let service = fixture.start_service();
+    let mut spawned = claim(&service, id);
+    let mut next = journal(&mut spawned);
+    let written = service.runtime.block_on(async { next.write_message(b"b\n") });
+    assert!(matches!(written, Err(StdinJournalError::Closed)));
+}
+
+/// Test that a supervisor of an earlier release gets only the descriptors that it knows, and that the program sees the
+/// end of its input when nobody will write to it any more.
+#[test]
+fn an_earlier_supervisor_gets_no_journal() {
+    let (fixture, id) = (World::new(), ExecutionId::fresh());
+    let service = fixture.start_service();
+    let mut spawned = service.launch(journaled_launch(&fixture, id, COPY));
+    let mut journal = journal(&mut spawned);
+    service.runtime.block_on(async { journal.write_message(b"a\n").unwrap() });
+    drop((service, spawned, journal));
+    let folder = fs::File::open(fixture.runtime_dir()).unwrap().into();
+    let key = HolderKey::open(&fixture.runtime_dir(), fixture.instance).unwrap();
+    let name = fixture.sockets().pop().unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let link = runtime.block_on(async {
+        loop {
+            // The process holder detects the end of the earlier connection with a delay.
+            let Ok(socket) = reattach::open(&folder, &name) else { continue };
+            let Ok(socket) = key.authenticate(socket).await else { continue };
+            let link = HolderLink::open(socket, OutputMemory::of(1 << 20)).unwrap();
+            let (name, key) = (Vec::new(), SecretValue(Vec::new()));
+            let hello = HolderOrder::Hello {
+                version: STDIN_JOURNAL_VERSION - 1,
+                reattach_grace: 20_000,
+                name,
+                key,
+            };
+            link.order(hello, Vec::new());
+            link.order(HolderOrder::List, Vec::new());
+            if link.until(|now| now.is_listed).await.is_listed {
+                return link;
+            }
+        }
+    });
+    let program = link.all().pop().unwrap();
+    let exit = runtime.block_on(Arc::clone(&program).ending());
+    assert_eq!((exit.unwrap(), got(&fixture).as_str()), (Exit::Code(3), "a\n"));
+    let journal = runtime.block_on(program.stdin_journal(Box::new(|| {}))).unwrap();
+    assert!(journal.is_none());
+}
+
+#[test]
+fn an_earlier_process_holder_gets_no_fed_program() {
+    let fixture = World::new();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let args = ["tests::stdin_pipes::earlier_holder", "--exact", "--nocapture"];
+    let args = args.into_iter().map(Into::into).collect();
+    let command = HolderCommand { program: PathBuf::from("/proc/self/exe"), args };
+    let options = LaunchOptions { command, ..terms(&fixture.runtime_dir(), fixture.instance) };
+    let holders = runtime.block_on(ProcessHolders::start(options)).unwrap();
+    let id = ExecutionId::fresh();
+    let launched = runtime.block_on(holders.launch(journaled_launch(&fixture, id, COPY)));
+    let error = launched.map(|_| ()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    let cause = error.get_ref().and_then(|cause| cause.downcast_ref());
+    let needed = STDIN_JOURNAL_VERSION;
+    assert!(
+        matches!(cause, Some(StdinJournalError::HolderTooOld { version, needed: it })
+            if *version == STDIN_JOURNAL_VERSION - 1 && *it == needed),
+        "{cause:?}"
+    );
+    // It refuses every order of a launch that reaches it.
+    let other = runtime.block_on(holders.launch(fixture.shell(id, COPY)));
+    assert_eq!(other.map(|_| ()).unwrap_err().raw_os_error(), Some(libc::EPERM));
+}
+
+/// Entry point of a process holder of the version before [`STDIN_JOURNAL_VERSION`], not a test.
+#[test]
+fn earlier_holder() {
+    if !matches!(getsockopt(&io::stdin(), sockopt::SockType), Ok(SockType::SeqPacket)) {
+        return;
+    }
+    let socket = io::stdin().as_fd().try_clone_to_owned().unwrap();
+    loop {
+        poll(&mut [PollFd::new(socket.as_fd(), PollFlags::POLLIN)], PollTimeout::NONE).unwrap();
+        let Some(packet) = receive(&socket).unwrap() else { return };
+        let answer = match HolderOrder::decode(&packet.frame) {
+            Some(HolderOrder::Hello { .. }) => HolderEvent::Hello {
+                version: STDIN_JOURNAL_VERSION - 1,
+                pid: std::process::id().into(),
+            },
+            Some(HolderOrder::Launch { terms, .. }) => {
+                HolderEvent::Refused { slot: terms.slot, errno: 1 }
+            }
+            _ => continue,
+        };
+        send(&socket, &answer.encode(), &[]).unwrap();
+    }
+}

@@ -1,0 +1,180 @@
+//! Process tree of a running program, for its driver.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use algonius_actors::model::execution::usage::ResourceUsage;
+use algonius_actors::model::host::resources::{CgroupRefusals, Controllers};
+use async_trait::async_trait;
+use tokio::runtime::Handle;
+use tokio::time::timeout;
+
+use super::link::HolderLink;
+use super::program::{ProcessState, ProgramHandle};
+use crate::confinement::group::{ControlGroup, end};
+use crate::process::kill_leftovers;
+use crate::process::process_scan::ProcessScanner;
+use crate::protocol::frame::HolderOrder;
+use crate::{ProcessTree, Spawned, UsageGauge};
+
+/// Takes over a program after its launch was ordered, or after it was found, under this claim.
+///
+/// # Errors
+/// Fails if the program could not be started, with the system's error number if there is one.
+pub(crate) async fn take_over(
+    link: Arc<HolderLink>,
+    (program, claim): (Arc<ProgramHandle>, u32),
+    scanner: Arc<ProcessScanner>,
+    group: Option<Arc<ControlGroup>>,
+) -> io::Result<Spawned> {
+    let tree =
+        HeldTree { link, program: Arc::clone(&program), claim, scanner, group, is_over: false };
+    let known = program.until(|now| now.pid.is_some() || now.refused.is_some()).await;
+    if let Some(errno) = known.refused {
+        return Err(tree.release_refused(io::Error::from_raw_os_error(errno)).await);
+    }
+    let Some(pid) = known.pid else { return Err(io::ErrorKind::ConnectionAborted.into()) };
+    let [stdout, stderr] = program.streams().await?;
+    let (holder, slot) = (Arc::clone(&tree.link), program.slot());
+    let close = move || holder.order(HolderOrder::CloseStdin { slot }, Vec::new());
+    let stdin_journal = program.stdin_journal(Box::new(close)).await?;
+    Ok(Spawned {
+        pid,
+        scratch: program.scratch(),
+        stdin: None,
+        stdin_journal,
+        stdout: Box::pin(stdout),
+        stderr: Box::pin(stderr),
+        recordings: program.recordings(),
+        account: program.account().clone(),
+        ending: Box::pin(program.ending()),
+        tree: Box::new(tree),
+    })
+}
+
+/// Time within which a process holder must clear a killed program.
+const CLEAR_TIMEOUT: Duration = Duration::from_secs(20);
+
+struct HeldTree {
+    link: Arc<HolderLink>,
+    program: Arc<ProgramHandle>,
+    /// Claim that drives the program; a later claim replaces it.
+    claim: u32,
+    scanner: Arc<ProcessScanner>,
+    /// Control group of the program and its descendants.
+    group: Option<Arc<ControlGroup>>,
+    /// True if the process holder was ordered to forget the program.
+    is_over: bool,
+}
+
+impl HeldTree {
+    /// Releases a program that did not start.
+    async fn release_refused(mut self, error: io::Error) -> io::Error {
+        self.is_over = true;
+        self.link.release(self.program.slot());
+        end(self.group.as_ref()).await;
+        error
+    }
+}
+
+#[async_trait]
+impl ProcessTree for HeldTree {
+    fn terminate(&self) {
+        self.link.order(HolderOrder::Terminate { slot: self.program.slot() }, Vec::new());
+    }
+
+    fn kill(&self) {
+        if self.program.state().has_survivors() {
+            self.link.order(HolderOrder::Kill { slot: self.program.slot() }, Vec::new());
+            if let Some(group) = self.group.as_ref().filter(|_| !self.link.is_silent()) {
+                group.kill();
+            }
+        }
+    }
+
+    fn has_survivors(&self) -> bool {
+        self.program.state().has_survivors()
+    }
+
+    fn gauge(&self) -> UsageGauge {
+        let pid = self.program.state().pid.unwrap_or_default();
+        UsageGauge::of(pid, self.program.label(), Arc::clone(&self.scanner))
+    }
+
+    fn final_usage(&self) -> Option<ResourceUsage> {
+        let end = self.program.state().end.filter(|end| end.peak > 0)?;
+        Some(ResourceUsage { cpu_ms: end.cpu / 1000, peak_memory_bytes: end.peak * 1024 })
+    }
+
+    async fn wait_until_claimed(&self) {
+        self.program.wait_until_claimed(self.claim).await;
+    }
+
+    fn enforced_controllers(&self) -> Controllers {
+        self.group.as_ref().map(|group| group.enforced_controllers()).unwrap_or_default()
+    }
+
+    fn refusals(&self) -> CgroupRefusals {
+        self.group.as_ref().map(|group| group.refusals()).unwrap_or_default()
+    }
+
+    async fn sweep(&self) -> u64 {
+        clear(&self.link, &self.program, self.group.as_ref()).await
+    }
+}
+
+/// Kills all processes of a program, and removes its group; returns the number of killed processes.
+async fn clear(
+    link: &HolderLink,
+    program: &ProgramHandle,
+    group: Option<&Arc<ControlGroup>>,
+) -> u64 {
+    // A program that is left to the next process instance of the service keeps its group.
+    let group = group.filter(|group| !group.is_closed() && !link.is_silent());
+    if let Some(group) = group {
+        group.kill();
+    }
+    let killed = kill_all(link, program).await;
+    end(group.filter(|_| !link.is_silent())).await;
+    killed
+}
+
+async fn kill_all(link: &HolderLink, program: &ProgramHandle) -> u64 {
+    if !program.state().has_survivors() {
+        return program.state().cleared.unwrap_or_default();
+    }
+    link.order(HolderOrder::Kill { slot: program.slot() }, Vec::new());
+    match timeout(CLEAR_TIMEOUT, program.until(|now| now.cleared.is_some())).await {
+        Ok(ProcessState { cleared: Some(killed), survivors, .. }) => {
+            if survivors > 0 {
+                tracing::error!(survivors, "failed to kill process of agent");
+            }
+            killed
+        }
+        Ok(_lost) => kill_leftovers::kill_labelled(program.label()).await as u64,
+        Err(_elapsed) => {
+            tracing::error!(pid = program.state().pid, "process holder did not end a program");
+            0
+        }
+    }
+}
+
+impl Drop for HeldTree {
+    fn drop(&mut self) {
+        if self.is_over || self.claim != self.program.claims() {
+            return;
+        }
+        let (link, program) = (Arc::clone(&self.link), Arc::clone(&self.program));
+        let group = self.group.take().filter(|group| !group.is_closed());
+        if !program.state().has_survivors() && group.is_none() {
+            return link.release(program.slot());
+        }
+        // If the whole service stops, the next process instance takes over the held programs.
+        let Ok(runtime) = Handle::try_current() else { return };
+        runtime.spawn(async move {
+            clear(&link, &program, group.as_ref()).await;
+            link.release(program.slot());
+        });
+    }
+}

@@ -1,0 +1,26 @@
+//! Decides whether changed files of the configuration may be applied without a request of an operator.
+
+use std::path::Path;
+
+use algonius_actors::model::host::boundary::BoundaryGap;
+
+use super::configuration_faults;
+use crate::config::{Agent, Settings};
+
+/// Returns the reason why changed files are not applied automatically; `None` if they are. The agents must
+/// have been isolated before, because their boundary counts: a user who writes the configuration chooses
+/// programs, and an agent must not. The text contains no paths, because many callers may see it.
+pub(crate) fn obstacle(settings: &Settings, file: Option<&Path>) -> Option<String> {
+    let opens = |gap: &BoundaryGap| {
+        matches!(gap, BoundaryGap::Configuration | BoundaryGap::ConfigurationFolder)
+    };
+    let has_gap = |agent: &&Agent| {
+        agent.spec.confinement().is_some_and(|it| it.boundary.gaps.iter().any(opens))
+    };
+    let mut enabled = settings.agents.iter().filter(|agent| agent.spec.enabled);
+    if let Some(agent) = enabled.find(has_gap) {
+        return Some(format!("the agent `{}` can change the configuration", agent.spec.id));
+    }
+    let fault = configuration_faults(settings, file).into_iter().next()?;
+    Some(fault.without_path())
+}

@@ -1,0 +1,82 @@
+//! Requests the versions of programs without a running service: for `algonius doctor` and `algonius agents add`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use std::{env, fs, io};
+
+use algonius_actors::model::host::host_capabilities::HostCapabilities;
+use algonius_actors::ports::sessions::NoSessions;
+use algonius_warden::confinement::bubblewrap::ProtectedServiceFiles;
+use algonius_warden::wardens::{HolderCommand, LaunchOptions, ProcessHolders};
+use algonius_warden::{OutputMemory, capabilities};
+use uuid::Uuid;
+
+use super::VersionRequester;
+use crate::config::ServiceFiles;
+use crate::drivers::program::context::{DriverContext, SharedDriverContext};
+use crate::drivers::program::service_paths::ServicePaths;
+
+/// Memory for the output of programs; a version needs only a few bytes.
+const OUTPUT_MEMORY_BYTES: u64 = 16 << 20;
+
+/// Process holder with a runtime folder of its own. [`Self::end`] removes both.
+pub(crate) struct TemporaryHolder {
+    requester: VersionRequester,
+    holders: Arc<ProcessHolders>,
+    folder: PathBuf,
+}
+
+impl TemporaryHolder {
+    /// Starts the holder. Programs may not reach these files of the service.
+    ///
+    /// # Errors
+    /// Fails if the system does not provide it.
+    pub(crate) async fn start(
+        machine: &HostCapabilities,
+        files: &ServiceFiles,
+    ) -> io::Result<Self> {
+        let folder = env::temp_dir().join(format!("algonius-probe-{}", Uuid::new_v4()));
+        let wardens = ProcessHolders::start(LaunchOptions {
+            command: HolderCommand::default(),
+            runtime_dir: folder.clone(),
+            instance: Uuid::new_v4(),
+            reattach_grace: Duration::ZERO,
+            groups: None,
+            memory: OutputMemory::of(OUTPUT_MEMORY_BYTES),
+        });
+        let wardens = wardens.await?;
+        let site = DriverContext {
+            runtime_dir: folder.clone(),
+            sockets: machine.sockets.clone(),
+            bubblewrap: capabilities::bubblewrap(env::var_os("PATH").as_deref())
+                .filter(|_| machine.sandbox_capabilities().bubblewrap),
+            in_memory: false,
+        };
+        let ServiceFiles { unreadable, unwritable, folder: of_configuration, programs: _ } =
+            files.clone();
+        let guarded = ProtectedServiceFiles { unreadable, unwritable, folder: of_configuration };
+        let place = SharedDriverContext::new(
+            site,
+            Arc::new(ServicePaths::new(guarded)),
+            Arc::new(NoSessions),
+        );
+        place.prepare()?;
+        let requester =
+            VersionRequester { place: Arc::new(place), warden: Arc::clone(&wardens) as _ };
+        Ok(Self { requester, holders: wardens, folder })
+    }
+
+    /// Returns the runner of the version requests.
+    pub(crate) const fn requester(&self) -> &VersionRequester {
+        &self.requester
+    }
+
+    /// Ends the holder with all its programs.
+    pub(crate) async fn end(self) {
+        self.holders.end().await;
+        if let Err(error) = fs::remove_dir_all(&self.folder) {
+            tracing::debug!(%error, "failed to remove the folder of a probe");
+        }
+    }
+}

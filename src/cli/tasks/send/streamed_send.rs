@@ -1,0 +1,323 @@
+//! Message with a streamed answer: progress, requests for input and Ctrl-C.
+
+use std::io::{self, BufRead, IsTerminal};
+
+use algonius_a2a::STDERR_EXTENSION;
+use hyper::header::{HeaderName, HeaderValue};
+use serde_json::{Value, json};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
+use uuid::Uuid;
+
+use super::answer_text::AnswerText;
+use super::{finish, message_text, text};
+use crate::cli::client::error_response::result_of;
+use crate::cli::client::sse_stream::SseStream;
+use crate::cli::client::{RequestHeader, ServiceClient};
+use crate::cli::error::CliError;
+use crate::cli::output::CliOutput;
+use crate::cli::output::progress::ProgressLine;
+use crate::wire::api::ErrorBody;
+
+/// Maximum number of consecutive attempts to resume a broken stream.
+const MAX_RESUME_ATTEMPTS: u32 = 5;
+
+/// Task whose stream is shown.
+pub(crate) struct StreamedSend<'d> {
+    client: &'d ServiceClient,
+    agent: &'d str,
+    out: &'d CliOutput,
+    progress: ProgressLine,
+    /// Signal of Ctrl-C, received from the start on.
+    interrupt: Signal,
+    /// Id of the task, once it is known.
+    task: Option<String>,
+    state: String,
+    answer: AnswerText<'d>,
+    /// True if the standard error of the program is shown.
+    shows_errors: bool,
+    /// True if the user has canceled the task.
+    is_cancelled: bool,
+    /// End of the last reported deferral.
+    deferred: String,
+}
+
+/// Reason why the stream pauses.
+enum PauseReason {
+    /// The task has ended.
+    Ended,
+    /// The agent requests this input.
+    InputRequired(String),
+}
+
+impl<'d> StreamedSend<'d> {
+    /// Creates the dialogue without sending anything.
+    ///
+    /// # Errors
+    /// Fails if this process cannot receive signals.
+    pub(crate) fn new(
+        client: &'d ServiceClient,
+        agent: &'d str,
+        (out, shows_errors): (&'d CliOutput, bool),
+    ) -> Result<Self, CliError> {
+        let interrupt = signal(SignalKind::interrupt());
+        Ok(Self {
+            client,
+            agent,
+            out,
+            progress: ProgressLine::start(!out.is_json()),
+            interrupt: interrupt.map_err(|source| CliError::Input { source })?,
+            task: None,
+            state: String::new(),
+            answer: AnswerText::new(out),
+            shows_errors,
+            is_cancelled: false,
+            deferred: String::new(),
+        })
+    }
+
+    /// Sends the message, shows the stream, forwards requests for input to the person at the terminal, and reports
+    /// the end.
+    pub(crate) async fn run(mut self, mut params: Value) -> Result<(), CliError> {
+        self.progress.show("sent");
+        let mut asked = String::new();
+        loop {
+            let rest = match self.follow(params).await {
+                // The question is still open, so the person answers again.
+                Err(CliError::Refused(refusal))
+                    if is_invalid_answer(&refusal) && self.can_prompt() =>
+                {
+                    PauseReason::InputRequired(format!("{}\n{asked}", refusal.message))
+                }
+                rest => rest?,
+            };
+            match rest {
+                PauseReason::InputRequired(question) if self.can_prompt() => {
+                    let Some(message) = self.prompt(&question).await? else {
+                        return self.end().await;
+                    };
+                    (params, asked) = (self.reply(&message), question);
+                }
+                PauseReason::InputRequired(_) | PauseReason::Ended => return self.end().await,
+            }
+        }
+    }
+
+    /// Reads to the end or to a request for input. A broken stream is resumed.
+    async fn follow(&mut self, params: Value) -> Result<PauseReason, CliError> {
+        let mut stream = self.open("message/stream", params, None).await?;
+        let mut broken = 0;
+        loop {
+            let fault = match self.next(&mut stream).await {
+                Ok(Some(event)) => {
+                    broken = 0;
+                    match self.take(&event) {
+                        Some(rest) => return Ok(rest),
+                        None => continue,
+                    }
+                }
+                Ok(None) => {
+                    CliError::UnexpectedResponse { about: "the stream ended before the task did" }
+                }
+                Err(fault @ (CliError::ConnectionLost { .. } | CliError::Unreachable { .. })) => {
+                    fault
+                }
+                Err(fault) => return Err(fault),
+            };
+            // Without an id nothing can be resumed, and to send the message again could run it twice.
+            let Some(task) = self.task.clone().filter(|_| broken < MAX_RESUME_ATTEMPTS) else {
+                return Err(fault);
+            };
+            broken += 1;
+            self.progress.show("connection lost, resuming");
+            self.progress.tick().await;
+            // The cursor of the last event prevents duplicates.
+            let cursor = stream.cursor().and_then(|cursor| HeaderValue::from_str(cursor).ok());
+            match self.open("tasks/resubscribe", json!({"id": task}), cursor).await {
+                Ok(opened) => stream = opened,
+                Err(CliError::Unreachable { .. }) => {} // It is tried again.
+                Err(fault) => return Err(fault),
+            }
+        }
+    }
+
+    /// Opens a stream, unless Ctrl-C interrupts it.
+    async fn open(
+        &mut self,
+        method: &str,
+        params: Value,
+        after: Option<HeaderValue>,
+    ) -> Result<SseStream, CliError> {
+        let name = HeaderName::from_static;
+        let after = after.map(|cursor| (name("last-event-id"), cursor));
+        let errors = (name("x-a2a-extensions"), HeaderValue::from_static(STDERR_EXTENSION));
+        // Standard error is sent only to callers that request the extension.
+        let errors = self.shows_errors.then_some(errors);
+        let headers: Vec<RequestHeader> = after.into_iter().chain(errors).collect();
+        tokio::select! {
+            opened = self.client.open(self.agent, (method, params), &headers) => {
+                opened.map(SseStream::of)
+            }
+            _ = self.interrupt.recv() => Err(self.detached_error()),
+        }
+    }
+
+    /// Returns the next event. Ctrl-C cancels the task; a second Ctrl-C detaches from it.
+    async fn next(&mut self, stream: &mut SseStream) -> Result<Option<Value>, CliError> {
+        loop {
+            tokio::select! {
+                event = stream.next() => {
+                    let Some(event) = event? else { return Ok(None) };
+                    let strange = |_| CliError::UnexpectedResponse { about: "an event is not JSON" };
+                    let answer = serde_json::from_str(&event.data).map_err(strange)?;
+                    return result_of(answer).map(Some);
+                }
+                () = self.progress.tick() => {}
+                _ = self.interrupt.recv() => self.cancel().await?,
+            }
+        }
+    }
+
+    async fn cancel(&mut self) -> Result<(), CliError> {
+        self.progress.clear();
+        let Some(task) = self.task.clone().filter(|_| !self.is_cancelled) else {
+            return Err(self.detached_error());
+        };
+        self.is_cancelled = true;
+        self.out.print_note("cancelling the task; press Ctrl-C again to detach from it");
+        let path = format!("/api/v1/executions/{task}/cancel");
+        tokio::select! {
+            // A task that has ended meanwhile needs no cancellation; the stream reports its end.
+            _ = self.client.post::<Value>(&path, json!({})) => Ok(()),
+            _ = self.interrupt.recv() => Err(self.detached_error()),
+        }
+    }
+
+    fn detached_error(&self) -> CliError {
+        let task = self.task.as_ref().map_or(String::new(), |task| format!(" {task}"));
+        let message = format!("detached from the task; `algonius tasks watch{task}` follows it");
+        CliError::NotSucceeded { message, error_body: None }
+    }
+
+    /// Processes an event.
+    fn take(&mut self, event: &Value) -> Option<PauseReason> {
+        if self.out.is_json() {
+            self.out.print_document(&event.to_string());
+        }
+        let kind = event.get("kind").and_then(Value::as_str).unwrap_or_default();
+        match kind {
+            "artifact-update" => {
+                self.answer.show(event, &mut self.progress);
+                None
+            }
+            _ => self.handle_status(event, kind),
+        }
+    }
+
+    /// Processes a state; returns the reason for a pause, if there is one.
+    fn handle_status(&mut self, event: &Value, kind: &str) -> Option<PauseReason> {
+        let id = if kind == "task" { "/id" } else { "/taskId" };
+        let id = event.pointer(id).and_then(Value::as_str).map(str::to_owned);
+        self.task = id.or_else(|| self.task.take());
+        text(event, "/status/state").clone_into(&mut self.state);
+        let errors = text(event, "/metadata/stderr/text");
+        if !errors.is_empty() {
+            if !self.out.is_json() {
+                self.progress.clear();
+                self.out.print_stderr(errors);
+            }
+            return None;
+        }
+        let message = message_text(event.pointer("/status/message"));
+        let word = if message.is_empty() { self.state.clone() } else { message.clone() };
+        // Steps and heartbeats have no message. They may arrive between a message and the next one.
+        if !message.is_empty() {
+            self.answer.set_message(&message);
+        }
+        self.progress.show(&word);
+        self.report_deferral(event, &message);
+        match self.state.as_str() {
+            "input-required" => Some(PauseReason::InputRequired(message)),
+            "auth-required" => Some(PauseReason::InputRequired(format!(
+                "{message}\n(authenticate, then answer to continue)"
+            ))),
+            "completed" | "failed" | "canceled" | "rejected" => Some(PauseReason::Ended),
+            _ => None,
+        }
+    }
+
+    /// Reports once that the task is deferred and until when, even without a terminal: the deferral may last hours.
+    fn report_deferral(&mut self, event: &Value, message: &str) {
+        let until = text(event, "/status/message/metadata/until");
+        if until.is_empty() || until == self.deferred || self.out.is_json() {
+            return;
+        }
+        until.clone_into(&mut self.deferred);
+        let task = self.task.as_deref().unwrap_or_default();
+        self.progress.clear();
+        self.out.print_note(&format!(
+            "{message}\n  hint: it goes on by itself. Ctrl-C cancels it; `algonius send --no-wait` does not wait, and \
+             `algonius tasks watch {task}` follows it later"
+        ));
+    }
+
+    fn can_prompt(&self) -> bool {
+        let is_terminal = io::stdin().is_terminal() && io::stderr().is_terminal();
+        is_terminal && !self.out.is_json() && !self.is_cancelled
+    }
+
+    /// Requests input of the person at the terminal; returns `None` if there is none.
+    async fn prompt(&mut self, question: &str) -> Result<Option<String>, CliError> {
+        self.progress.clear();
+        self.answer.reset();
+        self.out.print_note(question.trim_end());
+        self.out.print_stderr("> ");
+        let (sender, message) = oneshot::channel();
+        // A blocked read cannot be cancelled, and the runtime would wait for it at the end of the process.
+        std::thread::spawn(move || {
+            let mut line = String::new();
+            let read = io::stdin().lock().read_line(&mut line);
+            _ = sender.send(read.map(|length| (length > 0).then_some(line)));
+        });
+        tokio::select! {
+            message = message => match message {
+                Ok(Ok(line)) => Ok(line.map(|line| line.trim_end_matches('\n').to_owned())),
+                Ok(Err(source)) => Err(CliError::Input { source }),
+                Err(_gone) => Ok(None),
+            },
+            _ = self.interrupt.recv() => {
+                self.cancel().await?;
+                Ok(None)
+            }
+        }
+    }
+
+    fn reply(&self, message: &str) -> Value {
+        json!({"message": {
+            "kind": "message",
+            "role": "user",
+            "messageId": Uuid::new_v4().to_string(),
+            "taskId": self.task,
+            "parts": [{"kind": "text", "text": message}],
+        }})
+    }
+
+    /// Reports the end. Requests the whole answer, because the stream also contains the pieces of failed attempts.
+    async fn end(mut self) -> Result<(), CliError> {
+        self.progress.clear();
+        let Some(task) = &self.task else {
+            return Err(CliError::UnexpectedResponse { about: "the stream has no task" });
+        };
+        let task = self.client.request(self.agent, "tasks/get", json!({"id": task})).await?;
+        if self.out.is_json() {
+            return finish((self.client, self.agent), &task, |_| {}, self.out).await;
+        }
+        let print = |whole: &str| self.answer.complete(whole);
+        finish((self.client, self.agent), &task, print, self.out).await
+    }
+}
+
+/// Returns true if an answer did not suit the question.
+fn is_invalid_answer(refusal: &ErrorBody) -> bool {
+    refusal.code == "answer-invalid"
+}

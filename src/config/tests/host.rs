@@ -1,0 +1,199 @@
+//! Tests of rules that depend on the machine: its programs, variables and folders.
+
+use super::*;
+
+#[test]
+fn a_command_is_found_on_the_path_of_its_agent() {
+    let folder = tempfile::tempdir().unwrap();
+    let tool = folder.path().join("tool");
+    fs::write(&tool, "#!/bin/sh\n").unwrap();
+    let agent = |command: &str| {
+        let path = folder.path().display();
+        let text = format!(
+            "[agents.a]\ncommand = \"{command}\"\nenv = {{ PATH = \"{path}:${{PATH}}\" }}\n"
+        );
+        load_in(folder.path(), &text).unwrap().settings.agents.remove(0)
+    };
+    let command = |name: &str| agent(name).program().unwrap().command.clone();
+    let found = |agent: &Agent| match &agent.worker {
+        AgentWorker::Program { search, .. } => search.find(),
+        AgentWorker::Remote(_) => None,
+    };
+    let missing = agent("tool");
+    assert_eq!(
+        missing.spec.program().unwrap().missing.as_deref(),
+        Some("tool"),
+        "it is not executable yet"
+    );
+    assert_eq!(found(&missing), None);
+    fs::set_permissions(&tool, fs::Permissions::from_mode(0o755)).unwrap();
+    assert_eq!(found(&missing), Some(tool.clone()));
+    assert_eq!(
+        (command("tool"), agent("tool").spec.program().unwrap().missing.clone()),
+        (tool.clone(), None)
+    );
+    assert_eq!(command("./tool").canonicalize().unwrap(), tool.canonicalize().unwrap());
+    assert!(command("cat").is_absolute());
+}
+
+#[test]
+fn a_missing_command_is_explained() {
+    for (command, wanted) in [
+        (
+            "gone",
+            "c:2:11: warning: agents.a.command = \"gone\": no such program on the PATH; install it; the agent is unavailable until then",
+        ),
+        (
+            "cat -n",
+            "c:2:11: error: agents.a.command = \"cat -n\": no such program on the PATH; put the arguments into `args`",
+        ),
+        (
+            "./gone",
+            "c:2:11: warning: agents.a.command = \"./gone\": is not an executable file; install it; the agent is unavailable until then",
+        ),
+        (
+            "~/gone",
+            "c:2:11: error: agents.a.command = \"~/gone\": is not an executable file; `~` means nothing here: write the whole path",
+        ),
+        ("", "c:2:11: error: agents.a.command = \"\": must not be empty"),
+    ] {
+        assert_eq!(fault_messages(&format!("[agents.a]\ncommand = \"{command}\"\n")), [wanted]);
+    }
+    assert_eq!(fault_messages("[agents.a]\n"), ["c:1:1: error: agents.a.command: is needed"]);
+}
+
+#[test]
+fn a_disabled_agent_may_lack_its_program() {
+    let lines = "command = \"~/gone\"\nworking_dir = \"/gone\"\nenv_from = { A_KEY = \"GONE\" }\nenv_file = { B = \"gone\" }\nenv = { C = \"${GONE}\" }\n";
+    let off = fault_messages(&format!("[agents.a]\nenabled = false\n{lines}"));
+    assert_eq!(off.len(), 5);
+    assert!(off.iter().all(|line| line.contains(": warning: ")), "{off:#?}");
+    let on = fault_messages(&format!("[agents.a]\nenabled = true\n{lines}"));
+    assert_eq!(on, off.iter().map(|line| line.replace("warning", "error")).collect::<Vec<_>>());
+    assert_eq!(
+        fault_messages("[agents.a]\nenabled = false\ncommand = 5\n").len(),
+        1,
+        "a wrong file stays wrong"
+    );
+}
+
+#[test]
+fn variables_are_expanded_and_secrets_registered() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("key"), "from-a-file\n").unwrap();
+    let text = format!(
+        "{CAT}[agents.a.env]\nPLAIN = \"${{HOME}}/x $$5\"\nNUMBER = 5\nA_KEY = \"written-here\"\nB = \"x${{MY_KEY}}\"\n\
+         [agents.a.env_from]\nC = \"MY_KEY\"\n[agents.a.env_file]\nD = \"key\"\n"
+    );
+    let settings = load_in(folder.path(), &text).unwrap().settings;
+    let env = &settings.agents[0].program().unwrap().env;
+    let seen = env
+        .iter()
+        .map(|(name, v)| (name.as_str(), v.value.as_str(), v.secrecy == VariableSource::Secret));
+    let b = format!("x{CANARY}");
+    assert_eq!(
+        seen.collect::<Vec<_>>(),
+        [
+            ("A_KEY", "written-here", true),
+            ("B", b.as_str(), true),
+            ("C", CANARY, true),
+            ("D", "from-a-file", true),
+            ("NUMBER", "5", false),
+            ("PLAIN", "/people/me/x $5", false),
+        ]
+    );
+    assert_eq!(settings.secrecy.secrets, ["written-here", &b, CANARY, "from-a-file"]);
+    assert!(!format!("{settings:?}").contains(CANARY));
+}
+
+#[test]
+fn a_dollar_sign_only_begins_a_variable_or_an_escape() {
+    let expand = |text| expand(text, &env).map(|expanded| expanded.text);
+    assert_eq!(expand("a$$b${HOME}c"), Ok("a$b/people/mec".into()));
+    assert_eq!(expand("${GONE}"), Err(ExpandError::Unset { name: "GONE".into() }));
+    for stray in ["$", "$HOME", "${", "${}", "${HOME", "${a-b}", "a$ b"] {
+        assert_eq!(expand(stray), Err(ExpandError::StrayDollar), "{stray}");
+    }
+    check_agent(&[
+        (
+            "env = { A = \"$x\" }",
+            &[
+                "c:3:13: error: agents.a.env.A: `$` must be followed by `{NAME}`, or by `$` for a dollar sign",
+            ],
+        ),
+        (
+            "env = { \"A=B\" = \"x\" }",
+            &["c:3:9: error: agents.a.env.A=B: is not the name of a variable"],
+        ),
+        (
+            "env = { A = \"x\" }\nenv_from = { A = \"MY_KEY\" }",
+            &["c:4:14: error: agents.a.env_from.A: this variable is set twice"],
+        ),
+        (
+            "env_from = { A = \"SHORT\" }",
+            &[
+                "c:3:18: warning: agents.a.env_from.A: a secret of fewer than 6 characters is not redacted in the output",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn a_data_directory_is_required_without_a_home() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("c.toml");
+    fs::write(&file, "[agents.a]\ncommand = \"/bin/cat\"\n").unwrap();
+    let faults = load(&file, &|_| None).unwrap_err();
+    let lines: Vec<_> = faults.iter().map(fault_line).collect();
+    assert_eq!(
+        lines,
+        ["c:1:1: error: server.data_dir: is needed where neither XDG_STATE_HOME nor HOME is set"]
+    );
+    let xdg = |name: &str| name.starts_with("XDG_").then(|| format!("/x/{name}"));
+    let server = load(&file, &xdg).unwrap().settings.server;
+    assert_eq!(server.data_dir, Path::new("/x/XDG_STATE_HOME/algonius"));
+    assert_eq!(server.runtime_dir, Path::new("/x/XDG_RUNTIME_DIR/algonius"));
+}
+
+#[test]
+fn relative_paths_are_resolved_from_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("work")).unwrap();
+    let text = format!(
+        "{CAT}working_dir = \"work\"\n[server]\ndata_dir = \"data\"\nruntime_dir = \"run\"\n"
+    );
+    let Settings { server, agents, .. } = load_in(folder.path(), &text).unwrap().settings;
+    assert_eq!(server.data_dir, folder.path().join("data"));
+    assert_eq!(server.runtime_dir, folder.path().join("run"));
+    assert_eq!(agents[0].program().unwrap().working_dir, folder.path().join("work"));
+}
+
+#[test]
+fn commands_that_may_prompt_are_warned_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let warned = |command: &str, args: &str| {
+        let file = folder.path().join(command);
+        fs::write(&file, "").unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+        let text = format!("[agents.a]\ncommand = \"./{command}\"\nargs = [{args}]\n");
+        load_in(folder.path(), &text).unwrap().warnings.len() == 1
+    };
+    for (command, asks, quiet) in [
+        ("claude", "\"--verbose\"", "\"--print\""),
+        ("codex", "", "\"exec\""),
+        ("gemini", "\"-m\"", "\"hello\""),
+        ("copilot", "", "\"--prompt=x\""),
+        ("cn", "", "\"-p\""),
+        ("opencode", "", "\"run\""),
+        ("aider", "", "\"--message-file\", \"x\""),
+        ("goose", "", "\"run\""),
+        ("ssh", "\"host\"", "\"-oBatchMode=yes\""),
+        ("top", "", "\"-b\""),
+        ("bash", "\"-i\"", "\"-c\", \"x\""),
+        ("python", "\"-i\"", "\"x.py\""),
+    ] {
+        assert!(warned(command, asks), "{command} {asks}");
+        assert!(!warned(command, quiet), "{command} {quiet}");
+    }
+    assert!(warned("vim", "\"-s\"") && warned("less", "") && !warned("cat", ""));
+}

@@ -1,0 +1,115 @@
+//! Decides when text that a program has written is released to the followers of its execution.
+//!
+//! Text is written to the ledger in large pieces, which is cheap and late. While there is a follower, ready
+//! text is released after [`MAX_RELEASE_DELAY`]. Without followers there is no timer: the task that reads the pipe also
+//! waits for the first follower, which costs nothing.
+
+use std::time::Duration;
+
+use algonius_actors::model::execution::followers::Followers;
+use tokio::time::{Instant, sleep_until};
+
+/// Longest time for which text waits for more text, so that a program that writes line by line does not cause one
+/// commit per line.
+const MAX_RELEASE_DELAY: Duration = Duration::from_millis(50);
+
+/// Release schedule of one reader.
+pub(in crate::drivers) struct ReleaseTimer {
+    followers: Followers,
+    /// True if something was read since the last release.
+    is_fresh: bool,
+    /// Time of the next release; set once there is a follower.
+    due: Option<Instant>,
+}
+
+impl ReleaseTimer {
+    /// Creates the pace of a reader that has read nothing so far.
+    pub(in crate::drivers) const fn of(followers: Followers) -> Self {
+        Self { followers, is_fresh: false, due: None }
+    }
+
+    /// Records that text was read.
+    pub(in crate::drivers) fn read(&mut self) {
+        self.is_fresh = true;
+        // The first read sets the time: a program that writes all the time must not put its release off.
+        if self.due.is_none() && self.followers.has_any() {
+            self.due = Some(Instant::now() + MAX_RELEASE_DELAY);
+        }
+    }
+
+    /// Returns true if the text that was read is due for release. `bytes` are those of the last wait, or `None` if the
+    /// wait ended because the time had come. Checked after each read, because [`ReleaseTimer::due`] never returns for a
+    /// program that writes without a pause.
+    pub(in crate::drivers) fn must_release(&self, bytes: Option<&[u8]>) -> bool {
+        bytes.is_none() || self.due.is_some_and(|due| due <= Instant::now())
+    }
+
+    /// Returns when a release is due. Text from before the first follower is released at once.
+    pub(in crate::drivers) async fn due(&self) {
+        match self.due {
+            Some(due) => sleep_until(due).await,
+            None if self.is_fresh => self.followers.wait_for_first().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Records that the safe part of the text was released.
+    pub(in crate::drivers) const fn released(&mut self) {
+        (self.is_fresh, self.due) = (false, None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::timeout;
+
+    use super::*;
+
+    const WAIT_TIMEOUT: Duration = Duration::from_secs(9);
+
+    #[tokio::test(start_paused = true)]
+    async fn without_followers_no_release_is_due() {
+        let mut release_timer = ReleaseTimer::of(Followers::default());
+        assert!(timeout(WAIT_TIMEOUT, release_timer.due()).await.is_err());
+        release_timer.read();
+        assert!(timeout(WAIT_TIMEOUT, release_timer.due()).await.is_err());
+        assert!(!release_timer.must_release(Some(b"x")));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn output_for_a_follower_is_released_after_a_delay() {
+        let followers = Followers::default();
+        let mut release_timer = ReleaseTimer::of(followers.clone());
+        let one = followers.join();
+        assert!(
+            timeout(WAIT_TIMEOUT, release_timer.due()).await.is_err(),
+            "there is nothing to release"
+        );
+        release_timer.read();
+        tokio::time::advance(MAX_RELEASE_DELAY / 2).await;
+        release_timer.read();
+        assert!(!release_timer.must_release(Some(b"x")));
+        timeout(MAX_RELEASE_DELAY, release_timer.due()).await.expect("the first read counts");
+        assert!(release_timer.must_release(Some(b"x")));
+        release_timer.released();
+        assert!(!release_timer.must_release(Some(b"x")));
+        drop(one);
+        release_timer.read();
+        assert!(
+            timeout(WAIT_TIMEOUT, release_timer.due()).await.is_err(),
+            "nobody follows any more"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn pending_output_is_released_to_the_first_follower() {
+        let followers = Followers::default();
+        let mut release_timer = ReleaseTimer::of(followers.clone());
+        release_timer.read();
+        let comes = async {
+            tokio::time::sleep(WAIT_TIMEOUT).await; // Passes at once: the clock is paused.
+            followers.join()
+        };
+        let (_one, ()) = tokio::join!(comes, release_timer.due());
+    }
+}

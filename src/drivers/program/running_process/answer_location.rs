@@ -1,0 +1,16 @@
+//! Sources of an answer.
+
+use algonius_actors::model::program::EventDialect;
+
+use crate::drivers::files::file_access::AllowedFolders;
+use crate::drivers::files::scratch_dir::ProgramFile;
+
+/// Source of an answer.
+pub(in crate::drivers) enum AnswerLocation {
+    /// Standard output.
+    Stdout,
+    /// File in the execution's own folder; `None` if that folder no longer exists.
+    File(Option<ProgramFile>),
+    /// Events on standard output, of this project or native, which may name files within reach.
+    Events(AllowedFolders, Option<EventDialect>),
+}

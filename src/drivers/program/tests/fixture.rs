@@ -1,0 +1,362 @@
+//! Ledger that only records, program of one shell line, and inspection of `/proc`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use algonius_actors::driver::{Driver, Work};
+use algonius_actors::model::agent::success_criteria::{
+    FailureMatchers, FailureRules, SuccessCriteria, UsageRules,
+};
+use algonius_actors::model::agent::workspace::Workspace;
+use algonius_actors::model::agent::{
+    Access, AgentProfile, AgentSpec, Capacity, Deadlines, OverridePolicy, ProgramFacts, RetrySpec,
+    SizeLimits, WorkLimits, WorkerFacts,
+};
+use algonius_actors::model::execution::event::{Chunk, EventKind};
+use algonius_actors::model::execution::progress::Progress;
+use algonius_actors::model::execution::request::{
+    Input, Overrides, Request, RequestOrigin, Trigger,
+};
+use algonius_actors::model::execution::{AttemptId, Fence};
+use algonius_actors::model::host::resources::ResourceLimits;
+use algonius_actors::model::host::sandbox::{Confinement, Enforcement, Isolation, Sandbox};
+use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId};
+use algonius_actors::model::program::{
+    InputPattern, OnServiceLoss, OutputPattern, ProgramSpec, PromptPatterns,
+};
+use algonius_actors::ports::clock::Clock;
+use algonius_actors::ports::ledger::{LedgerError, WriteBatch};
+use algonius_actors::ports::sessions::NoSessions;
+use algonius_actors::report::{
+    AttemptContext, BudgetMeter, BudgetUsages, Liveness, OutputSettings, ReplayFilter, Report,
+    Reporter, WriteBuffer,
+};
+use algonius_redact::Redactor;
+use algonius_warden::confinement::bubblewrap::ProtectedServiceFiles;
+use algonius_warden::confinement::group::{CgroupRoot, ControlGroups};
+use algonius_warden::confinement::landlock::version;
+use algonius_warden::testing;
+use algonius_warden::wardens::{LaunchOptions, ProcessHolders};
+use chrono::{DateTime, Utc};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::{OnceCell, watch};
+use uuid::Uuid;
+
+mod attempt_record;
+mod run;
+
+pub(super) use self::attempt_record::AttemptRecord;
+pub(super) use self::run::TestAttempt;
+use crate::drivers::program::context::{self, DriverContext};
+use crate::drivers::program::driver::ProcessDriver;
+use crate::drivers::program::service_paths::ServicePaths;
+
+const DEADLINE: Duration = Duration::from_secs(20);
+
+/// Item that was written or reported, in order.
+#[derive(Debug)]
+pub(super) enum Entry {
+    Fact(EventKind),
+    Chunk(Chunk),
+    Report(Report),
+}
+
+pub(super) struct EntryRecorder {
+    entries: UnboundedSender<Entry>,
+    is_full: Arc<AtomicBool>,
+}
+
+impl EntryRecorder {
+    pub(super) fn record(&self, entry: Entry) -> Result<(), LedgerError> {
+        if self.is_full.load(Ordering::SeqCst) {
+            return Err(unavailable());
+        }
+        _ = self.entries.send(entry);
+        Ok(())
+    }
+}
+
+/// Returns a report with the entries that an execution writes for it: before an end, after a start.
+fn entries_of(report: Report) -> Vec<Entry> {
+    let (spawned, lines) = match &report {
+        Report::Started { spawned, .. } => (spawned.clone(), WriteBatch::default()),
+        Report::Ended { lines, .. } | Report::InputRequired { lines, .. } => (None, lines.clone()),
+        Report::UsageReported { .. }
+        | Report::QuestionAsked { .. }
+        | Report::QuestionWithdrawn { .. }
+        | Report::AnswerDelivered { .. } => (None, WriteBatch::default()),
+    };
+    let mut entries: Vec<_> = lines.chunks.into_iter().map(Entry::Chunk).collect();
+    entries.extend(lines.facts.into_iter().map(|(_, fact)| Entry::Fact(fact)));
+    entries.push(Entry::Report(report));
+    entries.extend(spawned.map(|(_, fact)| Entry::Fact(fact)));
+    entries
+}
+
+pub(super) fn unavailable() -> LedgerError {
+    LedgerError::Unavailable { cause: "scripted".to_owned() }
+}
+
+struct FixedClock;
+
+impl Clock for FixedClock {
+    fn now(&self) -> DateTime<Utc> {
+        DateTime::UNIX_EPOCH
+    }
+}
+
+/// Program under test, with the specification of its agent.
+pub(super) struct ProgramFixture {
+    pub(super) program: ProgramSpec,
+    pub(super) spec: AgentSpec,
+    pub(super) input: Input,
+    pub(super) secrets: Vec<String>,
+    pub(super) context: String,
+    pub(super) execution: ExecutionId,
+    pub(super) attempt_id: AttemptId,
+    pub(super) workspace: Option<Workspace>,
+    pub(super) instance: Uuid,
+    pub(super) home: tempfile::TempDir,
+    /// Directory of the control groups, if there are any.
+    pub(super) place: Option<CgroupRoot>,
+    /// True if the folders are declared to be in memory.
+    pub(super) in_memory: bool,
+    wardens: OnceCell<Arc<ProcessHolders>>,
+}
+
+/// Returns a stage for `sh -c script args…`, read-only, with standard input and output.
+pub(super) fn shell(script: &str, args: &[&str]) -> ProgramFixture {
+    let mut words = vec!["-c", script];
+    words.extend(args);
+    program("/bin/sh", &words)
+}
+
+/// Returns a stage for a program with templates of its arguments.
+pub(super) fn program(command: &str, args: &[&str]) -> ProgramFixture {
+    let home = tempfile::tempdir().unwrap();
+    ProgramFixture {
+        program: ProgramSpec {
+            command: PathBuf::from(command),
+            args: args.iter().map(ToString::to_string).collect(),
+            params: BTreeMap::new(),
+            env: BTreeMap::new(),
+            user: None,
+            has_dynamic_user: false,
+            working_dir: home.path().to_owned(),
+            input: InputPattern::Stdin,
+            output: OutputPattern::Stdout,
+            input_file: "input.txt".to_owned(),
+            on_loss: OnServiceLoss::Reattach,
+            output_file: "{{ agent_id }}.out".to_owned(),
+            success: SuccessCriteria { exit_codes: vec![0], ..SuccessCriteria::default() },
+            failures: FailureRules {
+                transient: FailureMatchers { exit_codes: vec![75], ..FailureMatchers::default() },
+                ..FailureRules::default()
+            },
+            prompts: PromptPatterns {
+                patterns: [regex::Regex::new(r"\[y/N\] ?$").unwrap()].into(),
+                silence: Duration::from_millis(300),
+            },
+            // Programs leave files as evidence.
+            sandbox: Sandbox { writable: Some(vec![home.path().to_owned()]), ..Sandbox::default() },
+            resources: ResourceLimits::default(),
+            program_runtime: Default::default(),
+            session: None,
+            dialogue: None,
+            usage: UsageRules::default(),
+            keeping: None,
+        },
+        spec: spec(),
+        input: Input::default(),
+        secrets: Vec::new(),
+        context: "context".to_owned(),
+        execution: ExecutionId::fresh(),
+        attempt_id: AttemptId::FIRST,
+        workspace: None,
+        instance: Uuid::new_v4(),
+        home,
+        place: None,
+        in_memory: false,
+        wardens: OnceCell::new(),
+    }
+}
+
+fn spec() -> AgentSpec {
+    let (day, grace) = (Duration::from_secs(86_400), Duration::from_millis(200));
+    let (enforcement, isolation) = (Enforcement::Enforced, version().map(|_| Isolation::Landlock));
+    let confinement = Confinement { enforcement, isolation, ..Confinement::default() };
+    AgentSpec {
+        id: AgentId::new("agent").unwrap(),
+        profile: AgentProfile {
+            name: "Agent".to_owned(),
+            description: String::new(),
+            version: String::new(),
+            skills: Vec::new(),
+        },
+        enabled: true,
+        access: Access::ReadOnly,
+        worker: WorkerFacts::Program(ProgramFacts { confinement, ..ProgramFacts::default() }),
+        limits: WorkLimits {
+            capacity: Capacity { running: None, waiting: 0, queue_timeout: day },
+            deadlines: Deadlines { start: day, run: day, idle: None, grace, answer: day },
+            sizes: SizeLimits { input: 16 << 20, output: 8 << 20 },
+        },
+        retry: RetrySpec::default(),
+        quota: Default::default(),
+        budget: Default::default(),
+        dedup_window: None,
+        override_policy: OverridePolicy::default(),
+        a2a_exposure: Arc::default(),
+    }
+}
+
+impl ProgramFixture {
+    pub(super) fn with_input(mut self, input: impl Into<String>) -> Self {
+        self.input.parts = vec![algonius_actors::model::execution::content::Part::text(input)];
+        self
+    }
+
+    pub(super) fn runtime_dir(&self) -> PathBuf {
+        self.home.path().join("run")
+    }
+
+    /// Returns the directory of the executions' own folders.
+    pub(super) fn files_dir(&self) -> PathBuf {
+        self.home.path().join("files")
+    }
+
+    pub(super) async fn driver(&self) -> ProcessDriver {
+        let (folder, instance) = (self.runtime_dir(), self.instance);
+        let wardens = self.wardens.get_or_init(|| async move {
+            let groups = ControlGroups::open(self.place.clone(), instance, true).map(Arc::new);
+            let options = testing::launch_options(
+                "drivers::program::tests::process_holder",
+                &folder,
+                instance,
+            );
+            ProcessHolders::start(LaunchOptions { groups, ..options }).await.unwrap()
+        });
+        let wardens = Arc::clone(wardens.await);
+        let (runtime_dir, in_memory) = (self.files_dir(), self.in_memory);
+        let site = DriverContext { runtime_dir, sockets: Vec::new(), bubblewrap: None, in_memory };
+        let unreadable = vec![self.home.path().join("data"), self.files_dir()];
+        let service = Arc::new(ServicePaths::new(ProtectedServiceFiles {
+            unreadable,
+            ..ProtectedServiceFiles::default()
+        }));
+        let place = context::SharedDriverContext::new(site, service, Arc::new(NoSessions));
+        ProcessDriver::new(Arc::new(self.program.clone()), Arc::new(place), wardens)
+    }
+
+    pub(super) async fn start(&self) -> TestAttempt {
+        let (report, entries, is_full) = self.report();
+        let driver = self.driver().await;
+        let lease = Some(driver.start(self.work(), report));
+        TestAttempt { lease, entries, is_full, seen: Vec::new() }
+    }
+
+    /// Returns a reporter for a driver, and the receiver of its entries.
+    pub(super) fn report(&self) -> (Reporter, UnboundedReceiver<Entry>, Arc<AtomicBool>) {
+        let (sender, entries) = unbounded_channel();
+        let is_full = Arc::new(AtomicBool::new(false));
+        let ledger =
+            Arc::new(EntryRecorder { entries: sender.clone(), is_full: Arc::clone(&is_full) });
+        let desk = AttemptContext {
+            id: self.execution,
+            attempt_id: self.attempt_id,
+            fence: Fence(1),
+            ledger,
+            clock: Arc::new(FixedClock),
+            redactor: Arc::new(Redactor::new(self.secrets.clone())),
+            output: OutputSettings { limit: self.spec.limits.sizes.output, raw: false },
+            progress: watch::Sender::new(Progress::accepted()),
+            liveness: Liveness::default(),
+            known: ReplayFilter::default(),
+            budget_meter: BudgetMeter::of(&self.spec, &BudgetUsages::default()),
+            pending: WriteBuffer::default(),
+        };
+        let report = Reporter::new(desk, move |report| {
+            entries_of(report).into_iter().for_each(|entry| _ = sender.send(entry));
+        });
+        (report, entries, is_full)
+    }
+
+    pub(super) fn work(&self) -> Work {
+        let request = Request {
+            agent: self.spec.id.clone(),
+            origin: RequestOrigin::direct(PrincipalId(Uuid::nil()), Trigger::Api),
+            message: MessageId("message".to_owned()),
+            context: ContextId(self.context.clone()),
+            starts_context: true,
+            idempotency: None,
+            continues: None,
+            inherited_overrides: Overrides::default(),
+            input: self.input.clone(),
+        };
+        Work {
+            execution: self.execution,
+            attempt_id: self.attempt_id,
+            spec: Arc::new(self.spec.clone()),
+            request: Arc::new(request),
+            workspace: self.workspace.clone(),
+        }
+    }
+
+    /// Runs the program to its end and cleans up.
+    pub(super) async fn run_to_end(&self) -> AttemptRecord {
+        let mut run = self.start().await;
+        let verdict = run.ended().await;
+        run.clean().await;
+        assert_eq!(self.alive(), Vec::<i32>::new(), "something outlived the clean-up");
+        assert_eq!(self.leftover_folders(), 0, "files outlived the clean-up");
+        AttemptRecord { verdict, seen: run.seen }
+    }
+
+    /// Returns the number of folders of attempts that were not removed. Slots without one are kept for later attempts.
+    pub(super) fn leftover_folders(&self) -> usize {
+        let count = |folder: &Path| fs::read_dir(folder).map_or(0, Iterator::count);
+        let slots = fs::read_dir(self.files_dir().join("scratch")).into_iter().flatten().flatten();
+        let in_slots: usize = slots.map(|slot| count(&slot.path().join("own"))).sum();
+        let has_slots = usize::from(self.files_dir().join("scratch").exists());
+        count(&self.files_dir()) - has_slots + in_slots
+    }
+
+    /// Returns the processes of this execution.
+    pub(super) fn alive(&self) -> Vec<i32> {
+        let entry = format!("ALGONIUS_EXECUTION_ID={}", self.execution);
+        let carries = |pid: &i32| {
+            let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            environment.split(|byte| *byte == 0).any(|have| have == entry.as_bytes())
+        };
+        let names = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.file_name());
+        names.filter_map(|name| name.to_str()?.parse().ok()).filter(carries).collect()
+    }
+
+    /// Waits until this number of its processes run `program`.
+    pub(super) async fn until_running(&self, count: usize, program: &str) {
+        let runs = |pid: &i32| {
+            fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == program)
+        };
+        until(|| self.alive().iter().filter(|pid| runs(pid)).count() == count).await;
+    }
+}
+
+/// Waits until a claim is true.
+pub(super) async fn until(claim: impl Fn() -> bool) {
+    let mut ticks = tokio::time::interval(Duration::from_millis(10));
+    let waiting = async {
+        while !claim() {
+            ticks.tick().await;
+        }
+    };
+    tokio::time::timeout(DEADLINE, waiting).await.expect("it did not become true in time");
+}
+
+/// Returns true if a file or folder exists.
+pub(super) fn exists(path: &Path) -> bool {
+    path.try_exists().unwrap()
+}

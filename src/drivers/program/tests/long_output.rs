@@ -1,0 +1,179 @@
+//! Tests of output over the limit: head and tail are kept for all chunk sizes, and no cut shows a secret.
+
+use algonius_actors::decide::output::truncation::{HeadAndTail, marker};
+use algonius_actors::model::execution::event::{EventKind, TextChannel};
+use algonius_warden::OutputMemory;
+use proptest::prelude::*;
+
+use super::fixture::{Entry, ProgramFixture, shell};
+use crate::drivers::output::pump::{PumpedText, RawWriter};
+use crate::drivers::output::raw_text::TextStorage;
+
+const SECRET: &str = "correct-horse-battery-staple";
+
+/// Result of writing a text.
+struct Written {
+    raw: String,
+    masked: String,
+    dropped: u64,
+}
+
+fn fixture(limit: usize) -> ProgramFixture {
+    let mut fixture = shell("true", &[]);
+    fixture.spec.limits.sizes.output = limit;
+    fixture.secrets = vec![SECRET.to_owned()];
+    fixture
+}
+
+fn storage() -> TextStorage {
+    TextStorage { account: OutputMemory::of(1 << 30).account(), recorded: None }
+}
+
+/// Writes a text in pieces of these sizes, and reads it back from the ledger entries.
+async fn written(fixture: &ProgramFixture, text: &[u8], sizes: &[usize]) -> Written {
+    let (report, mut entries, _) = fixture.report();
+    let mut raw_writer = RawWriter::open(
+        &report,
+        TextChannel::Stdout,
+        (fixture.spec.limits.sizes.output, storage()),
+    );
+    let (mut rest, mut sizes) = (text, sizes.iter().cycle());
+    while !rest.is_empty() {
+        let size = (*sizes.next().unwrap()).clamp(1, rest.len());
+        let (piece, tail) = rest.split_at(size);
+        raw_writer.take(piece).await.unwrap();
+        rest = tail;
+    }
+    let PumpedText { raw, piece } = raw_writer.close().await.unwrap();
+    report.flush_pending().await.unwrap();
+    let raw = raw.as_str().to_owned();
+    let mut told = Written { raw, masked: String::new(), dropped: 0 };
+    while let Ok(entry) = entries.try_recv() {
+        match entry {
+            Entry::Chunk(chunk) => {
+                assert_eq!(chunk.offset, told.masked.len() as u64);
+                told.masked.push_str(&chunk.text);
+            }
+            Entry::Fact(EventKind::OutputTruncated { dropped, .. }) => told.dropped = dropped,
+            Entry::Fact(_) | Entry::Report(_) => {}
+        }
+    }
+    assert_eq!((piece.text.from, piece.text.to), (0, told.masked.len() as u64));
+    told
+}
+
+/// Strategy for words with the secret among them.
+fn text() -> impl Strategy<Value = String> {
+    let word = prop_oneof![
+        30 => proptest::sample::select(&["a word", " and ", "\n", "é", "\r\n", ", "][..])
+            .prop_map(str::to_owned),
+        4 => (1_usize..400).prop_map(|count| "to and fro ".repeat(count)),
+        4 => (1_usize..400).prop_map(|count| "line\n".repeat(count)),
+        6 => Just(SECRET.to_owned()),
+        1 => Just("to and fro\n".repeat(20_000)),
+        1 => Just("to and fro ".repeat(20_000)),
+    ];
+    proptest::collection::vec(word, 0..60).prop_map(|parts| parts.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(60) })]
+
+    #[test]
+    fn a_truncated_text_keeps_its_ends_and_shows_no_secret(
+        text in text(), limit in 200_usize..20_000,
+        sizes in proptest::collection::vec(1_usize..40_000, 1..5),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let told = runtime.block_on(written(&fixture(limit), text.as_bytes(), &sizes));
+        for part in ["correct", "horse", "battery", "staple"] {
+            prop_assert!(!told.masked.contains(part), "{}", told.masked);
+        }
+        let HeadAndTail { head, tail } = HeadAndTail::of(limit);
+        if text.len() <= limit {
+            prop_assert_eq!((&told.raw, told.dropped), (&text, 0));
+        } else {
+            let (first, _) = text.split_at(text.floor_char_boundary(head));
+            let (_, last) = text.split_at(text.ceil_char_boundary(text.len() - tail));
+            prop_assert!(told.raw.starts_with(first) && told.raw.ends_with(last));
+        }
+        if told.dropped > 0 {
+            let marker = marker(told.dropped);
+            prop_assert_eq!(told.masked.matches(&marker).count(), 1);
+            prop_assert!(told.masked.len() <= limit + marker.len());
+            let (first, last) = told.masked.split_once(&marker).unwrap();
+            prop_assert!(first.len() <= head && last.len() <= tail);
+            if !text.contains(SECRET) {
+                let kept = (first.len() + last.len()) as u64;
+                prop_assert!(text.starts_with(first) && text.ends_with(last));
+                prop_assert_eq!(kept + told.dropped, text.len() as u64);
+            }
+        }
+    }
+}
+
+/// Test with the secret at the end of the head and at the start of the tail.
+#[tokio::test]
+async fn no_truncation_point_shows_a_part_of_a_secret() {
+    let HeadAndTail { head, tail } = HeadAndTail::of(4000);
+    for unit in ["to and fro\n", "to and fro "] {
+        let words = |length: usize| unit.chars().cycle().take(length).collect::<String>();
+        for at in 0..=SECRET.len() {
+            let middle = words(200_000);
+            let text = [
+                &words(head - at),
+                SECRET,
+                &middle,
+                SECRET,
+                &words((tail + at).saturating_sub(SECRET.len())),
+            ];
+            let told = written(&fixture(4000), text.concat().as_bytes(), &[1000]).await;
+            assert!(told.dropped > 190_000);
+            for part in ["correct", "horse", "battery", "staple", "corr", "aple"] {
+                assert!(!told.masked.contains(part), "{part} at {at}: {}", told.masked);
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_truncated_answer_and_its_errors_keep_their_ends() {
+    let script = r#"
+seq -f 'line %.0f' 200000; echo last words
+{ echo first trouble; yes trouble | head -c 400000; echo last trouble; } >&2"#;
+    let mut fixture = shell(script, &[]);
+    fixture.spec.limits.sizes.output = 4000;
+    let record = fixture.run_to_end().await;
+    let answer = record.answer().unwrap();
+    assert!(
+        answer.starts_with("line 1\nline 2\n") && answer.ends_with("line 200000\nlast words\n")
+    );
+    let errors = record.text(TextChannel::Stderr);
+    assert!(errors.starts_with("first trouble\n") && errors.ends_with("last trouble\n"));
+    for text in [&answer, &errors] {
+        assert_eq!(text.matches("bytes were dropped ...]\n").count(), 1, "{text}");
+        assert!(text.len() < 4100, "{}", text.len());
+    }
+}
+
+/// Test in which only the end of the output reports the failure.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_error_after_a_flood_is_recognized() {
+    let mut fixture = shell("yes | head -c 1000000; echo; echo fatal: lost", &[]);
+    fixture.spec.limits.sizes.output = 4000;
+    fixture.program.success.fail_regex = Some(regex::Regex::new("(?m)^fatal").unwrap());
+    let failure = fixture.run_to_end().await.verdict.unwrap_err();
+    assert_eq!(failure.code, algonius_actors::model::code::Code::FailPattern);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_truncated_answer_file_keeps_its_ends() {
+    let script = r#"{ echo first; yes | head -c 9000000; echo last; } > "$0""#;
+    let mut fixture = shell(script, &["{{ output_file }}"]);
+    fixture.program.output = algonius_actors::model::program::OutputPattern::File;
+    fixture.spec.limits.sizes.output = 1000;
+    let answer = fixture.run_to_end().await.answer().unwrap();
+    let marker = marker(9_000_011 - 1000);
+    assert!(answer.starts_with("first\ny\n") && answer.ends_with("y\nlast\n"), "{answer}");
+    assert!(answer.contains(&marker), "{answer}");
+}

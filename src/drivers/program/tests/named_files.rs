@@ -1,0 +1,133 @@
+//! Tests of files that a program makes and names in its events.
+
+use algonius_actors::model::code::Code;
+use algonius_actors::model::execution::content::PartKind;
+use algonius_actors::model::execution::event::{EventKind, TextChannel};
+use algonius_actors::model::program::{InputPattern, OutputPattern};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+use super::fixture::{AttemptRecord, ProgramFixture, shell};
+
+fn file_program(script: &str, args: &[&str]) -> ProgramFixture {
+    let mut fixture = shell(script, args);
+    (fixture.program.output, fixture.program.success.require_output) =
+        (OutputPattern::Events, true);
+    fixture
+}
+
+/// Returns the names and bytes of the delivered files, each an artifact of one part.
+fn files(record: &AttemptRecord) -> Vec<(String, Vec<u8>)> {
+    let text = record.text(TextChannel::Parts);
+    let place = |at| usize::try_from(at).unwrap();
+    let files = record.facts().into_iter().filter_map(|fact| match fact {
+        EventKind::Artifact { pieces, .. } => {
+            let piece = pieces.first().filter(|piece| piece.kind == PartKind::Bytes)?;
+            let encoded = text.get(place(piece.text.from)..place(piece.text.to)).unwrap();
+            Some((piece.filename.clone().unwrap(), STANDARD.decode(encoded).unwrap()))
+        }
+        _ => None,
+    });
+    files.collect()
+}
+
+fn warnings(record: &AttemptRecord) -> Vec<&str> {
+    let warnings = record.facts().into_iter().filter_map(|fact| match fact {
+        EventKind::Warning { message } => Some(message.as_str()),
+        _ => None,
+    });
+    warnings.collect()
+}
+
+fn file(name: &str, bytes: &[u8]) -> (String, Vec<u8>) {
+    (name.to_owned(), bytes.to_vec())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_named_file_is_delivered_although_its_path_is_reused() {
+    let script = r#"mkdir out; printf 'one\377' > out/a.bin
+        echo '{"type":"artifact","file":{"path":"out/a.bin"}}'
+        until [ -e go ]; do sleep 0.01; done
+        printf two > out/a.bin; echo '{"type":"artifact","file":{"path":"out/a.bin","name":"b"}}'"#;
+    let fixture = file_program(script, &[]);
+    let mut run = fixture.start().await;
+    while !matches!(run.next().await, super::fixture::Entry::Fact(EventKind::Artifact { .. })) {}
+    std::fs::write(fixture.home.path().join("go"), "").unwrap();
+    assert_eq!(run.ended().await, Ok(()));
+    run.clean().await;
+    let record = AttemptRecord { verdict: Ok(()), seen: run.seen };
+    assert_eq!(files(&record), [file("a.bin", b"one\xff"), file("b", b"two")]);
+    assert_eq!(warnings(&record), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_in_the_execution_folder_is_delivered_before_cleanup() {
+    let script = r#"made="$(dirname "$0")/report.txt"; tr a-z A-Z < "$0" > "$made"
+        printf '{"type":"artifact","file":{"path":"%s","media_type":"text/plain"}}' "$made""#;
+    let mut fixture = file_program(script, &["{{ input_file }}"]).with_input("loud");
+    fixture.program.input = InputPattern::File;
+    let record = fixture.run_to_end().await;
+    assert_eq!((record.code(), files(&record)), (None, vec![file("report.txt", b"LOUD")]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_secret_in_a_named_file_is_masked() {
+    let script = r#"printf 'it is correct-horse-battery, yes' > a
+        echo '{"type":"artifact","file":{"path":"a"}}'"#;
+    let mut fixture = file_program(script, &[]);
+    fixture.secrets = vec!["correct-horse-battery".to_owned()];
+    let record = fixture.run_to_end().await;
+    assert_eq!(files(&record), [file("a", b"it is ***, yes")]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_undeliverable_file_is_reported_without_its_folder() {
+    let script = r#"ln -s /etc/passwd link; mkfifo pipe
+        for path in link /etc/passwd pipe . ../../gone gone; do
+            printf '{"type":"artifact","parts":[{"text":"see"},{"file":{"path":"%s"}}]}\n' $path
+        done"#;
+    let record = file_program(script, &[]).run_to_end().await;
+    assert_eq!((record.code(), files(&record)), (Some(Code::EmptyAnswer), vec![]));
+    let outside = "was not delivered: it is outside the folders of the agent and of the execution";
+    let missing = "the file `gone` was not delivered: it does not exist";
+    let expected = [
+        &*format!("the file `link` {outside}"),
+        &*format!("the file `passwd` {outside}"),
+        "the file `pipe` was not delivered: it is not a regular file",
+        "a file was not delivered: it is not a regular file",
+        missing,
+        missing,
+    ];
+    assert_eq!(warnings(&record), expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn delivered_files_share_the_output_limit() {
+    let script = r#"head -c 3000 /dev/zero > a
+        for _ in 1 2 3; do echo '{"type":"artifact","file":{"path":"a"}}'; done"#;
+    let mut fixture = file_program(script, &[]);
+    fixture.spec.limits.sizes.output = 9_000;
+    let record = fixture.run_to_end().await;
+    assert_eq!((record.code(), files(&record).len()), (None, 2));
+    let clause = "it exceeds the rest of the agent's output limit";
+    assert_eq!(warnings(&record), [format!("the file `a` was not delivered: {clause}")]);
+    let cut = EventKind::OutputTruncated { channel: TextChannel::Parts, dropped: 4000 };
+    assert!(record.facts().contains(&&cut));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_undelivered_file_begins_an_artifact_of_its_own() {
+    let script = r#"echo '{"type":"artifact","text":"A"}'
+        echo '{"type":"artifact","file":{"path":"gone"},"last":false}'
+        echo '{"type":"artifact","append":true,"text":"more of B"}'"#;
+    let record = file_program(script, &[]).run_to_end().await;
+    let ids: Vec<_> = record
+        .facts()
+        .into_iter()
+        .filter_map(|fact| match fact {
+            EventKind::Artifact { id, .. } => Some(id.clone()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(ids, ["artifact-1", "artifact-2"]);
+}

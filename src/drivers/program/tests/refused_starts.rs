@@ -1,0 +1,83 @@
+//! Tests of requests that are refused before a process exists, and of refusals by the system.
+
+use algonius_actors::model::code::Code;
+use algonius_actors::model::program::{InputPattern, OutputPattern};
+use algonius_actors::report::Report;
+
+use super::fixture::{Entry, ProgramFixture, program, shell};
+
+fn program_with_input(args: &[&str], input: &str) -> ProgramFixture {
+    let mut fixture = program("/bin/echo", args).with_input(input);
+    fixture.program.input = InputPattern::Args;
+    fixture
+}
+
+/// Returns the code of the refusal, and asserts that no process started for it.
+async fn refusal(fixture: &ProgramFixture) -> Option<Code> {
+    let record = fixture.run_to_end().await;
+    let started =
+        record.seen.iter().any(|entry| matches!(entry, Entry::Report(Report::Started { .. })));
+    assert_eq!(started, record.verdict.is_ok());
+    record.code()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unsafe_or_long_command_lines_are_refused() {
+    let no = Some(Code::InputRejected);
+    let long = "x".repeat(131_071);
+    let longer = format!("{long}x");
+    let many = ["{{ input }}"; 13];
+    for (case, args, input, expected) in [
+        ("zero byte", &["{{ input }}"][..], "a\0b", no),
+        ("longest", &["{{ input }}"], &long, None),
+        ("too long", &["{{ input }}"], &longer, no),
+        ("together too long", &many, &long, no),
+        ("option", &["{{ input }}"], "--help", no),
+        ("option behind another argument", &["-n", "{{input}}"], "-e", no),
+        ("option of a filter", &["{{ input | trim }}"], "  -e", no),
+        ("guarded option", &["--", "{{ input }}"], "-e", None),
+        ("joined option", &["--text={{ input }}"], "-e", None),
+        ("a guard behind it is none", &["{{ input }}", "--"], "-e", no),
+        ("no such parameter", &["{{ param.x }}"], "", no),
+    ] {
+        assert_eq!(refusal(&program_with_input(args, input)).await, expected, "{case}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn options_come_from_the_configuration_only() {
+    let mut fixture = program_with_input(&["{{ param.flag }}"], "");
+    fixture.program.params.insert("flag".to_owned(), "-n".to_owned());
+    assert_eq!(refusal(&fixture).await, None);
+    fixture.input.params.insert("flag".to_owned(), "-e".to_owned());
+    assert_eq!(refusal(&fixture).await, Some(Code::InputRejected));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_context_id_with_a_zero_byte_is_refused() {
+    let mut fixture = program("/bin/true", &[]);
+    fixture.context = "a\0b".to_owned();
+    assert_eq!(refusal(&fixture).await, Some(Code::InputRejected));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_name_must_stay_in_its_folder() {
+    for name in ["../{{ attempt }}", "{{ input }}", "", "..", "a/b"] {
+        let mut fixture = shell("true", &[]).with_input("/etc/passwd");
+        (fixture.program.output, fixture.program.output_file) =
+            (OutputPattern::File, name.to_owned());
+        assert_eq!(refusal(&fixture).await, Some(Code::InputRejected), "{name}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failed_start_is_one_permanent_failure() {
+    let missing = program("/nowhere/agent", &[]).run_to_end().await.verdict.unwrap_err();
+    assert_eq!(missing.code, Code::AgentUnavailable);
+    assert!(missing.message.ends_with("its program `agent` is not installed"), "{missing:?}");
+    let closed = program("/etc/passwd", &[]).run_to_end().await.verdict.unwrap_err();
+    assert_eq!(closed.message, "the program may not be executed");
+    let mut homeless = program("/bin/true", &[]);
+    homeless.program.working_dir = "/nowhere".into();
+    assert_eq!(homeless.run_to_end().await.code(), Some(Code::NotStarted));
+}

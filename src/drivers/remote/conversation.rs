@@ -1,0 +1,68 @@
+//! Remote task and context of a conversation, stored for the next message of the conversation.
+
+use algonius_actors::driver::Work;
+use algonius_actors::model::code::Code;
+use algonius_actors::model::failure::Failure;
+use algonius_actors::model::session::{Conversation, Session, SessionId};
+use algonius_actors::ports::ledger::LedgerError;
+use algonius_actors::ports::sessions::Sessions;
+use algonius_actors::report::Reporter;
+use serde::{Deserialize, Serialize};
+
+/// Remote side of a conversation.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(super) struct RemoteConversation {
+    /// Id of the remote context.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) context: Option<String>,
+    /// Id of the remote task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) task: Option<String>,
+}
+
+impl RemoteConversation {
+    /// Finds the remote side of the message: none for the first message of a conversation, the context for a later one,
+    /// and the task too for the answer to a question of that task.
+    ///
+    /// # Errors
+    /// Fails if the task that asked is not known.
+    pub(super) async fn find(work: &Work, sessions: &dyn Sessions) -> Result<Self, Failure> {
+        let known = sessions.session(&Conversation::of(&work.request)).await;
+        let known = known.map_err(|error| {
+            tracing::error!(%error, "failed to read session of conversation");
+            Failure::new(
+                Code::LedgerUnavailable,
+                "the session of the conversation could not be read",
+            )
+        })?;
+        let is_answer = work.request.continues.is_some();
+        let is_own = known.as_ref().is_some_and(|known| known.execution == work.execution);
+        let thread: Option<Self> =
+            known.and_then(|known| serde_json::from_str(known.id.expose()).ok());
+        match thread {
+            Some(thread) if is_answer && is_own => Ok(thread),
+            _ if is_answer => {
+                let message = "the remote task that asked the question is unknown";
+                Err(Failure::new(Code::PermanentFailure, message))
+            }
+            Some(thread) => Ok(Self { task: None, ..thread }),
+            None => Ok(Self::default()),
+        }
+    }
+
+    /// Stores the remote side for the next message. Ids that are too long are not stored.
+    ///
+    /// # Errors
+    /// Fails if nothing was committed.
+    pub(super) async fn store(
+        &self,
+        work: &Work,
+        (sessions, report): (&dyn Sessions, &Reporter),
+    ) -> Result<(), LedgerError> {
+        let id = serde_json::to_string(self).ok().and_then(|text| SessionId::new(&text));
+        let Some(id) = id.filter(|_| *self != Self::default()) else { return Ok(()) };
+        let (execution, used) = (work.execution, report.now());
+        let session = Session { id, execution, used, counted: Default::default() };
+        sessions.store(Conversation::of(&work.request), session).await
+    }
+}

@@ -1,0 +1,122 @@
+//! TCP connection with its entry in the table of connections. The connection is closed if the peer does not read the
+//! sent bytes, and its close lingers for a short time to discard unread input.
+
+use std::future::Future;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::{Sleep, sleep};
+
+use super::connections::{ClientConnection, ConnectionEntry};
+use super::lingering_close::LingeringClose;
+
+/// TCP connection and its entry in the table of connections.
+pub struct CountedConnection {
+    /// Declared before the stream, because fields are dropped in this order: the entry contains the number of the
+    /// socket, which another file may get as soon as the socket is closed.
+    _entry: ConnectionEntry,
+    stream: TcpStream,
+    write_timeout: WriteTimeout,
+    connection: ClientConnection,
+    linger: Option<LingeringClose>,
+}
+
+/// Timer for sent bytes that the peer does not read.
+struct WriteTimeout {
+    limit: Duration,
+    deadline: Option<Pin<Box<Sleep>>>,
+}
+
+impl CountedConnection {
+    /// Holds the entry while the connection is open. The connection is closed if nothing can be written for the time
+    /// `unread`.
+    #[must_use]
+    pub fn new(
+        stream: TcpStream,
+        (entry, connection): (ConnectionEntry, ClientConnection),
+        write_timeout: Duration,
+    ) -> Self {
+        let write_timeout = WriteTimeout { limit: write_timeout, deadline: None };
+        Self { _entry: entry, stream, write_timeout, connection, linger: None }
+    }
+
+    fn poll_with<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        write: impl FnOnce(Pin<&mut TcpStream>, &mut Context<'_>) -> Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        let written = write(Pin::new(&mut self.stream), context);
+        self.write_timeout.close_on_error(context, written)
+    }
+}
+
+impl WriteTimeout {
+    fn close_on_error<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        written: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        // Any progress counts: a slow reader is allowed, a reader that stopped is not.
+        if written.is_ready() {
+            // The timer starts anew with the next write that finds no room.
+            self.deadline = None;
+            return written;
+        }
+        let limit = self.limit;
+        let deadline = self.deadline.get_or_insert_with(|| Box::pin(sleep(limit)));
+        ready!(deadline.as_mut().poll(context));
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "what was sent stays unread")))
+    }
+}
+
+impl AsyncRead for CountedConnection {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for CountedConnection {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_with(context, |stream, context| stream.poll_write(context, bytes))
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_with(context, |stream, context| stream.poll_write_vectored(context, slices))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Self { stream, connection, linger, .. } = &mut *self;
+        // A second shutdown fails with `ENOTCONN` once the client has closed its side too.
+        if linger.is_none() {
+            ready!(Pin::new(&mut *stream).poll_shutdown(context))?;
+        }
+        if !connection.lingers() {
+            return Poll::Ready(Ok(()));
+        }
+        linger.get_or_insert_with(LingeringClose::new).poll(stream, context).map(Ok)
+    }
+}

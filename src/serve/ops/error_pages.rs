@@ -1,0 +1,129 @@
+//! Pages about errors, at the addresses that errors carry. They are public and the same for every caller.
+
+use algonius_a2a::problem;
+use algonius_actors::model::code::Code;
+use algonius_actors::model::failure::Failure;
+use axum::extract::Path;
+use axum::http::header::{
+    ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, VARY, X_CONTENT_TYPE_OPTIONS,
+};
+use axum::http::{HeaderMap, HeaderName};
+use axum::response::{IntoResponse, Response};
+use pulldown_cmark::{Event, Parser, Tag, TagEnd, html};
+
+use crate::serve::http::response::ProblemBody;
+
+/// Media type for clients that are no browsers.
+pub(in crate::serve) const MARKDOWN: &str = "text/markdown; charset=utf-8";
+
+/// Media type for browsers.
+pub(in crate::serve) const HTML: &str = "text/html; charset=utf-8";
+
+/// The pages contain no script, and a page of another site must not frame them.
+const SECURITY_POLICY: &str =
+    "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'";
+
+const STYLE: &str = "body{max-width:44rem;margin:2rem auto;padding:0 1rem;font:1rem/1.5 sans-serif}\
+                     code{background:#eee;padding:0 .2em}@media(prefers-color-scheme:dark){\
+                     body{background:#111;color:#ddd}code{background:#333}a{color:#8bf}}";
+
+/// Sets the address of the service, with which the addresses of pages in errors begin.
+pub fn set_service_url(url: &str) {
+    problem::set_service_url(url);
+}
+
+/// Returns the page of a code: HTML for browsers, Markdown for other clients.
+pub(in crate::serve) async fn page(
+    Path(code): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, ProblemBody> {
+    // Links between the pages end with `.md`, and clients that read Markdown follow them as they are.
+    let code = code.strip_suffix(".md").unwrap_or(&code);
+    let code = Code::ALL.iter().find(|known| known.as_str() == code);
+    let code =
+        code.ok_or_else(|| ProblemBody(Failure::new(Code::PathUnknown, "there is no such code")))?;
+    Ok(page_response(code.as_str(), code.page(), &headers))
+}
+
+/// Returns the list of all codes.
+pub(in crate::serve) async fn index(headers: HeaderMap) -> Response {
+    let line = |code: &Code| {
+        let (address, category) = (problem::page_url(*code), code.category().as_str());
+        format!("- [{code}]({address}) ({category}): {}\n", code.hint())
+    };
+    let list: String = Code::ALL.iter().map(line).collect();
+    page_response("Errors", &format!("# Errors\n\n{list}"), &headers)
+}
+
+fn page_response(title: &str, markdown: &str, headers: &HeaderMap) -> Response {
+    let accepts = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    // Every browser names `text/html`; programs accept anything or name nothing.
+    let is_browser = accepts.into_iter().any(|value| value.contains("text/html"));
+    let fixed: [(HeaderName, &str); 4] = [
+        (CACHE_CONTROL, "public, max-age=3600"),
+        (VARY, "accept"),
+        (CONTENT_SECURITY_POLICY, SECURITY_POLICY),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    ];
+    let (media_type, body) = match is_browser {
+        true => (HTML, as_html(title, markdown)),
+        false => (MARKDOWN, markdown.to_owned()),
+    };
+    (fixed, [(CONTENT_TYPE, media_type)], body).into_response()
+}
+
+fn as_html(title: &str, markdown: &str) -> String {
+    let mut body = String::new();
+    html::push_html(&mut body, parse_with_links(markdown).into_iter());
+    format!(
+        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>{title}</title>\
+         <meta name=\"viewport\" content=\"width=device-width\"><style>{STYLE}</style>{body}</html>\n"
+    )
+}
+
+/// Reads Markdown. Links to other pages of errors lead to their addresses here; the text of links to other
+/// documents stays without a link, because the service does not serve those.
+fn parse_with_links(markdown: &str) -> Vec<Event<'_>> {
+    let mut is_open = Vec::new();
+    let keep = |event| match event {
+        Event::Start(Tag::Link { link_type, dest_url, title, id }) => {
+            let code = dest_url.strip_suffix(".md").filter(|name| !name.contains('/'));
+            let is_web =
+                dest_url.starts_with("https://") || dest_url.starts_with(&problem::page_url_of(""));
+            // The end of a link does not name its target, so the decision is remembered for it.
+            is_open.push(code.is_some() || is_web);
+            let address = code.map(|code| problem::page_url_of(code).into());
+            let dest_url = address.or(is_web.then_some(dest_url))?;
+            Some(Event::Start(Tag::Link { link_type, dest_url, title, id }))
+        }
+        Event::End(TagEnd::Link) if !is_open.pop().unwrap_or_default() => None,
+        event => Some(event),
+    };
+    Parser::new(markdown).filter_map(keep).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_error_page_is_html_without_broken_links() {
+        for code in Code::ALL {
+            let page = as_html(code.as_str(), code.page());
+            assert!(page.contains(&format!("<h1>{code}</h1>")), "{page}");
+            assert_eq!(page.matches("<a ").count(), page.matches("</a>").count(), "{page}");
+            let links = page.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next());
+            for link in links {
+                let code = link.strip_prefix(problem::ERROR_PAGES_PATH).unwrap_or_default();
+                let is_page = Code::ALL.iter().any(|known| known.as_str() == code);
+                assert!(is_page || link.starts_with("https://"), "{code}: {link}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_link_to_an_unserved_document_becomes_text() {
+        let page = as_html("x", "[a](../b.md) [c](queue-full.md)");
+        assert!(page.contains("<p>a <a href=\"/errors/queue-full\">c</a></p>"), "{page}");
+    }
+}

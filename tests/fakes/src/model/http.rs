@@ -1,0 +1,266 @@
+//! HTTP interface of the model, and of the queries about it.
+//!
+//! | Path | What |
+//! |---|---|
+//! | `GET /_mock/log` | every request: its client, the offered tools and the text, and its answer |
+//! | `GET /_mock/names` | names that were looked up, with how often |
+//! | `POST /_mock/wait` | answers once a prompt had this text, now or later: that line of the log |
+//! | `POST /_mock/script` | the inside of a directive for prompts without one; nothing: none |
+//! | `POST /_mock/reset` | forgets the log, the names, what was counted and the script |
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::{HeaderMap, Method, StatusCode, Uri};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use serde_json::{Value, json};
+use tokio::sync::{Mutex, Notify};
+
+use crate::dialect::ApiDialect;
+use crate::directive::Directive;
+use crate::model_request::ModelRequest;
+use crate::refusal::refusal;
+use crate::{scripted_answer, transmission};
+
+/// Greatest size of a body: a whole conversation with its tool results.
+const MAX_BODY_BYTES: usize = 64 << 20;
+
+/// Number of characters of a text in the log.
+const MAX_LOGGED_CHARS: usize = 400;
+
+/// State of the model.
+#[derive(Default)]
+pub(crate) struct ModelServer {
+    key: Option<String>,
+    memory: Mutex<ModelState>,
+    /// Notifies of a new line in the log.
+    logged: Notify,
+}
+
+#[derive(Default)]
+struct ModelState {
+    log: Vec<Value>,
+    names: BTreeMap<String, u64>,
+    /// Number of refusals of each directive.
+    refused: BTreeMap<String, u64>,
+    /// Requests with each directive that waits for others.
+    gathered: BTreeMap<String, BTreeSet<String>>,
+    script: Directive,
+    answers: u64,
+}
+
+type ModelServerState = State<Arc<ModelServer>>;
+
+impl ModelServer {
+    /// Returns a state; with a key, requests with another key are refused.
+    pub(crate) fn new(key: Option<String>) -> Self {
+        Self { key, ..Self::default() }
+    }
+
+    /// Records the lookup of a name.
+    pub(crate) async fn looked_up(&self, name: String) {
+        *self.memory.lock().await.names.entry(name).or_default() += 1;
+    }
+
+    /// Returns the first line of the log whose prompt has this text, as soon as there is one.
+    async fn asked_for(&self, text: &str) -> Value {
+        let has = |line: &&Value| line["text"].as_str().is_some_and(|said| said.contains(text));
+        self.once(|memory| memory.log.iter().find(has).cloned()).await
+    }
+
+    /// Returns when this many different prompts with this directive have arrived.
+    async fn gathered(&self, directive: &Directive, many: u64) {
+        let directive = directive.shown();
+        let here =
+            |memory: &ModelState| memory.gathered.get(&directive).map_or(0, BTreeSet::len) as u64;
+        self.once(|memory| (here(memory) >= many).then_some(())).await;
+    }
+
+    /// Waits until a value is found in the memory, and returns it.
+    async fn once<T>(&self, find: impl Fn(&ModelState) -> Option<T>) -> T {
+        loop {
+            let logged = self.logged.notified();
+            let mut logged = std::pin::pin!(logged);
+            logged.as_mut().enable(); // Registered before the check, so that no line is missed in between.
+            if let Some(found) = find(&*self.memory.lock().await) {
+                return found;
+            }
+            logged.await;
+        }
+    }
+}
+
+impl ModelState {
+    /// Returns the status with which a directive refuses now, if it does.
+    fn refusal(&mut self, directive: &Directive) -> Option<u16> {
+        let status = u16::try_from(directive.number("status")?).ok()?;
+        let times = directive.number("times").unwrap_or(u64::MAX);
+        let refused = self.refused.entry(directive.shown()).or_default();
+        *refused += 1;
+        (*refused <= times).then_some(status)
+    }
+}
+
+pub(crate) fn routes(server: Arc<ModelServer>) -> Router {
+    Router::new()
+        .route(
+            "/_mock/log",
+            get(async |State(server): ModelServerState| {
+                Json(server.memory.lock().await.log.clone())
+            }),
+        )
+        .route(
+            "/_mock/names",
+            get(async |State(server): ModelServerState| {
+                Json(server.memory.lock().await.names.clone())
+            }),
+        )
+        .route("/_mock/wait", post(wait))
+        .route("/_mock/script", post(set_script))
+        .route("/_mock/reset", post(reset))
+        .fallback(model)
+        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
+        .with_state(server)
+}
+
+async fn wait(State(server): ModelServerState, text: String) -> Json<Value> {
+    Json(server.asked_for(&text).await)
+}
+
+async fn set_script(State(server): ModelServerState, words: String) {
+    server.memory.lock().await.script = Directive::read(&words);
+}
+
+async fn reset(State(server): ModelServerState) {
+    *server.memory.lock().await = ModelState::default();
+}
+
+/// Handles every request that is not about the mock itself.
+async fn model(
+    State(server): ModelServerState,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let path = uri.path();
+    let mut line = json!({
+        "method": method.as_str(), "path": path, "host": host(&uri, &headers),
+        "agent": header(&headers, "user-agent"),
+    });
+    let (dialect, body) = (ApiDialect::of(path), serde_json::from_slice::<Value>(&body));
+    let (Some(dialect), Ok(body), Method::POST) = (dialect, body, method) else {
+        let response = answer_without_prompt(path);
+        line["status"] = json!(response.status().as_u16());
+        server.memory.lock().await.log.push(line);
+        return response;
+    };
+    let request = ModelRequest::read(dialect, path, &body);
+    log_request(&mut line, dialect, &request);
+    let directive = Directive::taken_from(&request.text).1;
+    let (number, directive, refused) = {
+        let mut memory = server.memory.lock().await;
+        let directive = directive.unwrap_or_else(|| memory.script.clone());
+        let is_let_in = server.key.as_deref().is_none_or(|key| key_of(&headers) == Some(key));
+        let refused = if is_let_in { memory.refusal(&directive) } else { Some(401) };
+        line["status"] = json!(refused.unwrap_or(200));
+        memory.answers += 1;
+        if directive.number("together").is_some() {
+            memory.gathered.entry(directive.shown()).or_default().insert(request.text.clone());
+        }
+        memory.log.push(line);
+        (memory.answers, directive, refused)
+    };
+    server.logged.notify_waiters();
+    if let Some(status) = refused {
+        let (headers, body) = refusal(dialect, status, &directive);
+        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        return (status, headers, Json(body)).into_response();
+    }
+    if let Some(many) = directive.number("together") {
+        server.gathered(&directive, many).await;
+    }
+    answer(dialect, &request, &directive, number).await
+}
+
+async fn answer(
+    dialect: ApiDialect,
+    request: &ModelRequest,
+    directive: &Directive,
+    number: u64,
+) -> Response {
+    if directive.has("hang") {
+        future::pending::<()>().await; // It ends when the client goes.
+    }
+    let delay =
+        directive.seconds("delay").and_then(|delay| Duration::try_from_secs_f64(delay).ok());
+    tokio::time::sleep(delay.unwrap_or_default()).await;
+    if directive.has("garbage") {
+        return transmission::garbage();
+    }
+    transmission::send(
+        dialect,
+        request,
+        &scripted_answer::answer(request, directive, number),
+        directive,
+    )
+}
+
+/// Answers requests without a prompt: lists of models, token counts, availability checks.
+fn answer_without_prompt(path: &str) -> Response {
+    let model = |id: &str| {
+        json!({"id": id, "object": "model", "type": "model", "created": 0,
+        "owned_by": "mock", "display_name": id, "name": format!("models/{id}"), "created_at": "2025-01-01T00:00:00Z"})
+    };
+    if path.ends_with("/count_tokens") || path.ends_with(":countTokens") {
+        return Json(json!({"input_tokens": 10, "totalTokens": 10})).into_response();
+    }
+    if path.ends_with("/models") {
+        let models = [model("mock-1")];
+        return Json(
+            json!({"object": "list", "data": models, "models": models, "has_more": false}),
+        )
+        .into_response();
+    }
+    match path.rsplit_once("/models/") {
+        Some((_, id)) => Json(model(id)).into_response(),
+        None if path == "/" => StatusCode::OK.into_response(),
+        None => {
+            let error = json!({"message": "mock: no such path", "type": "not_found_error"});
+            (StatusCode::NOT_FOUND, Json(json!({"error": error}))).into_response()
+        }
+    }
+}
+
+fn log_request(line: &mut Value, dialect: ApiDialect, request: &ModelRequest) {
+    let shown = |text: &str| text.chars().take(MAX_LOGGED_CHARS).collect::<String>();
+    let results: Vec<_> = request.results.iter().map(|result| shown(result)).collect();
+    line["dialect"] = json!(dialect.name());
+    line["model"] = json!(request.model);
+    line["stream"] = json!(request.is_streamed);
+    line["tools"] = json!(request.tools);
+    line["text"] = json!(shown(&request.text));
+    line["turns"] = json!(request.turns);
+    line["results"] = json!(results);
+    line["schema"] = json!(request.schema.is_some());
+}
+
+/// Returns the host of the request, which is in the request line for a proxy.
+fn host<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Option<&'a str> {
+    uri.host().or_else(|| header(headers, "host"))
+}
+
+fn key_of(headers: &HeaderMap) -> Option<&str> {
+    let bearer = header(headers, "authorization").and_then(|value| value.strip_prefix("Bearer "));
+    header(headers, "x-api-key").or_else(|| header(headers, "x-goog-api-key")).or(bearer)
+}
+
+fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok()
+}

@@ -1,0 +1,206 @@
+//! Common form of the requests of all dialects: the last text of the user, and the tool results since.
+
+use serde_json::Value;
+
+use crate::dialect::ApiDialect;
+use crate::directive::Directive;
+
+/// Suffixes of element names that agents put around the text of the user.
+const WRAPPERS: [&str; 10] = [
+    "reminder",
+    "context",
+    "details",
+    "instructions",
+    "datetime",
+    "environment",
+    "tools",
+    "info",
+    "notification",
+    "metadata",
+];
+
+/// Request for one answer.
+#[derive(Debug, Default)]
+pub(crate) struct ModelRequest {
+    pub(crate) model: String,
+    pub(crate) is_streamed: bool,
+    pub(crate) tools: Vec<String>,
+    /// Text of the user, with its directives.
+    pub(crate) text: String,
+    /// Number of messages of the user, including this one.
+    pub(crate) turns: u64,
+    /// Tool results after that text.
+    pub(crate) results: Vec<String>,
+    /// JSON schema of the answer, if the request has one.
+    pub(crate) schema: Option<Value>,
+}
+
+impl ModelRequest {
+    /// Reads the body of a request; `path` names the model if the body does not.
+    pub(crate) fn read(dialect: ApiDialect, path: &str, body: &Value) -> Self {
+        let mut read = Self { tools: tools(&body["tools"]), ..Self::default() };
+        read.model = body["model"].as_str().map_or_else(|| model_of(path), str::to_owned);
+        read.is_streamed = body["stream"] == true || path.ends_with(":streamGenerateContent");
+        read.schema = schema(dialect, body).filter(|schema| !schema.is_null()).cloned();
+        match dialect {
+            ApiDialect::Anthropic => read.anthropic(body),
+            ApiDialect::Chat => read.chat(body),
+            ApiDialect::Responses => read.responses(body),
+            ApiDialect::Gemini => read.gemini(body),
+        }
+        read
+    }
+
+    fn anthropic(&mut self, body: &Value) {
+        for message in list(&body["messages"]).filter(|message| message["role"] == "user") {
+            let parts = &message["content"];
+            let results = list(parts).filter(|part| part["type"] == "tool_result");
+            let results: Vec<_> = results.map(|part| result_text(&part["content"])).collect();
+            self.add_message(texts(parts), results);
+        }
+    }
+
+    fn chat(&mut self, body: &Value) {
+        for message in list(&body["messages"]) {
+            match message["role"].as_str() {
+                Some("user") => self.add_message(texts(&message["content"]), Vec::new()),
+                Some("tool" | "function") => self.results.push(result_text(&message["content"])),
+                _ => {}
+            }
+        }
+    }
+
+    fn responses(&mut self, body: &Value) {
+        if let Some(text) = body["input"].as_str() {
+            self.add_message(vec![text], Vec::new());
+        }
+        for item in list(&body["input"]) {
+            let kind = item["type"].as_str().unwrap_or("message");
+            if kind == "message" && item["role"] == "user" {
+                self.add_message(texts(&item["content"]), Vec::new());
+            } else if kind.ends_with("_call_output") {
+                self.results.push(result_text(&item["output"]));
+            }
+        }
+    }
+
+    fn gemini(&mut self, body: &Value) {
+        for content in list(&body["contents"]).filter(|content| content["role"] != "model") {
+            let parts = &content["parts"];
+            let results = list(parts).filter_map(|part| part.get("functionResponse"));
+            let results: Vec<_> = results.map(|result| result_text(&result["response"])).collect();
+            self.add_message(texts(parts), results);
+        }
+    }
+
+    /// Adds one message. Texts beside tool results are remarks of the agent, not text of the user.
+    fn add_message(&mut self, texts: Vec<&str>, results: Vec<String>) {
+        if !results.is_empty() {
+            self.results.extend(results);
+            return;
+        }
+        let texts = texts.into_iter().map(strip_wrappers).filter(|text| !text.is_empty());
+        let texts: Vec<_> = texts.collect();
+        let told = texts.iter().rev().find(|text| Directive::is_in(text)).or(texts.last());
+        if let Some(told) = told {
+            (*told).clone_into(&mut self.text);
+            self.turns += 1;
+            self.results.clear();
+        }
+    }
+}
+
+/// Returns the names of the offered tools.
+fn tools(tools: &Value) -> Vec<String> {
+    let name = |tool: &Value| {
+        let names = [&tool["name"], &tool["function"]["name"], &tool["type"]];
+        names.into_iter().find_map(Value::as_str).unwrap_or("?").to_owned()
+    };
+    let each = |tool: &Value| match tool.get("functionDeclarations") {
+        Some(declared) => list(declared).map(name).collect(),
+        None => vec![name(tool)],
+    };
+    list(tools).flat_map(each).collect()
+}
+
+fn schema(dialect: ApiDialect, body: &Value) -> Option<&Value> {
+    let places: &[&str] = match dialect {
+        ApiDialect::Anthropic => &["/output_config/format/schema", "/output_format/schema"],
+        ApiDialect::Chat => &["/response_format/json_schema/schema"],
+        ApiDialect::Responses => &["/text/format/schema"],
+        ApiDialect::Gemini => {
+            &["/generationConfig/responseJsonSchema", "/generationConfig/responseSchema"]
+        }
+    };
+    places.iter().find_map(|place| body.pointer(place))
+}
+
+/// Returns `gemini-2.5-flash` for `/v1beta/models/gemini-2.5-flash:generateContent`.
+fn model_of(path: &str) -> String {
+    let last = path.rsplit('/').next().unwrap_or_default();
+    last.split(':').next().unwrap_or_default().to_owned()
+}
+
+fn list(value: &Value) -> impl DoubleEndedIterator<Item = &Value> {
+    value.as_array().map(Vec::as_slice).unwrap_or_default().iter()
+}
+
+/// Returns the texts of a message's content.
+fn texts(content: &Value) -> Vec<&str> {
+    let whole = content.as_str().into_iter();
+    whole.chain(list(content).filter_map(|part| part["text"].as_str())).collect()
+}
+
+/// Returns a tool result as one text.
+fn result_text(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => {
+            parts.iter().map(|part| result_text(part.get("text").unwrap_or(part))).collect()
+        }
+        Value::Bool(_) | Value::Number(_) | Value::Object(_) => value.to_string(),
+    }
+}
+
+/// Returns a text without the elements before and after it.
+fn strip_wrappers(text: &str) -> &str {
+    let mut left = text.trim();
+    while let Some(shorter) = without_first(left).or_else(|| without_last(left)) {
+        left = shorter.trim();
+    }
+    left
+}
+
+fn without_first(text: &str) -> Option<&str> {
+    let (tag, _) = text.strip_prefix('<')?.split_once('>')?;
+    let name = tag.split_whitespace().next().filter(|name| is_wrapper(name))?;
+    text.split_once(&format!("</{name}>")).map(|(_, after)| after)
+}
+
+fn without_last(text: &str) -> Option<&str> {
+    let (_, name) = text.strip_suffix('>')?.rsplit_once("</")?;
+    if !is_wrapper(name) {
+        return None;
+    }
+    text.rsplit_once(&format!("<{name}")).map(|(before, _)| before)
+}
+
+fn is_wrapper(name: &str) -> bool {
+    let is_word = name.chars().all(|c| c.is_ascii_lowercase() || c == '_' || c == '-');
+    is_word && WRAPPERS.iter().any(|end| name.ends_with(end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_that_agents_add_around_a_text_are_removed() {
+        let text = "<system-reminder>x <b></system-reminder>\n<environment_context a=\"b\">y\
+            </environment_context>\n say <this> \n<current_datetime>z</current_datetime>";
+        assert_eq!(strip_wrappers(text), "say <this>");
+        assert_eq!(strip_wrappers("<p>a paragraph</p>"), "<p>a paragraph</p>");
+        assert_eq!(strip_wrappers("<context>never closed"), "<context>never closed");
+    }
+}

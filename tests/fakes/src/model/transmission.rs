@@ -1,0 +1,80 @@
+//! Transmission of an answer: whole, as a stream, or broken off as the prompt directs.
+
+use std::convert::Infallible;
+use std::io;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use futures_util::{StreamExt as _, stream};
+
+use crate::dialect::{ApiDialect, Event, ModelAnswer};
+use crate::directive::Directive;
+use crate::model_request::ModelRequest;
+
+const EVENTS: [(header::HeaderName, &str); 2] =
+    [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-cache")];
+const JSON: [(header::HeaderName, &str); 1] = [(header::CONTENT_TYPE, "application/json")];
+
+/// Sends an answer in the requested form.
+pub(crate) fn send(
+    dialect: ApiDialect,
+    request: &ModelRequest,
+    answer: &ModelAnswer,
+    directive: &Directive,
+) -> Response {
+    let pieces = if request.is_streamed {
+        dialect.events(answer).into_iter().map(|event| Bytes::from(line(&event))).collect()
+    } else {
+        halves(&dialect.full_document(answer).to_string())
+    };
+    let body = body(pieces, directive);
+    if request.is_streamed { (EVENTS, body).into_response() } else { (JSON, body).into_response() }
+}
+
+/// Returns an HTML page where JSON is expected.
+pub(crate) fn garbage() -> Response {
+    (StatusCode::OK, JSON, "<html><body>a page of the proxy</body></html>").into_response()
+}
+
+fn body(mut pieces: Vec<Bytes>, directive: &Directive) -> Body {
+    let half = pieces.len() / 2;
+    if directive.has("drop") {
+        pieces.truncate(half);
+        let broken = stream::once(async {
+            tokio::task::yield_now().await; // The earlier pieces are sent first.
+            Err(io::Error::from(io::ErrorKind::ConnectionReset))
+        });
+        return Body::from_stream(stream::iter(pieces.into_iter().map(Ok)).chain(broken));
+    }
+    let end = if directive.has("stall") { pieces.split_off(half) } else { Vec::new() };
+    if directive.has("cut") {
+        pieces.truncate(half);
+    }
+    let drip = directive.seconds("drip").and_then(|drip| Duration::try_from_secs_f64(drip).ok());
+    let drip = drip.unwrap_or_default();
+    let begun = stream::iter(pieces).enumerate().then(move |(number, piece)| async move {
+        // Without a pause the pieces are sent together, as they were created.
+        if number > 0 && !drip.is_zero() {
+            tokio::time::sleep(drip).await;
+        }
+        Ok::<_, Infallible>(piece)
+    });
+    if end.is_empty() {
+        Body::from_stream(begun)
+    } else {
+        Body::from_stream(begun.chain(stream::pending()))
+    }
+}
+
+fn line(event: &Event) -> String {
+    let name = event.name.map(|name| format!("event: {name}\n")).unwrap_or_default();
+    format!("{name}data: {}\n\n", event.data)
+}
+
+fn halves(text: &str) -> Vec<Bytes> {
+    let bytes = Bytes::copy_from_slice(text.as_bytes());
+    let (first, second) = (bytes.slice(..bytes.len() / 2), bytes.slice(bytes.len() / 2..));
+    vec![first, second]
+}

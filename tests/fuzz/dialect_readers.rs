@@ -1,0 +1,162 @@
+//! What each dialect reads of the parameters of each method, and how sound it is then.
+
+use algonius_actors::model::failure::Failure;
+use serde_json::Value;
+
+use algonius_a2a::base64;
+use algonius_a2a::v0_3::{self, rest};
+use algonius_a2a::v1::{
+    HistoryLength, ListRequest, PartContent, PushConfig, PushQuery, SendRequest, TaskQuery,
+};
+use algonius_a2a::v1_json as json;
+use algonius_a2a::{Method, PARAMETERS_EXTENSION};
+
+/// What was asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum ParsedRequest {
+    Send(Box<SendRequest>),
+    Get(TaskQuery),
+    List(ListRequest),
+    Task(String),
+    Push(PushConfig),
+    PushOf(PushQuery),
+    Pushes(String),
+    Nothing,
+}
+
+type ReadFn<T> = fn(Value) -> Result<T, Failure>;
+
+/// The readers of a dialect.
+pub(super) struct DialectReaders {
+    send: ReadFn<SendRequest>,
+    get: ReadFn<TaskQuery>,
+    list: ReadFn<ListRequest>,
+    cancel: ReadFn<String>,
+    subscribe: ReadFn<String>,
+    push_set: ReadFn<PushConfig>,
+    push_get: ReadFn<PushQuery>,
+    push_list: ReadFn<String>,
+    push_delete: ReadFn<PushQuery>,
+}
+
+/// 0.3 on JSON-RPC. It has no list of its own, and takes that of 1.0.
+pub(super) const RPC_0_3: DialectReaders = DialectReaders {
+    send: v0_3::read::send,
+    get: v0_3::read::get,
+    list: json::read::list,
+    cancel: v0_3::read::cancel,
+    subscribe: v0_3::read::subscribe,
+    push_set: v0_3::read::push_set,
+    push_get: v0_3::read::push_get,
+    push_list: v0_3::read::push_list,
+    push_delete: v0_3::read::push_delete,
+};
+
+/// 0.3 over HTTP.
+pub(super) const REST_0_3: DialectReaders = DialectReaders {
+    send: rest::read::send,
+    get: rest::read::get,
+    list: rest::read::list,
+    cancel: rest::read::cancel,
+    subscribe: rest::read::subscribe,
+    push_set: rest::read::push_set,
+    push_get: rest::read::push_get,
+    push_list: rest::read::push_list,
+    push_delete: rest::read::push_delete,
+};
+
+/// 1.0.
+pub(super) const V1_0: DialectReaders = DialectReaders {
+    send: json::read::send,
+    get: json::read::get,
+    list: json::read::list,
+    cancel: json::read::cancel,
+    subscribe: json::read::subscribe,
+    push_set: json::read::push_set,
+    push_get: json::read::push_get,
+    push_list: json::read::push_list,
+    push_delete: json::read::push_delete,
+};
+
+impl DialectReaders {
+    /// Reads the parameters of a method. What nobody knows must not change what is heard, and what
+    /// is heard must be sound.
+    pub(super) fn read(&self, method: Method, params: &Value) -> Result<ParsedRequest, Failure> {
+        let asked = self.heard(method, params.clone());
+        if let Value::Object(fields) = params {
+            let mut fields = fields.clone();
+            fields.insert("xStranger".to_owned(), Value::from(1));
+            assert_eq!(self.heard(method, fields.into()), asked, "a stranger changes it");
+        }
+        if let Ok(asked) = &asked {
+            check_request(asked);
+        }
+        asked
+    }
+
+    fn heard(&self, method: Method, params: Value) -> Result<ParsedRequest, Failure> {
+        match method {
+            Method::Send | Method::Stream => {
+                (self.send)(params).map(|send| ParsedRequest::Send(Box::new(send)))
+            }
+            Method::Get | Method::Status => (self.get)(params).map(ParsedRequest::Get),
+            Method::List => (self.list)(params).map(ParsedRequest::List),
+            Method::Cancel => (self.cancel)(params).map(ParsedRequest::Task),
+            Method::Subscribe => (self.subscribe)(params).map(ParsedRequest::Task),
+            Method::PushSet => (self.push_set)(params).map(ParsedRequest::Push),
+            Method::PushGet => (self.push_get)(params).map(ParsedRequest::PushOf),
+            Method::PushList => (self.push_list)(params).map(ParsedRequest::Pushes),
+            Method::PushDelete => (self.push_delete)(params).map(ParsedRequest::PushOf),
+            Method::ExtendedCard | Method::Card => Ok(ParsedRequest::Nothing),
+        }
+    }
+}
+
+/// What the inside relies on in what was read.
+fn check_request(asked: &ParsedRequest) {
+    match asked {
+        ParsedRequest::Send(send) => check_send(send),
+        ParsedRequest::List(ListRequest { page_size, .. }) => {
+            assert!(page_size.is_none_or(|size| (1..=100).contains(&size)), "{asked:?}");
+        }
+        ParsedRequest::Push(config) => {
+            assert!(config.task_id.is_some(), "{asked:?}");
+            check_push(config);
+        }
+        ParsedRequest::Get(TaskQuery { history, .. }) => check_history(*history),
+        ParsedRequest::Task(_)
+        | ParsedRequest::PushOf(_)
+        | ParsedRequest::Pushes(_)
+        | ParsedRequest::Nothing => {}
+    }
+}
+
+pub(super) fn check_send(send: &SendRequest) {
+    assert!(!send.message.message_id.is_empty(), "{send:?}");
+    assert!(!send.message.parts.is_empty(), "{send:?}");
+    let filled = |id: &Option<String>| id.as_ref().is_none_or(|id| !id.is_empty());
+    assert!(filled(&send.message.context_id) && filled(&send.message.task_id), "{send:?}");
+    for part in &send.message.parts {
+        if let PartContent::Raw(text) = &part.content {
+            let bytes = base64::decode(text).map(|bytes| base64::encode(&bytes));
+            assert_eq!(bytes.as_ref(), Some(text), "not in the standard spelling");
+        }
+    }
+    assert!(
+        send.message.metadata.get(PARAMETERS_EXTENSION).is_none_or(|given| *given != Value::Null)
+    );
+    check_history(send.history);
+    send.push.iter().for_each(check_push);
+}
+
+fn check_history(history: HistoryLength) {
+    if let HistoryLength::Last(count) = history {
+        assert!(i32::try_from(count).is_ok(), "{count} is more than the protocol can ask for");
+    }
+}
+
+fn check_push(config: &PushConfig) {
+    assert!(!config.url.is_empty(), "{config:?}");
+    let schemes = config.authentication.iter().map(|proof| proof.scheme.as_str());
+    assert!(schemes.into_iter().all(|scheme| !scheme.is_empty()), "{config:?}");
+}

@@ -1,0 +1,31 @@
+//! How a refusal must be told, whoever hears it.
+
+use algonius_actors::model::code::Code;
+use algonius_actors::model::failure::Failure;
+use serde_json::Value;
+
+use algonius_a2a::jsonrpc::{self, Id};
+use algonius_a2a::problem;
+use algonius_a2a::v1::ProtocolVersion;
+
+/// A refusal of what was sent has one of these codes, says something, and is the caller's fault in
+/// every protocol.
+pub(super) fn check_refusal(failure: &Failure, codes: &[Code]) {
+    assert!(codes.contains(&failure.code), "{failure:?} is none of {codes:?}");
+    assert!(!failure.message.is_empty(), "{failure:?} says nothing");
+    for version in [ProtocolVersion::V0_3, ProtocolVersion::V1_0] {
+        let status = problem::http(failure.code, version);
+        assert!((400..500).contains(&status), "{failure:?} answers {status}");
+    }
+    let number = problem::wire_codes(failure.code).jsonrpc;
+    assert!((-32700..=-32600).contains(&number), "{failure:?} answers {number}");
+}
+
+/// The JSON-RPC answer to a refused call is one, and has its id.
+pub(super) fn check_answer(id: &Id, failure: &Failure, wanted: &Value) {
+    let answer = jsonrpc::failure(id.clone(), failure);
+    assert_eq!(answer.get("id"), Some(wanted));
+    assert!(answer.get("result").is_none(), "{answer}");
+    let number = answer.pointer("/error/code").and_then(Value::as_i64);
+    assert_eq!(number, Some(problem::wire_codes(failure.code).jsonrpc));
+}

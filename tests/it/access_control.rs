@@ -1,0 +1,204 @@
+//! Who may come in, and what a token is good for.
+
+use serde_json::{Value, json};
+
+use crate::harness::client::{completed, id, outcome};
+use crate::harness::{
+    Service, ServiceClient, Setup, TestResponse, fake, gated, json_rpc_call, message,
+};
+
+/// Every path that wants a token, with its method. The last ones name nothing that exists.
+const PATHS: &[&str] = &[
+    "GET /status",
+    "GET /status/agents/echo",
+    "GET /agents",
+    "GET /a2a/status",
+    "POST /agents/echo/v1",
+    "POST /agents/echo/v1/",
+    "GET /api/v1/agents",
+    "GET /api/v1/executions",
+    "GET /api/v1/executions?agent=echo",
+    "GET /api/v1/executions/018f0000-0000-7000-8000-000000000000",
+    "POST /api/v1/executions/018f0000-0000-7000-8000-000000000000/cancel",
+    "POST /agents/echo/v1/message:send",
+    "GET /agents/echo/v1/tasks",
+    "GET /agents/echo/v1/tasks/x",
+    "GET /agents/echo/v1/nonsense",
+    "GET /agents/nobody/v1/tasks",
+    "GET /agents/%ff/v1/tasks",
+    "GET /agents/echo/v1/tasks/%ff",
+    "GET /status/agents/nobody",
+    "POST /agents/nobody/v1",
+    "GET /api/v1/executions?nonsense=1",
+    "GET /api/v1/executions/nonsense",
+    "POST /agents/%ff/v1",
+    "GET /status/agents/%ff",
+    "GET /api/v1/executions/%ff",
+    "POST /api/v1/executions/%ff/cancel",
+    "POST /api/v1/reload",
+    "GET /api/v1/tokens",
+    "POST /api/v1/tokens",
+    "DELETE /api/v1/tokens/ann",
+    "POST /api/v1/operator/rotate",
+];
+
+const CARDS: &[&str] = &[
+    "/.well-known/agent-card.json",
+    "/agents/echo/.well-known/agent-card.json",
+    "/agents/echo/v1/.well-known/agent-card.json",
+    "/agents/nobody/.well-known/agent-card.json",
+    "/agents/%ff/v1/.well-known/agent-card.json",
+];
+
+async fn expect_refused(client: &ServiceClient, path: &str, headers: &[String]) -> TestResponse {
+    let body = json_rpc_call("message/send", &message("hello"));
+    let headers = [headers, &["Content-Type: application/json".to_owned()]].concat();
+    let answer = client.request(path, &headers, body.as_bytes()).await;
+    assert_eq!(answer.status, 401, "{path} {headers:?} {answer:?}");
+    assert_eq!(answer.header("www-authenticate"), Some("Bearer"), "{path}");
+    answer
+}
+
+#[tokio::test]
+async fn every_path_refuses_invalid_tokens_alike() {
+    let old = "o".repeat(40);
+    let config = [
+        fake("echo", "echo", ""),
+        "[lockout]\nenabled = false\n[tokens.old]\ntoken_env = 'OLD'\nexpires = 2020-01-01T00:00:00Z\n".to_owned(),
+    ];
+    let setup = Setup::server("public_card = false\ndefault_agent = 'echo'", &config.concat());
+    let service = setup.env("OLD", &old).start().await;
+    let token = service.token.clone();
+    let bearer = |text: &str| vec![format!("Authorization: Bearer {text}")];
+    let wrong = [
+        vec![],
+        bearer(""),
+        bearer("short"),
+        bearer(&"w".repeat(64)),
+        bearer(token.get(1..).unwrap()),
+        bearer(&format!("{token}0")),
+        bearer(&token.to_uppercase()),
+        bearer(&old),
+        [bearer(&token), bearer(&token)].concat(),
+        [bearer(&token), bearer("another")].concat(),
+        vec![format!("Authorization: Basic {token}")],
+        vec![format!("Authorization: {token}")],
+        vec![format!("Authorization: Bearer {token}, Bearer {token}")],
+        vec![format!("X-Api-Key: {token}")],
+        vec![format!("Cookie: token={token}")],
+        vec![format!("Proxy-Authorization: Bearer {token}")],
+    ];
+    // Each kind of path has a body of its own, which says the same whatever the cause.
+    let kinds = [PATHS[0], "POST /agents/echo/v1", "GET /agents/echo/v1/tasks"];
+    let mut bodies = Vec::new();
+    for path in kinds {
+        let plain = expect_refused(&service, path, &[]).await;
+        assert_eq!(plain.code(), "unauthenticated");
+        for headers in &wrong {
+            assert_eq!(expect_refused(&service, path, headers).await.body, plain.body, "{path}");
+        }
+        bodies.push(plain.body);
+    }
+    let cards = CARDS.iter().map(|path| format!("GET {path}"));
+    for path in PATHS.iter().map(|path| (*path).to_owned()).chain(cards) {
+        let body = match path.split_once("/v1").filter(|(agent, _)| agent.contains("/agents/")) {
+            Some((_, "" | "/")) => &bodies[1],
+            Some((_, rest)) if !rest.contains("well-known") => &bodies[2],
+            _ => &bodies[0],
+        };
+        for headers in [&wrong[0], &wrong[3], &wrong[8]] {
+            assert_eq!(expect_refused(&service, &path, headers).await.body, *body, "{path}");
+        }
+        let sign = if path.contains('?') { '&' } else { '?' };
+        let query = format!("{path}{sign}access_token={token}&token={token}");
+        assert_eq!(expect_refused(&service, &query, &[]).await.body, *body, "{path}");
+    }
+    let health = service.request("GET /health", &[], b"").await;
+    assert_eq!((health.status, health.json()), (200, json!({"status": "ok"})));
+    assert_eq!(service.get("/api/v1/executions").await.json()["executions"], json!([]));
+}
+
+#[tokio::test]
+async fn a_missing_token_is_no_failed_attempt() {
+    let service = Service::start(&fake("echo", "echo", "")).await;
+    for _ in 0..10 {
+        expect_refused(&service, PATHS[0], &[]).await;
+    }
+}
+
+#[tokio::test]
+async fn a_token_is_valid_for_its_agents_only() {
+    let text = "s".repeat(32);
+    let agents = [fake("one", "echo", ""), fake("two", "echo", "")].concat();
+    let setup = Setup::new(&format!("{agents}[tokens.ann]\ntoken_env = 'ANN'\nagents = ['one']\n"));
+    let service = setup.env("ANN", &text).start().await;
+    let ann = service.with(&text);
+    assert_eq!(outcome(&ann.send("one", "hello").await), completed("hello"));
+    for method in ["message/send", "tasks/get", "tasks/cancel"] {
+        let refused = ann.refused("two", method, message("hello")).await;
+        assert_eq!(refused, (-32059, "forbidden".to_owned()), "{method}");
+    }
+    assert_eq!(ann.get("/status/agents/two").await.status, 403);
+    let ids = |list: &Value| -> Vec<Value> {
+        list["agents"].as_array().unwrap().iter().map(|agent| agent["id"].clone()).collect()
+    };
+    assert_eq!(ids(&ann.get("/status").await.json()), ["one"]);
+    assert_eq!(ids(&ann.get("/api/v1/agents").await.json()), ["one"]);
+    assert_eq!(ids(&service.get("/status").await.json()), ["one", "two"]);
+}
+
+#[tokio::test]
+async fn read_and_run_scopes_allow_only_their_operations() {
+    let (reader, runner) = ("r".repeat(32), "u".repeat(32));
+    let tokens = "[tokens.reader]\ntoken_env = 'READER'\nscopes = ['read']\n\
+         [tokens.runner]\ntoken_env = 'RUNNER'\nscopes = ['run']\n";
+    let setup = Setup::new(&[gated("one", ""), tokens.to_owned()].concat());
+    let setup = setup.env("READER", &reader).env("RUNNER", &runner);
+    let service = setup.start().await;
+    let (reader, runner) = (service.with(&reader), service.with(&runner));
+    let forbidden = (-32059, "forbidden".to_owned());
+    assert_eq!(reader.refused("one", "message/send", message("ann")).await, forbidden);
+    assert_eq!(reader.refused("one", "tasks/cancel", json!({"id": "x"})).await, forbidden);
+    assert_eq!(reader.post("/api/v1/executions/x/cancel", "{}").await.status, 403);
+    assert_eq!(reader.get("/status").await.status, 200);
+    assert_eq!(runner.refused("one", "tasks/get", json!({"id": "x"})).await, forbidden);
+    assert_eq!(runner.get("/status").await.status, 403);
+    assert_eq!(service.get("/api/v1/executions").await.json()["executions"], json!([]));
+    assert_eq!(service.setup.read("log"), "");
+}
+
+#[tokio::test]
+async fn an_administrator_sees_tasks_of_others() {
+    let text = "a".repeat(32);
+    let tokens = "[tokens.ann]\ntoken_env = 'ANN'\n";
+    let setup = Setup::new(&[fake("echo", "echo", ""), tokens.to_owned()].concat());
+    let service = setup.env("ANN", &text).start().await;
+    let task = service.with(&text).send("echo", "hello").await;
+    assert_eq!(service.task("echo", &id(&task)).await, task);
+    let list = service.get("/api/v1/executions").await.json();
+    assert_eq!(list["executions"][0]["id"], task["id"]);
+}
+
+#[tokio::test]
+async fn a_rate_limit_counts_authenticated_calls_of_its_agent() {
+    let limit = "a2a.rate_limit = { requests_per_second = 0.001, burst = 2 }";
+    let agents = [fake("one", "echo", limit), fake("two", "echo", "")].concat();
+    let setup = Setup::new(&format!("{agents}[lockout]\nenabled = false\n"));
+    let service = setup.start().await;
+    let stranger = service.with(&"x".repeat(40));
+    for _ in 0..3 {
+        assert_eq!(stranger.call("one", "message/send", &message("x")).await.status, 401);
+    }
+    for _ in 0..2 {
+        assert_eq!(outcome(&service.send("one", "hello").await), completed("hello"));
+    }
+    let refused = service.call("one", "message/send", &message("hello")).await;
+    assert_eq!((refused.status, refused.code().as_str()), (429, "rate-limited"));
+    let wait: u64 = refused.header("retry-after").unwrap().parse().unwrap();
+    assert!((1..=1000).contains(&wait), "{wait}");
+    assert_eq!(service.get("/agents/one/v1/tasks").await.status, 429);
+    for _ in 0..3 {
+        assert_eq!(outcome(&service.send("two", "hello").await), completed("hello"));
+    }
+    assert_eq!(service.get("/status/agents/one").await.status, 200);
+}

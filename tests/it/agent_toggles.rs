@@ -1,0 +1,171 @@
+//! Agents are switched on and off while the service runs.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::harness::client::{completed, id, outcome, state};
+use crate::harness::{Service, Setup, fake, gated, message, until};
+
+fn json_of(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|_| panic!("no JSON: {text}"))
+}
+
+/// Asks first, and answers with what it is told.
+const ASKS: &str = r#"
+[agents.asks]
+command = "sh"
+args = ["-c", '''
+read word
+if [ "$word" = ask ]; then echo '{"type":"input_required","text":"what?"}'; exit 0; fi
+printf '{"type":"text","text":"%s"}\n' "$word"
+''']
+output = "events"
+"#;
+
+#[tokio::test]
+async fn a_disabled_agent_refuses_work_and_finishes_its_own() {
+    let service = Service::start(&gated("one", "max_concurrent = 1")).await;
+    let (running, waiting) = (service.begin("one", "ann").await, service.begin("one", "bob").await);
+    service.setup.written("log", "start ann\n").await;
+    let off = service.command(&["agents", "disable", "one"], "").await;
+    assert_eq!(off.code, Some(0), "{off:?}");
+    let refused = service.command(&["send", "one", "cat"], "").await;
+    assert!(refused.stderr.contains("agent-disabled") && refused.code == Some(1), "{refused:?}");
+    let list = service.command(&["agents", "list"], "").await.stdout;
+    assert!(list.contains("disabled (switched)") && list.contains("1/1"), "{list}");
+    service.setup.open("go");
+    for (task, word) in [(running, "ann\n"), (waiting, "bob\n")] {
+        assert_eq!(outcome(&service.ended("one", &task).await), completed(word));
+    }
+    let on = service.command(&["agents", "enable", "one"], "").await;
+    assert_eq!(on.stdout, "agent one is enabled, as configured\n");
+    assert_eq!(service.command(&["send", "one", "cat"], "").await.stdout, "cat\n");
+}
+
+#[tokio::test]
+async fn a_disabled_agent_accepts_the_answer_to_its_question() {
+    let service = Service::start(ASKS).await;
+    let asking = service.send("asks", "ask").await;
+    assert_eq!(state(&asking), "input-required");
+    service.command(&["agents", "disable", "asks"], "").await;
+    let mut answer = message("blue");
+    answer["message"]["taskId"] = json!(id(&asking));
+    let task = service.rpc("asks", "message/send", &answer).await;
+    assert_eq!(outcome(&task), completed("blue"));
+    let (_, code) = service.refused("asks", "message/send", message("more")).await;
+    assert_eq!(code, "agent-disabled");
+}
+
+#[tokio::test]
+async fn a_disabled_agent_stays_disabled_over_reloads_and_restarts() {
+    let mut service = Service::start(&fake("echo", "echo", "")).await;
+    service.command(&["agents", "disable", "echo"], "").await;
+    let reload = service.command(&["reload"], "").await;
+    assert_eq!(reload.code, Some(0), "{reload:?}");
+    assert_eq!(service.agent("echo").await["enabled"], json!(false));
+    for signal in [false, true] {
+        if signal {
+            service.sigterm();
+            assert!(service.exit().await.success());
+        } else {
+            service.kill9().await;
+        }
+        service.restart().await;
+        let shown = service.get("/status").await.json();
+        assert_eq!(shown["configuration"]["switched"], json!(["echo"]), "{shown}");
+        assert_eq!(service.agent("echo").await["enabled"], json!(false));
+    }
+    service.command(&["agents", "enable", "echo"], "").await;
+    service.kill9().await;
+    service.restart().await;
+    assert_eq!(service.agent("echo").await["enabled"], json!(true));
+    let shown = service.get("/status").await.json();
+    assert_eq!(shown["configuration"]["switched"], json!([]), "{shown}");
+}
+
+#[tokio::test]
+async fn a_disabled_agent_is_enabled_once_its_program_exists() {
+    let agent = "[agents.late]\nenabled = false\ncommand = 'HERE/late'\n";
+    let service = Service::start(&format!("{agent}{}", fake("echo", "echo", ""))).await;
+    let refused = service.command(&["agents", "enable", "late"], "").await;
+    assert_eq!(refused.code, Some(4), "{refused:?}");
+    for told in ["configuration-rejected", "agents.late.command", "not an executable file"] {
+        assert!(refused.stderr.contains(told), "{told}: {refused:?}");
+    }
+    assert_eq!(service.agent("late").await["enabled"], json!(false));
+    let place = service.setup.here().join("late");
+    fs::write(&place, "#!/bin/sh\nexec cat\n").unwrap();
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(&place, fs::Permissions::from_mode(0o755)).unwrap();
+    let on = json_of(&service.command(&["agents", "enable", "late", "--json"], "").await.stdout);
+    assert_eq!(on, json!({"id": "late", "enabled": true, "configured": false}));
+    assert_eq!(service.command(&["send", "late", "here"], "").await.stdout, "here");
+}
+
+#[tokio::test]
+async fn only_an_administrator_enables_and_disables_an_agent() {
+    let agents = [fake("echo", "echo", ""), fake("other", "echo", "")].concat();
+    let service = Service::start(&agents).await;
+    let make = async |name: &str, scopes: &str| {
+        let words = ["token", "create", name, "--scope", scopes, "--agent", "echo", "--json"];
+        let made = service.command(&words, "").await;
+        service.with(json_of(&made.stdout)["token"].as_str().unwrap())
+    };
+    let (reader, admin) = (make("ann", "read,run").await, make("bob", "read,admin").await);
+    let switch = |agent: &str| format!("/api/v1/agents/{agent}/disable");
+    assert_eq!(reader.post(&switch("echo"), "").await.status, 403);
+    assert_eq!(admin.post(&switch("other"), "").await.status, 403);
+    assert_eq!(admin.post(&switch("nobody"), "").await.status, 404);
+    assert_eq!(service.post(&switch("other"), "").await.status, 200);
+    assert_eq!(admin.post(&switch("echo"), "").await.status, 200);
+    let terms = ["--agent", "other", "--cron", "@every 9h", "--input", "x"];
+    service.command(&["agents", "enable", "other"], "").await;
+    let made = [&["schedule", "create", "nightly"][..], &terms].concat();
+    assert_eq!(service.command(&made, "").await.code, Some(0));
+    service.command(&["agents", "disable", "other"], "").await;
+    let seen = reader.get("/status").await.json();
+    assert_eq!(seen["configuration"]["switched"], json!(["echo"]), "{seen}");
+    assert_eq!(seen["scheduler"].get("due"), None, "{seen}");
+    let whole = service.get("/status").await.json();
+    assert_eq!(whole["configuration"]["switched"], json!(["echo", "other"]), "{whole}");
+    assert_eq!(whole["scheduler"]["due"][0]["schedule"], "nightly", "{whole}");
+}
+
+#[tokio::test]
+async fn unreadable_agent_states_disable_all_agents() {
+    let mut service = Service::start(&fake("echo", "echo", "")).await;
+    service.sigterm();
+    service.exit().await;
+    let file = service.setup.here().join("state/algonius/switches.json");
+    fs::write(&file, "{\"echo\": fal").unwrap();
+    let config = service.setup.write().display().to_string();
+    let words = ["serve", "--config", &config, "--listen", "127.0.0.1:0"];
+    let refused = service.setup.run(&words, "").await;
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.stderr.contains("`switches.json` in `data_dir`"), "{refused:?}");
+    fs::remove_file(&file).unwrap();
+    service.restart().await;
+}
+
+#[tokio::test]
+async fn agents_test_reports_exactly_the_failure() {
+    let agents = [fake("echo", "echo", ""), fake("exit", "exit 7", ""), ASKS.to_owned()].concat();
+    let service = Setup::new(&agents).start().await;
+    let good = service.command(&["agents", "test", "echo", "--input", "ping"], "").await;
+    assert_eq!(good.code, Some(0), "{good:?}");
+    assert!(good.stdout.contains("answer    ping\ngood      agent echo works"), "{good:?}");
+    let list = service.command(&["tasks", "list", "--trigger", "probe", "--json"], "").await.stdout;
+    assert_eq!(json_of(&list)["executions"][0]["trigger"], "probe", "{list}");
+    let bad = service.command(&["agents", "test", "exit"], "").await;
+    assert_eq!(bad.code, Some(5), "{bad:?}");
+    for told in ["hint: ", "(agent-exit, agent)", "page: `algonius explain agent-exit`"] {
+        assert!(bad.stderr.contains(told), "{told}: {bad:?}");
+    }
+    let asks = service.command(&["agents", "test", "asks", "--input", "ask", "--json"], "").await;
+    assert_eq!(asks.code, Some(5), "{asks:?}");
+    assert_eq!(json_of(&asks.stdout)["asksAQuestion"], json!(true));
+    let task = json_of(&asks.stdout)["task"].as_str().unwrap().to_owned();
+    let is_over = async || (service.execution(&task).await["outcome"] == "cancelled").then_some(());
+    until("its end", is_over).await;
+}

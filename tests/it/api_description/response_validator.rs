@@ -1,0 +1,161 @@
+//! Judges answers by the description that the service itself tells.
+
+use std::collections::BTreeSet;
+
+use jsonschema::{Draft, Validator};
+use serde_json::{Map, Value, json};
+
+use crate::harness::client::{ServiceClient, TestResponse};
+
+/// Knows the description, and what of it was seen.
+pub(super) struct ResponseValidator {
+    document: Value,
+    seen: BTreeSet<(String, u16)>,
+}
+
+impl ResponseValidator {
+    pub(super) async fn of(client: &ServiceClient) -> Self {
+        let document = client.get("/api/v1/openapi.json").await.json();
+        Self { document, seen: BTreeSet::new() }
+    }
+
+    /// One that knows another description.
+    pub(super) fn with_position(document: Value) -> Self {
+        Self { document, seen: BTreeSet::new() }
+    }
+
+    pub(super) const fn document(&self) -> &Value {
+        &self.document
+    }
+
+    /// Every operation: its method, its path, and what it is.
+    pub(super) fn operations(&self) -> Vec<(String, String, Value)> {
+        let all = self.document["paths"].as_object().unwrap().iter();
+        all.flat_map(|(path, methods)| {
+            methods.as_object().unwrap().iter().map(move |(method, operation)| {
+                (method.to_uppercase(), path.clone(), operation.clone())
+            })
+        })
+        .collect()
+    }
+
+    /// Holds an answer to be as it is described.
+    pub(super) fn hold(&mut self, line: &str, answer: &TestResponse) {
+        let faults = self.faults(line, answer);
+        assert!(faults.is_empty(), "{line} answers {answer:?}:\n{faults:#?}");
+        self.seen.insert((line.to_owned(), answer.status));
+    }
+
+    /// What of an answer is not as it is described.
+    pub(super) fn faults(&self, line: &str, answer: &TestResponse) -> Vec<String> {
+        let (method, path) = line.split_once(' ').unwrap();
+        let operation = &self.document["paths"][path][method.to_lowercase()];
+        let told = self.followed(&operation["responses"][answer.status.to_string()]);
+        if told.is_null() {
+            return vec![format!("{} is not described", answer.status)];
+        }
+        let names = told["headers"].as_object().unwrap().keys();
+        let missing = names.filter(|name| answer.header(&name.to_lowercase()).is_none());
+        let mut faults: Vec<_> = missing.map(|name| format!("no header {name}")).collect();
+        let media = answer.header("content-type");
+        match (media, told["content"].as_object()) {
+            (None, None) if answer.body.is_empty() => {}
+            (Some(media), Some(contents)) if contents.contains_key(media) => {
+                faults.extend(self.of_body(&contents[media], &answer.body));
+            }
+            (media, contents) => faults.push(format!("{media:?} is none of {contents:?}")),
+        }
+        faults
+    }
+
+    fn of_body(&self, content: &Value, body: &str) -> Vec<String> {
+        let kinds = &content["x-documents"];
+        if kinds.is_null() {
+            let text = || Value::String(body.to_owned());
+            let read = serde_json::from_str(body).unwrap_or_else(|_| text());
+            return self.of_document(&content["schema"], &read);
+        }
+        documents(body)
+            .into_iter()
+            .flat_map(|(kind, document)| match &kinds[&kind] {
+                Value::Null => vec![format!("no `{kind}` is described")],
+                schema => self.of_document(schema, &document),
+            })
+            .collect()
+    }
+
+    fn of_document(&self, schema: &Value, document: &Value) -> Vec<String> {
+        let faults = self.validator(schema);
+        let faults = faults.iter_errors(document).map(|it| format!("{}: {it}", it.instance_path()));
+        faults.collect()
+    }
+
+    /// A schema that lets nothing in that it does not name, anywhere within.
+    fn validator(&self, schema: &Value) -> Validator {
+        let open = self.document["components"]["schemas"].clone();
+        let mut root = close_schema(schema.clone());
+        root["components"] = json!({"schemas": close_schemas(&open)});
+        root["open"] = open;
+        let options = jsonschema::options().with_draft(Draft::Draft202012);
+        options.should_validate_formats(true).build(&root).unwrap()
+    }
+
+    fn followed<'v>(&'v self, value: &'v Value) -> &'v Value {
+        let place = value["$ref"].as_str().and_then(|name| name.strip_prefix('#'));
+        place.map_or(value, |place| self.document.pointer(place).unwrap())
+    }
+
+    /// The operations of which no good answer was seen.
+    pub(super) fn unseen(&self) -> Vec<String> {
+        let lines =
+            self.operations().into_iter().map(|(method, path, _)| format!("{method} {path}"));
+        let is_good = |line: &String| {
+            self.seen.iter().any(|(seen, status)| seen == line && (200..300).contains(status))
+        };
+        lines.filter(|line| !is_good(line)).collect()
+    }
+}
+
+/// The documents of a stream of events or of lines, by their kinds.
+fn documents(body: &str) -> Vec<(String, Value)> {
+    let mut kind = "line".to_owned();
+    let mut all = Vec::new();
+    for line in body.lines() {
+        if let Some(name) = line.strip_prefix("event: ") {
+            name.clone_into(&mut kind);
+        } else if let Some(data) = line.strip_prefix("data: ").or(Some(line)) {
+            all.extend(serde_json::from_str(data).ok().map(|document| (kind.clone(), document)));
+        }
+    }
+    all
+}
+
+fn close_schemas(schemas: &Value) -> Value {
+    let all = schemas.as_object().unwrap().iter();
+    all.map(|(name, schema)| (name.clone(), close_schema(schema.clone())))
+        .collect::<Map<_, _>>()
+        .into()
+}
+
+/// A schema, and all within, that takes no further members. What builds on another schema is closed
+/// around that, which is left open therefore.
+fn close_schema(mut schema: Value) -> Value {
+    match &mut schema {
+        Value::Array(items) => items.iter_mut().for_each(|item| *item = close_schema(item.take())),
+        Value::Object(members) => {
+            let builds = members.contains_key("properties") || members.contains_key("allOf");
+            let is_open = !members.contains_key("additionalProperties");
+            for member in members.values_mut() {
+                *member = close_schema(member.take());
+            }
+            if let Some(Value::String(name)) = members.get_mut("$ref").filter(|_| builds) {
+                *name = name.replace("#/components/schemas/", "#/open/");
+            }
+            if builds && is_open && members.get("type").is_none_or(|it| it == "object") {
+                members.insert("unevaluatedProperties".to_owned(), Value::Bool(false));
+            }
+        }
+        _ => {}
+    }
+    schema
+}

@@ -1,0 +1,103 @@
+//! Sockets of the service: only the next process of the service can use them, and only with its own process
+//! holders.
+
+use std::fs;
+
+use crate::harness::client::{completed, outcome};
+use crate::harness::{Setup, until};
+
+/// Repeatedly tries to send a request to every process holder, and records which ones answered.
+const SPEAKER: &str = r#"#!/usr/bin/perl
+use Socket;
+my $here = $ENV{PLACE};
+open(my $log, '>>', "$here/log"); select($log); $| = 1;
+print "start\n";
+until (-e "$here/go") {
+    for my $place (glob "$here/run/algonius/w-*.sock") {
+        socket(my $socket, PF_UNIX, SOCK_SEQPACKET, 0) or next;
+        connect($socket, pack_sockaddr_un($place)) or next;
+        send($socket, "\x06", 0);
+        my $ready = '';
+        vec($ready, fileno($socket), 1) = 1;
+        select($ready, undef, undef, 0.2) or next;
+        print "spoke\n" if defined(recv($socket, my $answer, 100, 0)) && length $answer;
+    }
+    open(my $round, '>>', "$here/rounds") or next;
+    print {$round} '.';
+    select(undef, undef, undef, 0.01);
+}
+print STDOUT "over\n";
+"#;
+
+/// Listens at the address of a process holder, and reports to the service that it holds nothing.
+const PRETENDER: &str = r#"#!/usr/bin/perl
+use Socket;
+my $here = $ENV{PLACE};
+my ($real) = glob "$here/run/algonius/w-*.sock";
+(my $fake = $real) =~ s/[0-9a-f]{32}\.sock$/ffffffffffffffffffffffffffffffff.sock/;
+socket(my $socket, PF_UNIX, SOCK_SEQPACKET, 0) or die "socket: $!";
+bind($socket, pack_sockaddr_un($fake)) && listen($socket, 9) or die "bind: $!";
+open(my $log, '>>', "$here/log"); $log->autoflush(1);
+print {$log} "start\n";
+until (-e "$here/go") {
+    my $ready = '';
+    vec($ready, fileno($socket), 1) = 1;
+    select($ready, undef, undef, 0.05) or next;
+    accept(my $visitor, $socket) or next;
+    recv($visitor, my $frame, 1000, 0);
+    print {$log} "was spoken to\n" if length $frame;
+    send($visitor, "\x07", 0);
+}
+print "over\n";
+"#;
+
+/// An agent that nothing confines, so that it reaches the folder of the sockets.
+fn agent(id: &str) -> String {
+    format!(
+        "[agents.{id}]\ncommand = 'HERE/{id}'\nenv.PLACE = 'HERE'\nsandbox.enforce = false\n\
+         env.NAME = '{id}'\n"
+    )
+}
+
+/// The program runs under the first process holder, and also tries the holder of the second service process.
+#[tokio::test]
+async fn an_agent_cannot_take_over_a_process_holder() {
+    let both = format!("{}{}", agent("speaker"), agent("other"));
+    let other = "#!/bin/sh\necho start >> \"$PLACE/log\"\nuntil [ -e \"$PLACE/go\" ]; do sleep 0.05; done\n";
+    let setup = Setup::new(&both).executable("speaker", SPEAKER).executable("other", other);
+    let mut service = setup.start().await;
+    let id = service.begin("speaker", "x").await;
+    service.setup.written("log", "start\n").await;
+    service.kill9().await;
+    service.restart().await;
+    service.begin("other", "x").await;
+    service.setup.written("log", "start\nstart\n").await;
+    service.kill9().await;
+    // No process serves the two holders now, so the agent can use their sockets alone.
+    let folder = fs::read_dir(service.setup.here().join("run/algonius")).unwrap().flatten();
+    let names = folder.map(|entry| entry.file_name().into_string().unwrap());
+    let names: Vec<_> = names.filter(|name| name.ends_with(".sock")).collect();
+    assert_eq!(names.len(), 2, "{names:?}");
+    let rounds = service.setup.read("rounds").len();
+    let tried = async || (service.setup.read("rounds").len() > rounds + 5).then_some(());
+    until("some rounds", tried).await;
+    service.restart().await;
+    service.setup.open("go");
+    assert_eq!(outcome(&service.ended("speaker", &id).await), completed("over\n"));
+    assert_eq!(service.setup.read("log"), "start\nstart\n");
+}
+
+#[tokio::test]
+async fn the_service_does_not_trust_a_socket_of_an_agent() {
+    let setup = Setup::new(&agent("pretender")).executable("pretender", PRETENDER);
+    let mut service = setup.start().await;
+    let id = service.begin("pretender", "x").await;
+    service.setup.written("log", "start\n").await;
+    service.kill9().await;
+    service.restart().await;
+    service.setup.open("go");
+    assert_eq!(outcome(&service.ended("pretender", &id).await), completed("over\n"));
+    assert_eq!(service.setup.read("log"), "start\n", "the service spoke to an agent");
+    let said = service.stderr_text();
+    assert!(said.contains("refused a socket that belongs to an agent"), "{said}");
+}

@@ -1,0 +1,155 @@
+//! Processes whose process holder is lost: they do not live on, and what lives on proves nothing.
+
+use std::fs;
+
+use crate::harness::client::{completed, outcome};
+use crate::harness::processes::{is_alive, kill9, labels};
+use crate::harness::{Service, Setup, fake, until};
+use crate::read_only::skips;
+
+/// Starts a process without the label and without the environment of its agent, and waits.
+const PARENT: &str = r#"#!/usr/bin/perl
+my $here = $ENV{PLACE};
+my $prlimit = `uname -m` =~ /aarch64/ ? 261 : 302;
+my $child = fork() // die;
+if (!$child) {
+    require POSIX;
+    POSIX::setsid();
+    my $unlimited = pack('QQ', ~0, ~0);
+    syscall($prlimit, 0, 10, $unlimited, 0) == 0 or die "label: $!";
+    %ENV = ();
+    exec('/usr/bin/perl', "$here/escaped", $here);
+}
+sleep 600;
+"#;
+
+/// Reports its number, and asks every process holder for what it holds, in the name of a service.
+const ESCAPED: &str = r#"
+use Socket;
+my $here = shift;
+open(my $log, '>>', "$here/log"); $log->autoflush(1);
+open(my $pid, '>', "$here/pid.new"); print {$pid} $$; close $pid;
+rename "$here/pid.new", "$here/pid";
+my %names = (1 => 'hello', 6 => 'a program', 7 => 'the end of the list', 8 => 'the key');
+my $begin = time;
+until (-e "$here/stop" || time - $begin > 120) {
+    for my $place (glob "$here/run/algonius/w-*.sock") {
+        socket(my $socket, PF_UNIX, SOCK_SEQPACKET, 0) or next;
+        connect($socket, pack_sockaddr_un($place)) or next;
+        send($socket, pack('CQ<Q<Q<', 1, 2, 600000, 0), 0);
+        send($socket, "\x06", 0);
+        while (1) {
+            my $ready = '';
+            vec($ready, fileno($socket), 1) = 1;
+            select($ready, undef, undef, 0.2) or last;
+            defined(recv($socket, my $answer, 70000, 0)) && length $answer or last;
+            my $name = $names{ord $answer} or next;
+            print {$log} "got $name\n";
+        }
+    }
+    open(my $round, '>>', "$here/rounds"); print {$round} '.'; close $round;
+    select(undef, undef, undef, 0.01);
+}
+"#;
+
+/// A confined agent that escapes from its process holder when that is lost, and agents of other callers.
+fn setup() -> Setup {
+    let agents = format!(
+        "[agents.parent]\ncommand = 'HERE/parent'\nenv.PLACE = 'HERE'\nsandbox.writable = ['HERE']\n\
+         [agents.victim]\ncommand = 'sh'\nsandbox.writable = ['HERE']\n\
+         args = ['-c', 'read word; echo start >> HERE/victim; \
+         until [ -e HERE/go ]; do sleep 0.05; done; echo \"$word\"']\n{}",
+        fake("one", "echo", "")
+    );
+    let setup = Setup::new(&agents).executable("parent", PARENT).executable("escaped", ESCAPED);
+    for name in ["parent", "escaped"] {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        fs::set_permissions(setup.here().join(name), mode).unwrap();
+    }
+    setup.without_bubblewrap()
+}
+
+/// The number of the process that carries nothing of its agent.
+async fn escaped_pid(service: &Service) -> i32 {
+    service.begin("parent", "x").await;
+    let read = async || service.setup.read("pid").parse().ok();
+    let pid = until("the process", read).await;
+    let labelled = labels().into_iter().any(|(of, limit)| of == pid && limit < 1 << 62);
+    assert!(is_alive(pid) && !labelled, "it carries a label");
+    pid
+}
+
+async fn expect_no_survivor(setup: Setup) {
+    let service = setup.start().await;
+    let pid = escaped_pid(&service).await;
+    kill9(service.warden());
+    // A request may still reach the process holder that has just been killed.
+    let answered =
+        async || (outcome(&service.send("one", "again").await) == completed("again")).then_some(());
+    until("an answer", answered).await;
+    assert!(!is_alive(pid), "it lives below {}", parent(pid));
+    let said = service.stderr_text();
+    assert!(said.contains("terminated processes of a lost process holder"), "{said}");
+}
+
+fn parent(pid: i32) -> i32 {
+    let line = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    line.rsplit_once(") ").unwrap().1.split(' ').nth(1).unwrap().parse().unwrap()
+}
+
+#[tokio::test]
+async fn processes_of_a_lost_process_holder_end() {
+    if !skips("Landlock 6") {
+        expect_no_survivor(setup()).await;
+    }
+}
+
+#[tokio::test]
+async fn processes_of_a_lost_holder_end_for_a_plain_user() {
+    if !skips("Landlock 6") && !skips("root") {
+        expect_no_survivor(setup().of_nobody()).await;
+    }
+}
+
+/// The process falls to init instead of the service, so its ancestors name no process holder. Meanwhile no
+/// service is connected to the process holder of the victim.
+async fn expect_not_admitted(setup: Setup) {
+    let mut service = setup.start().await;
+    let first = service.warden();
+    let pid = escaped_pid(&service).await;
+    service.kill9().await;
+    service.restart().await;
+    let victim = service.begin("victim", "input of another caller").await;
+    service.setup.written("victim", "start\n").await;
+    kill9(first);
+    until("another parent", async || (parent(pid) != first).then_some(())).await;
+    service.kill9().await;
+    let rounds = async |more: usize| {
+        let begun = service.setup.read("rounds").len();
+        let tried = async || (service.setup.read("rounds").len() > begun + more).then_some(());
+        until("some rounds", tried).await;
+    };
+    rounds(5).await;
+    assert!(is_alive(pid));
+    assert_eq!(service.setup.read("log"), "", "a process holder answered");
+    service.restart().await;
+    service.setup.open("go");
+    let ended = outcome(&service.ended("victim", &victim).await);
+    assert_eq!(ended, completed("input of another caller\n"));
+    service.setup.open("stop");
+    assert_eq!(service.setup.read("log"), "", "a process holder answered");
+}
+
+#[tokio::test]
+async fn only_a_service_with_the_key_is_admitted() {
+    if !skips("Landlock 6") {
+        expect_not_admitted(setup()).await;
+    }
+}
+
+#[tokio::test]
+async fn only_a_service_with_the_key_of_a_user_is_admitted() {
+    if !skips("Landlock 6") && !skips("root") {
+        expect_not_admitted(setup().of_nobody()).await;
+    }
+}

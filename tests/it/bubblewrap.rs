@@ -1,0 +1,348 @@
+//! An agent that bubblewrap holds: what it sees and changes, and that it ends, is killed and is taken
+//! up again as any other.
+
+use std::fs;
+use std::net::{TcpListener, UdpSocket};
+use std::os::unix::fs::symlink;
+use std::process::Command;
+
+use crate::harness::client::{completed, failed, outcome, state};
+use crate::harness::processes::{children, marked};
+use crate::harness::{Service, Setup, gated, message, until};
+use crate::read_only::{WITHOUT_LANDLOCK, as_nobody, changes_nothing, setup, skips};
+
+/// What is wrapped, and may write its log.
+const WRAPPED: &str = "sandbox.isolation = 'bubblewrap'";
+
+/// The processes of an execution.
+fn of(id: &str) -> Vec<i32> {
+    marked(&format!("ALGONIUS_EXECUTION_ID={id}"))
+}
+
+/// An agent of one script, with further settings.
+fn script(settings: &str, script: &str) -> String {
+    format!("[agents.one]\ncommand = 'sh'\nargs = ['-c', '''{script}''']\n{settings}\n")
+}
+
+async fn held_by(service: &Service, agent: &str, means: &str) {
+    let status = service.agent(agent).await;
+    assert_eq!((&status["enforcement"], &status["isolation"]), (&"enforced".into(), &means.into()));
+}
+
+/// It is tried at the start whether bubblewrap works here.
+#[tokio::test]
+async fn a_service_starts_with_its_warden_as_its_only_child() {
+    if !skips("bubblewrap") {
+        let service = Service::start(&script(WRAPPED, "cat")).await;
+        assert_eq!(children(service.pid()), [service.warden()]);
+    }
+}
+
+#[tokio::test]
+async fn a_wrapped_read_only_agent_cannot_change_its_workspace() {
+    if !skips("bubblewrap") {
+        // R-72: A read-only agent cannot change its workspace, as root and as a plain user
+        held_by(&changes_nothing(setup(WRAPPED)).await, "reader", "bubblewrap").await;
+    }
+}
+
+#[tokio::test]
+async fn an_unprivileged_service_wraps_read_only_agents_too() {
+    if !skips("bubblewrap") && !skips("root") {
+        // R-72: A read-only agent cannot change its workspace, as root and as a plain user
+        let service = changes_nothing(as_nobody(setup(WRAPPED))).await;
+        held_by(&service, "reader", "bubblewrap").await;
+    }
+}
+
+#[tokio::test]
+async fn without_landlock_bubblewrap_is_used_by_default() {
+    if !skips("bubblewrap") {
+        // R-73: If the kernel has no Landlock, bubblewrap confines read-only agents by default
+        let service = changes_nothing(setup("").through(&["perl", "-e", WITHOUT_LANDLOCK])).await;
+        held_by(&service, "reader", "bubblewrap").await;
+        let shown = service.command(&["status"], "").await.stdout;
+        assert!(shown.contains("wrapped by bubblewrap"), "{shown}");
+    }
+}
+
+/// Looks for what is hidden, tries what is refused, and does what is not.
+const CURIOUS: &str = r#"#!/bin/sh
+cd "$PLACE/site" || exit 9
+cat "$PLACE/secrets/key" .env; ls -A "$PLACE/secrets"
+ls "$PLACE/state/algonius"; ls "$PLACE/run/algonius" | grep -v "$A2A_TASK_ID"
+echo x > x
+for try in 'echo x > .git/hooks/pre-commit' 'rm -r .git/hooks' 'rmdir .git/hooks' 'chmod 700 .git/hooks' \
+    'mv .git/hooks .git/h' 'mv -T .git g' 'mv -T ../site ../other' 'echo x > .git/config' \
+    'rm .git/config' 'mv x .git/config' 'ln -f x .git/config' 'ln .git/config y && echo x > y' \
+    'echo x > /proc/self/cwd/.git/config' 'umount .git/hooks' 'mount --bind /tmp .git' \
+    'unshare -Urm umount .git/hooks' 'unshare -Urm umount "$PLACE/secrets"' \
+    'echo x > "$PLACE/secrets/new"' 'kill -0 $SERVICE'; do
+  (eval "$try") 2>/dev/null >/dev/null && echo "worked: $try"
+done
+echo ok > .git/HEAD && echo ok > file && mv file moved && echo ok > ../beside && echo fine
+"#;
+
+/// An agent that may change everything but some.
+fn curious() -> Setup {
+    let agent = "[agents.one]\ncommand = 'HERE/curious'\naccess = 'read-write'\n\
+         working_dir = 'HERE/site'\nenv.PLACE = 'HERE'\n\
+         [agents.one.sandbox]\nhidden = ['HERE/secrets', 'HERE/site/.env']\n\
+         protected = ['.git/hooks', '.git/config']\n";
+    let agent =
+        agent.replace("env.PLACE", &format!("env.SERVICE = '{}'\nenv.PLACE", std::process::id()));
+    let setup = Setup::new(&agent).executable("curious", CURIOUS);
+    for folder in ["secrets", "site/.git/hooks"] {
+        fs::create_dir_all(setup.here().join(folder)).unwrap();
+    }
+    for file in ["secrets/key", "site/.env", "site/.git/config"] {
+        fs::write(setup.here().join(file), "as it was").unwrap();
+    }
+    setup
+}
+
+async fn sees_and_changes_the_rest_only(setup: Setup) {
+    let service = setup.start().await;
+    assert_eq!(outcome(&service.send("one", "go").await), completed("fine\n"));
+    let read = |name| service.setup.read(name);
+    assert_eq!(["secrets/key", "site/.env", "site/.git/config"].map(read), ["as it was"; 3]);
+    assert_eq!(["site/.git/HEAD", "site/moved", "beside"].map(read), ["ok\n"; 3]);
+    assert_eq!(fs::read_dir(service.setup.here().join("site/.git/hooks")).unwrap().count(), 0);
+    held_by(&service, "one", "bubblewrap").await;
+}
+
+#[tokio::test]
+async fn hidden_and_protected_paths_hold_in_a_wrapped_agent() {
+    if !skips("bubblewrap") {
+        // R-74: Hidden paths are empty, protected paths can be neither changed nor moved, and the
+        // ledger is invisible
+        sees_and_changes_the_rest_only(curious()).await;
+    }
+}
+
+#[tokio::test]
+async fn an_unprivileged_service_hides_and_protects_paths_too() {
+    if !skips("bubblewrap") && !skips("root") {
+        let setup = curious();
+        let owned = Command::new("chown").args(["-R", "65532:65532"]).arg(setup.here()).status();
+        assert!(owned.unwrap().success());
+        sees_and_changes_the_rest_only(setup.of_nobody()).await;
+    }
+}
+
+/// The service has the rights that its agent lost, and lends them to nobody.
+#[tokio::test]
+async fn hidden_files_are_not_delivered_by_artifact_events() {
+    if skips("bubblewrap") {
+        return;
+    }
+    let agent = "[agents.one]\ncommand = 'HERE/teller'\noutput = 'events'\nworking_dir = 'HERE'\n\
+                 sandbox.hidden = ['HERE/.env']\n";
+    let task_stream = r#"#!/bin/sh
+for path in .env state/algonius/token run/algonius/other seen; do
+  echo "{\"type\":\"artifact\",\"file\":{\"path\":\"$path\"}}"
+done
+"#;
+    let setup = Setup::new(agent).executable("teller", task_stream);
+    for (file, text) in [(".env", "secret"), ("seen", "seen")] {
+        fs::write(setup.here().join(file), text).unwrap();
+    }
+    let service = setup.start().await;
+    fs::write(service.setup.here().join("run/algonius/other"), "of another").unwrap();
+    let task = service.send("one", "go").await;
+    let made = task["artifacts"].as_array().unwrap();
+    assert_eq!((state(&task).as_str(), made.len()), ("completed", 1), "{task}");
+    // R-75: The service does not deliver hidden files or the ledger that an agent names in its
+    // events
+    assert_eq!(made[0]["parts"][0]["file"]["name"], "seen");
+}
+
+#[tokio::test]
+async fn a_missing_or_replaceable_protected_path_stops_the_start() {
+    if skips("bubblewrap") {
+        return;
+    }
+    let service = curious().start().await;
+    let hooks = service.setup.here().join("site/.git/hooks");
+    fs::remove_dir(&hooks).unwrap();
+    // R-77: A protected path that is missing or replaceable stops the start of the program
+    assert_eq!(outcome(&service.send("one", "go").await), failed("agent-not-started"));
+    assert!(!hooks.exists() && !service.setup.here().join("beside").exists());
+    symlink("../../elsewhere", &hooks).unwrap();
+    fs::create_dir(service.setup.here().join("elsewhere")).unwrap();
+    assert_eq!(outcome(&service.send("one", "go").await), failed("agent-not-started"));
+    assert!(!service.setup.here().join("beside").exists());
+}
+
+/// Calls by TCP and by UDP.
+const CALLER: &str = r#"#!/usr/bin/perl
+use IO::Socket::INET;
+my $udp = IO::Socket::INET->new(Proto => 'udp', PeerAddr => "127.0.0.1:$ENV{PORT}");
+$udp && $udp->send('heard') and print "sent\n";
+IO::Socket::INET->new(PeerAddr => "127.0.0.1:$ENV{PORT}") and print "connected\n";
+"#;
+
+#[tokio::test]
+async fn without_network_neither_tcp_nor_udp_works() {
+    if skips("bubblewrap") {
+        return;
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let ear = UdpSocket::bind(("127.0.0.1", port)).unwrap();
+    ear.set_nonblocking(true).unwrap();
+    let agent = |id, network| {
+        format!(
+            "[agents.{id}]\ncommand = 'HERE/caller'\nenv.PORT = '{port}'\n\
+             sandbox = {{ isolation = 'bubblewrap', network = {network} }}\n"
+        )
+    };
+    let setup = Setup::new(&[agent("open", true), agent("shut", false)].concat());
+    let service = setup.executable("caller", CALLER).start().await;
+    let answer = outcome(&service.send("shut", "go").await).1;
+    // R-78: Without network, neither TCP nor UDP reaches a host
+    assert!(!answer.contains("connected"), "{answer}");
+    assert!(ear.recv(&mut [0; 9]).is_err(), "it was heard");
+    assert_eq!(outcome(&service.send("open", "go").await), completed("sent\nconnected\n"));
+    assert_eq!(ear.recv(&mut [0; 9]).unwrap(), 5);
+}
+
+#[tokio::test]
+async fn output_and_exit_code_pass_through_the_wrapper() {
+    if skips("bubblewrap") {
+        return;
+    }
+    let text = "echo $A2A_TASK_ID $ALGONIUS_ATTEMPT; cat; echo oops >&2; exit 3";
+    let settings = format!("{WRAPPED}\nsuccess.exit_codes = [3]");
+    let service = Service::start(&script(&settings, text)).await;
+    let task = service.send("one", "and what was asked").await;
+    let id = task["id"].as_str().unwrap();
+    assert_eq!(outcome(&task), completed(&format!("{id} 1\nand what was asked")));
+    let record = service.execution(id).await;
+    assert_eq!((&record["exitCode"], &record["stderr"]), (&3.into(), &"oops\n".into()));
+    assert!(of(id).is_empty());
+}
+
+#[tokio::test]
+async fn a_wrapped_program_handles_sigterm() {
+    if skips("bubblewrap") {
+        return;
+    }
+    let text = "trap \"echo farewell >&2; exit 3\" TERM; echo start >> HERE/log\n\
+                while :; do sleep 0.05; done";
+    let settings = format!("{WRAPPED}\nsandbox.writable = ['HERE']\nstop_grace = 20");
+    let service = Service::start(&script(&settings, text)).await;
+    let id = service.begin("one", "x").await;
+    service.setup.written("log", "start\n").await;
+    assert_eq!(state(&service.cancel("one", &id).await), "canceled");
+    let record = service.execution(&id).await;
+    let said = record["stderr"].as_str().unwrap();
+    // R-79: A wrapped program that receives SIGTERM can still write within its grace period
+    assert!(record["exitCode"] == 3 && said.ends_with("farewell\n"), "{record}");
+    assert!(of(&id).is_empty());
+}
+
+#[tokio::test]
+async fn a_wrapped_program_that_ignores_its_stop_is_killed() {
+    if skips("bubblewrap") {
+        return;
+    }
+    let text =
+        "trap \"\" TERM; setsid sleep 600 & echo start >> HERE/log; while :; do sleep 1; done";
+    let settings = format!("{WRAPPED}\nsandbox.writable = ['HERE']\nstop_grace = 0.1");
+    let service = Service::start(&script(&settings, text)).await;
+    let id = service.begin("one", "x").await;
+    service.setup.written("log", "start\n").await;
+    assert!(of(&id).len() >= 4, "the wrapper, its first process, the program and its child");
+    assert_eq!(state(&service.cancel("one", &id).await), "canceled");
+    // R-80: A wrapped program is killed after its grace period with all that it started, in any
+    // session
+    assert!(of(&id).is_empty());
+}
+
+#[tokio::test]
+async fn a_wrapped_program_survives_a_kill_of_the_service() {
+    if skips("bubblewrap") {
+        return;
+    }
+    let mut service = Service::start(&gated("one", WRAPPED)).await;
+    let id = service.begin("one", "ann").await;
+    service.setup.written("log", "start ann\n").await;
+    service.kill9().await;
+    service.restart().await;
+    service.setup.open("go");
+    // R-81: A wrapped program continues when the service is killed, and is resumed
+    assert_eq!(outcome(&service.ended("one", &id).await), completed("ann\n"));
+    assert_eq!(service.setup.read("log"), "start ann\nend ann\n");
+}
+
+#[tokio::test]
+async fn usage_of_a_wrapped_program_is_measured_from_outside() {
+    if skips("bubblewrap") {
+        return;
+    }
+    let text = "i=0; until [ -e HERE/go ]; do i=$((i+1)); done; echo over";
+    let agent = script(&format!("{WRAPPED}\nheartbeat = 0.1"), text);
+    let service = Setup::new(&format!("heartbeat_min = 0.01\n{agent}")).start().await;
+    let id = service.begin("one", "x").await;
+    // R-76: The service measures the usage of a wrapped program from outside
+    until("a reading of the program itself", async || {
+        let usage = service.agent("one").await.pointer("/running/0/usage").cloned()?;
+        let is_whole = usage["processes"].as_u64()? >= 3 && usage["cpuMs"].as_u64()? >= 100;
+        is_whole.then_some(())
+    })
+    .await;
+    service.setup.open("go");
+    assert_eq!(outcome(&service.ended("one", &id).await), completed("over\n"));
+    let record = service.execution(&id).await.to_string();
+    assert!(
+        !record.contains("\"spent\"") && !record.contains("resource-usage"),
+        "a wrapper does not know it: {record}"
+    );
+}
+
+#[tokio::test]
+async fn a_wrapped_program_ends_with_its_warden() {
+    if skips("bubblewrap") {
+        return;
+    }
+    let text = "setsid sleep 600 & echo start >> HERE/log; sleep 600";
+    let settings = format!("{WRAPPED}\nsandbox.writable = ['HERE']");
+    let mut service = Service::start(&script(&settings, text)).await;
+    let id = service.begin("one", "x").await;
+    service.setup.written("log", "start\n").await;
+    service.kill9_both().await;
+    // R-82: A wrapped program ends with its warden, even if no service returns
+    until("the end of all", async || of(&id).is_empty().then_some(())).await;
+}
+
+#[tokio::test]
+async fn a_failed_start_in_the_wrapper_is_reported_as_not_started() {
+    if skips("bubblewrap") {
+        return;
+    }
+    let agent = format!("[agents.one]\ncommand = 'HERE/tool'\n{WRAPPED}\n");
+    let setup = Setup::new(&agent).executable("tool", "#!/nowhere/interpreter\n");
+    let service = setup.start().await;
+    assert_eq!(outcome(&service.send("one", "x").await), failed("agent-not-started"));
+    fs::remove_file(service.setup.here().join("tool")).unwrap();
+    // The attempt fails, or the request is refused if the service has already noticed the missing program.
+    let told = service.call("one", "message/send", &message("x")).await.body;
+    assert!(told.contains("agent-unavailable"), "{told}");
+}
+
+#[tokio::test]
+async fn agents_that_need_a_missing_bubblewrap_stop_the_start() {
+    for settings in [WRAPPED, "sandbox.hidden = ['HERE/home']", "sandbox.protected = ['kept']"] {
+        let setup = setup(settings).without_bubblewrap();
+        let config = setup.write().display().to_string();
+        let words = ["serve", "--config", &config, "--listen", "127.0.0.1:0"];
+        let output = setup.run(&words, "").await;
+        // R-83: If bubblewrap does not work, the service does not start with agents that need it
+        assert_eq!(output.code, Some(1), "{output:?}");
+        assert!(output.stderr.contains("bubblewrap unusable"), "{output:?}");
+        let report = setup.run(&["doctor", &config], "").await;
+        let found = report.stdout.lines().find(|line| line.contains("agent reader"));
+        assert!(report.code == Some(1) && found.unwrap().starts_with("BAD"), "{report:?}");
+    }
+}

@@ -1,0 +1,95 @@
+//! Calling off: wherever an execution is, by whom it may be, and by nobody else.
+
+use serde_json::{Value, json};
+
+use crate::harness::client::{id, outcome, state};
+use crate::harness::processes::marked;
+use crate::harness::{Service, Setup, gated, message, soon};
+
+fn canceled() -> (String, String) {
+    ("canceled".to_owned(), "execution-cancelled".to_owned())
+}
+
+#[tokio::test]
+async fn a_running_task_is_cancelled_with_all_its_processes() {
+    let service = Service::start(&gated("one", "")).await;
+    let client = service.client.clone();
+    let caller = tokio::spawn(async move { client.send("one", "ann").await });
+    service.setup.written("log", "start ann\n").await;
+    let list = service.get("/api/v1/executions").await.json();
+    let id = list["executions"][0]["id"].as_str().unwrap();
+    assert!(!marked(&format!("ALGONIUS_EXECUTION_ID={id}")).is_empty());
+    assert_eq!(outcome(&service.cancel("one", id).await), canceled());
+    assert_eq!(outcome(&soon("the caller's answer", caller).await.unwrap()), canceled());
+    assert!(marked(&format!("ALGONIUS_EXECUTION_ID={id}")).is_empty());
+    assert_eq!(service.setup.read("log"), "start ann\n");
+}
+
+#[tokio::test]
+async fn a_queued_task_is_cancelled_and_never_runs() {
+    let service = Service::start(&gated("one", "access = 'read-write'")).await;
+    let first = service.begin("one", "ann").await;
+    let second = service.begin("one", "bob").await;
+    let third = service.begin("one", "cid").await;
+    assert_eq!(outcome(&service.cancel("one", &second).await), canceled());
+    service.setup.open("go");
+    service.ended("one", &first).await;
+    service.ended("one", &third).await;
+    assert_eq!(service.setup.read("log"), "start ann\nend ann\nstart cid\nend cid\n");
+}
+
+#[tokio::test]
+async fn ended_and_unknown_tasks_cannot_be_cancelled() {
+    let service = Service::start(&gated("one", "")).await;
+    let id = service.begin("one", "ann").await;
+    service.cancel("one", &id).await;
+    for (id, refusal) in [
+        (id.as_str(), (-32002, "execution-ended")),
+        ("018f0000-0000-7000-8000-000000000000", (-32001, "execution-unknown")),
+        ("no id at all", (-32001, "execution-unknown")),
+    ] {
+        let (number, code) = service.refused("one", "tasks/cancel", json!({"id": id})).await;
+        assert_eq!((number, code.as_str()), refusal, "{id}");
+    }
+    let again = service.post(&format!("/api/v1/executions/{id}/cancel"), "{}").await;
+    assert_eq!((again.status, &again.json()["code"]), (409, &json!("execution-ended")));
+}
+
+/// What is somebody else's, or another agent's, looks like what never was: byte for byte.
+#[tokio::test]
+async fn tasks_of_other_callers_and_agents_are_unknown() {
+    let (ann, bob) = ("a".repeat(40), "b".repeat(40));
+    let agents = [gated("one", ""), gated("two", "")].concat();
+    let tokens = "[tokens.ann]\ntoken_env = 'ANN'\n[tokens.bob]\ntoken_env = 'BOB'\n";
+    let setup = Setup::new(&(agents + tokens)).env("ANN", &ann).env("BOB", &bob);
+    let service = setup.start().await;
+    let (ann, bob) = (service.with(&ann), service.with(&bob));
+    let task = id(&ann.submit("one", message("ann")).await);
+    service.setup.written("log", "start ann\n").await;
+    let nobodys = "018f0000-0000-7000-8000-000000000000";
+    for method in ["tasks/get", "tasks/cancel"] {
+        let known = bob.call("one", method, &json!({"id": task})).await;
+        let unknown = bob.call("one", method, &json!({"id": nobodys})).await;
+        assert_eq!(known.json()["error"]["code"], -32001);
+        assert_eq!((known.status, &known.body), (unknown.status, &unknown.body), "{method}");
+        let elsewhere = ann.call("two", method, &json!({"id": task})).await;
+        assert_eq!((elsewhere.status, &elsewhere.body), (unknown.status, &unknown.body));
+    }
+    let mut continued = message("more");
+    continued["message"]["taskId"] = json!(task);
+    let refused = bob.refused("one", "message/send", continued).await;
+    assert_eq!(refused.0, -32001);
+    let path = format!("/api/v1/executions/{task}");
+    let nobodys = bob.get(&format!("/api/v1/executions/{nobodys}")).await;
+    let known = bob.get(&path).await;
+    assert_eq!((known.status, known.json()["code"].clone()), (404, json!("execution-unknown")));
+    assert_eq!(
+        known.body.replace(&task, ""),
+        nobodys.body.replace("018f0000-0000-7000-8000-000000000000", "")
+    );
+    assert_eq!(bob.post(&format!("{path}/cancel"), "{}").await.status, 404);
+    assert_eq!(bob.get("/api/v1/executions").await.json()["executions"], json!([]));
+    assert_eq!(state(&ann.task("one", &task).await), "working");
+    assert_eq!(service.get(&path).await.json()["owner"].as_str().map(str::is_empty), Some(false));
+    assert_eq!(service.cancel("one", &task).await["status"]["state"], Value::from("canceled"));
+}

@@ -1,0 +1,139 @@
+//! Control groups of a real kernel, as far as the machine lets a service have them.
+
+use std::fs;
+use std::path::PathBuf;
+
+use algonius_skips::skip;
+use serde_json::{Value, json};
+
+use crate::harness::client::{failed, outcome, state};
+use crate::harness::processes::marked;
+use crate::harness::{Service, Setup, fake, until};
+
+/// What the service would find here.
+async fn capabilities() -> Value {
+    let setup = Setup::new(&fake("echo", "echo", ""));
+    let config = setup.write().display().to_string();
+    let output = setup.run(&["doctor", &config, "--json"], "").await;
+    serde_json::from_str::<Value>(&output.stdout).unwrap()["rungs"].clone()
+}
+
+/// Returns whether this machine has no control groups; records the skip then.
+async fn skips() -> bool {
+    let found = capabilities().await;
+    if found["cgroup"] != "usable" {
+        skip(&format!("no control group of version 2 can be made here: {found}"));
+    }
+    found["cgroup"] != "usable"
+}
+
+/// The processes of an execution.
+fn of(id: &str) -> Vec<i32> {
+    marked(&format!("ALGONIUS_EXECUTION_ID={id}"))
+}
+
+/// The group of an execution, from one of its processes.
+fn group_of(id: &str, pid: i32) -> Option<PathBuf> {
+    let own = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+    let path = own.lines().find_map(|line| line.strip_prefix("0::"))?;
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let mount = mounts.lines().find(|line| line.contains(" - cgroup2 "))?.split(' ').nth(4)?;
+    path.contains(&id.replace('-', "")).then(|| PathBuf::from(format!("{mount}{path}")))
+}
+
+/// All of an execution, in its group.
+async fn grouped(id: &str, processes: usize) -> PathBuf {
+    until("all in one group", async || {
+        let all: Vec<_> = of(id).into_iter().map(|pid| group_of(id, pid)).collect();
+        let group = all.first().cloned().flatten();
+        (all.len() == processes && all.iter().all(|one| *one == group)).then_some(group).flatten()
+    })
+    .await
+}
+
+#[tokio::test]
+async fn an_agent_with_limits_has_one_group_per_attempt() {
+    if skips().await {
+        return;
+    }
+    let agent = fake("tree", "stubborn", "resources.processes = 50\nstop_grace = 0.2");
+    let mut service = Service::start(&agent).await;
+    let resources = service.agent("tree").await["resources"].clone();
+    assert_eq!(
+        (&resources["controlGroup"], &resources["processes"]["limit"]),
+        (&json!(true), &json!(50))
+    );
+    let shown = service.command(&["status"], "").await.stdout;
+    assert!(shown.contains("at most 50 processes and threads"), "{shown}");
+    let id = service.begin("tree", "x").await;
+    let group = grouped(&id, 2).await;
+    service.kill9().await;
+    service.restart().await;
+    // R-30: If the system provides control groups, each attempt of an agent with limits has its own
+    // group, which survives a restart and disappears with the attempt
+    assert_eq!(grouped(&id, 2).await, group, "it is left as it was");
+    assert_eq!(state(&service.cancel("tree", &id).await), "canceled");
+    until("the end of all", async || of(&id).is_empty().then_some(())).await;
+    until("the end of its group", async || (!group.exists()).then_some(())).await;
+}
+
+#[tokio::test]
+async fn a_fork_bomb_dies_with_its_group() {
+    if skips().await {
+        return;
+    }
+    // Beside what sleeps, each process starts another and ends, so that nobody can keep a list of
+    // them. They end by themselves after a while: this is a test.
+    let script = "f() { [ $1 = 0 ] || f $(($1 - 1)) & }
+        for i in 1 2 3 4 5 6 7 8; do f 2000; sleep 600 & done; wait";
+    let bomb = format!(
+        "[agents.bomb]\ncommand = 'sh'\nargs = ['-c', '''{script}''']\nresources.processes = 6\n"
+    );
+    let service = Service::start(&format!("{bomb}{}", fake("echo", "echo", ""))).await;
+    let id = service.begin("bomb", "x").await;
+    let task = service.ended("bomb", &id).await;
+    assert_eq!(outcome(&task), failed("resources-exceeded"));
+    // R-32: A program that forks faster than the service polls dies with its group
+    until("the end of all", async || of(&id).is_empty().then_some(())).await;
+    assert_eq!(state(&service.send("echo", "hi").await), "completed");
+}
+
+#[tokio::test]
+async fn a_required_but_missing_group_stops_the_start() {
+    let found = capabilities().await;
+    let holds = |name: &str| found["cgroup"] == "usable" && found["controllers"][name] == true;
+    for (limit, name) in [("memory_bytes = 100_000_000", "memory"), ("processes = 50", "pids")] {
+        if holds(name) {
+            skip(&format!(
+                "control groups have the controller `{name}` here, so requiring it does not fail"
+            ));
+            continue;
+        }
+        let settings = format!("resources = {{ {limit}, group = 'required' }}");
+        let setup = Setup::new(&fake("tool", "echo", &settings));
+        let config = setup.write().display().to_string();
+        let words = ["serve", "--config", &config, "--listen", "127.0.0.1:0"];
+        let output = setup.run(&words, "").await;
+        // R-34: A service that does not get the group that an agent requires does not start
+        assert_eq!(output.code, Some(1), "{output:?}");
+        assert!(output.stderr.contains("the agent `tool` requires a control group"), "{output:?}");
+        let examined = setup.run(&["doctor", &config], "").await.stdout;
+        assert!(examined.contains("warning  agent tool: runs "), "{examined}");
+        assert!(examined.contains("; requires a control group, and from here "), "{examined}");
+    }
+}
+
+#[tokio::test]
+async fn a_required_group_may_have_no_limits() {
+    if skips().await {
+        return;
+    }
+    let service =
+        Service::start(&fake("tree", "stubborn", "resources.group = 'required'\nstop_grace = 0.2"))
+            .await;
+    assert_eq!(service.agent("tree").await["resources"], json!({"controlGroup": true}));
+    let id = service.begin("tree", "x").await;
+    let group = grouped(&id, 2).await;
+    service.cancel("tree", &id).await;
+    until("the end of its group", async || (!group.exists()).then_some(())).await;
+}

@@ -1,0 +1,212 @@
+//! What happens to a service, in the order that is drawn.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::callers::{CallerMessage, cancel, send};
+use super::seeded_rng::ChaosRng;
+use crate::harness::Service;
+use crate::harness::client::ServiceClient;
+use crate::harness::processes::{is_alive, kill9, marked, wardens};
+use crate::history_check::{AgentLogLine, HistoryCase, is_warden};
+
+/// How long everything may take to come to rest.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// So many may be under way before the next step waits for them.
+const MAX_UNFINISHED: usize = 40;
+
+#[derive(Debug, Clone, Copy)]
+pub(super) enum ChaosAction {
+    Send,
+    SendAgain,
+    Cancel,
+    KillChild,
+    KillWarden,
+    KillService,
+    KillBoth,
+}
+
+pub(super) struct ChaosRun {
+    pub(super) service: Service,
+    dice: ChaosRng,
+    clients: watch::Sender<ServiceClient>,
+    tokens: [String; 3],
+    sent: Vec<CallerMessage>,
+    /// The executions by the ids of their messages.
+    pub(super) accepted: BTreeMap<String, String>,
+    calls: JoinSet<Option<(CallerMessage, String)>>,
+    /// Every warden that was seen.
+    pub(super) wardens: BTreeSet<i32>,
+}
+
+impl ChaosRun {
+    pub(super) fn new(service: Service, dice: ChaosRng) -> Self {
+        let clients = watch::Sender::new(service.client.clone());
+        let tokens = [service.token.clone(), "a".repeat(40), "b".repeat(40)];
+        let (sent, accepted) = (Vec::new(), BTreeMap::new());
+        let (calls, wardens) = (JoinSet::new(), BTreeSet::new());
+        Self { service, dice, clients, tokens, sent, accepted, calls, wardens }
+    }
+
+    /// Lets so many of these things happen.
+    pub(super) async fn run_random_actions(&mut self, acts: &[ChaosAction], rounds: u64) {
+        for _ in 0..rounds {
+            let act = *self.dice.one(acts).unwrap();
+            println!("{act:?}");
+            self.wardens.extend(wardens(self.service.pid()));
+            self.perform(act).await;
+            while let Some(done) = self.calls.try_join_next() {
+                self.note(done.unwrap());
+            }
+            if self.calls.len() > MAX_UNFINISHED || self.unfinished().await > MAX_UNFINISHED {
+                self.wait_until_idle().await;
+            }
+            // The story is what comes in between: it gets a moment of a length that is drawn.
+            tokio::time::sleep(Duration::from_millis(self.dice.below(60))).await;
+        }
+    }
+
+    async fn perform(&mut self, act: ChaosAction) {
+        match act {
+            ChaosAction::Send => {
+                for _ in 0..=self.dice.below(3) {
+                    let message = self.message();
+                    self.sent.push(message.clone());
+                    self.begin(message);
+                }
+            }
+            ChaosAction::SendAgain => {
+                let message = self.dice.one(&self.sent).cloned();
+                message.into_iter().for_each(|message| self.begin(message));
+            }
+            ChaosAction::Cancel => self.cancel(),
+            ChaosAction::KillChild => self.kill_child(),
+            ChaosAction::KillWarden => self.kill_warden(),
+            ChaosAction::KillService => self.restart().await,
+            ChaosAction::KillBoth => {
+                if self.dice.below(2) == 0 {
+                    self.kill_warden();
+                    self.restart().await;
+                } else {
+                    self.service.kill9().await;
+                    self.kill_warden();
+                    self.begin_again().await;
+                }
+            }
+        }
+    }
+
+    fn message(&mut self) -> CallerMessage {
+        let agent = *self.dice.one(&["writer", "editor", "reader"]).unwrap();
+        let token = self.dice.one(&self.tokens).unwrap().clone();
+        let takes = self.dice.below(120);
+        CallerMessage { token, agent, id: format!("m-{}", self.sent.len()), takes }
+    }
+
+    fn begin(&mut self, message: CallerMessage) {
+        let clients = self.clients.subscribe();
+        self.calls.spawn(async { Some(send(clients, message).await) });
+    }
+
+    fn cancel(&mut self) {
+        let known = self.sent.iter().rev().take(10);
+        let known =
+            known.filter_map(|one| Some((one.clone(), self.accepted.get(&one.id)?.clone())));
+        let known: Vec<_> = known.collect();
+        if let Some((message, id)) = self.dice.one(&known).cloned() {
+            let clients = self.clients.subscribe();
+            self.calls.spawn(async {
+                cancel(clients, message, id).await;
+                None
+            });
+        }
+    }
+
+    fn note(&mut self, done: Option<(CallerMessage, String)>) {
+        let Some((message, id)) = done else { return };
+        let known = self.accepted.insert(message.id.clone(), id.clone());
+        assert!(known.as_ref().is_none_or(|known| *known == id), "{message:?}: {known:?}, {id}");
+    }
+
+    fn kill_child(&mut self) {
+        let lines = self.lines();
+        let is_over =
+            |start: &AgentLogLine| lines.iter().any(|it| it.what == "end" && it.pid == start.pid);
+        let living = lines.iter().filter(|line| line.what == "start" && !is_over(line));
+        let mark = |line: &AgentLogLine| format!("ALGONIUS_EXECUTION_ID={}", line.execution);
+        let living =
+            living.filter(|line| is_alive(line.pid) && marked(&mark(line)).contains(&line.pid));
+        let living: Vec<_> = living.map(|line| line.pid).collect();
+        self.kill_one(&living);
+    }
+
+    fn kill_warden(&mut self) {
+        let living: Vec<_> = self.wardens.iter().copied().filter(|pid| is_warden(*pid)).collect();
+        self.kill_one(&living);
+    }
+
+    fn kill_one(&mut self, of: &[i32]) {
+        // It may have ended in this very moment.
+        if let Some(pid) = self.dice.one(of).filter(|pid| is_alive(**pid)) {
+            kill9(*pid);
+        }
+    }
+
+    pub(super) async fn restart(&mut self) {
+        self.service.kill9().await;
+        self.begin_again().await;
+    }
+
+    async fn begin_again(&mut self) {
+        self.service.restart().await;
+        self.clients.send_replace(self.service.client.clone());
+    }
+
+    /// Returns when all callers were answered and all executions have ended.
+    pub(super) async fn wait_until_idle(&mut self) {
+        while let Some(done) = self.calls.join_next().await {
+            self.note(done.unwrap());
+        }
+        let ended = tokio::time::timeout(IDLE_TIMEOUT, async {
+            let mut ticks = tokio::time::interval(Duration::from_millis(50));
+            while self.unfinished().await > 0 {
+                ticks.tick().await;
+            }
+        });
+        if ended.await.is_err() {
+            let stuck = self.service.get("/api/v1/executions?unfinished=true").await;
+            panic!("stuck: {}\n{}", stuck.body, self.service.get("/status").await.body);
+        }
+    }
+
+    async fn unfinished(&self) -> usize {
+        let list = self.service.get("/api/v1/executions?unfinished=true&limit=1000").await.json();
+        list["executions"].as_array().unwrap_or_else(|| panic!("{list}")).len()
+    }
+
+    /// Every message comes once more, and is known.
+    pub(super) async fn send_all_again(&mut self) {
+        self.sent.clone().into_iter().for_each(|message| self.begin(message));
+        self.wait_until_idle().await;
+    }
+
+    /// What the agents wrote down.
+    pub(super) fn lines(&self) -> Vec<AgentLogLine> {
+        self.service.setup.read("witnessed").lines().map(AgentLogLine::read).collect()
+    }
+
+    /// What is to be judged.
+    pub(super) fn case(&self) -> HistoryCase<'_> {
+        let Self { service, accepted, wardens, sent, .. } = self;
+        HistoryCase { service, accepted, messages: sent.len(), wardens }
+    }
+
+    /// Returns when it has become so.
+    pub(super) async fn settled(&self, what: &str, mut is_so: impl FnMut() -> bool) {
+        crate::harness::until(what, async || is_so().then_some(())).await;
+    }
+}

@@ -1,0 +1,97 @@
+//! Text of agents and callers does not control the terminal of the operator in any command that shows it.
+
+use serde_json::{Value, json};
+
+use crate::harness::client::id;
+use crate::harness::{Setup, fake, message};
+
+/// Sets the clipboard and the title, clears the screen, links, moves, reverses and overwrites; in red.
+const HOSTILE: &str = "\u{1b}]52;c;cm0gLXJm\u{7}\u{1b}]0;title\u{1b}\\\u{1b}[2J\u{1b}[H\
+    \u{1b}]8;;http://a.example\u{1b}\\link\u{1b}]8;;\u{1b}\\ \u{1b}[31mred\u{1b}[8mhidden\u{1b}[0m \
+    \u{9b}2J \u{202e}exe.doc\u{202c}\u{2066}\u{2069}\u{200f} good\rbad\u{8}\u{8}\u{8} \u{1b}c\u{7f}";
+
+/// Agents whose answers, failures, descriptions and questions are hostile.
+fn setup() -> Setup {
+    let described = json!(format!("Works. {HOSTILE}")).to_string().replace('\u{7f}', "\\u007f");
+    let agents = [
+        "[agents.says]\ncommand = 'cat'\n".to_owned(),
+        "[agents.fails]\ncommand = 'sh'\nargs = ['-c', 'cat >&2; exit 3']\n".to_owned(),
+        fake("card", "echo", &format!("description = {described}")),
+        "[agents.reports]\ncommand = 'cat'\noutput = 'events'\n".to_owned(),
+    ];
+    Setup::server("", &agents.concat())
+}
+
+fn is_control(char: char) -> bool {
+    let directs = matches!(
+        char, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    );
+    directs || char.is_control() && !matches!(char, '\n' | '\t')
+}
+
+#[tokio::test]
+async fn no_command_passes_control_characters_of_an_agent() {
+    let service = setup().start().await;
+    let said = id(&service.send("says", HOSTILE).await);
+    let failed = id(&service.send("fails", HOSTILE).await);
+    let asks = json!({"type": "input_required", "text": HOSTILE}).to_string();
+    let reports =
+        json!({"type": "failed", "message": HOSTILE, "category": "permanent"}).to_string();
+    for words in [
+        &["send", "says", HOSTILE][..],
+        &["send", "says", "--no-stream", HOSTILE],
+        &["send", "fails", HOSTILE],
+        &["send", "reports", &asks],
+        &["send", "reports", &reports],
+        &["send", HOSTILE, "x"],
+        &["tasks", "list"],
+        &["tasks", "list", "--agent", HOSTILE],
+        &["tasks", "show", &said],
+        &["tasks", "show", &failed],
+        &["tasks", "show", HOSTILE],
+        &["tasks", "watch", &said],
+        &["tasks", "watch", &failed],
+        &["tasks", "export", "--text"],
+        &["logs"],
+        &["agents", "list"],
+        &["agents", "show", "card"],
+        &["agents", "test", "says", "--input", HOSTILE],
+        &["agents", "test", "fails", "--input", HOSTILE],
+        &["status"],
+    ] {
+        for more in [&[][..], &["--json"]] {
+            let output = service.command(&[words, more].concat(), "").await;
+            let all = format!("{}{}", output.stdout, output.stderr);
+            let found = all.chars().find(|char| is_control(*char));
+            assert_eq!(found, None, "{words:?} {more:?}: {all:?}");
+        }
+    }
+    let told = service.command(&["send", "says", HOSTILE], "").await.stdout;
+    assert!(told.contains(r"\x1b]52;c;cm0gLXJm\x07") && told.contains(r"good\rbad\x08"), "{told}");
+}
+
+#[tokio::test]
+async fn json_output_is_equivalent_and_raw_output_is_complete() {
+    let service = setup().start().await;
+    let task = service.command(&["send", "says", "--json", "--no-stream", HOSTILE], "").await;
+    let task: Value = serde_json::from_str(&task.stdout).unwrap();
+    assert_eq!(task["artifacts"][0]["parts"][0]["text"], HOSTILE);
+    let raw = service.command(&["send", "says", "--raw", HOSTILE], "").await;
+    assert_eq!((raw.code, raw.stdout.as_str()), (Some(0), HOSTILE));
+    let lines = "one\r\ntwo\n";
+    assert_eq!(service.command(&["send", "says", lines], "").await.stdout, lines);
+    let export = service.command(&["tasks", "export", "--text", "--agent", "says"], "").await;
+    let first: Value = serde_json::from_str(export.stdout.lines().last().unwrap()).unwrap();
+    assert!(first.to_string().contains("hidden"), "{first}");
+}
+
+#[tokio::test]
+async fn a_message_of_a_caller_is_escaped_too() {
+    let service = setup().start().await;
+    let task = id(&service.rpc("fails", "message/send", &message(HOSTILE)).await);
+    for words in [&["tasks", "show", &task][..], &["tasks", "list"]] {
+        let shown = service.command(words, "").await.stdout;
+        assert!(!shown.chars().any(is_control), "{words:?}: {shown:?}");
+        assert!(shown.contains(r"\x1b]52;c;"), "{words:?}: {shown:?}");
+    }
+}

@@ -1,0 +1,199 @@
+//! Files of the ledger that a crash of the machine has torn, or somebody has damaged.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use crate::harness::client::{completed, id, message_with_id, outcome};
+use crate::harness::processes::marked;
+use crate::harness::{Service, Setup, fake, gated, until};
+
+/// The head of a log, and of each page in it.
+const WAL_HEADER_BYTES: u64 = 32;
+const WAL_FRAME_BYTES: u64 = 24 + PAGE_BYTES;
+const PAGE_BYTES: u64 = 4096;
+
+/// What is done to a file of so many bytes.
+type FileDamage = (&'static str, fn(&File, u64));
+
+fn file(setup: &Setup, name: &str) -> PathBuf {
+    setup.here().join("state/algonius").join(name)
+}
+
+/// Does it; what the file is then.
+fn damage(setup: &Setup, name: &str, (what, how): FileDamage) -> Vec<u8> {
+    let place = file(setup, name);
+    let file = OpenOptions::new().read(true).write(true).open(&place).unwrap();
+    let length = file.metadata().unwrap().len();
+    println!("{name} of {length} bytes: {what}");
+    assert!(length > PAGE_BYTES, "{name} has {length} bytes");
+    how(&file, length);
+    fs::read(place).unwrap()
+}
+
+fn agents() -> String {
+    [fake("echo", "echo", ""), gated("one", "access = 'read-write'")].concat()
+}
+
+/// What a torn log is: its last record is not whole, or something else comes after it.
+const TORN_LOGS: &[FileDamage] = &[
+    ("cut by 7 bytes", |file, length| file.set_len(length - 7).unwrap()),
+    ("cut by half a page", |file, length| file.set_len(length - WAL_FRAME_BYTES / 2).unwrap()),
+    ("the last page garbled", |file, length| {
+        file.write_all_at(&[0xa5; 512], length - PAGE_BYTES / 2).unwrap();
+    }),
+    ("followed by others' bytes", |file, length| {
+        file.write_all_at(&[0x5a; 10_000], length).unwrap();
+    }),
+    ("followed by an old record of its own", |file, length| {
+        let mut frame = vec![0; usize::try_from(WAL_FRAME_BYTES).unwrap()];
+        file.read_exact_at(&mut frame, WAL_HEADER_BYTES).unwrap();
+        file.write_all_at(&frame, length).unwrap();
+    }),
+];
+
+#[tokio::test]
+async fn a_torn_log_costs_at_most_its_last_record() {
+    for &torn in TORN_LOGS {
+        let mut service = Service::start(&agents()).await;
+        let mut told = Vec::new();
+        for word in ["a", "b", "c"] {
+            told.push(service.send("echo", word).await);
+        }
+        let runs = service.begin("one", "ann").await;
+        service.setup.written("log", "start ann\n").await;
+        until("it runs", async || {
+            (service.execution(&runs).await["state"] == "running").then_some(())
+        })
+        .await;
+        let last = message_with_id("m-last", "bob");
+        let waits = id(&service.submit("one", last.clone()).await);
+        service.kill9().await;
+        damage(&service.setup, "ledger.db-wal", torn);
+        service.restart().await;
+        for task in told {
+            assert_eq!(service.task("echo", &id(&task)).await, task);
+        }
+        let known = id(&service.submit("one", last).await);
+        // A torn write-ahead log of the ledger loses at most its last record, and every other
+        // execution settles
+        assert!(known == waits || !torn.0.starts_with("followed"), "what was whole is lost");
+        service.setup.open("go");
+        assert_eq!(outcome(&service.ended("one", &runs).await), completed("ann\n"));
+        assert_eq!(outcome(&service.ended("one", &known).await), completed("bob\n"));
+        assert_eq!(service.setup.read("log"), "start ann\nend ann\nstart bob\nend bob\n");
+        let list = service.get("/api/v1/executions").await.json();
+        assert_eq!(list["executions"].as_array().unwrap().len(), 5);
+    }
+}
+
+/// A log of which nothing is left.
+const EMPTY_LOGS: &[FileDamage] = &[
+    ("cut to nothing", |file, _| file.set_len(0).unwrap()),
+    ("its head garbled", |file, _| file.write_all_at(&[0xa5; 32], 0).unwrap()),
+];
+
+#[tokio::test]
+async fn a_lost_log_costs_its_records_and_leaves_no_process() {
+    for &gone in EMPTY_LOGS {
+        let mut service = Service::start(&agents()).await;
+        let before = service.send("echo", "before").await;
+        service.sigterm();
+        assert!(service.exit().await.success());
+        service.restart().await;
+        let runs = service.begin("one", "ann").await;
+        service.setup.written("log", "start ann\n").await;
+        service.kill9().await;
+        let program = format!("ALGONIUS_EXECUTION_ID={runs}");
+        assert!(!marked(&program).is_empty());
+        damage(&service.setup, "ledger.db-wal", gone);
+        service.restart().await;
+        assert_eq!(service.task("echo", &id(&before)).await, before);
+        let lost = service.refused("one", "tasks/get", json!({"id": runs})).await;
+        // A missing write-ahead log loses only the records that it alone had, and leaves no
+        // process running
+        assert_eq!(lost.1, "execution-unknown");
+        let ended = async || marked(&program).is_empty().then_some(());
+        until("the end of what nobody knows", ended).await;
+        let unfinished = service.get("/api/v1/executions?unfinished=true").await.json();
+        assert_eq!(unfinished["executions"], json!([]));
+        assert_eq!(outcome(&service.send("echo", "after").await), completed("after"));
+    }
+}
+
+/// What makes a database unreadable.
+const DATABASE_DAMAGES: &[FileDamage] = &[
+    ("its head zeroed", |file, _| file.write_all_at(&[0; 100], 0).unwrap()),
+    ("cut to half", |file, length| file.set_len(length / 2).unwrap()),
+    ("cut by a byte", |file, length| file.set_len(length - 1).unwrap()),
+    ("another file", |mut file, _| {
+        file.set_len(0).unwrap();
+        file.write_all(b"the shopping list\n".repeat(300).as_slice()).unwrap();
+    }),
+    ("its table of tables garbled", |file, _| file.write_all_at(&[0xa5; 3996], 100).unwrap()),
+];
+
+#[tokio::test]
+async fn a_damaged_database_is_refused_and_left_unchanged() {
+    for &damaged in DATABASE_DAMAGES {
+        let mut service = Service::start(&agents()).await;
+        service.send("echo", "before").await;
+        service.sigterm();
+        assert!(service.exit().await.success());
+        let bytes = damage(&service.setup, "ledger.db", damaged);
+        let setup = &service.setup;
+        let config = setup.write().display().to_string();
+        let serve = ["serve", "--config", &config, "--listen", "127.0.0.1:0"];
+        let output = setup.run(&serve, "").await;
+        let place = file(setup, "ledger.db");
+        let shown = place.canonicalize().unwrap();
+        let sentence = format!("error: the ledger `{}` is damaged; put a copy", shown.display());
+        assert!(output.stderr.contains(&sentence), "{output:?}");
+        assert!(!output.stderr.contains("panicked"), "{output:?}");
+        // The service refuses a damaged database by name with exit code 1, and leaves it
+        // unchanged
+        assert_eq!((output.code, output.stdout.as_str()), (Some(1), ""));
+        assert!(fs::read(&place).unwrap() == bytes, "the damaged file was changed");
+        for name in ["ledger.db", "ledger.db-wal", "ledger.db-shm"] {
+            _ = fs::rename(file(setup, name), file(setup, "before").with_extension(name));
+        }
+        service.restart().await;
+        assert_eq!(outcome(&service.send("echo", "after").await), completed("after"));
+        let list = service.get("/api/v1/executions").await.json();
+        assert_eq!(list["executions"].as_array().map(Vec::len), Some(1));
+    }
+}
+
+/// The database while its log has what came last: SQLite may find there what is missing here.
+#[tokio::test]
+async fn a_damaged_database_with_a_log_is_repaired_or_refused() {
+    for &damaged in DATABASE_DAMAGES {
+        let mut service = Service::start(&agents()).await;
+        let mut told = vec![service.send("echo", "before").await];
+        service.sigterm();
+        assert!(service.exit().await.success());
+        service.restart().await;
+        told.push(service.send("echo", "last").await);
+        service.kill9().await;
+        damage(&service.setup, "ledger.db", damaged);
+        let mut setup = Setup::new("");
+        std::mem::swap(&mut setup, &mut service.setup);
+        match setup.attempt().await {
+            Ok(service) => {
+                for task in told {
+                    // The service repairs a damaged database from the write-ahead log beside
+                    // it, or refuses it
+                    assert_eq!(service.task("echo", &id(&task)).await, task);
+                }
+            }
+            Err((_, output)) => {
+                let is_told = output.stderr.contains("ledger.db` is damaged");
+                assert!(is_told && !output.stderr.contains("panicked"), "{output:?}");
+                assert_eq!(output.code, Some(1));
+            }
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! The same message is one execution, whatever happens between.
+
+use serde_json::json;
+
+use crate::harness::client::{completed, id, outcome};
+use crate::harness::{Service, Setup, fake, gated, message, message_with_id, soon};
+
+#[tokio::test]
+async fn a_message_sent_three_times_runs_once() {
+    let service = Service::start(&gated("one", "")).await;
+    let client = service.client.clone();
+    let first = tokio::spawn(async move {
+        client.rpc("one", "message/send", &message_with_id("m-1", "ann")).await
+    });
+    service.setup.written("log", "start ann\n").await;
+    let second = service.submit("one", message_with_id("m-1", "ann")).await;
+    service.setup.open("go");
+    let first = soon("the first answer", first).await.unwrap();
+    assert_eq!(outcome(&first), completed("ann\n"));
+    let third = service.rpc("one", "message/send", &message_with_id("m-1", "ann")).await;
+    assert_eq!((id(&second), id(&third)), (id(&first), id(&first)));
+    assert_eq!(outcome(&third), completed("ann\n"));
+    assert_eq!(service.setup.read("log"), "start ann\nend ann\n");
+}
+
+#[tokio::test]
+async fn a_repeated_message_returns_its_one_task() {
+    let service = Service::start(&gated("one", "")).await;
+    let first = service.submit("one", message_with_id("m-1", "ann")).await;
+    service.setup.written("log", "start ann\n").await;
+    let others: Vec<_> = (0..4)
+        .map(|_| {
+            let client = service.client.clone();
+            let send = async move {
+                client.rpc("one", "message/send", &message_with_id("m-1", "ann")).await
+            };
+            tokio::spawn(send)
+        })
+        .collect();
+    for _ in 0..3 {
+        let joined = service.submit("one", message_with_id("m-1", "ann")).await;
+        assert_eq!(id(&joined), id(&first));
+        let refused = service.refused("one", "message/send", message_with_id("m-1", "bob")).await;
+        assert_eq!(refused, (-32602, "message-reused".to_owned()));
+    }
+    service.setup.open("go");
+    for other in others {
+        let other = soon("an answer", other).await.unwrap();
+        assert_eq!((id(&other), outcome(&other)), (id(&first), completed("ann\n")));
+    }
+    for _ in 0..3 {
+        let late = service.rpc("one", "message/send", &message_with_id("m-1", "ann")).await;
+        assert_eq!((id(&late), outcome(&late)), (id(&first), completed("ann\n")));
+    }
+    assert_eq!(service.setup.read("log"), "start ann\nend ann\n");
+}
+
+#[tokio::test]
+async fn a_repeated_message_is_recognized_after_a_restart() {
+    let mut service = Service::start(&gated("one", "")).await;
+    service.setup.open("go");
+    let first = service.rpc("one", "message/send", &message_with_id("m-1", "ann")).await;
+    service.sigterm();
+    assert!(service.exit().await.success());
+    service.restart().await;
+    let second = service.rpc("one", "message/send", &message_with_id("m-1", "ann")).await;
+    assert_eq!((id(&second), outcome(&second)), (id(&first), completed("ann\n")));
+    // R-10: The same message from the same caller is the same execution, also after a restart
+    assert_eq!(service.setup.read("log"), "start ann\nend ann\n");
+}
+
+#[tokio::test]
+async fn an_idempotency_key_is_known_after_a_restart() {
+    let mut service = Service::start(&gated("one", "")).await;
+    service.setup.open("go");
+    let send = async |service: &Service, name: &str, text: &str| {
+        let lines = [format!("Idempotency-Key: {name}")];
+        let lines: Vec<_> = lines.iter().map(String::as_str).collect();
+        let params = message(text);
+        service.call_with("one", &lines, ("message/send", &params)).await.json()
+    };
+    let first = send(&service, "k-1", "ann").await;
+    assert_eq!(outcome(&first["result"]), completed("ann\n"));
+    service.sigterm();
+    assert!(service.exit().await.success());
+    service.restart().await;
+    let again = send(&service, "k-1", "ann").await;
+    assert_eq!(id(&again["result"]), id(&first["result"]));
+    let refused = send(&service, "k-1", "bob").await;
+    assert_eq!(refused["error"]["data"][0]["metadata"]["code"], "message-reused");
+    let other = send(&service, "k-2", "ann").await;
+    assert_ne!(id(&other["result"]), id(&first["result"]));
+    let nameless = send(&service, "", "ann").await;
+    assert_eq!(nameless["error"]["data"][0]["metadata"]["code"], "invalid-params");
+    assert_eq!(service.setup.read("log"), "start ann\nend ann\n".repeat(2));
+}
+
+#[tokio::test]
+async fn an_equal_message_id_with_another_text_is_refused() {
+    let allowed = "params.a = '0'\noverrides.params = ['a']";
+    let service = Service::start(&fake("echo", "echo", allowed)).await;
+    let send = async |params| service.refused("echo", "message/send", params).await;
+    service.rpc("echo", "message/send", &message_with_id("m-1", "ann")).await;
+    let reused = (-32602, "message-reused".to_owned());
+    assert_eq!(send(message_with_id("m-1", "bob")).await, reused);
+    let mut other = message_with_id("m-1", "ann");
+    other["message"]["metadata"] = json!({"https://algonius.dev/a2a/ext/parameters/v1": {"a": 1}});
+    assert_eq!(send(other).await, reused);
+}
+
+#[tokio::test]
+async fn equal_message_ids_of_other_callers_or_agents_are_distinct() {
+    let token = "t".repeat(40);
+    let agents = [fake("echo", "echo", ""), fake("copy", "echo", "")].concat();
+    let text = format!("{agents}[tokens.ann]\ntoken_env = 'ANN'\n");
+    let service = Setup::new(&text).env("ANN", &token).start().await;
+    let params = message_with_id("m-1", "ann");
+    let mut ids = vec![
+        id(&service.rpc("echo", "message/send", &params).await),
+        id(&service.rpc("copy", "message/send", &params).await),
+        id(&service.with(&token).rpc("echo", "message/send", &params).await),
+    ];
+    ids.sort();
+    ids.dedup();
+    assert_eq!(ids.len(), 3);
+}
+
+/// Also when the service already knows the message.
+#[tokio::test]
+async fn a_caller_without_read_access_learns_of_no_duplicate() {
+    let token = "t".repeat(40);
+    let text =
+        format!("{}[tokens.ann]\ntoken_env = 'ANN'\nscopes = ['run']\n", fake("echo", "echo", ""));
+    let service = Setup::new(&text).env("ANN", &token).start().await;
+    let ann = service.with(&token);
+    for _ in 0..4 {
+        let refused = ann.refused("echo", "message/send", message_with_id("m-1", "ann")).await;
+        assert_eq!(refused, (-32001, "execution-unknown".to_owned()));
+        service.post("/api/v1/agents/echo/wait?seconds=20", "").await; // Until it has ended.
+    }
+}
+
+#[tokio::test]
+async fn equal_content_within_the_window_runs_once_if_configured() {
+    let settings = "dedup = 'content'\ndedup_window = '5m'\nmax_concurrent = 3";
+    let service = Service::start(&gated("one", settings)).await;
+    let first = service.begin("one", "ann").await;
+    service.setup.written("log", "start ann\n").await;
+    let second = service.begin("one", "ann").await;
+    let named = async |context: &str| {
+        let mut params = message("ann");
+        params["message"]["contextId"] = json!(context);
+        id(&service.submit("one", params).await)
+    };
+    let third = named("c-1").await;
+    service.setup.written("log", "start ann\nstart ann\n").await;
+    assert_eq!(service.agent("one").await["queued"][0]["id"], second);
+    service.setup.open("go");
+    for task in [&first, &second, &third] {
+        assert_eq!(outcome(&service.ended("one", task).await), completed("ann\n"));
+    }
+    // What has completed serves too; a name of its own keeps a request apart.
+    let late = service.send("one", "ann").await;
+    assert_eq!((outcome(&late), id(&late) == first), (completed("ann\n"), false));
+    let detail = service.execution(&id(&late)).await;
+    assert!(detail["events"].to_string().contains(&first), "{detail}");
+    assert_eq!(service.setup.read("log").matches("start").count(), 2);
+    let params = message("ann");
+    let named = service.call_with("one", &["Idempotency-Key: k"], ("message/send", &params)).await;
+    assert_eq!(outcome(&named.json()["result"]), completed("ann\n"));
+    assert_eq!(service.setup.read("log").matches("start").count(), 3);
+}
+
+#[tokio::test]
+async fn a_result_that_needed_an_answer_is_not_shared() {
+    let agent = r#"
+[agents.asking]
+command = "sh"
+args = ["-c", '''
+read word
+if [ "$word" = deploy ]; then echo '{"type":"input_required","text":"where?"}'; exit 0; fi
+printf '{"type":"text","text":"to %s"}\n' "$word"
+''']
+output = "events"
+dedup = "content"
+"#;
+    let service = Service::start(agent).await;
+    let first = service.send("asking", "deploy").await;
+    let mut answer = message("staging");
+    answer["message"]["taskId"] = json!(id(&first));
+    let told = service.rpc("asking", "message/send", &answer).await;
+    assert_eq!(outcome(&told), completed("to staging"));
+    let second = service.send("asking", "deploy").await;
+    assert_eq!(second["status"]["state"], "input-required");
+}

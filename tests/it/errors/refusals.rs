@@ -1,0 +1,118 @@
+//! Refusals of a request for new work, before there is a task.
+
+use super::{CANARY, Code, ErrorRequest, What, check};
+use crate::harness::disk::SmallDisk;
+use crate::harness::{Service, Setup, fake, gated, message, message_with_id, until};
+
+/// One that runs alone, and lets nobody wait.
+const ALONE: &str = "access = 'read-write'\nqueue_depth = 0";
+
+#[tokio::test]
+async fn authentication_errors_are_the_same_on_every_interface() {
+    let agents = [fake("one", "echo", ""), fake("two", "echo", "")].concat();
+    let tokens = "[tokens.ann]\ntoken_env = 'ANN'\nagents = ['one']\n";
+    let ann = "a".repeat(32);
+    // Each of the seven ways is one failure of the token.
+    let setup = Setup::new(&format!("{agents}{tokens}[lockout]\nfailures = 7\n"));
+    let service = setup.env("ANN", &ann).start().await;
+    let ask = ErrorRequest::send(&service, "two", CANARY).with(&ann);
+    check(&service, "forbidden", Code::Forbidden, &ask.everywhere(&service).await);
+    let stranger = "w".repeat(40);
+    let ask = ErrorRequest::send(&service, "one", CANARY).with(&stranger);
+    check(&service, "unauthenticated", Code::Unauthenticated, &ask.everywhere(&service).await);
+    check(&service, "locked-out", Code::LockedOut, &ask.everywhere(&service).await);
+}
+
+#[tokio::test]
+async fn agent_refusals_are_the_same_on_every_interface() {
+    let agents = [
+        fake("off", "echo", "enabled = false"),
+        fake("small", "echo", "max_input_bytes = 10"),
+        fake("echo", "echo", ""),
+        fake("images", "echo", "a2a.input_modes = ['image/*']"),
+        fake("quiet", "echo", "a2a.push = false"),
+        fake("asked", "echo", "a2a.rate_limit = { requests_per_second = 0.001, burst = 1 }"),
+        fake("new", "echo", "a2a.versions = ['1.0']"),
+        fake("sender", "echo", "a2a.methods = ['send']"),
+    ];
+    let service = Setup::server("max_body_bytes = 4096", &agents.concat()).start().await;
+    service.send("asked", "the only one").await;
+    service.rpc("echo", "message/send", &message_with_id("used-before", "other words")).await;
+    let of = |agent: &str, what: What| ErrorRequest::new(&service, agent, what);
+    let sent = || What::Send(CANARY.to_owned());
+    let long = What::Send(CANARY.repeat(500));
+    for (scenario, code, ask) in [
+        ("agent-unknown", Code::AgentUnknown, of("nobody", sent())),
+        ("agent-disabled", Code::AgentDisabled, of("off", sent())),
+        ("input-too-large", Code::InputTooLarge, of("small", sent())),
+        ("body-too-large", Code::BodyTooLarge, of("echo", long)),
+        ("content-type", Code::ContentType, of("images", sent())),
+        (
+            "push-unsupported",
+            Code::PushUnsupported,
+            of("quiet", What::WithPushConfig(CANARY.to_owned())),
+        ),
+        ("rate-limited", Code::RateLimited, of("asked", sent())),
+        (
+            "override-refused",
+            Code::OverrideRefused,
+            of("echo", What::WithOverride(CANARY.to_owned())),
+        ),
+        ("message-reused", Code::MessageReused, of("echo", What::Repeated(CANARY.to_owned()))),
+        ("message-missing", Code::InvalidParams, of("echo", What::Nothing)),
+        (
+            "version-unsupported",
+            Code::VersionUnsupported,
+            of("echo", sent()).header("a2a-version", "2.0"),
+        ),
+    ] {
+        check(&service, scenario, code, &ask.everywhere(&service).await);
+    }
+    let mut told = of("sender", What::Get("x".to_owned())).everywhere(&service).await;
+    told.pop(); // The command line asks the service, not the agent.
+    check(&service, "operation-unsupported", Code::Unsupported, &told);
+}
+
+#[tokio::test]
+async fn capacity_errors_are_the_same_on_every_interface() {
+    let agents =
+        [gated("full", ALONE), gated("slow", "access = 'read-write'\nqueue_timeout = 0.2")];
+    let mut service = Service::start(&agents.concat()).await;
+    for agent in ["full", "slow"] {
+        service.begin(agent, &format!("ann-{agent}")).await;
+    }
+    let ask = ErrorRequest::send(&service, "full", CANARY);
+    check(&service, "queue-full", Code::QueueFull, &ask.everywhere(&service).await);
+    let ask = ErrorRequest::send(&service, "slow", CANARY);
+    check(&service, "queue-timeout", Code::QueueTimeout, &ask.everywhere(&service).await);
+    service.sigterm();
+    until("the drain", async || {
+        let answer = service.call("full", "message/send", &message("x")).await;
+        answer.body.contains("draining").then_some(())
+    })
+    .await;
+    let ask = ErrorRequest::send(&service, "full", CANARY);
+    check(&service, "draining", Code::Draining, &ask.everywhere(&service).await);
+    service.kill9().await;
+}
+
+#[tokio::test]
+async fn pressure_errors_are_the_same_on_every_interface() {
+    let floor = "[pressure]\nmin_disk_free_bytes = 1_000_000_000_000_000_000\n";
+    let service = Service::start(&format!("{}{floor}", fake("echo", "echo", ""))).await;
+    let ask = ErrorRequest::send(&service, "echo", CANARY);
+    check(&service, "pressure", Code::Pressure, &ask.everywhere(&service).await);
+
+    let agent = fake("echo", "echo", "");
+    let setup = Setup::new(&format!("{agent}\n[pressure]\nenabled = false\n"));
+    let Some(disk) = SmallDisk::below(setup.here(), 16) else { return };
+    let (service, disk) = (setup.start().await, disk);
+    disk.fill();
+    until("a refusal", async || {
+        // What the write-ahead log has room for is taken still.
+        (service.call("echo", "message/send", &message("x")).await.status != 200).then_some(())
+    })
+    .await;
+    let ask = ErrorRequest::send(&service, "echo", CANARY);
+    check(&service, "ledger-unavailable", Code::LedgerUnavailable, &ask.everywhere(&service).await);
+}

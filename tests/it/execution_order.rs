@@ -1,0 +1,123 @@
+//! Who runs when: read-write agents one at a time and in order, read-only agents side by side.
+
+use serde_json::json;
+
+use crate::harness::client::{completed, outcome};
+use crate::harness::{Service, gated, message, soon, until};
+
+const ALONE: &str = "access = 'read-write'";
+
+#[tokio::test]
+async fn a_read_write_agent_runs_one_task_at_a_time_in_order() {
+    let service = Service::start(&gated("one", ALONE)).await;
+    let mut ids = Vec::new();
+    for word in ["ann", "bob", "cid", "dan"] {
+        ids.push((word, service.begin("one", word).await));
+    }
+    service.setup.written("log", "start ann\n").await;
+    service.setup.open("go");
+    for (word, id) in &ids {
+        let answer = format!("{word}\n");
+        assert_eq!(outcome(&service.ended("one", id).await), completed(&answer));
+    }
+    let turns = ids.iter().map(|(word, _)| format!("start {word}\nend {word}\n"));
+    // A read-write agent runs one execution at a time, in the order of arrival
+    assert_eq!(service.setup.read("log"), turns.collect::<String>());
+}
+
+#[tokio::test]
+async fn a_read_only_agent_runs_up_to_its_limit_in_parallel() {
+    let service = Service::start(&gated("many", "max_concurrent = 2")).await;
+    let mut ids = Vec::new();
+    for word in ["ann", "bob", "cid"] {
+        ids.push(service.begin("many", word).await);
+    }
+    until("two at once", async || (service.setup.read("log").lines().count() == 2).then_some(()))
+        .await;
+    assert!(!service.setup.read("log").contains("cid"));
+    let agent = service.agent("many").await;
+    assert_eq!(
+        (&agent["queued"][0]["id"], &agent["queued"][0]["position"]),
+        (&json!(ids[2]), &json!(1))
+    );
+    service.setup.open("go-bob");
+    until("the third", async || service.setup.read("log").contains("start cid").then_some(()))
+        .await;
+    assert!(!service.setup.read("log").contains("end ann"));
+    service.setup.open("go");
+    for id in &ids {
+        service.ended("many", id).await;
+    }
+}
+
+#[tokio::test]
+async fn agents_are_read_only_with_ten_slots_by_default() {
+    let service = Service::start(&gated("many", "queue_depth = 1")).await;
+    for word in 0..11 {
+        service.begin("many", &format!("w{word}")).await;
+    }
+    let agent = service.agent("many").await;
+    let count = |name: &str| agent[name].as_array().map(Vec::len);
+    assert_eq!((count("running"), count("queued")), (Some(10), Some(1)));
+    let refused = service.refused("many", "message/send", message("one too many")).await;
+    assert_eq!(refused, (-32050, "queue-full".to_owned()));
+}
+
+#[tokio::test]
+async fn a_full_queue_answers_503_with_retry_after() {
+    let service = Service::start(&gated("one", &format!("{ALONE}\nqueue_depth = 1"))).await;
+    service.begin("one", "ann").await;
+    service.begin("one", "bob").await;
+    let answer = service.call("one", "message/send", &message("cid")).await;
+    assert_eq!(answer.status, 503);
+    assert!(answer.header("retry-after").is_some_and(|after| after.parse::<u32>().is_ok()));
+    let document = answer.json();
+    assert_eq!((&document["id"], &document["error"]["code"]), (&json!(7), &json!(-32050)));
+    assert_eq!(document["error"]["data"][0]["metadata"]["category"], "transient");
+    let list = service.get("/api/v1/executions").await.json();
+    assert_eq!(list["executions"].as_array().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn the_default_queue_depth_is_ten() {
+    let service = Service::start(&gated("one", ALONE)).await;
+    for word in 0..11 {
+        service.begin("one", &format!("w{word}")).await;
+    }
+    let refused = service.refused("one", "message/send", message("the twelfth")).await;
+    assert_eq!(refused, (-32050, "queue-full".to_owned()));
+}
+
+#[tokio::test]
+async fn a_queue_timeout_answers_503_or_rejects_the_task() {
+    let service = Service::start(&gated("one", &format!("{ALONE}\nqueue_timeout = 0.3"))).await;
+    service.begin("one", "ann").await;
+    let later = service.begin("one", "bob").await;
+    let waiting = service.call("one", "message/send", &message("cid")).await;
+    assert_eq!((waiting.status, &waiting.json()["error"]["code"]), (503, &json!(-32051)));
+    assert!(waiting.header("retry-after").is_some());
+    let rejected = ("rejected".to_owned(), "queue-timeout".to_owned());
+    assert_eq!(outcome(&service.ended("one", &later).await), rejected);
+    service.setup.open("go");
+    until("a free slot", async || {
+        (service.agent("one").await["running"] == json!([])).then_some(())
+    })
+    .await;
+    assert_eq!(outcome(&service.send("one", "dan").await), completed("dan\n"));
+    assert!(!service.setup.read("log").contains("bob"));
+}
+
+#[tokio::test]
+async fn a_disconnected_caller_does_not_end_its_task() {
+    let service = Service::start(&gated("one", ALONE)).await;
+    let client = service.client.clone();
+    let caller = tokio::spawn(async move { client.send("one", "ann").await });
+    service.setup.written("log", "start ann\n").await;
+    caller.abort();
+    assert!(soon("the end of the caller", caller).await.is_err());
+    service.setup.open("go");
+    service.setup.written("log", "start ann\nend ann\n").await;
+    let list = service.get("/api/v1/executions").await.json();
+    let id = list["executions"][0]["id"].as_str().unwrap();
+    assert_eq!(outcome(&service.ended("one", id).await), completed("ann\n"));
+}

@@ -1,0 +1,57 @@
+//! Service within the test process, with a clock and a meter of the test.
+
+use std::fs;
+use std::sync::Arc;
+use std::time::Duration;
+
+use algonius_actors::ports::clock::Clock;
+use algonius_actors::ports::host_metrics::HostMetrics;
+use algonius_supervisor::config::Settings;
+use algonius_supervisor::platform::clock::WallClock;
+use algonius_supervisor::{RunningService, config, start_on, start_with};
+use algonius_warden::wardens::HolderCommand;
+
+use super::processes::sweep;
+use super::{ServiceClient, Setup, soon};
+
+/// Service that runs in this process.
+pub(crate) struct EmbeddedService {
+    pub(crate) client: ServiceClient,
+    running: RunningService,
+}
+
+impl EmbeddedService {
+    /// Starts a service on this clock.
+    pub(crate) async fn on_clock(setup: &Setup, clock: Arc<dyn Clock>) -> Self {
+        let started = start_with(settings(setup), clock, origin());
+        Self::of(setup, soon("the start", Box::pin(started)).await.unwrap())
+    }
+
+    /// Starts a service on a machine with this meter.
+    pub(crate) async fn on_machine(setup: &Setup, gauges: Arc<dyn HostMetrics>) -> Self {
+        let started = start_on(settings(setup), Arc::new(WallClock), gauges, origin());
+        Self::of(setup, soon("the start", Box::pin(started)).await.unwrap())
+    }
+
+    fn of(setup: &Setup, running: RunningService) -> Self {
+        let token = fs::read_to_string(setup.token_file()).unwrap().trim().to_owned();
+        Self { client: ServiceClient { address: running.address(), token }, running }
+    }
+
+    pub(crate) async fn stop(self, setup: &Setup) {
+        soon("the stop", Box::pin(self.running.stop(Duration::ZERO))).await;
+        sweep(&setup.here().join("home"));
+    }
+}
+
+fn settings(setup: &Setup) -> Settings {
+    let env = setup.variables().clone();
+    let checked = config::load(setup.write(), &|name| env.get(name).cloned());
+    let mut settings = checked.unwrap_or_else(|faults| panic!("{faults}")).settings;
+    settings.server.listen = ([127, 0, 0, 1], 0).into();
+    settings
+}
+
+fn origin() -> HolderCommand {
+    HolderCommand::of(env!("CARGO_BIN_EXE_algonius"))
+}

@@ -1,0 +1,94 @@
+//! Fault injection into a process: the library of `tests/fault`, configured by variables, and its tally.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::service::Setup;
+
+/// Process, counted calls, and fault of the k-th call; all in the syntax of the library.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FaultMode {
+    pub(crate) process: &'static str,
+    pub(crate) calls: &'static str,
+    pub(crate) how: &'static str,
+}
+
+impl FaultMode {
+    /// Returns true if the fault persists, so that no operation can be settled before the next start.
+    pub(crate) fn stays(&self) -> bool {
+        self.how.starts_with("on:")
+    }
+
+    /// Returns true if the fault kills the process.
+    pub(crate) fn is_deadly(&self) -> bool {
+        matches!(self.how, "die" | "tear")
+    }
+}
+
+/// Crash point.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Fault {
+    pub(crate) mode: FaultMode,
+    pub(crate) at: u64,
+}
+
+const VARIABLES: [&str; 6] = [
+    "LD_PRELOAD",
+    "ALGONIUS_FAULT_IN",
+    "ALGONIUS_FAULT_CALLS",
+    "ALGONIUS_FAULT_AT",
+    "ALGONIUS_FAULT_HOW",
+    "ALGONIUS_FAULT_TALLY",
+];
+
+/// Length of the tally, and of the numbers before its text.
+const TALLY_BYTES: usize = 512;
+const TALLY_NUMBERS_BYTES: usize = 16;
+
+impl Fault {
+    /// Configures the fault for the next start.
+    pub(crate) fn into(self, setup: Setup) -> Setup {
+        let tally = tally_path(setup.here());
+        fs::write(&tally, [0; TALLY_BYTES]).unwrap();
+        let Self { mode: FaultMode { process, calls, how }, at } = self;
+        let (library, at) = (library().display().to_string(), at.to_string());
+        let values = [&library, process, calls, &at, how, &tally.display().to_string()];
+        VARIABLES.iter().zip(values).fold(setup, |setup, (name, value)| setup.env(name, value))
+    }
+}
+
+/// Removes the fault from the next start.
+pub(crate) fn heal(setup: &mut Setup) {
+    VARIABLES.iter().for_each(|name| setup.unset(name));
+}
+
+/// Tally of the library.
+#[derive(Debug)]
+pub(crate) struct Tally {
+    pub(crate) counted: u64,
+    pub(crate) struck: u64,
+    /// First affected call, with its target.
+    pub(crate) call: String,
+}
+
+impl Tally {
+    pub(crate) fn read(here: &Path) -> Self {
+        let page = fs::read(tally_path(here)).unwrap();
+        let (numbers, text) = page.split_at(TALLY_NUMBERS_BYTES);
+        let mut numbers = numbers.chunks(8).map(|it| u64::from_ne_bytes(it.try_into().unwrap()));
+        let text = String::from_utf8_lossy(text);
+        let (counted, struck) = (numbers.next().unwrap(), numbers.next().unwrap());
+        Self { counted, struck, call: text.trim_end_matches('\0').to_owned() }
+    }
+}
+
+fn tally_path(here: &Path) -> PathBuf {
+    here.join("tally")
+}
+
+/// Returns the path of the library, which cargo builds beside the test that depends on it.
+fn library() -> PathBuf {
+    let beside = std::env::current_exe().unwrap().with_file_name("libalgonius_fault.so");
+    assert!(beside.is_file(), "{} was not built", beside.display());
+    beside
+}

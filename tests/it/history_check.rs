@@ -1,0 +1,146 @@
+//! Holds what the service says of its executions against what their agents wrote down.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::OpenOptions;
+
+use serde_json::Value;
+
+use crate::harness::processes::{is_alive, labels, wardens};
+use crate::harness::{Service, until};
+
+/// What is to be judged.
+pub(crate) struct HistoryCase<'a> {
+    /// A service in which all is settled.
+    pub(crate) service: &'a Service,
+    /// The executions by the ids of their messages.
+    pub(crate) accepted: &'a BTreeMap<String, String>,
+    /// How many messages were sent.
+    pub(crate) messages: usize,
+    /// Every warden that was seen.
+    pub(crate) wardens: &'a BTreeSet<i32>,
+}
+
+/// A line that an agent wrote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AgentLogLine {
+    /// `start`, `overlap` or `end`.
+    pub(crate) what: String,
+    pub(crate) execution: String,
+    attempt: u64,
+    pub(crate) pid: i32,
+    label: u64,
+}
+
+impl AgentLogLine {
+    pub(crate) fn read(line: &str) -> Self {
+        let words: Vec<_> = line.split(' ').collect();
+        let [what, execution, attempt, pid, label] = words.as_slice() else {
+            panic!("not a line: {line:?}")
+        };
+        Self {
+            what: (*what).to_owned(),
+            execution: (*execution).to_owned(),
+            attempt: attempt.parse().unwrap(),
+            pid: pid.parse().unwrap(),
+            label: label.parse().unwrap(),
+        }
+    }
+}
+
+pub(crate) struct HistoryChecker<'a> {
+    case: HistoryCase<'a>,
+    lines: Vec<AgentLogLine>,
+    /// What the service says, by id.
+    records: BTreeMap<String, Value>,
+}
+
+impl<'a> HistoryChecker<'a> {
+    pub(crate) async fn new(case: HistoryCase<'a>) -> Self {
+        let service = case.service;
+        let (mut ids, mut cursor) = (BTreeSet::new(), String::new());
+        loop {
+            let list = service.get(&format!("/api/v1/executions?limit=1000{cursor}")).await;
+            let list = list.json();
+            let page = list["executions"].as_array().unwrap().iter();
+            ids.extend(page.map(|entry| entry["id"].as_str().unwrap().to_owned()));
+            let Some(next) = list["next"].as_str() else { break };
+            cursor = format!("&cursor={next}");
+        }
+        let mut records = BTreeMap::new();
+        for id in ids {
+            records.insert(id.clone(), service.execution(&id).await);
+        }
+        let lines = service.setup.read("witnessed").lines().map(AgentLogLine::read).collect();
+        Self { case, lines, records }
+    }
+
+    pub(crate) async fn judge(&self) {
+        let accepted: BTreeSet<_> = self.case.accepted.values().collect();
+        assert_eq!(self.case.accepted.len(), self.case.messages, "messages that were answered");
+        assert_eq!(accepted.len(), self.case.messages, "executions that were named");
+        assert_eq!(self.records.keys().collect::<BTreeSet<_>>(), accepted, "those it knows");
+        self.records.iter().for_each(|(id, record)| self.judge_one(id, record));
+        let strangers = self.lines.iter().find(|line| !self.records.contains_key(&line.execution));
+        assert_eq!(strangers, None, "it ran and was never accepted");
+        let overlap = self.lines.iter().find(|line| line.what == "overlap");
+        assert_eq!(overlap, None, "two worked in one folder at once");
+        self.nothing_is_left().await;
+    }
+
+    /// Exactly one end, and as many runs as its record shows.
+    fn judge_one(&self, id: &str, record: &Value) {
+        let outcome = record["outcome"].as_str().unwrap_or_else(|| panic!("no outcome: {record}"));
+        let ends = record["events"].as_array().unwrap().iter();
+        let ends = ends
+            .filter(|it| it["data"]["kind"] == "state-changed" && it["data"]["to"] == "cleanup")
+            .count();
+        assert_eq!(ends, 1, "ends of {record}");
+        let (started, ended) = (self.attempts(id, "start"), self.attempts(id, "end"));
+        let once: BTreeSet<_> = started.iter().collect();
+        assert_eq!(once.len(), started.len(), "an attempt was started twice: {record}");
+        let attempts = record["attempt"].as_u64().unwrap();
+        assert!(started.iter().all(|one| *one <= attempts), "{started:?}: {record}");
+        assert!(ended.len() <= 1, "{ended:?}: {record}");
+        if outcome == "completed" {
+            assert_eq!((started.last(), &ended), (Some(&attempts), &vec![attempts]), "{record}");
+            let whole: String = (0..2000).map(|number| format!("{number}\n")).collect();
+            assert_eq!(record["output"], *whole, "output was lost or doubled");
+        }
+    }
+
+    fn attempts(&self, id: &str, what: &str) -> Vec<u64> {
+        let lines = self.lines.iter().filter(|line| line.execution == id && line.what == what);
+        lines.map(|line| line.attempt).collect()
+    }
+
+    /// No process with a label of this data directory, no lock, no warden but the one in service.
+    async fn nothing_is_left(&self) {
+        let HistoryCase { service, wardens: seen, .. } = self.case;
+        let family = |label: u64| label >> 38;
+        let ours: BTreeSet<_> = self.lines.iter().map(|line| family(line.label)).collect();
+        assert_eq!(ours.len(), 1, "one data directory has one family of labels");
+        let left = || labels().iter().filter(|(_, label)| ours.contains(&family(*label))).count();
+        until("the end of all processes", async || (left() == 0).then_some(())).await;
+        let lock = service.setup.here().join("lock");
+        let lock = OpenOptions::new().append(true).open(lock).unwrap();
+        assert!(lock.try_lock().is_ok(), "somebody still holds the folder");
+        let own: BTreeSet<_> = wardens(service.pid()).into_iter().collect();
+        let is_old = |pid: &i32| !own.contains(pid) && is_warden(*pid);
+        until("the end of old wardens", async || (!seen.iter().any(is_old)).then_some(())).await;
+    }
+
+    /// How often things ended in which way.
+    pub(crate) fn counts(&self) -> BTreeMap<&str, usize> {
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for record in self.records.values() {
+            let why = record["error"]["code"].as_str().or(record["outcome"].as_str());
+            *counts.entry(why.unwrap_or_default()).or_default() += 1;
+        }
+        counts
+    }
+}
+
+pub(crate) fn is_warden(pid: i32) -> bool {
+    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    name.trim() == "algonius-warden" && is_alive(pid)
+}

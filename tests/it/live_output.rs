@@ -1,0 +1,234 @@
+//! Output of a program reaches its followers while the program still works.
+//!
+//! No program here continues before the test has received its output: the program waits for a gate, which the
+//! test opens only then. So output that arrives only at the end is a deadlock, which ends by its deadline.
+
+mod lines;
+mod messages;
+mod reconnects;
+
+use std::process::Stdio;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::process::{Child, Command};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::harness::{DEADLINE, Service, ServiceClient, soon};
+
+/// Prints three lines to standard output and to standard error: each pair waits for its gate.
+const LINES: &str = r#"
+command = "sh"
+args = ["-c", '''
+gate() { until [ -e "HERE/$1" ]; do sleep 0.01; done; }
+echo 'out 1'; echo 'err 1' >&2; gate go-1
+echo 'out 2'; echo 'err 2' >&2; gate go-2
+echo 'out 3'; echo 'err 3' >&2
+''']
+"#;
+
+/// The same in events.
+const EVENTS: &str = r#"
+command = "sh"
+output = "events"
+args = ["-c", '''
+gate() { until [ -e "HERE/$1" ]; do sleep 0.01; done; }
+say() { printf '{"type":"text","text":"%s\\n"}\n' "$1"; echo "$2" >&2; }
+say 'out 1' 'err 1'; gate go-1
+say 'out 2' 'err 2'; gate go-2
+say 'out 3' 'err 3'
+''']
+"#;
+
+/// The same in pieces of a message, after a message that is not the answer, as Claude Code writes them.
+const MESSAGES: &str = r#"
+command = "sh"
+output = "claude-stream-json"
+args = ["-c", '''
+gate() { until [ -e "HERE/$1" ]; do sleep 0.01; done; }
+start() { printf '{"type":"stream_event","event":{"type":"message_start","message":{"id":"%s"}}}\n' "$1"; }
+say() { printf '{"type":"stream_event","event":{"type":"content_block_delta","delta":{"text":"%s\\n"}}}\n' "$1"; }
+start m1; say 'let me look'
+echo '{"type":"assistant","message":{"id":"m1","content":[{"type":"tool_use","id":"t","name":"Read"}]}}'
+start m2; say 'out 1'; echo 'err 1' >&2; gate go-1
+say 'out 2'; echo 'err 2' >&2; gate go-2
+say 'out 3'; echo 'err 3' >&2
+printf '%s\n' '{"type":"result","is_error":false,"result":"out 1\nout 2\nout 3\n"}'
+sleep 0.3
+''']
+"#;
+
+fn agents() -> String {
+    format!("[agents.lines]\n{LINES}[agents.teller]\n{EVENTS}[agents.writer]\n{MESSAGES}")
+}
+
+/// Bytes as they arrive, from a socket or from a process.
+struct ArrivingText {
+    text: watch::Receiver<String>,
+    /// The task that reads; dropping it closes the source.
+    reading: JoinSet<()>,
+    /// Held for as long as it is read.
+    child: Option<Child>,
+}
+
+impl ArrivingText {
+    fn of(child: Option<Child>) -> (Self, Arc<watch::Sender<String>>) {
+        let (sender, text) = watch::channel(String::new());
+        (Self { text, reading: JoinSet::new(), child }, Arc::new(sender))
+    }
+
+    fn read(
+        &mut self,
+        mut from: impl AsyncReadExt + Unpin + Send + 'static,
+        into: Arc<watch::Sender<String>>,
+    ) {
+        self.reading.spawn(async move {
+            let mut bytes = [0; 4096];
+            while let Ok(count @ 1..) = from.read(&mut bytes).await {
+                into.send_modify(|text| *text += &String::from_utf8_lossy(&bytes[..count]));
+            }
+        });
+    }
+
+    fn socket(stream: TcpStream) -> Self {
+        let (mut arriving, sender) = Self::of(None);
+        arriving.read(stream, sender);
+        arriving
+    }
+
+    /// A command, both its outputs together.
+    fn command(service: &Service, words: &[&str]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_algonius"));
+        command.args(words).env_clear().envs(service.setup.variables());
+        command.env("ALGONIUS_URL", format!("http://{}", service.address));
+        command.current_dir(service.setup.here()).kill_on_drop(true);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let (mut arriving, sender) = Self::of(Some(command.spawn().unwrap()));
+        let child = arriving.child.as_mut().unwrap();
+        let (stdout, stderr) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+        arriving.read(stdout, Arc::clone(&sender));
+        arriving.read(stderr, sender);
+        arriving
+    }
+
+    /// Returns when this was received.
+    async fn has(&mut self, wanted: &str) {
+        let is_there = |text: &String| text.contains(wanted);
+        let got = timeout(DEADLINE, self.text.wait_for(is_there)).await.map(|got| got.is_ok());
+        let text = self.text();
+        assert_eq!(got, Ok(true), "{wanted:?} did not come; an error is the deadline:\n{text}");
+    }
+
+    /// Returns at the end, with all that was received.
+    async fn end(mut self) -> String {
+        while soon("the end", self.text.changed()).await.is_ok() {}
+        self.text()
+    }
+
+    fn text(&self) -> String {
+        self.text.borrow().clone()
+    }
+}
+
+/// Opens each gate after the line before it was received, which proves that each line arrives before the
+/// program prints the next one.
+async fn receive_all(
+    service: &Service,
+    mut follower: ArrivingText,
+    channels: &[&str],
+) -> ArrivingText {
+    for line in 1..=3 {
+        for channel in channels {
+            follower.has(&format!("{channel} {line}")).await;
+        }
+        service.setup.open(&format!("go-{line}"));
+    }
+    follower
+}
+
+/// A stream of server-sent events over HTTP.
+async fn get(client: &ServiceClient, path: &str, after: Option<&str>) -> TcpStream {
+    let mut stream = client.connect().await;
+    let after = after.map(|id| format!("Last-Event-ID: {id}\r\n")).unwrap_or_default();
+    let request = format!(
+        "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{after}\
+         Authorization: Bearer {}\r\nAccept: text/event-stream\r\n\r\n",
+        client.token
+    );
+    soon("writing", stream.write_all(request.as_bytes())).await.unwrap();
+    stream
+}
+
+/// A stream of A2A over HTTP+JSON, which names the extension for standard error.
+async fn rest(client: &ServiceClient, agent: &str, version: &str) -> TcpStream {
+    let message_id = uuid::Uuid::new_v4().to_string();
+    let parts = if version == "1.0" { "parts" } else { "content" };
+    let body = json!({"message": {"messageId": message_id, "role": "ROLE_USER",
+        parts: [{"text": "hello"}]}});
+    let body = body.to_string();
+    let mut stream = client.connect().await;
+    let request = format!(
+        "POST /agents/{agent}/v1/message:stream HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+         Authorization: Bearer {}\r\nContent-Type: application/json\r\nA2A-Version: {version}\r\n\
+         A2A-Extensions: https://algonius.dev/a2a/ext/stderr/v1\r\nContent-Length: {}\r\n\r\n{body}",
+        client.token,
+        body.len()
+    );
+    soon("writing", stream.write_all(request.as_bytes())).await.unwrap();
+    stream
+}
+
+/// Returns the events of a stream so far: the place after each, its name, and its document.
+fn events(text: &str) -> Vec<(String, String, Value)> {
+    let (mut all, mut place, mut name) = (Vec::new(), String::new(), String::new());
+    for line in text.lines() {
+        if let Some(text) = line.strip_prefix("id: ") {
+            text.clone_into(&mut place);
+        } else if let Some(text) = line.strip_prefix("event: ") {
+            text.clone_into(&mut name);
+        } else if let Some(text) = line.strip_prefix("data: ") {
+            // The last may not be whole yet.
+            if let Ok(document) = serde_json::from_str(text) {
+                all.push((place.clone(), std::mem::take(&mut name), document));
+            }
+        }
+    }
+    all
+}
+
+/// The artifact that a client puts together of the updates of a stream of 0.3 on JSON-RPC, and whether its
+/// last piece came.
+fn assemble_artifact(text: &str) -> (String, bool) {
+    let (mut whole, mut is_last) = (String::new(), false);
+    for (_, _, document) in events(text) {
+        let update = &document["result"];
+        if update["kind"] == "artifact-update" {
+            assert!(!is_last, "something follows the last piece: {update}");
+            if update["append"] != true {
+                whole.clear();
+            }
+            for part in update["artifact"]["parts"].as_array().unwrap() {
+                whole += part["text"].as_str().unwrap();
+            }
+            is_last = update["lastChunk"] == true;
+        }
+    }
+    (whole, is_last)
+}
+
+/// Returns the text of a channel of the first attempt in an event stream of the API.
+fn channel_text(text: &str, channel: &str) -> String {
+    let mut whole = String::new();
+    for (_, name, document) in events(text) {
+        if name == "text" && document["channel"] == channel {
+            assert_eq!(document["from"], whole.len(), "a gap, or a byte twice: {document}");
+            whole += document["text"].as_str().unwrap();
+            assert_eq!(document["to"], whole.len());
+        }
+    }
+    whole
+}

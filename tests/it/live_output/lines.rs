@@ -1,0 +1,207 @@
+//! Every way to follow: each line is received before the program prints the next.
+
+use serde_json::{Value, json};
+
+use super::{
+    ArrivingText, agents, assemble_artifact, channel_text, events, get, receive_all, rest,
+};
+use crate::harness::client::{completed, id, outcome};
+use crate::harness::{Service, json_rpc_call, message};
+use crate::streams::open_stream;
+
+#[tokio::test]
+async fn each_line_is_streamed_at_once_over_json_rpc() {
+    for (agent, version, method) in [
+        ("lines", "0.3", "message/stream"),
+        ("lines", "1.0", "SendStreamingMessage"),
+        ("teller", "0.3", "message/stream"),
+        ("writer", "0.3", "message/stream"),
+        ("writer", "1.0", "SendStreamingMessage"),
+    ] {
+        let service = Service::start(&agents()).await;
+        let mut params = message("hello");
+        if version == "1.0" {
+            params = json!({"message": {"messageId": "m", "role": "ROLE_USER",
+                "parts": [{"text": "hello"}]}});
+        }
+        let body = json_rpc_call(method, &params);
+        let stream = ArrivingText::socket(open_stream(&service, agent, version, &body).await);
+        // R-93: A line reaches each follower before the program prints the next line, on every
+        // transport
+        let text = receive_all(&service, stream, &["out"]).await.end().await;
+        assert!(!text.contains("err 1"), "{agent} {version}: nobody asked for it\n{text}");
+        let list = service.get("/api/v1/executions").await.json();
+        let task = service.task(agent, &id(&list["executions"][0])).await;
+        assert_eq!(outcome(&task), completed("out 1\nout 2\nout 3\n"));
+        if version == "0.3" {
+            assert_eq!(assemble_artifact(&text), (outcome(&task).1, true), "{text}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn each_line_is_streamed_at_once_over_http() {
+    for (agent, version) in
+        [("lines", "0.3"), ("lines", "1.0"), ("teller", "1.0"), ("writer", "1.0")]
+    {
+        let service = Service::start(&agents()).await;
+        let stream = ArrivingText::socket(rest(&service, agent, version).await);
+        // R-93: A line reaches each follower before the program prints the next line, on every
+        // transport
+        let text = receive_all(&service, stream, &["out", "err"]).await.end().await;
+        let is_errors = |document: &&Value| {
+            !document.pointer("/statusUpdate/metadata/stderr").unwrap_or(&Value::Null).is_null()
+        };
+        let documents: Vec<_> = events(&text).into_iter().map(|(.., document)| document).collect();
+        assert!(documents.iter().any(|document| is_errors(&document)), "{agent} {version}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn each_line_is_streamed_at_once_by_the_event_api() {
+    for agent in ["lines", "teller"] {
+        let service = Service::start(&agents()).await;
+        let task = service.begin(agent, "hello").await;
+        let path = format!("/api/v1/executions/{task}/events?text=stdout,stderr");
+        let stream = ArrivingText::socket(get(&service, &path, None).await);
+        // R-93: A line reaches each follower before the program prints the next line, on every
+        // transport
+        let text = receive_all(&service, stream, &["out", "err"]).await.end().await;
+        assert_eq!(channel_text(&text, "stderr"), "err 1\nerr 2\nerr 3\n");
+        assert_eq!(channel_text(&text, "stdout").lines().count(), 3);
+        let names: Vec<_> = events(&text).into_iter().map(|(_, name, _)| name).collect();
+        assert_eq!(names.last().map(String::as_str), Some("rest"));
+        assert_eq!(names.first().map(String::as_str), Some("event"));
+    }
+}
+
+#[tokio::test]
+async fn each_line_is_streamed_at_once_on_the_command_line() {
+    for agent in ["lines", "teller", "writer"] {
+        let service = Service::start(&agents()).await;
+        let send = ArrivingText::command(&service, &["send", "--stderr", agent, "hello"]);
+        // R-93: A line reaches each follower before the program prints the next line, on every
+        // transport
+        receive_all(&service, send, &["out", "err"]).await.end().await;
+
+        let service = Service::start(&agents()).await;
+        let task = service.begin(agent, "hello").await;
+        let watch = ArrivingText::command(&service, &["tasks", "watch", &task]);
+        receive_all(&service, watch, &["out", "err"]).await.end().await;
+
+        let service = Service::start(&agents()).await;
+        let logs = ArrivingText::command(&service, &["logs", "-f"]);
+        service.begin(agent, "hello").await;
+        receive_all(&service, logs, &["out", "err"]).await;
+    }
+}
+
+#[tokio::test]
+async fn message_deltas_are_in_the_event_stream_of_the_api() {
+    let service = Service::start(&agents()).await;
+    let task = service.begin("writer", "hello").await;
+    let path = format!("/api/v1/executions/{task}/events?text=answer,stdout");
+    let stream = ArrivingText::socket(get(&service, &path, None).await);
+    let text = receive_all(&service, stream, &["out"]).await.end().await;
+    assert_eq!(channel_text(&text, "answer"), "let me look\nout 1\nout 2\nout 3\n");
+    assert!(!channel_text(&text, "stdout").contains("stream_event"), "{text}");
+}
+
+#[tokio::test]
+async fn a_late_follower_gets_the_complete_answer_only() {
+    let service = Service::start(&agents()).await;
+    let task = service.begin("writer", "hello").await;
+    let early = format!("/api/v1/executions/{task}/events?text=answer");
+    let mut early = ArrivingText::socket(get(&service, &early, None).await);
+    early.has("out 1").await;
+    service.setup.open("go-1");
+    early.has("out 2").await;
+    let body = json_rpc_call("tasks/resubscribe", &json!({"id": task}));
+    let mut late = ArrivingText::socket(open_stream(&service, "writer", "0.3", &body).await);
+    late.has("out 2").await;
+    service.setup.open("go-2");
+    let text = late.end().await;
+    assert_eq!(assemble_artifact(&text), ("out 1\nout 2\nout 3\n".to_owned(), true), "{text}");
+    assert!(!text.contains(r#""text":"let me look\nout"#), "{text}");
+}
+
+#[tokio::test]
+async fn send_prints_each_byte_of_the_answer_once() {
+    let service = Service::start(&agents()).await;
+    for gate in ["go-1", "go-2"] {
+        service.setup.open(gate);
+    }
+    let output = service.command(&["send", "lines", "hello"], "").await;
+    assert_eq!((output.stdout.as_str(), output.stderr.as_str()), ("out 1\nout 2\nout 3\n", ""));
+}
+
+#[tokio::test]
+async fn a_prompt_without_a_line_end_is_visible() {
+    let agents = r#"
+[agents.asks]
+command = "sh"
+interactive_prompts = []
+args = ["-c", '''
+printf 'What is your name? '
+until [ -e HERE/go ]; do sleep 0.01; done
+echo 'Ann'
+''']
+[agents.tells]
+command = "sh"
+output = "events"
+args = ["-c", '''
+printf '{"type":"text","text":"What is your name? "}\n'
+printf '{"type":"artifact","id":"a","text":"half a ","last":false}\n'
+until [ -e HERE/go ]; do sleep 0.01; done
+printf '{"type":"artifact","id":"a","text":"line","append":true}\n'
+printf '{"type":"text","text":"Ann"}\n'
+''']
+"#;
+    for (agent, seen) in [("asks", &["your name? "][..]), ("tells", &["your name? ", "half a "])] {
+        let service = Service::start(agents).await;
+        let body = json_rpc_call("message/stream", &message("hello"));
+        let mut stream = ArrivingText::socket(open_stream(&service, agent, "0.3", &body).await);
+        for words in seen {
+            // R-94: A follower sees a question without a line end while the program waits, and does
+            // not see text that may become a secret
+            stream.has(words).await;
+        }
+        service.setup.open("go");
+        let text = stream.end().await;
+        assert!(text.contains("Ann"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_possible_secret_is_held_back_without_a_time_limit() {
+    let agents = r#"
+[agents.slow]
+command = "sh"
+interactive_prompts = []
+args = ["-c", '''
+printf 'log in with password: '
+printf 'begun' >&2
+until [ -e HERE/go-1 ]; do sleep 0.01; done
+printf 'hunter2'
+printf ' and on' >&2
+until [ -e HERE/go-2 ]; do sleep 0.01; done
+echo 'hunter2 now'
+echo ' and over' >&2
+''']
+"#;
+    let service = Service::start(agents).await;
+    let task = service.begin("slow", "hello").await;
+    let path = format!("/api/v1/executions/{task}/events?text=stdout,stderr");
+    let mut stream = ArrivingText::socket(get(&service, &path, None).await);
+    stream.has("log in with ").await;
+    service.setup.open("go-1");
+    // Standard error has advanced, so standard output has too, and its word was ready to be released.
+    stream.has(" and ").await;
+    // R-94: A follower sees a question without a line end while the program waits, and does not see
+    // text that may become a secret
+    assert!(!stream.text().contains("hunter"), "{}", stream.text());
+    service.setup.open("go-2");
+    let text = stream.end().await;
+    assert!(!text.contains("hunter"), "{text}");
+    assert_eq!(channel_text(&text, "stdout"), "log in with password: *** now\n");
+}

@@ -1,0 +1,41 @@
+//! `send` prints messages that the agent writes before its answer, and goes on with the answer as it arrives.
+
+use super::ArrivingText;
+use crate::harness::Service;
+
+/// Writes a message in two pieces, uses a tool, and writes its answer in two pieces.
+const AGENT: &str = r#"
+[agents.worker]
+command = "sh"
+output = "claude-stream-json"
+args = ["-c", '''
+gate() { until [ -e "HERE/$1" ]; do sleep 0.01; done; }
+start() { printf '{"type":"stream_event","event":{"type":"message_start","message":{"id":"%s"}}}\n' "$1"; }
+say() { printf '{"type":"stream_event","event":{"type":"content_block_delta","delta":{"text":"%s"}}}\n' "$1"; }
+start m1; say 'let me '; gate go-1; say 'look'
+echo '{"type":"assistant","message":{"id":"m1","content":[{"type":"text","text":"let me look"},{"type":"tool_use","id":"t","name":"Read"}]}}'
+start m1b; echo '{"type":"assistant","message":{"id":"m1b","content":[{"type":"thinking","thinking":"hm"},{"type":"tool_use","id":"u","name":"Read"}]}}'
+start m2; say 'first '; gate go-2; say 'second'
+printf '%s\n' '{"type":"result","is_error":false,"result":"first second"}'
+''']
+"#;
+
+#[tokio::test]
+async fn send_prints_the_answer_without_earlier_messages() {
+    let service = Service::start(AGENT).await;
+    let mut send = ArrivingText::command(&service, &["send", "worker", "hello"]);
+    for (words, gate) in [("let me ", "go-1"), ("first ", "go-2")] {
+        send.has(words).await;
+        service.setup.open(gate);
+    }
+    assert_eq!(send.end().await, "let me look\nfirst second");
+}
+
+#[tokio::test]
+async fn send_without_streaming_prints_only_the_answer() {
+    let service = Service::start(AGENT).await;
+    service.setup.open("go-1");
+    service.setup.open("go-2");
+    let output = service.command(&["send", "--no-stream", "worker", "hello"], "").await;
+    assert_eq!((output.stdout.as_str(), output.stderr.as_str()), ("first second", ""));
+}

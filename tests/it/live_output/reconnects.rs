@@ -1,0 +1,171 @@
+//! Followers that connect late, reconnect or disconnect: each byte is sent once, and a
+//! former follower costs nothing.
+
+use serde_json::json;
+
+use super::{ArrivingText, EVENTS, LINES, agents, assemble_artifact, channel_text, events, get};
+use crate::harness::client::id;
+use crate::harness::{Service, Setup, json_rpc_call, message, until};
+use crate::streams::open_stream;
+
+#[tokio::test]
+async fn a_late_follower_gets_all_output_once() {
+    let service = Service::start(&agents()).await;
+    let task = service.begin("lines", "hello").await;
+    let path = format!("/api/v1/executions/{task}/events?text=stdout,stderr");
+    let mut first = ArrivingText::socket(get(&service, &path, None).await);
+    first.has("err 1").await;
+    service.setup.open("go-1");
+    first.has("err 2").await;
+    let body = json_rpc_call("tasks/resubscribe", &json!({"id": task}));
+    let mut late = ArrivingText::socket(open_stream(&service, "lines", "0.3", &body).await);
+    let mut other = ArrivingText::socket(get(&service, &path, None).await);
+    late.has("out 2").await;
+    other.has("err 2").await;
+    service.setup.open("go-2");
+    let (late, other) = (late.end().await, other.end().await);
+    // R-95: A follower that joins late, or returns after a kill of the service, receives each byte
+    // once
+    assert_eq!(assemble_artifact(&late), ("out 1\nout 2\nout 3\n".to_owned(), true), "{late}");
+    assert_eq!(channel_text(&other, "stdout"), "out 1\nout 2\nout 3\n");
+    assert_eq!(channel_text(&other, "stderr"), "err 1\nerr 2\nerr 3\n");
+}
+
+/// Resumes after each place of the streams that were read before a kill. The text before and after is
+/// together the whole, without a gap and without a byte twice.
+#[tokio::test]
+async fn a_stream_resumes_after_a_kill_of_the_service() {
+    let mut service = Service::start(&agents()).await;
+    let task = service.begin("lines", "hello").await;
+    let path = format!("/api/v1/executions/{task}/events?text=stdout,stderr");
+    let body = json_rpc_call("tasks/resubscribe", &json!({"id": task}));
+    let mut of_api = ArrivingText::socket(get(&service, &path, None).await);
+    let mut of_a2a = ArrivingText::socket(open_stream(&service, "lines", "0.3", &body).await);
+    of_api.has("err 1").await;
+    service.setup.open("go-1");
+    of_api.has("err 2").await;
+    of_api.has("out 2").await;
+    of_a2a.has("out 2").await;
+    service.kill9().await;
+    service.restart().await;
+
+    let before = of_api.text();
+    let (place, ..) = events(&before).pop().unwrap();
+    let mut of_api = ArrivingText::socket(get(&service, &path, Some(&place)).await);
+    let known = of_a2a.text();
+    let (place, ..) = events(&known).pop().unwrap();
+    let header = format!("Last-Event-ID: {place}");
+    service.setup.open("go-2");
+    of_api.has("err 3").await;
+    let params = json!({"id": task});
+    let resubscribe = ("tasks/resubscribe", &params);
+    let rest = service.call_with("lines", &[header.as_str()], resubscribe).await.body;
+    assert!(!rest.contains("out 1") && !rest.contains("out 2"), "{rest}");
+    let (whole, is_last) = assemble_artifact(&format!("{known}\n{rest}"));
+    // R-95: A follower that joins late, or returns after a kill of the service, receives each byte
+    // once
+    assert_eq!((whole.as_str(), is_last), ("out 1\nout 2\nout 3\n", true), "{known}\n{rest}");
+    let after = of_api.end().await;
+    for (channel, expected) in
+        [("stdout", "out 1\nout 2\nout 3\n"), ("stderr", "err 1\nerr 2\nerr 3\n")]
+    {
+        assert_eq!(
+            channel_text(&format!("{before}\n{after}"), channel),
+            expected,
+            "{before}\n{after}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_retried_attempt_restarts_its_answer() {
+    let agents = r#"
+[agents.again]
+command = "sh"
+args = ["-c", '''
+echo "attempt $ALGONIUS_ATTEMPT"
+until [ -e "HERE/go-$ALGONIUS_ATTEMPT" ]; do sleep 0.01; done
+[ "$ALGONIUS_ATTEMPT" = 1 ] && exit 75
+echo done
+''']
+[agents.again.retry]
+base = 0.01
+"#;
+    let service = Service::start(agents).await;
+    let body = json_rpc_call("message/stream", &message("hello"));
+    let mut stream = ArrivingText::socket(open_stream(&service, "again", "0.3", &body).await);
+    stream.has("attempt 1").await;
+    service.setup.open("go-1");
+    stream.has("attempt 2").await;
+    service.setup.open("go-2");
+    let text = stream.end().await;
+    // R-96: The pieces of a stream together are the answer, also for a second attempt
+    assert_eq!(assemble_artifact(&text), ("attempt 2\ndone\n".to_owned(), true), "{text}");
+}
+
+#[tokio::test]
+async fn an_agent_may_withhold_output_until_the_end() {
+    let whole = format!(
+        "[agents.lines]\nstream_output = false\n{LINES}[agents.teller]\nstream_output = false\n{EVENTS}"
+    );
+    for agent in ["lines", "teller"] {
+        let service = Service::start(&whole).await;
+        let body = json_rpc_call("message/stream", &message("hello"));
+        let mut stream = ArrivingText::socket(open_stream(&service, agent, "0.3", &body).await);
+        stream.has("working").await;
+        let list = service.get("/api/v1/executions").await.json();
+        let task = id(&list["executions"][0]);
+        // The operator of the service sees all of the text in time.
+        let path = format!("/api/v1/executions/{task}/events?text=stdout,stderr");
+        let own = ArrivingText::socket(get(&service, &path, None).await);
+        let mut own = own;
+        own.has("err 1").await;
+        service.setup.open("go-1");
+        own.has("err 2").await;
+        assert!(!stream.text().contains("artifact-update"), "{}", stream.text());
+        service.setup.open("go-2");
+        let text = stream.end().await;
+        assert_eq!(assemble_artifact(&text), ("out 1\nout 2\nout 3\n".to_owned(), true), "{text}");
+    }
+}
+
+/// The bytes of standard output that the ledger has.
+async fn written(service: &Service, task: &str) -> u64 {
+    let part = service.get(&format!("/api/v1/executions/{task}/text?channel=stdout")).await.json();
+    part["bytes"].as_u64().unwrap()
+}
+
+#[tokio::test]
+async fn without_followers_no_output_is_written_early() {
+    let setup = Setup::new(&format!(
+        "[agents.lines]\n{}",
+        LINES.replace("gate go-1", "touch HERE/printed; gate go-1")
+            + "sandbox.writable = ['HERE']\n"
+    ));
+    let service = setup.start().await;
+    let task = service.begin("lines", "hello").await;
+    service.setup.written("printed", "").await;
+    // Printed is not read: a follower makes sure that it is.
+    let path = format!("/api/v1/executions/{task}/events?text=stdout");
+    // R-97: Without followers, the service writes no output early
+    assert_eq!(written(&service, &task).await, 0);
+    let mut follower = ArrivingText::socket(get(&service, &path, None).await);
+    follower.has("out 1").await;
+    assert_eq!(written(&service, &task).await, "out 1\n".len() as u64);
+    drop(follower);
+    let is_alone = async || {
+        let status = service.agent("lines").await;
+        status["running"][0]["followers"].is_null().then_some(())
+    };
+    until("nobody follows", is_alone).await;
+    service.setup.open("go-1");
+    // The program continues without a follower: its output waits for more, or for the end.
+    let other = service.begin("lines", "hello").await;
+    let path = format!("/api/v1/executions/{other}/events?text=stdout");
+    let mut follower = ArrivingText::socket(get(&service, &path, None).await);
+    follower.has("out 2").await;
+    assert_eq!(written(&service, &task).await, "out 1\n".len() as u64);
+    service.setup.open("go-2");
+    service.ended("lines", &task).await;
+    assert_eq!(written(&service, &task).await, "out 1\nout 2\nout 3\n".len() as u64);
+}

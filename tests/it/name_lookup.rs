@@ -1,0 +1,172 @@
+//! Input of a person is understood: parts of ids, and names that are nearly right.
+//! Failures suggest the next step.
+
+use serde_json::{Value, json};
+
+use crate::harness::client::id;
+use crate::harness::{Service, Setup, fake};
+
+fn agents() -> String {
+    let fails = "[agents.fails]\ncommand = 'sh'\n\
+        args = ['-c', 'for n in 1 2 3 4 5 6 7; do echo \"line $n\" >&2; done; exit 3']\n";
+    [fake("echo", "echo", ""), fails.to_owned()].concat()
+}
+
+#[tokio::test]
+async fn a_failed_command_shows_exit_code_and_last_lines() {
+    let service = Service::start(&agents()).await;
+    for words in [
+        &["send", "fails", "hello"][..],
+        &["send", "--no-stream", "fails", "hello"],
+        &["agents", "test", "fails"],
+    ] {
+        let output = service.command(words, "").await;
+        let told = &output.stderr;
+        assert_eq!(output.code, Some(5), "{output:?}");
+        for line in ["agent-exit", "\n  exit code: 3", "\n  standard error: line 7", "line 3"] {
+            assert!(told.contains(line), "{words:?} lacks {line}: {told}");
+        }
+        assert!(!told.contains("line 2"), "{words:?} shows more than the end: {told}");
+        let id = told.split("more: algonius tasks show ").nth(1).unwrap().trim();
+        let shown = service.command(&["tasks", "show", id], "").await;
+        assert!(shown.code == Some(0) && shown.stdout.contains("line 1"), "{shown:?}");
+    }
+}
+
+/// The end of an id, from this character on.
+fn end(id: &str, from: usize) -> &str {
+    id.get(from..).unwrap()
+}
+
+fn beginning(id: &str, to: usize) -> &str {
+    id.get(..to).unwrap()
+}
+
+#[tokio::test]
+async fn a_task_is_found_by_the_start_or_end_of_its_id() {
+    let service = Service::start(&agents()).await;
+    let (one, two) =
+        (id(&service.send("echo", "one").await), id(&service.send("echo", "two").await));
+    let (simple, upper) = (one.replace('-', ""), one.to_uppercase());
+    for part in
+        [&one, end(&one, 28), end(&one, 24), beginning(&one, 35), end(&simple, 22), end(&upper, 28)]
+    {
+        let shown = service.command(&["tasks", "show", part], "").await;
+        assert!(shown.stdout.starts_with(&format!("task     {one}\n")), "{part}: {shown:?}");
+    }
+    let watched = service.command(&["tasks", "watch", end(&two, 28)], "").await;
+    assert_eq!((watched.code, watched.stdout.as_str()), (Some(0), "two"));
+    // Ids of the same moment have the same start.
+    let both = service.command(&["tasks", "show", beginning(&one, 6)], "").await;
+    assert_eq!(both.code, Some(4), "{both:?}");
+    for line in [&one, &two, "one", "two"] {
+        assert!(both.stderr.contains(line), "{line}: {both:?}");
+    }
+    for strange in ["abc", "ffffffff", "nonsense", "../status", "%"] {
+        let none = service.command(&["tasks", "show", strange], "").await;
+        assert!(none.code == Some(3) && none.stderr.contains("execution-unknown"), "{none:?}");
+    }
+    let deleted = service.command(&["tasks", "delete", end(&one, 28)], "").await;
+    assert_ne!(deleted.code, Some(0), "a part of an id removed a task");
+    let refused = service.get("/api/v1/executions?id=xyz1").await;
+    assert_eq!((refused.status, refused.code().as_str()), (400, "invalid-params"));
+}
+
+#[tokio::test]
+async fn a_partial_id_finds_no_task_of_others() {
+    let tokens = "[tokens.ann]\ntoken_env = 'ANN'\n[tokens.bob]\ntoken_env = 'BOB'\n";
+    let word = |name: &str| format!("{name}-{}", "x".repeat(40));
+    let setup = Setup::new(&[agents(), tokens.to_owned()].concat());
+    let service = setup.env("ANN", &word("ann")).env("BOB", &word("bob")).start().await;
+    let task = id(&service.with(&word("ann")).send("echo", "hers").await);
+    let path = format!("/api/v1/executions?summary=true&id={}", end(&task, 24));
+    let hers = service.with(&word("ann")).get(&path).await.json();
+    assert_eq!(hers["executions"][0]["summary"], json!({"caller": "ann", "request": "hers"}));
+    let his = service.with(&word("bob")).get(&path).await.json();
+    assert_eq!(his["executions"], json!([]));
+}
+
+#[tokio::test]
+async fn a_task_list_shows_owner_and_input() {
+    let service = Service::start(&agents()).await;
+    let long = format!("\n\n  please do {}\nmore", "x".repeat(200));
+    service.send("echo", &long).await;
+    let list = service.command(&["tasks", "list"], "").await.stdout;
+    assert!(list.contains("CALLER") && list.contains("operator"), "{list}");
+    assert!(list.contains("please do xxx") && list.contains('…'), "{list}");
+    let json: Value =
+        serde_json::from_str(&service.command(&["tasks", "list", "--json"], "").await.stdout)
+            .unwrap();
+    let summary = &json["executions"][0]["summary"];
+    assert_eq!(summary["caller"], "operator");
+    assert_eq!(summary["request"].as_str().unwrap().chars().count(), 120);
+    let plain = service.get("/api/v1/executions").await.json();
+    assert!(plain["executions"][0].get("summary").is_none(), "{plain}");
+}
+
+#[tokio::test]
+async fn an_unknown_name_suggests_the_nearest() {
+    let service = Service::start(&agents()).await;
+    for (words, wanted, code) in [
+        (&["send", "ehco", "x"][..], "did you mean `echo`?", 3),
+        (&["send", "--no-stream", "fail", "x"], "did you mean `fails`?", 3),
+        (&["agents", "show", "ecko"], "did you mean `echo`?", 3),
+        (&["agents", "test", "ecko"], "did you mean `echo`?", 3),
+        (&["agents", "disable", "fials"], "did you mean `fails`?", 3),
+        (&["tasks", "list", "--agent", "ecko"], "did you mean `echo`?", 0),
+        (&["logs", "--agent", "ecko"], "did you mean `echo`?", 0),
+        (&["tasks", "list", "--state", "complete"], "did you mean `completed`?", 4),
+        (&["tasks", "list", "--outcome", "failled"], "did you mean `failed`?", 4),
+        (&["tasks", "list", "--failure", "agent-exti"], "did you mean `agent-exit`?", 4),
+        (&["tasks", "list", "--class", "agnet"], "did you mean `agent`?", 4),
+        (&["tasks", "export", "--trigger", "schedul"], "did you mean `schedule`?", 4),
+    ] {
+        let output = service.command(words, "").await;
+        assert!(output.stderr.contains(wanted), "{words:?}: {output:?}");
+        assert_eq!(output.code, Some(code), "{words:?}: {output:?}");
+    }
+    let far = service.command(&["send", "zzzzzzzz", "x"], "").await;
+    assert!(!far.stderr.contains("did you mean"), "{far:?}");
+}
+
+#[tokio::test]
+async fn check_with_json_prints_a_list_of_diagnostics() {
+    let text = "[server]\nlistn = 'x'\n[agents.one]\ncommand = 'no-such-program'\n[agents.two]\nname = 'x'\n";
+    let setup = Setup::bare(text);
+    let file = setup.write().display().to_string();
+    let output = setup.run(&["check", "--json", &file], "").await;
+    let told: Value = serde_json::from_str(&output.stdout).unwrap();
+    let list = told["diagnostics"].as_array().unwrap();
+    let seen: Vec<_> = list
+        .iter()
+        .map(|it| {
+            [&it["severity"], &it["code"], &it["line"], &it["column"], &it["key"]].map(Value::clone)
+        })
+        .collect();
+    let wanted = [
+        json!(["error", "unknown-key", 2, 1, "server.listn"]),
+        json!(["warning", "program-missing", 4, 11, "agents.one.command"]),
+        json!(["error", "missing-key", 5, 1, "agents.two.command"]),
+    ];
+    assert_eq!(seen.iter().map(|it| json!(it)).collect::<Vec<_>>(), wanted, "{told}");
+    assert_eq!((output.code, list[0]["hint"].as_str()), (Some(4), Some("did you mean `listen`?")));
+    assert!(list.iter().all(|it| it["file"] == json!(file) && it["message"].is_string()), "{told}");
+    let broken = Setup::bare("[agents.one\n");
+    let file = broken.write().display().to_string();
+    let told = broken.run(&["check", "--json", &file], "").await.stdout;
+    assert_eq!(serde_json::from_str::<Value>(&told).unwrap()["diagnostics"][0]["code"], "syntax");
+    let absent = broken.run(&["check", "--json", "/nowhere/x.toml"], "").await.stdout;
+    assert_eq!(
+        serde_json::from_str::<Value>(&absent).unwrap()["diagnostics"][0]["code"],
+        "file-unreadable"
+    );
+    let setup = Setup::new("[agents.one]\ncommand = 'no-such-program'\n");
+    let file = setup.write().display().to_string();
+    let strict = setup.run(&["check", "--json", "--strict", &file], "").await;
+    let told: Value = serde_json::from_str(&strict.stdout).unwrap();
+    let first = &told["diagnostics"][0];
+    assert_eq!(
+        (strict.code, &first["severity"], &first["code"]),
+        (Some(4), &json!("error"), &json!("program-missing"))
+    );
+}

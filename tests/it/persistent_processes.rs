@@ -1,0 +1,275 @@
+//! Programs that are kept between the messages of a conversation: one process, many turns.
+
+use serde_json::{Value, json};
+
+use crate::harness::client::{completed, failed, id, outcome, state};
+use crate::harness::processes::{is_alive, kill9, marked};
+use crate::harness::{Service, ServiceClient, json_rpc_call, message, until};
+
+/// An agent whose program is kept, in this part of the fake one.
+fn session_agent(part: &str, settings: &str, turn: &str) -> String {
+    format!(
+        "session_timeout_min = 0.05\n[agents.kept]\ncommand = 'FAKE'\nargs = [{part}]\n\
+         mode = 'interactive'\nstop_grace = 0.3\nmax_concurrent = 2\n{settings}\n{turn}\n"
+    )
+}
+
+const LINES: &str = "[agents.kept.turn]\nend_line = 'END'\ninterrupt = \"STOP\\n\"";
+
+const JSON: &str = "output = 'events'\n[agents.kept.turn]\nend_json = { type = 'result' }\n\
+    message = { type = 'user', message = { role = 'user', content = '{{ input }}' } }";
+
+const RPC: &str = "input = 'json-rpc'\noutput = 'json-rpc'\n[agents.kept.json_rpc]\n\
+    initialize = { method = 'initialize' }\nmethod = 'ask'\nparams = { text = '{{ input }}' }\n\
+    result = '/answer'\ncancel = { method = 'cancel' }";
+
+fn lines(settings: &str) -> String {
+    session_agent("'turns'", settings, LINES)
+}
+
+fn of(context: &str, text: &str) -> Value {
+    let mut params = message(text);
+    params["message"]["contextId"] = json!(context);
+    params
+}
+
+async fn send_in_context(client: &ServiceClient, context: &str, text: &str) -> (String, String) {
+    outcome(&client.rpc("kept", "message/send", &of(context, text)).await)
+}
+
+/// The process that answers in a conversation.
+async fn pid(client: &ServiceClient, context: &str) -> i32 {
+    let (_, text) = send_in_context(client, context, "pid").await;
+    text.trim().parse().unwrap_or_else(|_| panic!("no process: {text}"))
+}
+
+async fn stream(client: &ServiceClient, context: &str, text: &str) -> String {
+    let body = json_rpc_call("message/stream", &of(context, text));
+    client.post("/agents/kept/v1", &body).await.body
+}
+
+/// The programs of an agent of this service, which others have too.
+pub(crate) fn session_processes(service: &Service, agent: &str) -> Vec<i32> {
+    let home = format!("HOME={}", service.setup.here().join("home").display());
+    let of_service = marked(&home);
+    let of_agent = marked(&format!("ALGONIUS_AGENT_ID={agent}"));
+    of_agent.into_iter().filter(|pid| of_service.contains(pid)).collect()
+}
+
+async fn wait_until_gone(pid: i32) {
+    until(&format!("the end of {pid}"), async || (!is_alive(pid)).then_some(())).await;
+}
+
+#[tokio::test]
+async fn each_conversation_has_one_process_of_its_own() {
+    for agent in [
+        lines(""),
+        session_agent("'turns', '--json'", "", JSON),
+        session_agent("'rpc', '--init'", "", RPC),
+    ] {
+        let service = Service::start(&agent).await;
+        let line = |text: &str| {
+            completed(&if agent.contains("end_line") {
+                format!("{text}\n")
+            } else {
+                text.to_owned()
+            })
+        };
+        assert_eq!(send_in_context(&service, "c", "one").await, line("one"));
+        let first = pid(&service, "c").await;
+        assert_eq!(send_in_context(&service, "c", "two").await, line("one two"));
+        assert_eq!(send_in_context(&service, "d", "tea").await, line("tea"));
+        assert_eq!(pid(&service, "c").await, first);
+        assert_ne!(pid(&service, "d").await, first);
+        let told = stream(&service, "c", "three").await;
+        assert!(told.contains("one two three") && !told.contains("continuity"), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn pooled_processes_are_shown_and_end_with_the_service() {
+    let mut service = Service::start(&lines("")).await;
+    let first = pid(&service, "c").await;
+    let seen = until("what it takes", async || {
+        let kept = service.agent("kept").await["pooledProcesses"].clone();
+        (!kept[0]["usage"].is_null()).then_some(kept)
+    })
+    .await;
+    assert_eq!((&seen[0]["pid"], &seen[0]["busy"]), (&json!(first), &json!(false)));
+    assert!(seen[0]["usage"]["memoryBytes"].as_u64().is_some_and(|bytes| bytes > 0), "{seen}");
+    service.sigterm();
+    assert!(service.exit().await.success());
+    assert!(session_processes(&service, "kept").is_empty(), "something outlived the drain");
+    service.restart().await;
+    let second = pid(&service, "c").await;
+    assert_ne!(first, second);
+    service.kill9().await;
+    wait_until_gone(second).await;
+    service.restart().await;
+    let told = stream(&service, "c", "hello").await;
+    assert!(told.contains(r#""continuity":"lost""#) && told.contains("hello"), "{told}");
+    let told = stream(&service, "c", "again").await;
+    assert!(!told.contains("continuity"), "{told}");
+}
+
+#[tokio::test]
+async fn idle_processes_end_by_timeout_or_least_recent_use() {
+    let service = Service::start(&lines("session_timeout = 0.2")).await;
+    wait_until_gone(pid(&service, "c").await).await;
+    until("an empty pool", async || {
+        service.agent("kept").await["pooledProcesses"].is_null().then_some(())
+    })
+    .await;
+    let told = stream(&service, "c", "hello").await;
+    assert!(told.contains(r#""continuity":"lost""#), "{told}");
+
+    let service = Service::start(&lines("max_sessions = 2")).await;
+    let (a, b) = (pid(&service, "a").await, pid(&service, "b").await);
+    assert_eq!(pid(&service, "a").await, a);
+    let c = pid(&service, "c").await;
+    assert!(!is_alive(b) && is_alive(a) && is_alive(c), "{a} {b} {c}");
+    assert_eq!(session_processes(&service, "kept").len(), 2);
+}
+
+#[tokio::test]
+async fn a_process_death_loses_context_or_fails_the_running_turn() {
+    let service = Service::start(&lines("")).await;
+    let first = pid(&service, "c").await;
+    kill9(first);
+    until("an empty pool", async || {
+        service.agent("kept").await["pooledProcesses"].is_null().then_some(())
+    })
+    .await;
+    let told = stream(&service, "c", "two").await;
+    assert!(told.contains(r#""continuity":"lost""#) && told.contains("two"), "{told}");
+    for (text, code) in [("exit 3", "agent-exit"), ("exit 0", "answer-missing")] {
+        assert_eq!(send_in_context(&service, "c", text).await, failed(code), "{text}");
+        let told = stream(&service, "c", "again").await;
+        assert!(told.contains(r#""continuity":"lost""#) && told.contains("again"), "{told}");
+    }
+    let id = id(&service.submit("kept", of("c", "hang")).await);
+    let busy = until("it hangs", async || {
+        let kept = service.agent("kept").await["pooledProcesses"].clone();
+        (kept[0]["busy"] == true).then_some(kept)
+    })
+    .await;
+    kill9(i32::try_from(busy[0]["pid"].as_i64().unwrap()).unwrap());
+    assert_eq!(outcome(&service.ended("kept", &id).await), failed("agent-killed"));
+}
+
+/// Begins a message that is not answered, and calls it off.
+async fn send_and_cancel(service: &Service) {
+    let id = id(&service.submit("kept", of("c", "hang")).await);
+    until("it runs", async || (service.execution(&id).await["state"] == "running").then_some(()))
+        .await;
+    assert_eq!(state(&service.cancel("kept", &id).await), "canceled");
+    assert_eq!(state(&service.ended("kept", &id).await), "canceled");
+}
+
+#[tokio::test]
+async fn cancelling_a_turn_interrupts_it_and_keeps_the_process() {
+    for (agent, lives_on) in [
+        (lines(""), true),
+        (session_agent("'rpc', '--init'", "", RPC), true),
+        (lines("").replace("interrupt = \"STOP\\n\"", ""), false),
+    ] {
+        let service = Service::start(&agent).await;
+        let first = pid(&service, "c").await;
+        send_and_cancel(&service).await;
+        if !lives_on {
+            wait_until_gone(first).await;
+        }
+        let second = pid(&service, "c").await;
+        assert_eq!(first == second, lives_on, "{agent}");
+    }
+}
+
+#[tokio::test]
+async fn turns_of_one_conversation_run_in_order_without_leaks() {
+    let service = Service::start(&lines("")).await;
+    assert_eq!(send_in_context(&service, "c", "late too late").await, completed("in time\n"));
+    let hanging = id(&service.submit("kept", of("c", "hang")).await);
+    let next = id(&service.submit("kept", of("c", "next")).await);
+    until("its place", async || {
+        let told = service.execution(&next).await.to_string();
+        told.contains("conversation-busy").then_some(())
+    })
+    .await;
+    service.cancel("kept", &hanging).await;
+    assert_eq!(outcome(&service.ended("kept", &next).await), completed("next\n"));
+    assert_eq!(send_in_context(&service, "c", "two\nlines").await, failed("input-rejected"));
+    assert_eq!(send_in_context(&service, "c", "after").await, completed("next after\n"));
+}
+
+#[tokio::test]
+async fn a_pooled_process_over_its_memory_limit_is_ended() {
+    let service = Service::start(&lines("resources.memory_bytes = 50_000_000")).await;
+    let first = pid(&service, "c").await;
+    // It has answered by the next look at its memory, or has not.
+    let (state, code) = send_in_context(&service, "c", "hog 200000000").await;
+    assert!(state == "completed" || code == "resources-exceeded", "{state}: {code}");
+    wait_until_gone(first).await;
+}
+
+#[tokio::test]
+async fn a_program_without_keep_alive_resumes_by_its_session() {
+    let settings = "keep_alive = false\nsandbox.writable = ['HERE']\n[agents.kept.session]\n\
+                    resume_args = ['--resume', '{{ session_id }}']\nregex = 'session: (\\S+)'";
+    let service = Service::start(&session_agent("'chat', 'HERE/memory'", settings, "")).await;
+    std::fs::create_dir(service.setup.here().join("memory")).unwrap();
+    assert_eq!(send_in_context(&service, "c", "one").await, completed("one"));
+    assert!(session_processes(&service, "kept").is_empty());
+    assert_eq!(send_in_context(&service, "c", "two").await, completed("one two"));
+}
+
+/// Remembers in a file what was said, and says once in which: at its start.
+const REMEMBERS: &str = r#"
+[agents.kept]
+command = "sh"
+args = ["-c", """id=${1:-s-$$}; echo "session: $id" >&2; echo start >> HERE/log
+while read line; do echo "$line" >> HERE/$id; tr '\\n' ' ' < HERE/$id; echo; echo END; done""", "kept"]
+mode = "interactive"
+stop_grace = 0.3
+sandbox.writable = ["HERE"]
+session = { resume_args = ["{{ session_id }}"], regex = 'session: (\S+)' }
+turn = { end_line = "END" }
+"#;
+
+#[tokio::test]
+async fn a_pooled_process_with_sessions_resumes_after_any_end() {
+    let mut service = Service::start(REMEMBERS).await;
+    let first = service.rpc("kept", "message/send", &of("c", "one")).await;
+    assert_eq!(outcome(&first), completed("one \n"));
+    assert_eq!(send_in_context(&service, "c", "two").await, completed("one two \n"));
+    assert_eq!(service.setup.read("log"), "start\n", "one program served both");
+    // What removes an execution removes the sessions that it used last.
+    let gone = service.command(&["tasks", "delete", &id(&first)], "").await;
+    assert_eq!(gone.code, Some(0), "{gone:?}");
+    service.sigterm();
+    assert!(service.exit().await.success());
+    service.restart().await;
+    let told = stream(&service, "c", "three").await;
+    assert!(told.contains("one two three") && !told.contains("continuity"), "{told}");
+    let pid = service.agent("kept").await["pooledProcesses"][0]["pid"].as_i64().unwrap();
+    kill9(i32::try_from(pid).unwrap());
+    until("an empty pool", async || {
+        service.agent("kept").await["pooledProcesses"].is_null().then_some(())
+    })
+    .await;
+    let told = stream(&service, "c", "four").await;
+    assert!(told.contains("one two three four") && !told.contains("continuity"), "{told}");
+    assert_eq!(service.setup.read("log"), "start\nstart\nstart\n");
+}
+
+#[tokio::test]
+async fn a_process_per_turn_resumes_by_its_session() {
+    let agent = REMEMBERS.replace("stop_grace", "keep_alive = false\nstop_grace");
+    let service = Service::start(&agent).await;
+    for (text, answer) in [("one", "one \n"), ("two", "one two \n"), ("three", "one two three \n")]
+    {
+        assert_eq!(send_in_context(&service, "c", text).await, completed(answer));
+        assert!(session_processes(&service, "kept").is_empty(), "{text}");
+    }
+    assert_eq!(send_in_context(&service, "d", "tea").await, completed("tea \n"));
+    assert_eq!(service.setup.read("log"), "start\n".repeat(4));
+}

@@ -1,0 +1,141 @@
+//! An agent whose owner may have its answer as it was given: beside all that is kept.
+
+use serde_json::{Value, json};
+
+use crate::harness::client::{completed, id, outcome};
+use crate::harness::{Service, ServiceClient, Setup, message, message_with_id, until};
+
+const ADDRESS: &str = "someone@mail.example";
+
+/// Answers with what it was asked: one as it was given, one masked, one in events.
+const AGENTS: &str = r#"
+[agents.open]
+command = "cat"
+unredacted_response = true
+[agents.shut]
+command = "cat"
+[agents.teller]
+command = "sh"
+args = ["-c", '''
+read word
+printf '{"type":"text","text":"to %s, "}\n{"type":"status","text":"on the way"}\n' "$word"
+printf '{"type":"text","text":"then home"}\n{"type":"artifact","id":"a","text":"of %s"}\n' "$word"
+''']
+output = "events"
+unredacted_response = true
+[agents.asker]
+command = "sh"
+args = ["-c", '''
+read word
+if [ "$ALGONIUS_TURN" = 1 ]; then echo '{"type":"input_required","text":"to whom?"}'
+else printf '{"type":"text","text":"to %s"}\n' "$word"; fi
+''']
+output = "events"
+unredacted_response = true
+[tokens.ann]
+token_env = "ANN"
+scopes = ["read", "run", "admin"]
+"#;
+
+const ANN: &str = "ann-ann-ann-ann-ann-ann-ann-ann-ann-ann";
+
+async fn service() -> Service {
+    Setup::new(AGENTS).env("ANN", ANN).env("RUST_LOG", "trace").start().await
+}
+
+/// The answer of one call over HTTP+JSON that waits.
+async fn rest(client: &ServiceClient, agent: &str, text: &str) -> Value {
+    let parts = json!([{"text": text}]);
+    let id = uuid::Uuid::new_v4().to_string();
+    let body = json!({"message": {"messageId": id, "role": "ROLE_USER", "parts": parts}});
+    let headers = [
+        format!("Authorization: Bearer {}", client.token),
+        "Content-Type: application/json".to_owned(),
+        "A2A-Version: 1.0".to_owned(),
+    ];
+    let line = format!("POST /agents/{agent}/v1/message:send");
+    client.request(&line, &headers, body.to_string().as_bytes()).await.json()
+}
+
+async fn expect_not_stored(service: &Service, secret: &str) {
+    let ledger = service.setup.ledger();
+    let is_kept = ledger.windows(secret.len()).any(|window| window == secret.as_bytes());
+    assert!(!is_kept, "{secret} is in the ledger");
+    assert!(!service.stderr_text().contains(secret), "{secret} is in the log");
+}
+
+#[tokio::test]
+async fn only_the_waiting_caller_gets_the_raw_answer() {
+    let service = service().await;
+    let task = service.send("open", ADDRESS).await;
+    assert_eq!(outcome(&task), completed(ADDRESS));
+    let made = &task["artifacts"][0];
+    assert_eq!(made["metadata"]["redacted"], Value::Null, "{made}");
+    let found = service.task("open", &id(&task)).await;
+    assert_eq!(outcome(&found), completed("s***@mail.example"));
+    assert_eq!(found["artifacts"][0]["metadata"], json!({"redacted": 1}));
+    let task = &rest(&service, "open", ADDRESS).await["task"];
+    assert_eq!(task["artifacts"][0]["parts"][0]["text"], ADDRESS);
+    let streamed = service.call("open", "message/stream", &message(ADDRESS)).await;
+    assert!(streamed.body.contains("\"completed\"") && !streamed.body.contains(ADDRESS));
+    assert!(!service.execution(&id(&found)).await.to_string().contains(ADDRESS));
+    expect_not_stored(&service, ADDRESS).await;
+}
+
+#[tokio::test]
+async fn an_answer_is_masked_unless_configured_otherwise() {
+    let service = service().await;
+    assert_eq!(outcome(&service.send("shut", ADDRESS).await), completed("s***@mail.example"));
+}
+
+/// The text is gone with the actor that held it, which cleans up a moment longer.
+#[tokio::test]
+async fn other_callers_and_late_lookups_get_masked_text() {
+    let service = service().await;
+    let sent = message_with_id("m-1", ADDRESS);
+    let task = service.rpc("open", "message/send", &sent).await;
+    assert_eq!(outcome(&task), completed(ADDRESS));
+    until("the text to be gone", async || {
+        let again = service.rpc("open", "message/send", &sent).await;
+        assert_eq!(id(&again), id(&task));
+        (outcome(&again) == completed("s***@mail.example")).then_some(())
+    })
+    .await;
+    let ann = service.with(ANN);
+    assert_eq!(outcome(&ann.task("open", &id(&task)).await), completed("s***@mail.example"));
+}
+
+/// An administrator may answer a question that somebody else was asked, and owns nothing by that.
+#[tokio::test]
+async fn an_answer_by_another_caller_gets_masked_text() {
+    let service = service().await;
+    for (client, wanted) in [
+        (service.with(ANN), "to s***@mail.example"),
+        (service.with(&service.token), "to someone@mail.example"),
+    ] {
+        let asked = service.send("asker", "begin").await;
+        let mut answer = message(ADDRESS);
+        answer["message"]["taskId"] = asked["id"].clone();
+        answer["message"]["contextId"] = asked["contextId"].clone();
+        let task = client.rpc("asker", "message/send", &answer).await;
+        assert_eq!(outcome(&task), completed(wanted));
+    }
+}
+
+#[tokio::test]
+async fn the_raw_answer_is_complete_and_other_artifacts_are_masked() {
+    let service = service().await;
+    let task = service.send("teller", ADDRESS).await;
+    let found = service.task("teller", &id(&task)).await;
+    let made = |task: &Value, id: &str| {
+        let artifacts = task["artifacts"].as_array().unwrap();
+        let made = artifacts.iter().find(|made| made["artifactId"] == id).unwrap().clone();
+        (made["parts"][0]["text"].clone(), made["metadata"]["redacted"].clone())
+    };
+    let masked = (json!("of s***@mail.example"), json!(1));
+    assert_eq!((made(&task, "a"), made(&found, "a")), (masked.clone(), masked));
+    let raw = (json!("to someone@mail.example, then home"), Value::Null);
+    let masked = (json!("to s***@mail.example, then home"), json!(1));
+    assert_eq!((made(&task, "answer"), made(&found, "answer")), (raw, masked));
+    expect_not_stored(&service, ADDRESS).await;
+}

@@ -1,0 +1,76 @@
+//! Many reloads while many ask.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use super::{begin, reload, text};
+use crate::harness::client::{completed, outcome};
+use crate::harness::{ServiceClient, fake, message};
+
+const CALLER_COUNT: usize = 8;
+const MESSAGES_PER_CALLER: usize = 25;
+const RELOAD_COUNT: usize = 30;
+
+/// Each round of it says something else about everything that can be changed.
+fn round(number: usize) -> String {
+    let settings = [
+        "max_concurrent = 3\nqueue_depth = 300",
+        "max_concurrent = 9\nqueue_depth = 250\ndescription = 'another'",
+        "max_concurrent = 1\nqueue_depth = 200\nheartbeat = 7",
+    ];
+    let passing =
+        if number.is_multiple_of(2) { fake("passing", "echo", "") } else { String::new() };
+    let steady = fake("steady", "echo", "queue_depth = 300");
+    let lively = fake("lively", "echo", settings[number % settings.len()]);
+    text(&[steady, lively, passing].concat())
+}
+
+/// Sends its messages one after the other, and waits for each; what it was answered, by the message.
+async fn call(client: ServiceClient, caller: usize) -> Vec<(String, u16, Value)> {
+    let mut answers = Vec::new();
+    for number in 0..MESSAGES_PER_CALLER {
+        let agent = ["steady", "lively"][(caller + number) % 2];
+        let words = format!("{caller} {number}");
+        let answer = client.call(agent, "message/send", &message(&words)).await;
+        answers.push((words, answer.status, answer.json()));
+    }
+    answers
+}
+
+#[tokio::test]
+async fn thirty_reloads_under_load_lose_and_refuse_no_request() {
+    let mut service = begin(&round(0)).await;
+    let mut callers = JoinSet::new();
+    for caller in 0..CALLER_COUNT {
+        callers.spawn(call(service.client.clone(), caller));
+    }
+    let mut generations = Vec::new();
+    for number in 1..=RELOAD_COUNT {
+        let told = reload(&mut service, &round(number)).await;
+        assert_eq!(told["rejected"], json!([]));
+        generations.push(told["generation"].as_u64().unwrap());
+        // The storm shall last as long as the calls: some time passes between its blasts.
+        tokio::time::sleep(Duration::from_millis(30)).await;
+    }
+    let wanted: Vec<u64> = (2..=RELOAD_COUNT as u64 + 1).collect();
+    assert_eq!(generations, wanted);
+    let mut ids: BTreeMap<String, String> = BTreeMap::new();
+    for (words, status, document) in callers.join_all().await.into_iter().flatten() {
+        let task = &document["result"];
+        // Many reloads under load lose and refuse no request
+        assert_eq!((status, outcome(task)), (200, completed(&words)), "{document}");
+        ids.insert(task["id"].as_str().unwrap().to_owned(), words);
+    }
+    assert_eq!(ids.len(), CALLER_COUNT * MESSAGES_PER_CALLER);
+    for id in ids.keys() {
+        let record = service.execution(id).await;
+        let events = record["events"].as_array().unwrap();
+        let ends = events.iter().filter(|event| event["data"]["to"] == "completed").count();
+        assert_eq!((&record["outcome"], ends), (&json!("completed"), 1), "{record}");
+    }
+    let agents = service.get("/status").await.json();
+    assert!(agents["agents"].as_array().unwrap().iter().all(|agent| agent["restarts"] == 0));
+}

@@ -1,0 +1,204 @@
+//! A year of schedules in three zones on the real ledger, with restarts, reloads and clocks that are
+//! set, compared with a list that another program made.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use algonius_actors::api::supervision_tree::{SupervisionTree, TreePlan};
+use algonius_actors::decide::admission::dedup_key::Keyring;
+use algonius_actors::model::access::principal::{Right, Scope, TokenSeed};
+use algonius_actors::model::schedule::ConfiguredSchedule;
+use algonius_actors::model::schedule::occurrence::{Occurrence, OccurrenceStatus};
+use algonius_actors::model::schedule::recurrence::RecurrenceRule;
+use algonius_actors::model::schedule::{OverlapPolicy, ScheduleSpec};
+use algonius_actors::ports::clock::Clock;
+use algonius_actors::ports::ledger::Ledger;
+use algonius_actors::ports::observer::NoopObserver;
+use algonius_actors::ports::schedule_store::ScheduleStore;
+use algonius_actors::ports::schedule_template::ScheduleTemplateRenderer;
+use algonius_actors::root::AgentDefinition;
+use algonius_actors::scheduler::SchedulerConfig;
+use algonius_actors::services::monitor_handle::MonitorHandle;
+use algonius_actors::services::{
+    ActiveWriters, AttemptResources, BudgetUsages, CredentialBreakers, InputSealer, RecordStores,
+    RedactorHandle, Services,
+};
+use algonius_actors::testing::{
+    DEFAULT_AGENT, ScriptedAttempt, ScriptedDriver, VirtualClock, cron_schedule, spec,
+};
+use algonius_redact::Redactor;
+use algonius_store::{Durability, Store};
+use chrono::{DateTime, TimeDelta, Utc};
+
+use crate::paused_time_store::{PausedTimeStore, with_paused_time};
+
+/// Made by `tests/clients/year.py`.
+const LIST: &str = include_str!("year.txt");
+
+const ZONES: [&str; 3] = ["Europe/Zurich", "America/New_York", "Australia/Lord_Howe"];
+const KINDS: [(&str, &str); 4] = [
+    ("night", "30 2 * * *"),
+    ("office", "0 9 * * 1-5"),
+    ("half-days", "0 */12 * * *"),
+    ("monthly", "45 1 1 * *"),
+];
+
+struct PlainTemplate;
+
+impl ScheduleTemplateRenderer for PlainTemplate {
+    fn input(&self, spec: &ScheduleSpec, _: DateTime<Utc>) -> Result<String, String> {
+        Ok(spec.input.clone())
+    }
+}
+
+fn schedules() -> Vec<ConfiguredSchedule> {
+    let all = ZONES.iter().flat_map(|zone| KINDS.iter().map(move |kind| (*zone, *kind)));
+    let configured = all.map(|(zone, (name, cron))| {
+        let id = format!("{name}-{}", zone.replace('/', "-"));
+        let timetable = RecurrenceRule::new(cron, zone, false).unwrap();
+        let spec =
+            ScheduleSpec { timetable, overlap: OverlapPolicy::Queue, ..cron_schedule(&id, cron) };
+        ConfiguredSchedule {
+            spec: ScheduleSpec { input: "work".to_owned(), ..spec },
+            owner: "ann".to_owned(),
+        }
+    });
+    configured.collect()
+}
+
+/// One life of the service after the other on one ledger.
+struct ServiceInstances {
+    held: PausedTimeStore,
+    clock: Arc<VirtualClock>,
+    driver: Arc<ScriptedDriver>,
+}
+
+impl ServiceInstances {
+    async fn begin(&self) -> SupervisionTree {
+        let services = Services {
+            inputs: InputSealer::in_memory(),
+            ledger: Arc::new(self.held.clone()),
+            stores: RecordStores {
+                history: Arc::clone(&self.held.0) as _,
+                interactions: Arc::clone(&self.held.0) as _,
+            },
+            clock: Arc::<VirtualClock>::clone(&self.clock),
+            redactor: RedactorHandle::fixed(Arc::new(Redactor::new([]))),
+            keyring: Keyring::new([7; 32]),
+            observer: Arc::new(NoopObserver),
+            monitor: MonitorHandle::default(),
+            resources: AttemptResources::default(),
+            active_writers: ActiveWriters::default(),
+            breakers: CredentialBreakers::default(),
+            budget_usages: BudgetUsages::default(),
+        };
+        let driver = Arc::<ScriptedDriver>::clone(&self.driver);
+        let mut worker = spec(DEFAULT_AGENT);
+        worker.limits.capacity.waiting = 1000;
+        let scheduler_config = SchedulerConfig {
+            schedule_store: Arc::new(self.held.clone()),
+            renderer: Arc::new(PlainTemplate),
+            configured: Some(schedules()),
+            history: Duration::from_secs(3650 * 86_400),
+            max_sleep: Duration::from_secs(6 * 3600),
+        };
+        let definitions = vec![AgentDefinition { spec: Arc::new(worker), driver }];
+        SupervisionTree::start(
+            services,
+            definitions,
+            TreePlan { scheduler_config: Some(scheduler_config), ..TreePlan::default() },
+        )
+        .await
+        .unwrap()
+    }
+
+    /// Waits until the clock tells a time.
+    async fn until(&self, at: DateTime<Utc>) {
+        while self.clock.now() < at {
+            let rest = (at - self.clock.now()).to_std().unwrap_or_default();
+            tokio::time::sleep(rest.max(Duration::from_millis(1))).await; // Virtual: no time passes.
+        }
+    }
+}
+
+/// The days that are played: 82 have an hour that is left out in two zones, and one that comes twice
+/// in the third.
+fn days() -> i64 {
+    let given = std::env::var("ALGONIUS_YEAR_DAYS").ok().and_then(|text| text.parse().ok());
+    given.unwrap_or(82)
+}
+
+/// A number that looks like chance, from 0 to below `most`.
+fn chance(seed: &mut u64, most: u64) -> u64 {
+    *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    (*seed >> 33) % most
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_year_in_three_zones_has_each_occurrence_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let store = with_paused_time(Store::open(&data, Durability::Process)).await.unwrap();
+    let lives = ServiceInstances {
+        held: PausedTimeStore(Arc::new(store)),
+        clock: Arc::default(),
+        driver: Arc::default(),
+    };
+    lives.driver.script("work", [ScriptedAttempt::ok(60)]);
+    let begin = lives.clock.now();
+    let scope = Scope { rights: vec![Right::Read, Right::Run], agents: None };
+    let seed = TokenSeed { name: "ann".to_owned(), hash: [1; 32], scope, expires: None };
+    lives.held.seed(vec![seed], begin).await.unwrap();
+    let (mut tree, mut seed, mut now) = (lives.begin().await, 5, begin);
+    let end = begin + TimeDelta::days(days());
+    while now < end {
+        now += TimeDelta::minutes(i64::try_from(chance(&mut seed, 9 * 24 * 60)).unwrap());
+        lives.until(now.min(end)).await;
+        match chance(&mut seed, 4) {
+            0 => tree.api().schedules.configure_schedules(schedules()).await.unwrap(),
+            1 => lives.clock.jump(-i64::try_from(chance(&mut seed, 7200)).unwrap()),
+            2 => lives.clock.jump(i64::try_from(chance(&mut seed, 1700)).unwrap()),
+            _ => {
+                tree.stop(Duration::ZERO).await;
+                let down = TimeDelta::seconds(i64::try_from(chance(&mut seed, 3000)).unwrap());
+                lives.until(lives.clock.now() + down).await;
+                tree = lives.begin().await;
+            }
+        }
+        now = now.max(lives.clock.now());
+    }
+    lives.until(end + TimeDelta::hours(2)).await;
+    tree.stop(Duration::from_secs(9999)).await;
+    // In a year in three time zones each occurrence fires once, despite restarts, reloads and
+    // clock changes
+    check_occurrences(&lives, begin, end).await;
+}
+
+async fn check_occurrences(lives: &ServiceInstances, begin: DateTime<Utc>, end: DateTime<Utc>) {
+    let mut found = Vec::new();
+    for scheduled in schedules() {
+        found.extend(lives.held.tally(&scheduled.spec.id, begin).await.unwrap());
+    }
+    found.retain(|it| it.planned <= end);
+    let odd: Vec<_> = found.iter().filter(|it| it.verdict != OccurrenceStatus::Fired).collect();
+    assert!(odd.is_empty(), "{odd:?}");
+    let executions: BTreeSet<_> = found.iter().filter_map(|it| it.execution).collect();
+    assert_eq!(executions.len(), found.len(), "two times are one execution");
+    let line =
+        |it: &Occurrence| format!("{} {}", it.schedule, it.planned.format("%Y-%m-%dT%H:%M:%SZ"));
+    let mut counted: BTreeMap<String, i32> = found.iter().map(|it| (line(it), 1)).collect();
+    let expected = LIST.lines().map(|line| {
+        let [kind, zone, at] = line.split(' ').collect::<Vec<_>>().try_into().unwrap();
+        format!("{kind}-{} {at}", zone.replace('/', "-"))
+    });
+    let is_over = |line: &String| {
+        let at = line.split(' ').nth(1).map(|at| at.parse::<DateTime<Utc>>().unwrap());
+        at.is_some_and(|at| at <= end)
+    };
+    let expected: BTreeSet<_> = expected.filter(is_over).collect();
+    assert!(expected.len() > 11 * usize::try_from(days()).unwrap(), "{}", expected.len());
+    expected.iter().for_each(|line| *counted.entry(line.clone()).or_default() -= 1);
+    let wrong: Vec<_> = counted.iter().filter(|(_, count)| **count != 0).collect();
+    assert!(wrong.is_empty(), "found and not expected (1), or the reverse (-1): {wrong:?}");
+}

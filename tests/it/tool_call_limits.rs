@@ -1,0 +1,138 @@
+//! Tool calls of interactive agents under a permission policy: their number, and calls without permission.
+
+use serde_json::{Value, json};
+
+use crate::harness::client::{completed, failed, id, outcome};
+use crate::harness::{Service, until};
+
+/// Returns an agent that follows the instructions of its prompt, with a policy. It writes its tool calls into `HERE/ran`,
+/// and the lines that it reads into `HERE/log`. Its variables are escaped because the setup replaces `FAKE`.
+fn agent(consent: &str) -> String {
+    let [ran, log] = ["RAN", "LOG"].map(|name| format!(r#""F\u0041KE_ACP_{name}""#));
+    format!(
+        "[agents.coder]\ncommand = 'FAKE'\nargs = ['acp']\nprotocol = 'acp'\nstop_grace = 1\n\
+         sandbox.writable = ['HERE']\nenv.{ran} = 'HERE/ran'\nenv.{log} = 'HERE/log'\n\
+         [agents.coder.consent]\n{consent}\n"
+    )
+}
+
+/// Returns the number of tool calls that ran.
+fn runs(service: &Service) -> usize {
+    service.setup.read("ran").lines().count()
+}
+
+/// Returns the sentence of a failed task.
+fn failure(task: &Value) -> &str {
+    task["status"]["message"]["parts"][0]["text"].as_str().unwrap_or_default()
+}
+
+#[tokio::test]
+async fn a_turn_within_the_limit_of_tool_calls_completes() {
+    let service = Service::start(&agent("default = 'allow'\nmax_tool_calls = 2")).await;
+    let prompt = "[[tool Bash command=a]][[tool Bash command=b]][[say done]]";
+    assert_eq!(outcome(&service.send("coder", prompt).await), completed("done"));
+    assert_eq!(outcome(&service.send("coder", prompt).await), completed("done"), "each turn");
+    assert_eq!(runs(&service), 4);
+}
+
+#[tokio::test]
+async fn the_tool_call_after_the_limit_cancels_the_turn() {
+    for (third, ran) in [("[[tool Bash command=c]]", 2), ("[[tool Bash command=c unasked]]", 3)] {
+        let service = Service::start(&agent("default = 'allow'\nmax_tool_calls = 2")).await;
+        let prompt =
+            format!("[[tool Bash command=a]][[tool Bash command=b]]{third}[[hang]][[say done]]");
+        let task = service.send("coder", &prompt).await;
+        assert_eq!(outcome(&task), failed("tool-limit"), "{third}");
+        let message = failure(&task);
+        assert!(message.contains("more than 2 tool calls"), "{message}");
+        assert_eq!(runs(&service), ran, "{third}");
+        let log = service.setup.read("log");
+        assert_eq!(log.matches("session/cancel").count(), 1, "{log}");
+        assert_eq!(log.matches("session/prompt").count(), 1, "it is not tried again: {log}");
+    }
+}
+
+#[tokio::test]
+async fn an_agent_that_ignores_the_cancellation_is_ended() {
+    let service = Service::start(&agent("default = 'allow'\nmax_tool_calls = 1")).await;
+    let prompt = "[[ignore-cancel]][[tool Bash command=a]][[tool Bash command=b unasked]][[hang]]";
+    assert_eq!(outcome(&service.send("coder", prompt).await), failed("tool-limit"));
+}
+
+#[tokio::test]
+async fn a_tool_call_without_a_request_fails_the_turn() {
+    for (consent, tool, cause) in [
+        ("", "[[tool Bash command=a unasked]]", "without a request for permission"),
+        ("tools = { Bash = 'deny' }", "[[tool Bash command=a unasked]]", "which the policy denies"),
+    ] {
+        let service = Service::start(&agent(consent)).await;
+        let task = service.send("coder", &format!("{tool}[[hang]][[say done]]")).await;
+        assert_eq!(outcome(&task), failed("unauthorized-tool"), "{consent}");
+        let message = failure(&task);
+        assert!(message.contains("`Bash`") && message.contains(cause), "{message}");
+        let log = service.setup.read("log");
+        assert_eq!(log.matches("session/cancel").count(), 1, "{log}");
+    }
+}
+
+#[tokio::test]
+async fn allowed_and_denied_tool_calls_are_authorized() {
+    let consent = "tools = { Read = 'allow', Bash = 'allow', Write = 'deny' }";
+    let service = Service::start(&agent(consent)).await;
+    let prompt = "[[tool Read path=a kind=read unasked]][[tool Bash command=b]]\
+                  [[tool Bash command=c early]][[tool Write path=d kind=edit]][[say done]]";
+    assert_eq!(outcome(&service.send("coder", prompt).await), completed("done"));
+    assert_eq!(runs(&service), 3, "the denied call did not run");
+}
+
+#[tokio::test]
+async fn an_unauthorized_tool_call_can_only_be_reported() {
+    let service = Service::start(&agent("unauthorized = 'report'")).await;
+    let task = service.send("coder", "[[tool Bash command=a unasked]][[say done]]").await;
+    assert_eq!(outcome(&task), completed("done"));
+    let events = service.get(&format!("/api/v1/executions/{}/events", id(&task))).await.body;
+    let text = "the agent used the tool `Bash` without a request for permission";
+    assert_eq!(events.matches(text).count(), 1, "{events}");
+    assert!(
+        service.stderr_text().contains("tool call without permission"),
+        "{}",
+        service.stderr_text()
+    );
+}
+
+/// Waits for the open question of a task, and allows it.
+async fn allow(service: &Service, task: &str) {
+    let path = format!("/api/v1/interactions?execution={task}&state=open");
+    let open = until("an open question", async || {
+        let list = service.get(&path).await.json();
+        list["interactions"][0]["id"].as_str().map(str::to_owned)
+    })
+    .await;
+    let answer = json!({"verdict": "allow"}).to_string();
+    let told = service.post(&format!("/api/v1/interactions/{open}/answer"), &answer).await;
+    assert_eq!(told.status, 200, "{told:?}");
+}
+
+/// The answer is among the lines that the process before the restart has sent. Both calls count after it.
+#[tokio::test]
+async fn answered_tool_calls_are_judged_again_after_a_restart() {
+    for (most, expected) in [(2, completed("done")), (1, failed("tool-limit"))] {
+        let consent = |most| agent(&format!("max_tool_calls = {most}"));
+        let mut service = Service::start(&consent(2)).await;
+        let prompt = "[[tool Bash command=a]][[tool Bash command=b]][[say done]]";
+        let task = service.begin("coder", prompt).await;
+        allow(&service, &task).await;
+        until("the first call", async || (runs(&service) == 1).then_some(())).await;
+        service.kill9().await;
+        let config = service.setup.write().to_owned();
+        let text = std::fs::read_to_string(&config).unwrap();
+        service
+            .setup
+            .rewrite(&text.replace("max_tool_calls = 2", &format!("max_tool_calls = {most}")));
+        service.restart().await;
+        if most == 2 {
+            allow(&service, &task).await;
+        }
+        assert_eq!(outcome(&service.ended("coder", &task).await), expected);
+    }
+}

@@ -1,0 +1,101 @@
+//! Output without white space is returned byte for byte at any length, apart from the secrets in it.
+
+use std::fmt::Write as _;
+use std::fs;
+
+use crate::harness::client::outcome;
+use crate::harness::{Service, Setup};
+
+const SECRET: &str = "a-registered-value-of-the-agent";
+
+/// Bytes of the longest run: more than the service keeps of an answer by default.
+const LONG_RUN_BYTES: usize = 50_000_000;
+
+/// Agents that print a file of the test's folder as it is.
+fn agents() -> String {
+    let settings =
+        "max_output_bytes = 64_000_000\n[agents.print.env_from]\nSERVICE_API_KEY = 'GIVEN'\n";
+    let print = |id: &str, script: &str| {
+        format!("[agents.{id}]\ncommand = 'sh'\nargs = ['-c', '{script}']\n{settings}")
+            .replace("agents.print.env", &format!("agents.{id}.env"))
+    };
+    let pieces = "dd if=HERE/output bs=777 2>/dev/null";
+    [print("whole", "cat HERE/output"), print("pieces", pieces)].concat()
+}
+
+async fn service() -> Service {
+    Setup::new(&agents()).env("GIVEN", SECRET).start().await
+}
+
+/// Characters of an alphabet that look random and are equal in every run.
+fn fill(alphabet: &str, length: usize) -> String {
+    let alphabet: Vec<char> = alphabet.chars().collect();
+    let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut next = || {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        alphabet[usize::try_from(seed >> 33).unwrap() % alphabet.len()]
+    };
+    let mut text = String::with_capacity(length + 4);
+    while text.len() < length {
+        text.push(next());
+    }
+    text
+}
+
+const BASE64: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+fn json(length: usize) -> String {
+    let mut text = "[".to_owned();
+    for number in 0.. {
+        let id = number * 7919_u64;
+        _ = write!(
+            text,
+            "{{\"id\":\"{id:x}\",\"max_tokens\":{number},\"ok\":true,\"at\":\"x @ y\"}},"
+        );
+        if text.len() >= length {
+            break;
+        }
+    }
+    text + "0]"
+}
+
+/// Returns the answer of an agent that prints `output`.
+async fn printed(service: &Service, agent: &str, output: &str) -> String {
+    fs::write(service.setup.here().join("output"), output).unwrap();
+    let (state, answer) = outcome(&service.send(agent, "").await);
+    assert_eq!(state, "completed");
+    answer
+}
+
+fn same(answer: &str, wanted: &str, what: &str) {
+    let at = answer.bytes().zip(wanted.bytes()).position(|(left, right)| left != right);
+    assert!(answer == wanted, "{what}: {} of {} bytes, {at:?}", answer.len(), wanted.len());
+}
+
+#[tokio::test]
+async fn long_words_of_all_kinds_are_returned_unchanged() {
+    let service = service().await;
+    let runs = [
+        ("letters", fill("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", 40_000)),
+        ("base64", fill(BASE64, 80_000)),
+        ("hex", fill("0123456789abcdef", 80_000)),
+        ("CJK", fill("統計資料庫管理者測試文字內容", 80_000)),
+        ("JSON", json(300_000)),
+    ];
+    for (kind, run) in runs {
+        for agent in ["whole", "pieces"] {
+            same(&printed(&service, agent, &run).await, &run, kind);
+            let with = |middle: &str| format!("{run}{middle}{run}");
+            let answer = printed(&service, agent, &with(SECRET)).await;
+            same(&answer, &with("***"), kind);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_word_of_fifty_megabytes_is_returned_unchanged() {
+    let service = service().await;
+    let run = fill(BASE64, LONG_RUN_BYTES / 2);
+    let answer = printed(&service, "whole", &format!("{run}{SECRET}{run}")).await;
+    same(&answer, &format!("{run}***{run}"), "base64");
+}
