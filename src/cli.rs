@@ -34,7 +34,7 @@ pub async fn run(args: Args) -> ExitCode {
     match dispatch(args, &out).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            out.trouble(&error);
+            out.print_error(&error);
             ExitCode::from(error.exit_code())
         }
     }

@@ -104,7 +104,7 @@ pub async fn start_with(
     start_on(settings, clock, host_metrics, origin).await
 }
 
-/// Starts the service with another meter of the machine. Its configuration does not change.
+/// Starts the service with other host metrics. Its configuration does not change.
 ///
 /// # Errors
 /// Fails if any part does not start; nothing runs then.

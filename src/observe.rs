@@ -119,7 +119,7 @@ impl Instruments {
 
     /// Records a request.
     pub fn requested(&self, requested: &RequestRecord<'_>) {
-        self.0.metrics.requested(requested);
+        self.0.metrics.count_request(requested);
         if requested.trace.sampled {
             self.export("spans", || ExportItem::Span(otlp::request_span(requested)));
         }

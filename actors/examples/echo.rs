@@ -88,7 +88,7 @@ impl Drop for EchoLease {
     }
 }
 
-/// The wall's.
+/// The system's wall clock.
 struct SystemClock;
 
 impl Clock for SystemClock {

@@ -122,7 +122,7 @@ pub enum AgentMsg {
     /// configured again before.
     Retire(RpcReplyPort<()>),
     /// The open questions of a removed agent are settled.
-    InputsSettled,
+    QuestionsSettled,
     /// No further messages follow.
     Close,
     /// Stops accepting requests and starting executions. The reply follows once nothing runs.
@@ -284,12 +284,12 @@ impl Actor for AgentActor {
                 data.running.forward_answer(interaction, reply);
             }
             AgentMsg::Watch(id, reply) => _ = reply.send(data.watch(id)),
-            AgentMsg::SpawnFailed(id) => data.running.interrupt(id, &data.args, &mut data.tasks),
+            AgentMsg::SpawnFailed(id) => data.running.settle_lost(id, &data.args, &mut data.tasks),
             AgentMsg::TakeoverClaimed(work) => data.handle_takeover(*work),
-            AgentMsg::InterruptedSettled(id) => data.handle_settled(id),
+            AgentMsg::InterruptedSettled(id) => data.handle_stopped(id),
             AgentMsg::Reconfigure(definition) => data.reconfigure(definition),
             AgentMsg::Retire(reply) => data.retire(reply),
-            AgentMsg::InputsSettled => data.lifecycle.report_end(),
+            AgentMsg::QuestionsSettled => data.lifecycle.report_end(),
             AgentMsg::Close => me.stop(None),
             AgentMsg::Drain(reply) => data.drain(reply),
             AgentMsg::CancelAll { why } => data.running.cancel_all(&why),

@@ -53,7 +53,7 @@ pub trait Driver: Send + Sync + 'static {
 
     /// Returns the text that becomes the answer of an attempt if the attempt succeeds, if there is one such
     /// text: it can be shown while it grows.
-    fn growing_answer(&self) -> Option<TextChannel> {
+    fn partial_answer_channel(&self) -> Option<TextChannel> {
         None
     }
 
@@ -70,7 +70,7 @@ pub trait Driver: Send + Sync + 'static {
     /// or ended; the previous holder loses it.
     ///
     /// Returns `None` if the work is not held. Held work that nobody claims is terminated.
-    fn claim(&self, _execution: ExecutionId, _stamp: AttemptId) -> Option<ClaimedWork> {
+    fn claim(&self, _execution: ExecutionId, _attempt_id: AttemptId) -> Option<ClaimedWork> {
         None
     }
 
@@ -79,7 +79,7 @@ pub trait Driver: Send + Sync + 'static {
     fn resume(&self, work: Work, report: Reporter) -> Lease;
 
     /// Terminates the work of an attempt that nobody will claim. Returns when nothing of it is left.
-    async fn terminate(&self, _execution: ExecutionId, _stamp: AttemptId) {}
+    async fn terminate(&self, _execution: ExecutionId, _attempt_id: AttemptId) {}
 }
 
 /// Handle that holds the work of one attempt. If it is dropped without a [clean-up](AttemptLease::clean), the driver

@@ -92,8 +92,8 @@ pub enum InteractionMsg {
     Due(InteractionId),
     /// The interaction is closed in the ledger, by this call or before.
     Closed(CloseOutcome),
-    /// A caller answered, and the ledger has recorded the answer. The reply follows once the agent's request is no longer
-    /// open here, so that the caller does not take the question for a new one.
+    /// A caller answered, and the ledger has recorded the answer. The reply follows once the agent's request is no
+    /// longer open here, so that the caller does not take the question for a new one.
     Answered(Box<Interaction>, RpcReplyPort<Option<watch::Receiver<Progress>>>),
 }
 
@@ -294,7 +294,7 @@ impl ExecutionData {
                 self.persistence.append(self.attempt.record_end(at, exit_code, lines));
                 self.report_attempt(at, verdict.as_ref().err().map(|failure| failure.code));
                 // Before the event: the machine leaves its working phase with it, and the verdict would not count.
-                self.report_credential_failure(at, &verdict);
+                self.report_credential_result(at, &verdict);
                 self.apply_event(end_event(at, verdict, self.context.now()));
             }
             Report::InputRequired { at, interruption, exit_code, lines } => {
@@ -313,7 +313,7 @@ impl ExecutionData {
         self.usage.add(tokens, charge);
         self.context.services.report_spent(&self.context.spec);
         if charge.output_tokens > 0 {
-            self.context.report_served();
+            self.context.report_success();
         }
         if let Some(failure) = self.usage.excess(&self.context.spec.budget) {
             self.apply_event(ExecutionEvent::LimitExceeded { at, failure });
@@ -351,12 +351,12 @@ impl ExecutionData {
     }
 
     /// Reports the effect of an attempt's end on its credential. The retries of the program itself are added up too.
-    fn report_credential_failure(&mut self, at: AttemptId, verdict: &Result<(), Failure>) {
+    fn report_credential_result(&mut self, at: AttemptId, verdict: &Result<(), Failure>) {
         if at != self.attempt.attempt_id() || !self.machine.is_at_work() {
             return; // A report after a stop request is unreliable.
         }
         match verdict {
-            Ok(()) => self.context.report_served(),
+            Ok(()) => self.context.report_success(),
             Err(failure) => {
                 self.machine.add_own_retries(failure.own_retries);
                 self.context.report_failed(failure);
@@ -379,7 +379,7 @@ impl ExecutionData {
 
     fn handle_written(&self) {
         let at = (self.attempt.attempt_id(), self.persistence.fence());
-        self.published.publish_wait(self.stop.stay(&self.published, at, self.usage.spent()));
+        self.published.publish_wait(self.stop.deferred(&self.published, at, self.usage.spent()));
         self.context.me.stop(None);
     }
 }

@@ -8,8 +8,8 @@ mod budget_usage;
 mod liveness;
 mod output_writer;
 mod pipelined_writes;
+mod redacted_tail;
 mod replay_filter;
-mod tail_buffer;
 mod write_buffer;
 
 use std::sync::Arc;
@@ -22,8 +22,8 @@ pub use self::budget_meter::BudgetMeter;
 pub use self::budget_usage::BudgetUsages;
 pub use self::liveness::Liveness;
 pub use self::output_writer::{OutputWriter, pieces};
+pub use self::redacted_tail::RedactedTail;
 pub use self::replay_filter::ReplayFilter;
-pub use self::tail_buffer::RedactedTail;
 pub use self::write_buffer::WriteBuffer;
 
 use crate::decide::budget::add_usage;
@@ -156,7 +156,7 @@ impl Reporter {
 
     /// Creates a buffer for the last `most` bytes of a text.
     #[must_use]
-    pub fn tail_capture(&self, most: usize) -> RedactedTail {
+    pub fn redacted_tail(&self, most: usize) -> RedactedTail {
         RedactedTail::of(Arc::clone(&self.context.redactor), most)
     }
 

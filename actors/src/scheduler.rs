@@ -68,7 +68,7 @@ pub struct SchedulerActor;
 pub struct SchedulerConfig {
     /// Store of the schedules.
     pub schedule_store: Arc<dyn ScheduleStore>,
-    /// Expander of the input templates.
+    /// Renderer of the input templates.
     pub renderer: Arc<dyn ScheduleTemplateRenderer>,
     /// Schedules of the configuration; `None` if they were applied already and the store has them.
     pub configured: Option<Vec<ConfiguredSchedule>>,
@@ -204,7 +204,7 @@ impl Actor for SchedulerActor {
                 data.changes.push_back(PendingChange { change, reply });
             }
             SchedulerMsg::ChangeStored(changed) => data.apply_stored_change(*changed),
-            SchedulerMsg::Get(id, reply) => _ = reply.send(data.show(&id)),
+            SchedulerMsg::Get(id, reply) => _ = reply.send(data.view(&id)),
             SchedulerMsg::List(after, limit, reply) => _ = reply.send(data.list(after, limit)),
             SchedulerMsg::Inspect(reply) => _ = reply.send(data.table.snapshot(data.since)),
             SchedulerMsg::Drain => data.is_draining = true,
@@ -370,7 +370,7 @@ impl SchedulerData {
         }
     }
 
-    fn show(&self, id: &ScheduleId) -> Option<ScheduleView> {
+    fn view(&self, id: &ScheduleId) -> Option<ScheduleView> {
         self.table.get(id).map(|entry| self.occurrences.open().view(entry))
     }
 

@@ -29,7 +29,7 @@ use tokio::sync::watch;
 pub use self::client::CallerResult;
 pub use self::clock::VirtualClock;
 pub use self::driver::{ScriptedAttempt, ScriptedDriver};
-use self::fault_injection::FaultyLedger;
+use self::fault_injection::CallGate;
 pub use self::fault_injection::{GateFaults, GatedCall};
 pub use self::fixtures::spec;
 use self::fixtures::{caller, text_request};
@@ -39,7 +39,7 @@ pub use self::ledger::MemoryLedger;
 pub use self::schedule_store::MemoryScheduleStore;
 pub use self::scheduling::cron_schedule;
 pub use self::sealer::ScriptedSealer;
-use self::service_instance::{run_tree, scheduler_config, services};
+use self::service_instance::{scheduler_config, services, start_tree};
 pub use self::work_probe::{WorkLifetime, WorkProbe};
 
 use crate::agent::SubmitReply;
@@ -75,7 +75,7 @@ pub struct TestTree {
     pub host_metrics: Arc<ScriptedMeter>,
     is_watched: bool,
     specs: Vec<AgentSpec>,
-    gate: Arc<FaultyLedger>,
+    gate: Arc<CallGate>,
     redactor: Arc<algonius_redact::Redactor>,
     /// Sealer of inputs that redaction changes.
     pub sealer: Arc<ScriptedSealer>,
@@ -130,13 +130,14 @@ impl TestTree {
         let (ledger, clock) = (MemoryLedger::default(), Arc::new(VirtualClock::default()));
         let (driver, faults) =
             (Arc::new(ScriptedDriver::default()), Arc::new(GateFaults::default()));
-        let gate = Arc::new(FaultyLedger::new(Arc::clone(&faults)));
+        let gate = Arc::new(CallGate::new(Arc::clone(&faults)));
         let sealer = Arc::<ScriptedSealer>::default();
-        let parts = services((&ledger, &redactor), &sealer, &gate, &clock);
+        let services = services((&ledger, &redactor), &sealer, &gate, &clock);
         let meter = Arc::new(ScriptedMeter::default());
         let schedule_store = MemoryScheduleStore::default();
         let nothing = scheduler_config(&schedule_store, &gate, &[]);
-        let tree = run_tree(parts, (&specs, &driver), is_watched.then_some(&meter), nothing).await;
+        let tree =
+            start_tree(services, (&specs, &driver), is_watched.then_some(&meter), nothing).await;
         let api = Box::new(tree.api().clone());
         Self {
             faults,
@@ -193,7 +194,7 @@ impl TestTree {
         self.submit_as(agent, &format!("message {number}"), text).await.map(|(id, _)| id)
     }
 
-    /// Submits a text under a message id; also returns true if it joined an earlier one.
+    /// Submits a text under a message id; also returns true if it is a duplicate of an earlier one.
     ///
     /// # Errors
     /// Returns the code of the rejection.
@@ -229,9 +230,7 @@ impl TestTree {
 
     /// Returns the end of an execution without waiting.
     pub async fn end_of(&self, id: ExecutionId) -> String {
-        let Some(record) = self.record(id).await else {
-            return "unknown".to_owned();
-        };
+        let Some(record) = self.record(id).await else { return "unknown".to_owned() };
         match (record.outcome, record.failure) {
             (None, _) => "unfinished".to_owned(),
             (Some(outcome), None) => outcome.to_string(),
@@ -334,11 +333,12 @@ impl TestTree {
 
     /// Starts the service again on the same ledger.
     pub async fn start(&mut self) {
-        self.gate = Arc::new(FaultyLedger::new(Arc::clone(&self.faults)));
-        let parts = services((&self.ledger, &self.redactor), &self.sealer, &self.gate, &self.clock);
+        self.gate = Arc::new(CallGate::new(Arc::clone(&self.faults)));
+        let services =
+            services((&self.ledger, &self.redactor), &self.sealer, &self.gate, &self.clock);
         let meter = self.is_watched.then_some(&self.host_metrics);
         let scheduler_config = scheduler_config(&self.schedule_store, &self.gate, &self.configured);
-        let tree = run_tree(parts, (&self.specs, &self.driver), meter, scheduler_config).await;
+        let tree = start_tree(services, (&self.specs, &self.driver), meter, scheduler_config).await;
         *self.api = tree.api().clone();
         self.progress.send_modify(HashMap::clear);
         self.tree = Some(tree);
@@ -346,12 +346,12 @@ impl TestTree {
 
     /// Stops the service gracefully: running executions may finish within this many seconds.
     pub async fn stop(&mut self, seconds: u64) {
-        self.start_stop(seconds).await;
+        self.stop_future(seconds).await;
         self.assert_no_tasks().await;
     }
 
     /// Returns the graceful stop as a separate future, so that callers may send requests meanwhile.
-    pub fn start_stop(&mut self, seconds: u64) -> impl Future<Output = ()> + use<> {
+    pub fn stop_future(&mut self, seconds: u64) -> impl Future<Output = ()> + use<> {
         let tree = self.tree.take();
         async move {
             if let Some(tree) = tree {

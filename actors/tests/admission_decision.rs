@@ -24,7 +24,7 @@ enum ExpectedState {
     Ended,
 }
 
-/// An onlooker who knows the rules and panics when one is broken.
+/// Model that knows the rules and panics when one is broken.
 struct QueueModel {
     queue: AdmissionQueue,
     capacity: usize,
@@ -39,7 +39,7 @@ struct QueueModel {
     recovered: usize,
     /// Whether nobody may begin.
     is_suspended: bool,
-    /// Whether nobody may begin but who tries, and who does.
+    /// True if only a probe may begin, and the probe.
     is_account_blocked: bool,
     probe: Option<ExecutionId>,
     /// How many waited and ran before the present event.
@@ -69,12 +69,8 @@ impl QueueModel {
         }
     }
 
-    fn in_state(&self, retry_decision: ExpectedState) -> Vec<ExecutionId> {
-        self.arrived
-            .iter()
-            .copied()
-            .filter(|id| self.states.get(id) == Some(&retry_decision))
-            .collect()
+    fn in_state(&self, state: ExpectedState) -> Vec<ExecutionId> {
+        self.arrived.iter().copied().filter(|id| self.states.get(id) == Some(&state)).collect()
     }
 
     fn apply(&mut self, event: AdmissionEvent) {
@@ -108,7 +104,7 @@ impl QueueModel {
             | AdmissionEvent::CoalescingEnded(_)
             | AdmissionEvent::Duplicate(..) => {}
         }
-        self.track_free_slots(event);
+        self.track_recorded(event);
         self.before =
             (self.in_state(ExpectedState::Waits).len(), self.in_state(ExpectedState::Runs).len());
         let was_full = self.is_full_without(event);
@@ -121,8 +117,8 @@ impl QueueModel {
         self.check();
     }
 
-    /// Updates the recorded requests and the places that are expected to become free.
-    fn track_free_slots(&mut self, event: AdmissionEvent) {
+    /// Updates the recorded, coalesced and recovered requests.
+    fn track_recorded(&mut self, event: AdmissionEvent) {
         match event {
             AdmissionEvent::Recorded(id) => _ = self.recorded.insert(id),
             AdmissionEvent::Coalesced(id) => {
@@ -181,8 +177,11 @@ impl QueueModel {
                     "runs twice"
                 );
                 assert!(self.recorded.contains(&id), "runs before it is recorded");
-                assert!(!self.is_suspended, "begins while held");
-                assert!(!self.is_account_blocked || self.probe == Some(id), "begins while shut");
+                assert!(!self.is_suspended, "begins while suspended");
+                assert!(
+                    !self.is_account_blocked || self.probe == Some(id),
+                    "begins while the account is blocked"
+                );
                 assert!(!self.coalesced.contains(&id), "runs although an equal one does");
                 if !self.ever_coalesced.contains(&id) {
                     self.started.push(id);

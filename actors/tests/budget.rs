@@ -55,10 +55,10 @@ async fn attempts_add_up_and_cumulative_usage_counts_once() {
 #[tokio::test(start_paused = true)]
 async fn a_deferred_run_resumes_with_its_remaining_budget() {
     let mut tree = TestTree::tuned(with_run_limit(BudgetMeasure::Tokens, 100)).await;
-    let deferrals = ScriptedAttempt::fail(1, Code::QuotaExceeded)
+    let quota_failure = ScriptedAttempt::fail(1, Code::QuotaExceeded)
         .with_retry_after(600)
         .with_usage([(60, 0, false)]);
-    tree.script("a", [deferrals, ScriptedAttempt::ok(1).with_usage([(41, 0, false)])]);
+    tree.script("a", [quota_failure, ScriptedAttempt::ok(1).with_usage([(41, 0, false)])]);
     let id = tree.submit("a").await.unwrap();
     tree.at(10).await;
     tree.restart().await;
@@ -79,7 +79,7 @@ async fn run_time_of_all_attempts_counts_towards_the_budget() {
 
 #[tokio::test(start_paused = true)]
 async fn a_spent_day_refuses_requests_until_the_next_day() {
-    // The world begins at 08:00 UTC, which is 21:00 in Auckland.
+    // The virtual time begins at 08:00 UTC, which is 21:00 in Auckland.
     let tree = TestTree::tuned(|spec| {
         with_daily_limit(BudgetMeasure::Tokens, 100)(spec);
         spec.budget.zone = zone("Pacific/Auckland").unwrap();

@@ -66,7 +66,7 @@ async fn a_stopping_service_accepts_no_request() {
     let mut tree = TestTree::new().await;
     tree.script("a", [ScriptedAttempt::ok(20)]);
     tree.submit("a").await.unwrap();
-    let stopping = tree.start_stop(30);
+    let stopping = tree.stop_future(30);
     let asked = async {
         tree.at(5).await;
         [tree.submit("b").await, tree.submit_to("stranger", "b").await]
@@ -81,7 +81,7 @@ async fn a_stopping_service_is_shown_as_draining() {
     let mut tree = TestTree::new().await;
     tree.script("a", [ScriptedAttempt::ok(20)]);
     tree.submit("a").await.unwrap();
-    let stopping = tree.start_stop(30);
+    let stopping = tree.stop_future(30);
     let asked = async {
         tree.at(5).await;
         tree.agent(DEFAULT_AGENT).await.health
@@ -97,7 +97,7 @@ async fn waiters_for_queued_work_are_released_at_the_stop() {
     let running = tree.submit("a").await.unwrap();
     let queued = tree.submit("b").await.unwrap();
     tree.at(5).await;
-    let stopping = tree.start_stop(30);
+    let stopping = tree.stop_future(30);
     let wait = async |id| format!("{} at {}", tree.wait(id).await, tree.second());
     let (running, queued, ()) = tokio::join!(wait(running), wait(queued), stopping);
     assert_eq!([running, queued], ["completed at 20", "unfinished at 5"]);
@@ -110,7 +110,7 @@ async fn queued_work_can_be_cancelled_while_the_service_stops() {
     tree.script("a", [ScriptedAttempt::ok(20)]);
     tree.submit("a").await.unwrap();
     let queued = tree.submit("b").await.unwrap();
-    let stopping = tree.start_stop(30);
+    let stopping = tree.stop_future(30);
     let asked = async {
         tree.at(5).await;
         tree.cancel(queued).await
@@ -129,7 +129,7 @@ async fn queued_work_can_be_cancelled_while_the_service_stops() {
 async fn a_request_being_recorded_is_answered_during_the_stop() {
     let mut tree = TestTree::new().await;
     tree.faults.delay_next(GatedCall::Accept, [5]);
-    let stopping = tree.start_stop(30);
+    let stopping = tree.stop_future(30);
     let submitted = async { tree.submit("a").await };
     let (submitted, ()) = tokio::join!(submitted, async {
         tree.at(1).await;
@@ -153,7 +153,7 @@ async fn a_crashed_agent_starts_no_work_while_the_service_stops() {
     tree.submit("b").await.unwrap();
     tree.at(3).await;
     let queued = tree.submit("c").await.unwrap();
-    let stopping = tree.start_stop(30);
+    let stopping = tree.stop_future(30);
     let crashed = async {
         tree.at(11).await;
         tree.clock.panic_at_reading(9); // Eight readings are of the actor that ends it.

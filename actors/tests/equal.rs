@@ -8,7 +8,7 @@ use algonius_actors::model::code::Code;
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::testing::{DEFAULT_AGENT, ScriptedAttempt, TestTree};
 
-/// A world whose agent takes equal requests of a minute for one, and runs two at once.
+/// A tree whose agent takes equal requests of a minute for one, and runs two at once.
 async fn test_tree() -> TestTree {
     TestTree::tuned(|spec| {
         spec.dedup_window = Some(Duration::from_secs(60));

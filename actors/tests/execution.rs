@@ -67,9 +67,9 @@ async fn an_answer_is_stored_and_its_events_are_numbered() {
 /// A record that takes long holds up work of which the beginning is a record of its own.
 #[tokio::test(start_paused = true)]
 async fn the_start_of_short_work_is_written_with_its_end() {
-    for (retry_after, end) in [(0, "completed at 0"), (1, "completed at 5")] {
+    for (run_time, end) in [(0, "completed at 0"), (1, "completed at 5")] {
         let tree = TestTree::new().await;
-        tree.script("work", [ScriptedAttempt::ok(retry_after)]);
+        tree.script("work", [ScriptedAttempt::ok(run_time)]);
         tree.faults.delay_next(GatedCall::Record, [5]);
         assert_eq!(tree.run("work").await, end);
         tree.end().await;

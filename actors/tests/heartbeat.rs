@@ -14,7 +14,7 @@ fn with_heartbeat(spec: &mut AgentSpec) {
     spec.program_mut().unwrap().heartbeat = Some(Duration::from_secs(30));
 }
 
-/// The second of the world of each heartbeat, with the seconds that the attempt had taken.
+/// The virtual second of each heartbeat, with the seconds that the attempt had taken.
 async fn heartbeats(tree: &TestTree, id: ExecutionId) -> Vec<(i64, u64)> {
     let events = tree.ledger.events(id, 0).await.unwrap();
     let beats = events.iter().filter_map(|event| match &event.data {

@@ -55,9 +55,9 @@ async fn wait_until_ended(tree: &TestTree, id: ExecutionId) {
 }
 
 fn delivered_answers(tree: &TestTree) -> Vec<String> {
-    let stage = tree.driver.probe();
+    let probe = tree.driver.probe();
     let word = |answer: &String| answer.split_once(' ').unwrap_or_default().1.to_owned();
-    stage.answers.iter().map(word).collect()
+    probe.answers.iter().map(word).collect()
 }
 
 async fn states(tree: &TestTree, id: ExecutionId) -> Vec<InteractionState> {

@@ -1,4 +1,4 @@
-//! Executions whose account has used up what it may: parked, woken, called off, in virtual time.
+//! Executions whose account has used up what it may: deferred, resumed, cancelled, in virtual time.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::num::NonZeroU32;
@@ -19,7 +19,7 @@ fn quota_failure() -> ScriptedAttempt {
     ScriptedAttempt::fail(1, Code::QuotaExceeded).with_retry_after(3600)
 }
 
-/// What waits at the worker: the reason, and the seconds of the world until which.
+/// What waits at the worker: the reason, and the virtual second until which.
 async fn queued_reasons(tree: &TestTree, agent: &str) -> Vec<(QueueReason, Option<i64>)> {
     let queued = tree.agent(agent).await.work.queued;
     let second = |time: chrono::DateTime<chrono::Utc>| time.timestamp() - 1_800_000_000;
@@ -74,7 +74,7 @@ async fn a_deferral_survives_a_restart_with_its_time() {
         queued_reasons(&tree, DEFAULT_AGENT).await,
         [(QueueReason::QuotaExhausted, Some(3601))]
     );
-    // Who comes meanwhile waits for the account too: it is known again from who is parked.
+    // Who comes meanwhile waits for the account too: it is known again from the deferred executions.
     tree.script("b", [ScriptedAttempt::ok(1)]);
     let other = tree.submit("b").await.unwrap();
     tree.at(3600).await;
@@ -293,7 +293,7 @@ async fn failed_and_cancelled_probes_keep_the_account_closed() {
     assert_eq!((start_seconds(&tree, "b"), start_seconds(&tree, "c")), (vec![3601], vec![]));
     tree.cancel(tries).await.unwrap();
     tree.at(3700).await;
-    // Another tries, and the account is shut again for ten minutes.
+    // Another tries, and the account is blocked again for ten minutes.
     assert_eq!((start_seconds(&tree, "c"), start_seconds(&tree, "d")), (vec![3650], vec![]));
     tree.at(4300).await;
     assert_eq!(tree.wait(last).await, "completed");

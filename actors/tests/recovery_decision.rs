@@ -54,17 +54,17 @@ fn record(state: State) -> Record {
 }
 
 /// Returns the reason why an input is lost, if it is lost.
-const fn input_loss(is_unredacted: bool) -> Option<InputLoss> {
-    if is_unredacted { None } else { Some(InputLoss::KeyGone) }
+const fn input_loss(has_input: bool) -> Option<InputLoss> {
+    if has_input { None } else { Some(InputLoss::KeyGone) }
 }
 
 /// The verdict after so many seconds of at most 60, in a word.
-fn decision_word(state: State, is_unredacted: bool, waited: i64) -> String {
+fn decision_word(state: State, has_input: bool, waited: i64) -> String {
     let now = accepted_at() + TimeDelta::seconds(waited);
-    match recover(&record(state), now, Duration::from_secs(60), false, input_loss(is_unredacted)) {
+    match recover(&record(state), now, Duration::from_secs(60), false, input_loss(has_input)) {
         RecoveryDecision::Requeue => "requeue".to_owned(),
         RecoveryDecision::Keep => "keep".to_owned(),
-        RecoveryDecision::Defer(_) => "park".to_owned(),
+        RecoveryDecision::Defer(_) => "defer".to_owned(),
         RecoveryDecision::Resume => "resume".to_owned(),
         RecoveryDecision::Fail(failure) => failure.code.to_string(),
     }
@@ -73,7 +73,7 @@ fn decision_word(state: State, is_unredacted: bool, waited: i64) -> String {
 #[test]
 fn recovery_requeues_whole_inputs_within_the_queue_timeout() {
     let verdicts = [(true, 60), (true, 61), (false, 60), (false, 61), (true, -5)]
-        .map(|(is_unredacted, waited)| decision_word(State::Idle, is_unredacted, waited));
+        .map(|(has_input, waited)| decision_word(State::Idle, has_input, waited));
     let [expired, lost] = [Code::QueueTimeout, Code::InterruptedNotRun].map(Code::as_str);
     assert_eq!(verdicts, ["requeue", expired, lost, expired, "requeue"]);
 }
@@ -105,21 +105,21 @@ fn the_failure_of_a_lost_input_states_its_cause() {
 proptest! {
     /// Whatever else is true of it: what has begun is interrupted, what waits for input is kept.
     #[test]
-    fn recovery_never_restarts_work_that_has_begun(is_unredacted: bool, waited in 0i64..10_000) {
+    fn recovery_never_restarts_work_that_has_begun(has_input: bool, waited in 0i64..10_000) {
         for state in State::ALL {
             let expected = match state {
                 State::Idle => continue,
                 State::Waiting => "keep",
                 _ => "interrupted",
             };
-            prop_assert_eq!(decision_word(*state, is_unredacted, waited), expected, "{}", state);
+            prop_assert_eq!(decision_word(*state, has_input, waited), expected, "{}", state);
         }
     }
 }
 
 #[test]
 fn recovery_keeps_deferrals_of_any_age_with_a_whole_input() {
-    let word = |is_unredacted, state, after| {
+    let word = |has_input, state, after| {
         let deferred = Some(Deferral {
             until: accepted_at(),
             times: 1,
@@ -130,13 +130,13 @@ fn recovery_keeps_deferrals_of_any_age_with_a_whole_input() {
         let attempt_id = AttemptId { turn: 1, attempt: after };
         let record = Record { deferred, attempt_id, ..record(state) };
         let now = accepted_at() + TimeDelta::days(1);
-        match recover(&record, now, Duration::from_secs(60), false, input_loss(is_unredacted)) {
-            RecoveryDecision::Defer(_) => "park".to_owned(),
+        match recover(&record, now, Duration::from_secs(60), false, input_loss(has_input)) {
+            RecoveryDecision::Defer(_) => "defer".to_owned(),
             RecoveryDecision::Fail(failure) => failure.code.to_string(),
             _ => "else".to_owned(),
         }
     };
-    assert_eq!(word(true, State::Failed, 1), "park");
+    assert_eq!(word(true, State::Failed, 1), "defer");
     assert_eq!(word(false, State::Failed, 1), "not-replayable");
     // It went on since, and was interrupted.
     assert_eq!(word(true, State::Failed, 2), "interrupted");

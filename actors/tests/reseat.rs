@@ -96,7 +96,7 @@ async fn a_removed_agent_finishes_its_work_and_is_gone() {
         ids.push(tree.submit_to("one", text).await.unwrap());
     }
     let gone = tree.unregister("one");
-    tree.status().await; // Who answers has heard of it.
+    tree.status().await; // The root answers after it has handled the removal.
     let refused = tree.submit_to("one", "c").await;
     assert_eq!(
         (refused, tree.agent("one").await.health),

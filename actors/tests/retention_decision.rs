@@ -26,7 +26,7 @@ fn storage_stats(executions: u64, bytes: u64) -> StorageStats {
     StorageStats { executions, ended: executions, bytes, ..StorageStats::default() }
 }
 
-/// What a pass asks for when each of its sweeps finds nothing.
+/// What a pass asks for when each of its batches finds nothing.
 fn requested_batches(
     keep: RetentionLimits,
     stock: StorageStats,

@@ -9,7 +9,7 @@ use algonius_actors::model::schedule::{
 };
 use algonius_actors::testing::{GatedCall, ScriptedAttempt, TestTree, cron_schedule};
 
-/// A world in which whoever asks has a token, and one schedule.
+/// A tree in which whoever asks has a token, and one schedule.
 async fn tree_with_schedule(spec: ScheduleSpec) -> TestTree {
     let tree = TestTree::new().await;
     tree.admit().await;
@@ -225,7 +225,7 @@ async fn a_restarted_scheduler_continues() {
     tree.script("tick", [ScriptedAttempt::ok(1)]);
     for minute in 1..=8_u64 {
         tree.at(minute * 60 - 5).await;
-        tree.clock.panic_at_reading(1); // Whoever reads the clock next fails; at this time only the scheduler does.
+        tree.clock.panic_at_reading(1); // At this time only the scheduler reads the clock.
         tree.at(minute * 60 + 30).await;
     }
     tree.at(700).await;

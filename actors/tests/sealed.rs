@@ -15,7 +15,7 @@ use algonius_actors::testing::{DEFAULT_AGENT, ScriptedAttempt, TestTree, cron_sc
 const SECRET_INPUT: &str = "write to jane.doe@host.test, password=Hunter22x";
 
 /// One runs and one waits whose input redaction changes; then the service is killed.
-async fn kill_with_secret_inputs(tree: &mut TestTree) -> ExecutionId {
+async fn kill_with_secret_input(tree: &mut TestTree) -> ExecutionId {
     tree.script("a", [ScriptedAttempt::ok(10)]);
     tree.script(SECRET_INPUT, [ScriptedAttempt::ok(10)]);
     tree.submit("a").await.unwrap();
@@ -33,7 +33,7 @@ async fn sealed_input(tree: &TestTree, id: ExecutionId) -> Option<Vec<u8>> {
 #[tokio::test(start_paused = true)]
 async fn a_queued_input_with_a_secret_runs_after_a_kill() {
     let mut tree = TestTree::new().await;
-    let id = kill_with_secret_inputs(&mut tree).await;
+    let id = kill_with_secret_input(&mut tree).await;
     let bytes = sealed_input(&tree, id).await.unwrap();
     assert!(!String::from_utf8_lossy(&bytes).contains("jane"));
     tree.start().await;
@@ -46,7 +46,7 @@ async fn a_queued_input_with_a_secret_runs_after_a_kill() {
 #[tokio::test(start_paused = true)]
 async fn an_input_without_its_key_is_not_run() {
     let mut tree = TestTree::new().await;
-    let id = kill_with_secret_inputs(&mut tree).await;
+    let id = kill_with_secret_input(&mut tree).await;
     tree.sealer.lose_key();
     tree.start().await;
     assert_eq!(tree.wait(id).await, "failed: interrupted-not-run");

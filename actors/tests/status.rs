@@ -8,7 +8,7 @@ use algonius_actors::model::observation::status::Health;
 use algonius_actors::testing::{DEFAULT_AGENT, GatedCall, ScriptedAttempt, TestTree, spec};
 use chrono::{DateTime, Utc};
 
-/// The second of the world at a wall time.
+/// The virtual second at a wall time.
 fn second_of(at: DateTime<Utc>) -> i64 {
     at.timestamp() - 1_800_000_000
 }

@@ -63,7 +63,7 @@ async fn a_waiting_caller_is_answered_during_a_drain() {
     let id = tree.submit("a").await.unwrap();
     tree.at(1).await;
     tree.faults.fail(GatedCall::Settle, u32::MAX);
-    let stopping = tokio::spawn(tree.start_stop(300));
+    let stopping = tokio::spawn(tree.stop_future(300));
     let (answer, took) = wait_for_end(&tree, id).await;
     expect_disk_failure(&answer.unwrap_err());
     assert!(took < MAX_ANSWER_DELAY, "{took:?}");

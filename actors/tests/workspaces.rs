@@ -29,10 +29,10 @@ async fn agents_of_one_workspace_run_in_order_of_arrival() {
         tree.submit_to(agent, text).await.unwrap();
     }
     tree.at(60).await;
-    let stage = tree.driver.probe();
+    let probe = tree.driver.probe();
     // What is freed wakes who waits: nobody loses the second until the next look.
-    assert_eq!(stage.started, ["one#1@0", "aside#1@0", "two#1@10", "three#1@20"]);
-    assert_eq!(stage.max_alive, 2);
+    assert_eq!(probe.started, ["one#1@0", "aside#1@0", "two#1@10", "three#1@20"]);
+    assert_eq!(probe.max_alive, 2);
     tree.end().await;
 }
 
@@ -136,9 +136,9 @@ async fn a_workspace_is_free_between_attempts_and_after_a_crash() {
         tree.submit_to(agent, text).await.unwrap();
     }
     tree.at(60).await;
-    let stage = tree.driver.probe();
-    assert_eq!(stage.started.iter().filter(|started| started.starts_with("two#1")).count(), 1);
-    assert_eq!((stage.started.len(), stage.max_alive), (4, 1), "{:?}", stage.started);
+    let probe = tree.driver.probe();
+    assert_eq!(probe.started.iter().filter(|started| started.starts_with("two#1")).count(), 1);
+    assert_eq!((probe.started.len(), probe.max_alive), (4, 1), "{:?}", probe.started);
     tree.end().await;
 }
 
@@ -153,8 +153,8 @@ async fn workspaces_are_exclusive_after_a_restart() {
     tree.at(5).await;
     tree.restart().await;
     tree.at(60).await;
-    let stage = tree.driver.probe();
-    assert_eq!(stage.max_alive, 1, "{:?}", stage.started);
+    let probe = tree.driver.probe();
+    assert_eq!(probe.max_alive, 1, "{:?}", probe.started);
     let mut ends = Vec::new();
     for id in ids {
         ends.push(tree.end_of(id).await);

@@ -20,7 +20,8 @@ pub(crate) async fn measure(report: &mut BenchReport) {
         (SpawnLimit::of_cat(MESSAGE_BYTES), Rounds::default(), Vec::new(), 0);
     for _ in 0..Rounds::count().min(3) {
         rounds.take("L", limit.run(cores(), Rounds::lasting()));
-        let service = Service::start(PROGRAM, SERVER, &cat(BURST_SIZE)).await; // A new service, so that its peak memory belongs to this burst.
+        // A new service, so that its peak memory belongs to this burst.
+        let service = Service::start(PROGRAM, SERVER, &cat(BURST_SIZE)).await;
         let asked = service.rpc("cat", MESSAGE_BYTES);
         KeepAliveClient::to(service.address).await.ask(&(asked.request)(1)).await;
         let (run, failed) = burst(service.address, &asked, BURST_SIZE).await;

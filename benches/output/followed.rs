@@ -65,9 +65,9 @@ struct FollowerBarrier {
 }
 
 impl FollowerBarrier {
-    fn arrive(&self, definitions: usize) {
+    fn arrive(&self, followers: usize) {
         self.present.set(self.present.get() + 1);
-        if self.present.get() == definitions {
+        if self.present.get() == followers {
             self.full.notify_one();
         }
     }

@@ -49,7 +49,7 @@ pub(crate) struct ScheduleTree {
 }
 
 impl ScheduleTree {
-    /// Starts a tree with these schedules, which sleeps no longer than `nap`.
+    /// Starts a tree with these schedules, which sleeps no longer than `max_sleep`.
     pub(crate) async fn with(configured: Vec<ConfiguredSchedule>, max_sleep: Duration) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let store = Store::open(&folder.path().join("data"), Durability::Process).await;

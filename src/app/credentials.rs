@@ -86,11 +86,7 @@ async fn ensure_operator_token(file: &Path) -> Result<String, StartError> {
     let read = spawn_blocking(move || token::ensure(&file)).await;
     let text = read.unwrap_or_else(|error| Err(io::Error::other(error)));
     let text = text.map_err(|source| StartError::Token { source })?;
-    if text.len() < authenticator::MIN_TOKEN_LENGTH {
-        Err(StartError::ShortToken)
-    } else {
-        Ok(text)
-    }
+    if text.len() < authenticator::MIN_TOKEN_BYTES { Err(StartError::ShortToken) } else { Ok(text) }
 }
 
 fn operator(text: &str) -> TokenSeed {

@@ -36,7 +36,7 @@ impl VersionRequester {
     /// Returns the version that the program of an agent reports.
     ///
     /// # Errors
-    /// Fails if the program cannot be run, takes longer than `patience`, or reports no version.
+    /// Fails if the program cannot be run, takes longer than `timeout`, or reports no version.
     pub(crate) async fn request_version(
         &self,
         (spec, program): (Arc<AgentSpec>, Arc<ProgramSpec>),
@@ -78,9 +78,9 @@ impl ProgramRegistry {
         }
         let (programs, spec, program) = (self.clone(), Arc::clone(spec), Arc::clone(program));
         tokio::spawn(async move {
-            let request_lock = programs.request_lock.lock().await;
+            let guard = programs.request_lock.lock().await;
             let known = inspect_program(&requester, spec, program).await;
-            drop(request_lock);
+            drop(guard);
             if let Some(warning) = &known.warning {
                 tracing::warn!(agent = %id, warning, "program");
             }

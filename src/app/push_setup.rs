@@ -53,6 +53,6 @@ fn push_context(store: &Arc<Store>, clock: Arc<dyn Clock>, api: &Api) -> PushCon
         })
     });
     let on_abandoned =
-        Arc::new(move |failures| tree_api.tree.observe(AlertInput::GivenUp(failures)));
+        Arc::new(move |failures| tree_api.tree.observe(AlertInput::PushAbandoned(failures)));
     PushContext { ledger, outbox: Arc::clone(store) as _, clock, render, on_abandoned }
 }

@@ -114,15 +114,15 @@ impl Reloader {
         tokio::spawn(reloader.work(requests))
     }
 
-    /// Handles orders and detected changes, one after the other.
+    /// Handles requests and detected changes, one after the other.
     async fn work(mut self, mut requests: mpsc::Receiver<ReloadRequest>) {
         let mut checks = interval(CHECK_INTERVAL);
         // A check that was late must not be followed by others at once: each of them finds the same.
         checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                order = requests.recv() => match order {
-                    Some(order) => self.handle_request(order).await,
+                request = requests.recv() => match request {
+                    Some(request) => self.handle_request(request).await,
                     None => return,
                 },
                 Some(gone) = self.agents.next_departed() => self.remove_departed(gone),
@@ -149,8 +149,8 @@ impl Reloader {
         }
     }
 
-    async fn handle_request(&mut self, order: ReloadRequest) {
-        match order {
+    async fn handle_request(&mut self, request: ReloadRequest) {
+        match request {
             ReloadRequest::Reload(why, reply) => {
                 self.protection.acknowledge();
                 _ = reply.send(self.reload(why).await);

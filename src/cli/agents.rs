@@ -74,7 +74,7 @@ async fn list(client: &ServiceClient, out: &CliOutput) -> Result<(), CliError> {
             }
             shown
         });
-        out.shape(&json!({"agents": agents.collect::<Vec<_>>()}));
+        out.print_json(&json!({"agents": agents.collect::<Vec<_>>()}));
         return Ok(());
     }
     let rows = list.agents.iter().map(|entry| row(entry, of(entry), tree.at)).collect();
@@ -133,7 +133,7 @@ fn queue(status: &AgentStatus) -> String {
 async fn show(client: &ServiceClient, id: &str, out: &CliOutput) -> Result<(), CliError> {
     let detail: AgentDetail = client.get(&format!("/api/v1/agents/{}", percent_encode(id))).await?;
     if out.is_json() {
-        out.shape(&detail);
+        out.print_json(&detail);
         return Ok(());
     }
     let AgentDetail { entry, skills, limits, pool, status, .. } = &detail;
@@ -192,7 +192,7 @@ async fn switch(
     let path = format!("/api/v1/agents/{}/{how}", percent_encode(id));
     let switched: AgentSwitch = client.post(&path, json!({})).await?;
     if out.is_json() {
-        out.shape(&switched);
+        out.print_json(&switched);
         return Ok(());
     }
     let AgentSwitch { id, enabled, configured } = &switched;

@@ -67,7 +67,8 @@ Exit codes:
 #[command(name = "algonius", version, arg_required_else_help = true, after_help = after_help())]
 pub struct Args {
     /// URL of the service.
-    #[arg(long, global = true, help_heading = GLOBAL_OPTIONS_HEADING, env = "ALGONIUS_URL", default_value = "http://127.0.0.1:8080")]
+    #[arg(long, global = true, help_heading = GLOBAL_OPTIONS_HEADING)]
+    #[arg(env = "ALGONIUS_URL", default_value = "http://127.0.0.1:8080")]
     pub url: String,
     /// File that contains the token [default: the token file that a service of this user wrote].
     #[arg(long, global = true, help_heading = GLOBAL_OPTIONS_HEADING, env = "ALGONIUS_TOKEN_FILE", value_name = "FILE")]

@@ -94,7 +94,7 @@ impl InstalledUnit {
 
 fn print(capabilities: &HostCapabilities, findings: &[Finding], out: &CliOutput) {
     if out.is_json() {
-        return out.shape(&json!({"rungs": capabilities, "findings": findings}));
+        return out.print_json(&json!({"rungs": capabilities, "findings": findings}));
     }
     print_findings(findings, out);
 }

@@ -124,7 +124,7 @@ impl CliError {
     }
 
     /// Returns the error of the service, if there is one.
-    pub(super) const fn trouble(&self) -> Option<&ErrorBody> {
+    pub(super) const fn error_body(&self) -> Option<&ErrorBody> {
         match self {
             Self::Refused(error_body)
             | Self::TooManyRequests { error_body, .. }

@@ -80,7 +80,7 @@ impl CliOutput {
     }
 
     /// Prints a whole text; on a terminal it ends with a line end.
-    pub(super) fn text(&self, text: &str) {
+    pub(super) fn print_text(&self, text: &str) {
         let mut stdout = self.stdout();
         _ = stdout.print_piece(text).and_then(|()| stdout.end());
     }
@@ -102,7 +102,7 @@ impl CliOutput {
     }
 
     /// Prints a shape as JSON.
-    pub(super) fn shape(&self, shape: &impl Serialize) {
+    pub(super) fn print_json(&self, shape: &impl Serialize) {
         if let Ok(text) = serde_json::to_string_pretty(shape) {
             self.print_document(&text);
         }
@@ -146,12 +146,12 @@ impl CliOutput {
     }
 
     /// Prints an error with all its causes.
-    pub(super) fn trouble(&self, error: &CliError) {
+    pub(super) fn print_error(&self, error: &CliError) {
         if self.json {
             let (code, text) = (error.exit_code(), chain(error));
             let mut object = json!({"error": text, "exitCode": code});
             let error_body =
-                error.trouble().and_then(|error_body| serde_json::to_value(error_body).ok());
+                error.error_body().and_then(|error_body| serde_json::to_value(error_body).ok());
             if let (Some(object), Some(Value::Object(error_body))) =
                 (object.as_object_mut(), error_body)
             {

@@ -36,7 +36,7 @@ pub(super) async fn run(
         ScheduleCommand::Delete { id } => {
             client.remove(&format!("{SCHEDULES_PATH}/{id}")).await?;
             if out.is_json() {
-                out.shape(&json!({"removed": id}));
+                out.print_json(&json!({"removed": id}));
             } else {
                 out.print_note(&format!("schedule {id} is removed"));
             }
@@ -46,9 +46,9 @@ pub(super) async fn run(
         ScheduleCommand::Resume { id } => post_action(client, &id, "resume", out).await,
         ScheduleCommand::Run { id } => post_action(client, &id, "run", out).await,
         ScheduleCommand::Next { id, count } => {
-            let report: Preview =
+            let due_times: Preview =
                 client.get(&format!("{SCHEDULES_PATH}/{id}/next?count={count}")).await?;
-            preview(&report, out);
+            preview(&due_times, out);
             Ok(())
         }
         ScheduleCommand::Explain { cron, timezone, count } => {
@@ -72,7 +72,7 @@ async fn list(client: &ServiceClient, out: &CliOutput) -> Result<(), CliError> {
         path = format!("{SCHEDULES_PATH}?limit=1000&after={next}");
     }
     if out.is_json() {
-        out.shape(&all);
+        out.print_json(&all);
         return Ok(());
     }
     let rows = all.schedules.iter().map(row).collect();
@@ -97,7 +97,7 @@ fn row(entry: &ScheduleEntry) -> [String; 7] {
 async fn show(client: &ServiceClient, id: &str, out: &CliOutput) -> Result<(), CliError> {
     let detail: ScheduleDetail = client.get(&format!("{SCHEDULES_PATH}/{id}")).await?;
     if out.is_json() {
-        out.shape(&detail);
+        out.print_json(&detail);
         return Ok(());
     }
     print_entry(&detail.entry, out);
@@ -190,7 +190,7 @@ async fn history(
     let path = format!("{SCHEDULES_PATH}/{id}/occurrences?limit={limit}{verdict}");
     let list: OccurrenceList = client.get(&path).await?;
     if out.is_json() {
-        out.shape(&list);
+        out.print_json(&list);
         return Ok(());
     }
     let rows = list.occurrences.iter().map(occurrence).collect();
@@ -214,7 +214,7 @@ fn occurrence(entry: &OccurrenceEntry) -> [String; 6] {
 
 fn print_entry(entry: &ScheduleEntry, out: &CliOutput) {
     if out.is_json() {
-        return out.shape(entry);
+        return out.print_json(entry);
     }
     let body = &entry.body;
     let zone = body.timezone.as_deref().unwrap_or_default();
@@ -233,12 +233,12 @@ fn print_entry(entry: &ScheduleEntry, out: &CliOutput) {
     }
 }
 
-fn preview(report: &Preview, out: &CliOutput) {
+fn preview(due_times: &Preview, out: &CliOutput) {
     if out.is_json() {
-        return out.shape(report);
+        return out.print_json(due_times);
     }
-    out.print_line(&report.description);
-    upcoming(&report.upcoming, out);
+    out.print_line(&due_times.description);
+    upcoming(&due_times.upcoming, out);
 }
 
 fn upcoming(times: &[Upcoming], out: &CliOutput) {

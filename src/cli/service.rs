@@ -24,7 +24,7 @@ use unit::Unit;
 pub(super) fn run(command: ServiceCommand, out: &CliOutput) -> Result<(), CliError> {
     match command {
         ServiceCommand::Install { scope, wish, dry_run: true, force: _ } => {
-            out.text(&requested_unit(&owner(&scope), wish)?.text());
+            out.print_text(&requested_unit(&owner(&scope), wish)?.text());
             Ok(())
         }
         ServiceCommand::Install { scope, wish, dry_run: false, force } => {
@@ -80,7 +80,7 @@ fn install(
     systemd.query(&["enable", "--now", install_paths::UNIT_NAME])?;
     if out.is_json() {
         let unit_file = file.display().to_string();
-        out.shape(
+        out.print_json(
             &json!({"unit": unit_file, "configuration": unit.config(), "log": systemd.log()}),
         );
         return Ok(());
@@ -140,7 +140,7 @@ fn uninstall(owner: &UnitOwner, out: &CliOutput) -> Result<(), CliError> {
     })?;
     systemd.query(&["daemon-reload"])?;
     if out.is_json() {
-        out.shape(&json!({"removed": file.display().to_string()}));
+        out.print_json(&json!({"removed": file.display().to_string()}));
     } else {
         out.print_line(&format!("removed  {}", file.display()));
     }
@@ -158,7 +158,7 @@ fn status(owner: &UnitOwner, out: &CliOutput) -> Result<(), CliError> {
     let file = installed_unit_file(owner)?;
     let state = systemd.show()?;
     if out.is_json() {
-        out.shape(&json!({
+        out.print_json(&json!({
             "unit": file.display().to_string(),
             "active": state.active,
             "enabled": state.enabled,

@@ -17,7 +17,7 @@ pub(super) use tree::health_text;
 pub(super) async fn run(client: &ServiceClient, out: &CliOutput) -> Result<(), CliError> {
     let status: ServiceStatus = client.get("/status").await?;
     if out.is_json() {
-        out.shape(&status);
+        out.print_json(&status);
     } else {
         tree::lines(&status).iter().for_each(|line| out.print_line(line));
     }

@@ -32,7 +32,7 @@ pub(super) async fn list(
     let list: ExecutionList =
         client.get(&format!("/api/v1/executions?{}", filters.query(&further))).await?;
     if out.is_json() {
-        out.shape(&list);
+        out.print_json(&list);
         return Ok(());
     }
     let rows = list.executions.iter().map(row).collect();
@@ -95,7 +95,7 @@ pub(super) async fn show(
 ) -> Result<(), CliError> {
     let detail: ExecutionDetail = client.get(&format!("/api/v1/executions/{id}")).await?;
     if out.is_json() {
-        out.shape(&detail);
+        out.print_json(&detail);
         return Ok(());
     }
     print_facts(&detail, out);
@@ -236,7 +236,7 @@ pub(super) async fn cancel(
     let path = format!("/api/v1/executions/{id}/cancel");
     let entry: ExecutionEntry = client.post(&path, json!({})).await?;
     if out.is_json() {
-        out.shape(&entry);
+        out.print_json(&entry);
     } else {
         out.print_line(&format!("task {} is {}", entry.id, entry.state));
     }
@@ -252,7 +252,7 @@ pub(super) async fn retry(
     let path = format!("/api/v1/executions/{id}/retry");
     let detail: ExecutionDetail = client.post(&path, json!({})).await?;
     if out.is_json() {
-        out.shape(&detail);
+        out.print_json(&detail);
     } else {
         out.print_line(&detail.entry.id);
     }
@@ -267,7 +267,7 @@ pub(super) async fn delete(
 ) -> Result<(), CliError> {
     client.remove(&format!("/api/v1/executions/{id}")).await?;
     if out.is_json() {
-        out.shape(&json!({"removed": id}));
+        out.print_json(&json!({"removed": id}));
     } else {
         out.print_line(&format!("task {id} is removed"));
     }

@@ -20,7 +20,7 @@ pub(super) async fn create(
     let order = json!(TokenRequest { name, scopes, agents, expires, replace });
     let made: CreatedToken = client.post("/api/v1/tokens", order).await?;
     if out.is_json() {
-        out.shape(&made);
+        out.print_json(&made);
         return Ok(());
     }
     out.print_line(&made.token);
@@ -32,7 +32,7 @@ pub(super) async fn create(
 pub(super) async fn list(client: &ServiceClient, out: &CliOutput) -> Result<(), CliError> {
     let list: TokenList = client.get("/api/v1/tokens").await?;
     if out.is_json() {
-        out.shape(&list);
+        out.print_json(&list);
         return Ok(());
     }
     let rows = list.tokens.iter().map(row).collect();
@@ -68,7 +68,7 @@ pub(super) async fn rotate(client: &ServiceClient, out: &CliOutput) -> Result<()
 
 fn print_result(response: &Value, text: &str, out: &CliOutput) {
     if out.is_json() {
-        out.shape(response);
+        out.print_json(response);
     } else {
         out.print_line(text);
     }

@@ -57,7 +57,7 @@ pub(super) struct PresetSource {
 }
 
 impl PresetSource {
-    /// Opens the folder that the document names, relative to `beside`, and reads all presets.
+    /// Opens the folder that the document names, relative to `folder`, and reads all presets.
     pub(super) fn open(document: &DeTable<'_>, folder: &Path) -> Self {
         // The document is not checked yet: the presets are merged into it before any key is read.
         let server = document.get("server").and_then(|server| server.get_ref().as_table());

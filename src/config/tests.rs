@@ -14,7 +14,7 @@ use algonius_actors::model::agent::{
     SizeLimits, Skill, WorkLimits, WorkerFacts,
 };
 use algonius_actors::model::id::AgentId;
-use algonius_actors::model::program::{InputPattern, OutputPattern, VariableSource};
+use algonius_actors::model::program::{InputPattern, OutputPattern, VariableSecrecy};
 use proptest::prelude::*;
 
 use super::keys::agent::program::environment::{ExpandError, expand};

@@ -54,7 +54,7 @@ impl Driver for RemoteDriver {
         true
     }
 
-    fn growing_answer(&self) -> Option<TextChannel> {
+    fn partial_answer_channel(&self) -> Option<TextChannel> {
         Some(TextChannel::Answer)
     }
 

@@ -77,7 +77,7 @@ impl Metrics {
         self.dropped.get_or_create(&vec![("what", what.to_owned().into())]).inc_by(count);
     }
 
-    pub(super) fn requested(&self, requested: &RequestRecord<'_>) {
+    pub(super) fn count_request(&self, requested: &RequestRecord<'_>) {
         let endpoint = requested.endpoint.unwrap_or("none").to_owned().into();
         let (method, status) = (requested.method.into(), class(requested.status));
         let mut labels = vec![("endpoint", endpoint), ("method", method), ("status", status)];

@@ -217,7 +217,7 @@ impl Template {
         })
     }
 
-    /// Renders the template once with blank values, which detects unknown filters and tests.
+    /// Renders the template once with empty values, which detects unknown filters and tests.
     fn check_filters<G: TemplateValues>(&self) -> Result<(), TemplateError> {
         let param = self.params.iter().map(|name| (name.clone(), String::new())).collect();
         match self.render(&G::empty(param)) {

@@ -178,7 +178,8 @@ pub(crate) fn json(document: &str) -> String {
     for char in document.chars() {
         match char {
             '\x7f' => shown.push_str("\\u007f"),
-            _ if is_terminal_control(char) => _ = write!(shown, "\\u{:04x}", u32::from(char)), // Writing to memory does not fail.
+            // Writing to memory does not fail.
+            _ if is_terminal_control(char) => _ = write!(shown, "\\u{:04x}", u32::from(char)),
             _ => shown.push(char),
         }
     }

@@ -104,9 +104,9 @@ impl RunningDeliveries {
         context: &Arc<WorkerContext>,
     ) -> Result<bool, LedgerError> {
         let max_pause = TimeDelta::from_std(MAX_RETRY_PAUSE).unwrap_or_default();
-        // Running deliveries are among the due ones, so twice the share covers all free places.
-        let share = u32::try_from(2 * MAX_DELIVERIES_PER_OWNER).unwrap_or(u32::MAX);
-        let due = context.outbox.due(context.clock.now(), max_pause, share).await?;
+        // Running deliveries are among the due ones, so twice the maximum covers all free places.
+        let limit_per_owner = u32::try_from(2 * MAX_DELIVERIES_PER_OWNER).unwrap_or(u32::MAX);
+        let due = context.outbox.due(context.clock.now(), max_pause, limit_per_owner).await?;
         for pending in due.pending {
             // The rest stays due in the ledger, so nothing is queued in memory.
             if self.running.len() >= MAX_CONCURRENT_DELIVERIES {

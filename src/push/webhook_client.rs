@@ -250,7 +250,7 @@ where
     driven.spawn(connection);
     let response = sender.send_request(request).await?;
     let status = response.status();
-    _ = tokio::time::timeout(BODY_TIMEOUT, discard(response)).await; // The status has said it all.
+    _ = tokio::time::timeout(BODY_TIMEOUT, discard(response)).await; // The status is enough.
     if status.is_success() {
         Ok(())
     } else if status.is_redirection() {

@@ -9,8 +9,8 @@ use algonius_actors::model::agent::{
 };
 use algonius_actors::model::id::AgentId;
 
-/// Returns an agent whose exposure alone matters to the test.
-pub(super) fn spec(id: &str, a2a_exposure: EndpointConfig) -> AgentSpec {
+/// Returns an agent whose endpoint alone matters to the test.
+pub(super) fn spec(id: &str, endpoint: EndpointConfig) -> AgentSpec {
     let day = Duration::from_secs(86_400);
     AgentSpec {
         id: AgentId::new(id).expect("the id of an agent"),
@@ -33,6 +33,6 @@ pub(super) fn spec(id: &str, a2a_exposure: EndpointConfig) -> AgentSpec {
         budget: Default::default(),
         dedup_window: None,
         override_policy: OverridePolicy::default(),
-        a2a_exposure: a2a_exposure.into(),
+        a2a_exposure: endpoint.into(),
     }
 }

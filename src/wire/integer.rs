@@ -21,7 +21,7 @@ where
 ///
 /// # Errors
 /// As [`optional`].
-pub(super) fn required<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+pub(super) fn non_null<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
     T: TryFrom<u64>,

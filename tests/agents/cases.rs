@@ -13,7 +13,7 @@ use crate::fixture::{
 };
 use crate::limits::MAX_REQUESTS;
 
-/// Case on a stage.
+/// Case with the fixture of an agent.
 pub(crate) type AgentCase = fn(&AgentFixture<'_>);
 
 /// Cases by name, in their order.

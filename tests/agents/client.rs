@@ -99,7 +99,7 @@ impl AgentClient {
                 return event.clone();
             }
             assert!(execution["outcome"].is_null(), "it ended without {kind}: {execution}");
-            std::thread::sleep(POLL_INTERVAL); // Between two looks; the loop ends at the deadline.
+            std::thread::sleep(POLL_INTERVAL); // Between two readings; the loop ends at the deadline.
         }
         panic!("{id}: no event {kind} in {DEADLINE:?}")
     }
@@ -118,7 +118,7 @@ impl AgentClient {
             if let Some(program) = program.find(asked) {
                 return program.clone();
             }
-            std::thread::sleep(POLL_INTERVAL); // Between two looks; the loop ends at the deadline.
+            std::thread::sleep(POLL_INTERVAL); // Between two readings; the loop ends at the deadline.
         }
         panic!("{agent}: its program was not asked for its version in {DEADLINE:?}")
     }

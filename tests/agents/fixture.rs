@@ -126,15 +126,15 @@ impl AgentFixture<'_> {
 
     /// Returns the reason why a case is skipped.
     fn skip_reason(&self, case: &str) -> Option<String> {
-        let skipped_cases = self.agent.skipped_cases.iter().find(|(left, _)| *left == case);
+        let skipped_case = self.agent.skipped_cases.iter().find(|(left, _)| *left == case);
         let (wanted, free) = (self.agent.ten_runs_bytes, processes::available_memory());
         let lack = || format!("it may take {wanted} bytes, and {free} are free");
-        skipped_cases
+        skipped_case
             .map(|(_, why)| (*why).to_owned())
             .or_else(|| (case == TEN_AT_ONCE && free < wanted).then(lack))
     }
 
-    /// Returns the memory of all processes of the stage in bytes.
+    /// Returns the memory of all processes of the fixture in bytes.
     pub(crate) fn memory(&self) -> u64 {
         marked(&self.mark).into_iter().map(|(pid, _)| processes::proportional_bytes(pid)).sum()
     }
@@ -184,12 +184,12 @@ fn configuration(agent: &TestedAgent, here: &Path, mark: &str) -> String {
         "command = '{program}'\nenv.{MARK_VARIABLE} = \"{mark}\"\n{SHARED}{}",
         agent.settings
     );
-    let idle_limit = format!("idle_timeout = {}\nquota.max_wait = 0\n{RETRY}", agent.idle_limit);
+    let short_idle = format!("idle_timeout = {}\nquota.max_wait = 0\n{RETRY}", agent.idle_limit);
     let (plain, patient) =
         (format!("quota.max_wait = 0\n{RETRY}"), format!("quota.first_wait = 1\n{RETRY}"));
     let kinds = [
         (AGENT, plain.as_str()),
-        (SHORT_IDLE_AGENT, idle_limit.as_str()),
+        (SHORT_IDLE_AGENT, short_idle.as_str()),
         (DEFERRING_AGENT, patient.as_str()),
         (PRESET_AGENT, ""),
     ];

@@ -10,7 +10,7 @@ use crate::sdk::Sdk;
 use crate::service::Service;
 use crate::{SECOND_TOKEN, check, skip};
 
-/// Variable with the address of the repository of the kits. Without it, the kits do not run.
+/// Environment variable with the address of the repository of the kits. Without it, the kits do not run.
 const REPOSITORY_VARIABLE: &str = "ALGONIUS_KITS";
 
 /// A kit for one version of the protocol.
@@ -19,9 +19,9 @@ struct ConformanceKit {
     commit: &'static str,
     /// The packages of Python that it needs.
     packages: Sdk,
-    /// What the card of the agent must contain for its tests.
+    /// Setting of the agent that the kit requires of its card.
     card: &'static str,
-    /// How many of its tests pass at least.
+    /// Smallest number of its tests that must pass.
     passed: usize,
 }
 
@@ -50,15 +50,15 @@ impl ConformanceKit {
             skip("the conformance kits come from a repository; `.ci/external kits` runs them");
             return;
         };
-        let services = match self.source(Path::new(&repository)) {
-            Ok(services) => services.display().to_string(),
+        let kit = match self.source(Path::new(&repository)) {
+            Ok(kit) => kit.display().to_string(),
             Err(reason) => return skip(&reason),
         };
         let service = Service::start(&self.configuration(), SECOND_TOKEN);
         let url = format!("{}/agents/tck", service.url());
         let table = folder().join(format!("kits-{}.txt", self.version));
         let table = table.display().to_string();
-        let arguments = [self.version, &services, &url, service.token(), &table];
+        let arguments = [self.version, &kit, &url, service.token(), &table];
         check(self.packages.report("kits.py", &arguments), self.passed, service);
     }
 
@@ -76,24 +76,24 @@ impl ConformanceKit {
     /// The reason why the repository did not deliver the kit.
     fn source(&self, repository: &Path) -> Result<PathBuf, String> {
         fs::create_dir_all(folder()).expect("a folder for what tests make");
-        let services = folder().join(format!("kit-{}", self.version));
-        let lock = File::create(services.with_extension("lock")).expect("a lock file");
+        let kit = folder().join(format!("kit-{}", self.version));
+        let lock = File::create(kit.with_extension("lock")).expect("a lock file");
         lock.lock().expect("one test at a time makes the folder");
-        let stamp = services.join(".commit");
+        let stamp = kit.join(".commit");
         if fs::read_to_string(&stamp).is_ok_and(|commit| commit == self.commit) {
-            return Ok(services);
+            return Ok(kit);
         }
-        _ = fs::remove_dir_all(&services); // It may not be there.
-        install(Command::new("git").args(["init", "--quiet"]).arg(&services))?;
+        _ = fs::remove_dir_all(&kit); // It may not be there.
+        install(Command::new("git").args(["init", "--quiet"]).arg(&kit))?;
         let git = || {
             let mut git = Command::new("git");
-            git.arg("-C").arg(&services);
+            git.arg("-C").arg(&kit);
             git
         };
         install(git().args(["fetch", "--quiet", "--depth=1"]).arg(repository).arg(self.commit))?;
         install(git().args(["checkout", "--quiet", "FETCH_HEAD"]))?;
         fs::write(&stamp, self.commit).expect("a stamp");
-        Ok(services)
+        Ok(kit)
     }
 }
 

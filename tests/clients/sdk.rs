@@ -1,4 +1,4 @@
-//! What others wrote, in folders of its own: made once for each set of versions.
+//! Installation of third-party clients, in one folder for each set of versions.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -19,11 +19,11 @@ pub(crate) enum Sdk {
     Frameworks10,
     /// The client of Prometheus.
     Prometheus,
-    /// What validates and drives descriptions in OpenAPI.
+    /// Validator and client of OpenAPI documents.
     OpenApi,
-    /// What the conformance kit of 0.3 needs.
+    /// Packages of the conformance kit of 0.3.
     Kit03,
-    /// What the conformance kit of 1.0 needs.
+    /// Packages of the conformance kit of 1.0.
     Kit10,
 }
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::losses::{DialectLosses, LOSSES_0_3, LOSSES_1_0, LOSSES_REST};
 
-/// How a dialect tells and hears, and what is lost then.
+/// How a dialect is read and written, and what is lost then.
 struct DialectCodec {
     read: fn(Value) -> Result<StreamEvent, Failure>,
     write: fn(StreamEvent) -> Value,

@@ -154,7 +154,7 @@ async fn followers_that_never_read_are_disconnected() {
         service.setup.open("go");
         let ended = async {
             while service.agent("talker").await["running"] != json!([]) {
-                // Between two looks; the deadline is around it.
+                // Between two readings; the deadline is around it.
                 tokio::time::sleep(Duration::from_millis(200)).await;
             }
         };
@@ -259,7 +259,7 @@ async fn a_program_that_waits_for_output_memory_is_not_idle() {
         // Beyond `output_memory`, a program waits until there is memory for its output, and
         // counts as busy while it waits
         assert_eq!(state, json!(null), "it has ended");
-        tokio::time::sleep(Duration::from_millis(200)).await; // Between two looks.
+        tokio::time::sleep(Duration::from_millis(200)).await; // Between two readings.
     }
     service.setup.open("go");
     for (agent, task) in [("first", first), ("second", second)] {

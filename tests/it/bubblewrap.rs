@@ -138,12 +138,12 @@ async fn hidden_files_are_not_delivered_by_artifact_events() {
     }
     let agent = "[agents.one]\ncommand = 'HERE/teller'\noutput = 'events'\nworking_dir = 'HERE'\n\
                  sandbox.hidden = ['HERE/.env']\n";
-    let task_stream = r#"#!/bin/sh
+    let script = r#"#!/bin/sh
 for path in .env state/algonius/token run/algonius/other seen; do
   echo "{\"type\":\"artifact\",\"file\":{\"path\":\"$path\"}}"
 done
 "#;
-    let setup = Setup::new(agent).executable("teller", task_stream);
+    let setup = Setup::new(agent).executable("teller", script);
     for (file, text) in [(".env", "secret"), ("seen", "seen")] {
         fs::write(setup.here().join(file), text).unwrap();
     }

@@ -14,7 +14,7 @@ use tokio::task::{Id, JoinSet, LocalSet};
 use crate::harness::fault_injection::{Fault, FaultMode};
 use scenario::{ScenarioResult, run_scenario};
 
-/// Worlds at a time.
+/// Scenarios at a time.
 const PARALLEL_SCENARIOS: usize = 4;
 /// Points of each mode in a sample.
 const SAMPLE_POINTS: u64 = 3;
@@ -91,14 +91,14 @@ async fn explore_here(modes: &[FaultMode]) {
     }
 }
 
-/// What came of the worlds of one mode.
+/// What came of the scenarios of one mode.
 #[derive(Default)]
 struct ModeResults {
     struck: u64,
     ends: BTreeMap<String, u64>,
     /// What did not hold, and where.
     faults: Vec<(Fault, String)>,
-    worlds: JoinSet<ScenarioResult>,
+    scenarios: JoinSet<ScenarioResult>,
     points: HashMap<Id, Fault>,
     /// How many points there were not.
     beyond: usize,
@@ -127,23 +127,23 @@ impl ModeResults {
     }
 
     async fn begin(&mut self, fault: Fault) {
-        if self.worlds.len() >= PARALLEL_SCENARIOS {
+        if self.scenarios.len() >= PARALLEL_SCENARIOS {
             self.next().await;
         }
-        let world = self.worlds.spawn_local(run_scenario(fault));
-        self.points.insert(world.id(), fault);
+        let scenario = self.scenarios.spawn_local(run_scenario(fault));
+        self.points.insert(scenario.id(), fault);
     }
 
     async fn finish(&mut self) {
-        while !self.worlds.is_empty() {
+        while !self.scenarios.is_empty() {
             self.next().await;
         }
     }
 
     async fn next(&mut self) {
-        let Some(world) = self.worlds.join_next_with_id().await else { return };
+        let Some(scenario) = self.scenarios.join_next_with_id().await else { return };
         let point = |id| self.points.get(&id).copied().unwrap();
-        let (fault, ScenarioResult { tally, ends }) = match world {
+        let (fault, ScenarioResult { tally, ends }) = match scenario {
             Ok((id, told)) => (point(id), told),
             Err(error) => {
                 let fault = point(error.id());

@@ -18,8 +18,8 @@ async fn run_doctor(setup: &Setup) -> (Option<i32>, Value) {
 }
 
 fn severity<'r>(report: &'r Value, about: &str) -> &'r Value {
-    let sink = report["findings"].as_array().unwrap();
-    let found = sink.iter().find(|finding| finding["about"] == about);
+    let findings = report["findings"].as_array().unwrap();
+    let found = findings.iter().find(|finding| finding["about"] == about);
     &found.unwrap_or_else(|| panic!("{about} is not in {report}"))["weight"]
 }
 
@@ -43,8 +43,8 @@ async fn the_doctor_approves_a_sound_machine_without_a_service() {
 }
 
 fn finding_about<'r>(report: &'r Value, about: &str) -> &'r Value {
-    let sink = report["findings"].as_array().unwrap();
-    sink.iter().find(|it| it["about"] == about).unwrap_or_else(|| panic!("{about}: {report}"))
+    let findings = report["findings"].as_array().unwrap();
+    findings.iter().find(|it| it["about"] == about).unwrap_or_else(|| panic!("{about}: {report}"))
 }
 
 /// Puts the unit there that starts the service on this configuration, with this path.

@@ -21,9 +21,9 @@ fn of_user(setup: &Setup) -> PathBuf {
     setup.here().join("home/.config/algonius/supervisor.toml")
 }
 
-fn severity<'r>(report: &'r Value, about: &str) -> &'r Value {
-    let sink = report["findings"].as_array().unwrap();
-    let found = sink.iter().find(|finding| finding["about"] == about);
+fn finding_about<'r>(report: &'r Value, about: &str) -> &'r Value {
+    let findings = report["findings"].as_array().unwrap();
+    let found = findings.iter().find(|finding| finding["about"] == about);
     found.unwrap_or_else(|| panic!("{about} is not in {report}"))
 }
 
@@ -41,9 +41,9 @@ async fn every_command_finds_the_user_configuration() {
     let checked = setup.run(&["check"], "").await;
     assert!(checked.stdout.starts_with("good: 1 agents (mine)"), "{checked:?}");
     let report = doctor(&setup, &[]).await;
-    let told = severity(&report, "configuration file")["text"].as_str().unwrap();
+    let told = finding_about(&report, "configuration file")["text"].as_str().unwrap();
     assert_eq!(told, format!("{} (the file of this user)", file.display()));
-    severity(&report, "agent mine");
+    finding_about(&report, "agent mine");
     // What is named wins.
     let named = setup.write().display().to_string();
     let checked = setup.run_with(&["check"], "", &[("ALGONIUS_CONFIG", &named)]).await;
@@ -108,10 +108,10 @@ async fn keys_are_checked_in_the_running_service() {
     assert!(!format!("{told:?}").contains(KEY), "{told:?}");
     let env = [("ALGONIUS_URL", url.as_str()), ("ALGONIUS_CONFIG", config.as_str())];
     let told = doctor(&service.setup, &env).await;
-    assert_eq!(severity(&told, "agent codex, key")["weight"], "good", "{told}");
+    assert_eq!(finding_about(&told, "agent codex, key")["weight"], "good", "{told}");
     let told = doctor(&service.setup, &[("ALGONIUS_CONFIG", &config)]).await;
-    assert_eq!(severity(&told, "agent codex, key")["weight"], "warning", "{told}");
-    let whose = severity(&told, "variables")["text"].as_str().unwrap();
+    assert_eq!(finding_about(&told, "agent codex, key")["weight"], "warning", "{told}");
+    let whose = finding_about(&told, "variables")["text"].as_str().unwrap();
     assert!(whose.starts_with("read from this terminal"), "{whose}");
     assert!(whose.contains("no service answers"), "{whose}");
 }
@@ -208,7 +208,7 @@ async fn a_machine_without_a_network_is_reported_in_seconds() {
     let setup = setup.env("PATH", &path).through(&["unshare", "--net", "sh", "-c", up]);
     let config = setup.write().display().to_string();
     let report = doctor(&setup, &[("ALGONIUS_CONFIG", &config)]).await;
-    assert_eq!(severity(&report, "route")["weight"], "warning", "{report}");
+    assert_eq!(finding_about(&report, "route")["weight"], "warning", "{report}");
     // The service and who asks it share the namespace.
     let script = format!(
         "algonius=$0; \"$algonius\" serve --config '{config}' --listen 127.0.0.1:18080 2>/dev/null & \

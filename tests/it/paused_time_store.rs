@@ -59,8 +59,8 @@ impl Ledger for PausedTimeStore {
         with_paused_time(Ledger::find_by_key(&*self.0, owner, agent, key)).await
     }
 
-    async fn claim(&self, order: ClaimCommand) -> Result<ClaimResult, LedgerError> {
-        with_paused_time(Ledger::claim(&*self.0, order)).await
+    async fn claim(&self, command: ClaimCommand) -> Result<ClaimResult, LedgerError> {
+        with_paused_time(Ledger::claim(&*self.0, command)).await
     }
 
     async fn write(

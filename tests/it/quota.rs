@@ -20,7 +20,7 @@ else echo '{{"type":"failed","category":"quota","message":"limit reached","retry
     )
 }
 
-/// The task, once it is parked.
+/// The task, once it is deferred because of the quota.
 async fn wait_for_quota_deferral(service: &Service, agent: &str, id: &str) -> Value {
     wait_for_deferral(service, (agent, id), "quota-exhausted").await
 }

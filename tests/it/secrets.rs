@@ -20,10 +20,10 @@ fn hold(bytes: &[u8], text: &str) -> bool {
 }
 
 fn agents() -> String {
-    let holder =
+    let keeper =
         "[agents.keeper]\ncommand = 'tee'\nargs = ['HERE/got']\nsandbox.writable = ['HERE']\n";
     let secret = "[agents.env.env_from]\nSERVICE_API_KEY = 'GIVEN'\n";
-    [holder, &fake("env", "env", secret), &fake("exit", "exit 3 key:GIVEN", "")].concat()
+    [keeper, &fake("env", "env", secret), &fake("exit", "exit 3 key:GIVEN", "")].concat()
 }
 
 async fn expect_not_stored(service: &Service, secret: &str) {

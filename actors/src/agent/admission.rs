@@ -176,7 +176,7 @@ impl RequestAdmission {
                 AdmissionEvent::Recorded(id)
             }
             RecordDecision::Follow(_) => AdmissionEvent::Coalesced(id),
-            RecordDecision::Join(twin) => AdmissionEvent::Duplicate(id, *twin),
+            RecordDecision::Join(original) => AdmissionEvent::Duplicate(id, *original),
             RecordDecision::Reject(failure) => {
                 self.queue.reject(id, failure.clone());
                 AdmissionEvent::Left(id)
@@ -188,10 +188,10 @@ impl RequestAdmission {
     pub(super) fn join(
         &mut self,
         id: ExecutionId,
-        twin: ExecutionId,
+        original: ExecutionId,
         progress: Option<watch::Receiver<Progress>>,
     ) {
-        self.queue.join(id, twin, progress);
+        self.queue.join(id, original, progress);
     }
 
     /// Answers the submitter of an execution whose turn has come, and removes it from the queue. While the service
@@ -251,7 +251,7 @@ impl RequestAdmission {
     pub(super) fn refresh_credential(&mut self, args: &AgentArgs) -> GateChange {
         let now = Instant::now();
         let change = self.gate.refresh(args, now);
-        if let GateChange::Opened { suspended_since: Some(since) } = change {
+        if let GateChange::Unblocked { suspended_since: Some(since) } = change {
             let queue_timeout = args.spec.limits.capacity.queue_timeout;
             let longest = args.spec.quota.deferral.max;
             self.queue.extend_timeouts(TimeoutExtension { since, now, queue_timeout, longest });
@@ -259,16 +259,12 @@ impl RequestAdmission {
         change
     }
 
-    /// Applies a new definition: the credential and the queue timeout, which was `patience` before. Returns the event
+    /// Applies a new definition: the credential and the queue timeout, which was `before`. Returns the event
     /// that applies the new size of the queue.
-    pub(super) fn reconfigure(
-        &mut self,
-        queue_timeout: Duration,
-        args: &AgentArgs,
-    ) -> AdmissionEvent {
+    pub(super) fn reconfigure(&mut self, before: Duration, args: &AgentArgs) -> AdmissionEvent {
         self.gate.replace_credential(credential(&args.services.keyring, &args.spec));
         let capacity = args.spec.limits.capacity;
-        self.queue.change_timeout(queue_timeout, capacity.queue_timeout);
+        self.queue.change_timeout(before, capacity.queue_timeout);
         let (running, depth) = (capacity.running.map(Into::into), capacity.waiting);
         AdmissionEvent::Resized { capacity: running, depth }
     }

@@ -1,5 +1,5 @@
 //! Gate of an agent's credential. While the credential is unusable, no execution starts, and later one probe starts
-//! first. Waiting executions stay in the queue; the time of an exhausted quota does not count towards the queue timeout.
+//! first. Waiting executions stay in the queue; the time of an exhausted quota does not count for the queue timeout.
 
 use std::time::Duration;
 
@@ -34,9 +34,9 @@ pub(super) enum GateChange {
     /// The credential is still usable.
     Unchanged,
     /// The credential is unusable.
-    Closed,
+    Blocked,
     /// The credential is usable again.
-    Opened {
+    Unblocked {
         /// Time since when queue timeouts were suspended, if the cause passes without an operator.
         suspended_since: Option<Instant>,
     },
@@ -100,12 +100,12 @@ impl CredentialGate {
             (None, None) => GateChange::Unchanged,
             (Some(before), None) => {
                 let passes = before.circuit.cause.is_temporary();
-                GateChange::Opened { suspended_since: passes.then_some(before.since) }
+                GateChange::Unblocked { suspended_since: passes.then_some(before.since) }
             }
             (before, Some(circuit)) => {
                 let since = before.map_or(now, |before| before.since);
                 self.block = Some(CredentialBlock { circuit, since });
-                GateChange::Closed
+                GateChange::Blocked
             }
         }
     }
@@ -162,12 +162,12 @@ mod tests {
         let (mut gate, first) = (gate(), Instant::now());
         assert_eq!(gate.update(None, first), GateChange::Unchanged);
         let known = Some(circuit(AccountCause::QuotaExhausted));
-        assert_eq!(gate.update(known, first), GateChange::Closed);
-        assert_eq!(gate.update(known, first + HOUR), GateChange::Closed);
+        assert_eq!(gate.update(known, first), GateChange::Blocked);
+        assert_eq!(gate.update(known, first + HOUR), GateChange::Blocked);
         assert!(gate.block.is_some());
         assert_eq!(gate.extension(HOUR), HOUR);
-        let opened = GateChange::Opened { suspended_since: Some(first) };
-        assert_eq!(gate.update(None, first + HOUR), opened);
+        let unblocked = GateChange::Unblocked { suspended_since: Some(first) };
+        assert_eq!(gate.update(None, first + HOUR), unblocked);
         assert!(gate.block.is_none());
         assert_eq!(gate.extension(HOUR), Duration::ZERO);
     }
@@ -177,7 +177,7 @@ mod tests {
         let (mut gate, now) = (gate(), Instant::now());
         gate.update(Some(circuit(AccountCause::CredentialRefused)), now);
         assert_eq!(gate.extension(HOUR), Duration::ZERO);
-        assert_eq!(gate.update(None, now), GateChange::Opened { suspended_since: None });
+        assert_eq!(gate.update(None, now), GateChange::Unblocked { suspended_since: None });
     }
 
     #[tokio::test]

@@ -72,19 +72,19 @@ impl AgentData {
     /// the ledger refused the claim: an actor of an earlier process had claimed the execution, and will not return.
     pub(super) fn handle_termination(&mut self, id: ExecutionId) {
         match self.running.progress(id) {
-            Some(Progress { outcome: Some(_), .. }) => self.handle_settled(id),
+            Some(Progress { outcome: Some(_), .. }) => self.handle_stopped(id),
             Some(Progress { deferred: Some(deferred), .. }) => self.handle_deferral(id, deferred),
             Some(Progress { state: State::Waiting, .. }) => {
-                self.handle_settled(id);
+                self.handle_stopped(id);
                 let left = self.args.spec.limits.deadlines.answer;
                 self.tasks.read_unanswered(Arc::clone(&self.args.services.ledger), id, left);
             }
-            Some(_) | None => self.running.interrupt(id, &self.args, &mut self.tasks),
+            Some(_) | None => self.running.settle_lost(id, &self.args, &mut self.tasks),
         }
     }
 
-    /// Handles an execution whose actor has stopped and whose outcome is in the ledger.
-    pub(super) fn handle_settled(&mut self, id: ExecutionId) {
+    /// Handles an execution whose actor has stopped, and whose outcome or open question is in the ledger.
+    pub(super) fn handle_stopped(&mut self, id: ExecutionId) {
         let removed = self.running.remove(id);
         if let Some(outcome) = removed.and_then(|one| one.progress.borrow().outcome) {
             self.orders.take_cancellation(id);

@@ -145,7 +145,7 @@ impl Lifecycle {
             let (services, agent) = (args.services.clone(), args.spec.id.clone());
             shutdown.settlement = Some(tasks.report(async move {
                 settle_questions(&services, &agent, &agent_removed(&agent)).await;
-                AgentMsg::InputsSettled
+                AgentMsg::QuestionsSettled
             }));
         }
     }

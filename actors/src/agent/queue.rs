@@ -118,12 +118,12 @@ impl RequestQueue {
     pub(super) fn join(
         &mut self,
         id: ExecutionId,
-        twin: ExecutionId,
+        original: ExecutionId,
         progress: Option<watch::Receiver<Progress>>,
     ) {
         if let Some(reply) = self.remove(id).and_then(|entry| entry.reply) {
             _ = reply.send(Ok(SubmitReply {
-                execution: twin,
+                execution: original,
                 is_duplicate: true,
                 progress,
                 ended: None,

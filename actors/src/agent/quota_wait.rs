@@ -29,7 +29,7 @@ impl AgentData {
         let entry = QueuedRequest::deferred(execution.request, execution.progress, deferred, now);
         // The probe of the execution is given back at the end of this function: no other execution may probe before
         // the queue knows the deferral.
-        self.defer(id, QueuedRequest { span: execution.span, ..entry }, deferred.deferred);
+        self.defer(id, QueuedRequest { span: execution.span, ..entry }, deferred.deferral);
         self.orders.cancel_late(id, &self.args, &mut self.tasks);
         self.check_remaining_work();
     }
@@ -61,8 +61,8 @@ impl AgentData {
     pub(super) fn apply_breaker_state(&mut self) {
         match self.admission.refresh_credential(&self.args) {
             GateChange::Unchanged => return,
-            GateChange::Closed => self.apply_event(AdmissionEvent::AccountBlocked),
-            GateChange::Opened { .. } => {
+            GateChange::Blocked => self.apply_event(AdmissionEvent::AccountBlocked),
+            GateChange::Unblocked { .. } => {
                 self.apply_event(AdmissionEvent::AccountUnblocked);
                 for (id, deferral) in self.admission.queue().deferred_for_account() {
                     self.requeue_deferred(id, deferral);
@@ -110,16 +110,16 @@ impl AgentArgs {
 fn end_of_deferral(
     clock: Arc<dyn Clock>,
     id: ExecutionId,
-    deferred: Deferral,
+    deferral: Deferral,
 ) -> impl Future<Output = AgentMsg> + Send + 'static {
-    let wait = (deferred.until - clock.now()).to_std().unwrap_or_default();
-    let spread = resume_delay(id, wait);
-    let due = Instant::now().checked_add(wait + spread).unwrap_or_else(Instant::now);
-    let until = deferred.until + TimeDelta::from_std(spread).unwrap_or_default();
+    let wait = (deferral.until - clock.now()).to_std().unwrap_or_default();
+    let delay = resume_delay(id, wait);
+    let due = Instant::now().checked_add(wait + delay).unwrap_or_else(Instant::now);
+    let until = deferral.until + TimeDelta::from_std(delay).unwrap_or_default();
     async move {
         while Instant::now() < due && clock.now() < until {
             sleep(due.saturating_duration_since(Instant::now()).min(CLOCK_CHECK_INTERVAL)).await;
         }
-        AgentMsg::DeferralOver(id, deferred)
+        AgentMsg::DeferralOver(id, deferral)
     }
 }

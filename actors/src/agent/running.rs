@@ -105,8 +105,8 @@ impl RunningExecutions {
         }
     }
 
-    /// Forwards an answer to the actor of its execution, which replies. A dropped reply port is an answer too. Without an
-    /// actor nothing is lost: the work that is resumed later asks again, and the ledger then knows the answer.
+    /// Forwards an answer to the actor of its execution, which replies. A dropped reply port is an answer too. Without
+    /// an actor nothing is lost: the work that is resumed later asks again, and the ledger then knows the answer.
     pub(super) fn forward_answer(
         &self,
         interaction: Box<Interaction>,

@@ -48,7 +48,7 @@ impl AgentData {
                         self.start(start);
                     }
                 }
-                AdmissionEffect::Join(id, twin) => self.admission.join(id, twin, self.watch(twin)),
+                AdmissionEffect::Join(id, of) => self.admission.join(id, of, self.watch(of)),
                 effect => self.admission.perform(effect, &self.args, &mut self.tasks),
             }
         }

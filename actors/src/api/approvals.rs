@@ -182,8 +182,8 @@ fn authorize(caller: &Caller, asked: &Interaction) -> Result<(), Failure> {
         .map_err(|refusal| forbidden(&refusal.to_string()))
 }
 
-/// Returns true if the interaction was closed by the same answer of the same principal. The known answer is raw until it
-/// was delivered, and redacted later.
+/// Returns true if the interaction was closed by the same answer of the same principal. The known answer is raw until
+/// it was delivered, and redacted later.
 fn is_same(known: &Interaction, forms: [&InteractionEnd; 2]) -> bool {
     let closed = known.closed.as_ref();
     let source = |answer: &InteractionAnswer| match &answer.by {

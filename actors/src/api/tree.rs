@@ -58,8 +58,8 @@ impl TreeView {
         let scheduler = scheduler_status(view.as_ref()).await;
         let retention = retention_status(view.as_ref()).await;
         let mut replies = JoinSet::new();
-        for definition in view.map(|view| view.agents).unwrap_or_default() {
-            replies.spawn(agent_status(definition));
+        for registered in view.map(|view| view.agents).unwrap_or_default() {
+            replies.spawn(agent_status(registered));
         }
         let mut agents = replies.join_all().await;
         agents.sort_by(|one, other| one.id.cmp(&other.id));
@@ -82,9 +82,9 @@ impl TreeView {
 
     /// Returns the status of one agent; `None` if there is no such agent.
     pub async fn agent_status(&self, agent: &AgentId) -> Option<AgentStatus> {
-        let definitions = self.root_view().await?.agents;
-        let definition = definitions.into_iter().find(|definition| definition.spec.id == *agent)?;
-        Some(agent_status(definition).await)
+        let agents = self.root_view().await?.agents;
+        let registered = agents.into_iter().find(|registered| registered.spec.id == *agent)?;
+        Some(agent_status(registered).await)
     }
 
     pub(crate) async fn root_view(&self) -> Option<RootView> {
@@ -190,12 +190,12 @@ async fn retention_status(view: Option<&RootView>) -> Option<RetentionStatus> {
     Some(RetentionStatus { actor: actor_status("retention", since, *restarts), last_pass })
 }
 
-async fn agent_status(definition: RegisteredAgent) -> AgentStatus {
-    let mut status = match &definition.actor {
-        None if definition.is_restarting => AgentStatus::of(&definition.spec, Health::Restarting),
-        None => AgentStatus::of(&definition.spec, Health::Quarantined),
+async fn agent_status(registered: RegisteredAgent) -> AgentStatus {
+    let mut status = match &registered.actor {
+        None if registered.is_restarting => AgentStatus::of(&registered.spec, Health::Restarting),
+        None => AgentStatus::of(&registered.spec, Health::Quarantined),
         Some(actor) => match call(actor, AgentMsg::Inspect, STATUS_TIMEOUT).await {
-            None => AgentStatus::of(&definition.spec, Health::Silent),
+            None => AgentStatus::of(&registered.spec, Health::Silent),
             Some(view) => {
                 let mut status = view.status;
                 status.work.running = execution_statuses(view.executions).await;
@@ -203,8 +203,8 @@ async fn agent_status(definition: RegisteredAgent) -> AgentStatus {
             }
         },
     };
-    status.starts.restarts = definition.restarts;
-    status.starts.last_fault = definition.last_fault;
+    status.starts.restarts = registered.restarts;
+    status.starts.last_fault = registered.last_fault;
     status
 }
 

@@ -127,8 +127,8 @@ impl AdmissionQueue {
     /// own.
     pub fn positions(&self) -> impl Iterator<Item = (ExecutionId, Queued)> + '_ {
         let deferred = self.deferred.iter().zip(1..);
-        let deferred =
-            deferred.map(|(id, entry)| (*id, Queued::new(entry, QueueReason::QuotaExhausted)));
+        let deferred = deferred
+            .map(|(id, position)| (*id, Queued::new(position, QueueReason::QuotaExhausted)));
         self.queue().chain(deferred)
     }
 
@@ -285,9 +285,9 @@ pub fn step(
             queue.running.insert(id);
             Vec::new()
         }
-        AdmissionEvent::Duplicate(id, twin) => {
+        AdmissionEvent::Duplicate(id, original) => {
             queue.leave(id);
-            let mut effects = vec![AdmissionEffect::Join(id, twin)];
+            let mut effects = vec![AdmissionEffect::Join(id, original)];
             effects.extend(queue.advance());
             effects
         }

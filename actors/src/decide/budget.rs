@@ -220,7 +220,7 @@ mod tests {
             Charge { turns: 2, cached_input_tokens: 3, cost_micros: 250_000, ..tokens(7, 5) };
         assert_eq!(counted, expected);
         assert_eq!(
-            [-1.0, f64::NAN, 1e300].map(crate::model::agent::budget::micros_of_dollars),
+            [-1.0, f64::NAN, 1e300].map(crate::model::agent::budget::to_micros),
             [0, 0, u64::MAX]
         );
     }

@@ -181,7 +181,7 @@ pub enum ExecutionEvent {
     Started { at: AttemptId },
     /// The work has ended.
     Ended { at: AttemptId, verdict: Result<(), Failure> },
-    /// The work has failed, and a retry would fail again during `lasts`.
+    /// The work has failed, and a retry would fail again during `retry_after`.
     Failed { at: AttemptId, failure: Failure, retry_after: Duration },
     /// The work exceeded a limit.
     LimitExceeded { at: AttemptId, failure: Failure },

@@ -11,7 +11,7 @@ mod paths;
 mod pattern;
 mod verdict;
 
-pub use self::answer_fault::{AnswerFault, LONGEST_TEXT};
+pub use self::answer_fault::{AnswerFault, MAX_ANSWER_BYTES};
 pub use self::verdict::verdict;
 use crate::model::interaction::ApprovalTerms;
 use crate::model::permission::{OWNER_APPROVER, PermissionPolicy, PermissionVerdict};

@@ -13,8 +13,8 @@ const CLOCK_DOUBT_PERIOD: Duration = Duration::from_secs(24 * 3600);
 /// End times that lie further in the future than this come from before the clock was set back.
 const FUTURE_TOLERANCE: TimeDelta = TimeDelta::days(1);
 /// Maximum number of executions in one transaction.
-const MIN_BATCH: u32 = 50;
-/// Divisor of the number of ended executions that one pass removes by age, at least `MIN_BATCH`: a clock that is wrong
+const MAX_BATCH: u32 = 50;
+/// Divisor of the number of ended executions that one pass removes by age, at least `MAX_BATCH`: a clock that is wrong
 /// from the start removes a history in hours, not at once.
 const AGE_REMOVAL_DIVISOR: u64 = 20;
 
@@ -66,7 +66,7 @@ impl RetentionProgress {
     /// Starts a pass.
     #[must_use]
     pub fn new_pass(now: DateTime<Utc>, age_counts: bool, stock: &StorageStats) -> Self {
-        let part = (stock.ended / AGE_REMOVAL_DIVISOR).max(MIN_BATCH.into());
+        let part = (stock.ended / AGE_REMOVAL_DIVISOR).max(MAX_BATCH.into());
         Self { now, by_age: if age_counts { part } else { 0 }, exhausted: Vec::new() }
     }
 
@@ -79,7 +79,7 @@ impl RetentionProgress {
     ) -> Option<(RemovalRange, RetentionBatch)> {
         let is_open = |source: &RemovalRange| !self.exhausted.contains(source);
         if let Some(max) = keep.max_age.filter(|_| self.by_age > 0 && is_open(&RemovalRange::Age)) {
-            let most = u32::try_from(self.by_age).unwrap_or(MIN_BATCH).min(MIN_BATCH);
+            let most = u32::try_from(self.by_age).unwrap_or(MAX_BATCH).min(MAX_BATCH);
             let before = self.before(max.max(keep.min_age))?;
             return Some((
                 RemovalRange::Age,
@@ -120,8 +120,8 @@ impl RetentionProgress {
 fn excess(keep: &RetentionLimits, stock: &StorageStats) -> Option<u32> {
     let over = keep.max_executions.map_or(0, |max| stock.executions.saturating_sub(max));
     let is_large = keep.max_bytes.is_some_and(|max| stock.used() > max);
-    match u32::try_from(over).unwrap_or(MIN_BATCH).min(MIN_BATCH) {
-        0 if is_large => Some(MIN_BATCH / 10), // Sizes differ, so the size is measured again soon.
+    match u32::try_from(over).unwrap_or(MAX_BATCH).min(MAX_BATCH) {
+        0 if is_large => Some(MAX_BATCH / 10), // Sizes differ, so the size is measured again soon.
         0 => None,
         over => Some(over),
     }

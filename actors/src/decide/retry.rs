@@ -45,7 +45,7 @@ pub struct FailedAttempt<'a> {
     pub had_input: bool,
 }
 
-/// Decides about a failed attempt; `lasts` is the duration of the failure's cause, if known.
+/// Decides about a failed attempt; `retry_after` is the duration of the failure's cause, if known.
 ///
 /// Only transient failures are retried, and not before the cause has passed. `retry.max` also counts the retries of the
 /// program itself: otherwise its retries and those of the supervisor would multiply. A read-write agent is not retried
@@ -123,9 +123,9 @@ mod tests {
         let (retry, deferral) = (RetrySpec::default(), DeferralPolicy::default());
         let failure = Failure::new(code, "it failed");
         let attempt = FailedAttempt { access, had_input, ..first_attempt(&retry, &deferral) };
-        let fates = (1..10)
+        let decisions = (1..10)
             .map(|number| retry_decision(FailedAttempt { number, ..attempt }, &failure, None));
-        let pauses = fates.map_while(|retry_decision| match retry_decision {
+        let pauses = decisions.map_while(|decision| match decision {
             RetryDecision::Retry(pause) => Some(pause.as_secs()),
             RetryDecision::GiveUp | RetryDecision::Defer(..) => None,
         });
@@ -243,7 +243,7 @@ mod tests {
             match retry_decision(FailedAttempt { number, ..first_attempt(&spec, &deferral) }, &failure, None) {
                 RetryDecision::Retry(pause) => prop_assert!(pause <= MAX_BACKOFF && number <= max),
                 RetryDecision::GiveUp => prop_assert!(number > max),
-                RetryDecision::Defer(..) => prop_assert!(false, "parked"),
+                RetryDecision::Defer(..) => prop_assert!(false, "deferred"),
             }
         }
     }

@@ -214,8 +214,8 @@ impl PresentAttempt {
         tasks.spawn(async move { Some(ExecutionMsg::Measured(at, reading.await?)) });
     }
 
-    /// Records a reading of the present attempt. Returns true if it belongs to it. A reading does not count as output: a
-    /// silent program may use much processor time.
+    /// Records a reading of the present attempt. Returns true if it belongs to it. A reading does not count as output:
+    /// a silent program may use much processor time.
     pub(super) fn record_reading(&mut self, at: AttemptId, usage: UsageReading) -> bool {
         let is_present = at == self.attempt_id;
         if is_present {

@@ -81,8 +81,8 @@ struct ClaimWait {
 }
 
 impl ClaimWait {
-    /// Returns the wait after a claim of an attempt. A repeated claim of the same attempt continues the wait; the wait in
-    /// the queue of the agent counts for the first attempt only.
+    /// Returns the wait after a claim of an attempt. A repeated claim of the same attempt continues the wait; the wait
+    /// in the queue of the agent counts for the first attempt only.
     fn after_claim(self, attempt_id: AttemptId, now: Instant) -> Self {
         match self.attempt_id {
             Some(present) if present == attempt_id => self,

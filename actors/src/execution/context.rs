@@ -68,7 +68,7 @@ impl ExecutionContext {
 
     /// Creates the claim of an attempt that starts with this transition.
     pub(super) fn claim_request(&self, fence: Fence, moved: StateChange) -> ClaimRequest {
-        let order = ClaimCommand {
+        let command = ClaimCommand {
             id: self.id,
             agent: self.spec.id.clone(),
             limit: self.spec.limits.capacity.running.map(Into::into),
@@ -78,7 +78,7 @@ impl ExecutionContext {
             moved,
         };
         ClaimRequest {
-            order,
+            command,
             driver: Arc::clone(&self.driver),
             spec: Arc::clone(&self.spec),
             request: Arc::clone(&self.request),
@@ -118,7 +118,7 @@ impl ExecutionContext {
     }
 
     /// Reports that a request was served with the credential.
-    pub(super) fn report_served(&self) {
+    pub(super) fn report_success(&self) {
         self.services
             .breakers
             .record_success(&credential(&self.services.keyring, &self.spec), self.id);

@@ -66,8 +66,8 @@ impl ExecutionData {
     }
 
     fn resume(&mut self, attempt_id: AttemptId) {
-        let channel = self.context.driver.growing_answer();
-        self.published.publish_growing(self.attempt.attempt_id(), channel);
+        let channel = self.context.driver.partial_answer_channel();
+        self.published.publish_partial_answer(self.attempt.attempt_id(), channel);
         self.claim.hold_memory();
         let (fence, workspace) = (self.persistence.fence(), self.claim.workspace());
         self.attempt.resume(attempt_id, &self.context, fence, workspace);
@@ -88,7 +88,7 @@ impl ExecutionData {
     }
 
     pub(super) fn publish(&mut self, state: State) {
-        let channel = self.context.driver.growing_answer();
+        let channel = self.context.driver.partial_answer_channel();
         self.published.publish(state, self.context.now(), self.attempt.attempt_id(), channel);
         tracing::debug!(execution = %self.context.id, %state, "moved");
     }

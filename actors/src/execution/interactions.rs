@@ -34,7 +34,7 @@ const TIMEOUT_REASON: &str = "nobody answered in time";
 /// Maximum number of open questions of an attempt.
 const MAX_OPEN_QUESTIONS: u32 = 64;
 
-/// Maximum size of a question for a person, in bytes. A person cannot review more, and every reader of the task gets it.
+/// Maximum size of a question for a person, in bytes. A person cannot review more, and all readers of the task get it.
 const MAX_QUESTION_BYTES: usize = 256 << 10;
 
 /// Warning about a question beyond a limit.
@@ -217,8 +217,8 @@ impl AttemptInteractions<'_> {
     }
 
     /// Handles a question that the ledger knew: the attempt is replayed after the loss of a process or an actor. The
-    /// interaction keeps its id and its remaining time; an answer that was never written to the agent is sent now. An agent
-    /// whose input contains the answer does not ask again.
+    /// interaction keeps its id and its remaining time; an answer that was never written to the agent is sent now. An
+    /// agent whose input contains the answer does not ask again.
     fn handle_known(&mut self, known: &Interaction) -> Option<ExecutionEvent> {
         self.adopt(known);
         if !known.is_open() {
@@ -245,14 +245,14 @@ impl AttemptInteractions<'_> {
         self.persistence.close(id, InteractionEnd { state, answer, at: self.context.now() });
     }
 
-    /// Sends the answer of a closed interaction to the agent, once. Returns the event that ends the execution instead, if
-    /// the policy cancels it.
+    /// Sends the answer of a closed interaction to the agent, once. Returns the event that ends the execution instead,
+    /// if the policy cancels it.
     fn deliver(&mut self, interaction: &Interaction) -> Option<ExecutionEvent> {
         let wire = self.forget(interaction.id)?;
         let closed = interaction.closed.as_ref()?;
-        // The ledger erases the clear text with the delivery, and the redacted text is no answer. The agent asks although
-        // the answer was delivered, or the answer cannot be read: its request is cancelled, which permits nothing, and
-        // the record of the interaction stays as it is.
+        // The ledger erases the clear text with the delivery, and the redacted text is no answer. The agent asks
+        // although the answer was delivered, or the answer cannot be read: its request is cancelled, which permits
+        // nothing, and the record of the interaction stays as it is.
         let is_answered = closed.state == InteractionState::Answered;
         if interaction.delivered_at.is_some() || is_answered && closed.answer.value.is_none() {
             self.lose_answer(wire);

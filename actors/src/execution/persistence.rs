@@ -151,7 +151,7 @@ mod tests {
             persistence.add(DateTime::UNIX_EPOCH, fact.clone());
             persistence.flush();
             let operation = written.try_recv().unwrap();
-            assert_eq!(matches!(operation, WriteOp::RecordDeferred(..)), waits, "{fact:?}");
+            assert_eq!(matches!(operation, WriteOp::RecordLater(..)), waits, "{fact:?}");
         }
     }
 

@@ -44,7 +44,7 @@ impl PublishedState {
             TimeDelta::from_std(after).ok().and_then(|after| now.checked_add_signed(after));
     }
 
-    /// Publishes a new state; `channel` contains the growing answer of the attempt, if there is one.
+    /// Publishes a new state; `channel` contains the partial answer of the attempt, if there is one.
     ///
     /// A question becomes visible once the ledger has recorded it, because waiting callers read it there.
     pub(super) fn publish(
@@ -66,8 +66,12 @@ impl PublishedState {
         });
     }
 
-    /// Publishes the growing answer of a resumed attempt.
-    pub(super) fn publish_growing(&self, attempt_id: AttemptId, channel: Option<TextChannel>) {
+    /// Publishes the partial answer of a resumed attempt.
+    pub(super) fn publish_partial_answer(
+        &self,
+        attempt_id: AttemptId,
+        channel: Option<TextChannel>,
+    ) {
         self.progress.send_modify(|progress| {
             progress.partial_answer =
                 partial_answer(self.state, attempt_id, channel, progress.partial_answer);
@@ -92,12 +96,12 @@ impl PublishedState {
     }
 
     /// Publishes a question or a deferral, which the ledger has recorded.
-    pub(super) fn publish_wait(&self, stay: Option<DeferredExecution>) {
+    pub(super) fn publish_wait(&self, deferred: Option<DeferredExecution>) {
         if self.state == State::Waiting {
             self.progress.send_modify(|progress| progress.state = State::Waiting);
         }
-        if let Some(stay) = stay {
-            self.progress.send_modify(|progress| progress.deferred = Some(stay));
+        if let Some(deferred) = deferred {
+            self.progress.send_modify(|progress| progress.deferred = Some(deferred));
         }
     }
 
@@ -124,7 +128,7 @@ impl PublishedState {
     }
 }
 
-/// Returns the growing answer in a state, if there is one. Within an attempt it continues where the published one begins.
+/// Returns the partial answer in a state, if there is one. Within an attempt it begins where the published one does.
 fn partial_answer(
     state: State,
     attempt_id: AttemptId,

@@ -62,7 +62,7 @@ pub(crate) async fn take_over(
     services.active_writers.wait_until_idle(id).await;
     loop {
         match claim_work(services, driver, id).await {
-            Ok(Some(recovered)) => return Some(recovered),
+            Ok(Some(work)) => return Some(work),
             Ok(None) => break,
             Err(error) => wait_before_retry(&error).await,
         }
@@ -338,9 +338,9 @@ async fn request(
     record: &Record,
     raw: Option<Input>,
 ) -> Result<Arc<Request>, LedgerError> {
-    let user_message =
+    let latest =
         services.ledger.events(record.id, 0).await?.into_iter().rev().find_map(user_message);
-    let (message, pieces) = user_message.unwrap_or_else(|| (record.message.clone(), Vec::new()));
+    let (message, pieces) = latest.unwrap_or_else(|| (record.message.clone(), Vec::new()));
     let input = match raw {
         Some(input) => input,
         None => stored_input(services, record, pieces).await?,

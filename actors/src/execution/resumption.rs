@@ -59,8 +59,8 @@ impl Resumption {
 
     /// Creates the starting point of a deferred execution.
     #[must_use]
-    pub fn deferred(stay: DeferredExecution) -> Self {
-        let DeferredExecution { deferred, attempt_id, fence, spent } = stay;
+    pub fn deferred(execution: DeferredExecution) -> Self {
+        let DeferredExecution { deferral: deferred, attempt_id, fence, spent } = execution;
         let (phase, state) = (ExecutionPhase::Paused { attempt_id }, State::Failed);
         let Deferral { times: deferrals, overloads, .. } = deferred;
         Self { phase, state, attempt_id, fence, deferrals, overloads, spent, ..Self::fresh() }

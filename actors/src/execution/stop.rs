@@ -38,7 +38,7 @@ impl StopPlan {
     }
 
     /// Returns the deferral data for the next actor, unless the execution has ended meanwhile.
-    pub(super) fn stay(
+    pub(super) fn deferred(
         &self,
         published: &PublishedState,
         (attempt_id, fence): (AttemptId, Fence),
@@ -46,7 +46,7 @@ impl StopPlan {
     ) -> Option<DeferredExecution> {
         let is_deferred = published.state() == State::Failed && !published.has_outcome();
         let deferred = self.deferral.filter(|_| is_deferred)?;
-        Some(DeferredExecution { deferred, attempt_id, fence, spent })
+        Some(DeferredExecution { deferral: deferred, attempt_id, fence, spent })
     }
 
     /// Reports a free slot once, if the execution is over: pending writes hold no slot.

@@ -35,7 +35,7 @@ impl ExecutionTasks {
         task: impl Future<Output = Option<ExecutionMsg>> + Send + 'static,
     ) {
         while self.running.try_join_next().is_some() {} // Drops finished tasks.
-        let (me, broken) = (self.me.clone(), self.me.clone());
+        let (me, on_panic) = (self.me.clone(), self.me.clone());
         let reported = async move {
             if let Some(msg) = task.await {
                 _ = me.cast(msg); // Fails if the actor has stopped.
@@ -43,7 +43,7 @@ impl ExecutionTasks {
         };
         let task = reported.instrument(self.span.clone());
         self.running
-            .spawn(with_panic_guard(task, move || _ = broken.cast(ExecutionMsg::WorkerPanicked)));
+            .spawn(with_panic_guard(task, move || _ = on_panic.cast(ExecutionMsg::WorkerPanicked)));
     }
 
     /// Sends the actor an event after a delay.

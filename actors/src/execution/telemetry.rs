@@ -35,8 +35,8 @@ impl ExecutionContext {
     ) {
         let BegunAttempt { attempt_id, begun } = attempt;
         let (of, at) = (self.subject(), self.now());
-        let attempted = EndedAttempt { of, attempt_id, begun, at, code, exit_code };
-        self.services.observer.record(TelemetryEvent::AttemptEnded(attempted));
+        let ended = EndedAttempt { of, attempt_id, begun, at, code, exit_code };
+        self.services.observer.record(TelemetryEvent::AttemptEnded(ended));
     }
 
     /// Reports the outcome of the execution to the observer and the monitor.

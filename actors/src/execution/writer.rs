@@ -52,7 +52,7 @@ pub(super) enum WriteOp {
     /// Append text and events.
     Record(Fence, WriteBatch),
     /// Append them with the next operation, or after a short time, because they are not urgent.
-    RecordDeferred(Fence, WriteBatch),
+    RecordLater(Fence, WriteBatch),
     /// Settle the execution.
     Settle(Settlement),
     /// Record something about an interaction.
@@ -70,7 +70,7 @@ impl WriteOp {
             _ => false,
         };
         if lines.chunks.is_empty() && lines.facts.iter().all(|(_, fact)| begins(fact)) {
-            Self::RecordDeferred(fence, lines)
+            Self::RecordLater(fence, lines)
         } else {
             Self::Record(fence, lines)
         }
@@ -79,8 +79,8 @@ impl WriteOp {
 
 /// Claim of an attempt.
 pub(super) struct ClaimRequest {
-    /// Order without the workspace.
-    pub(super) order: ClaimCommand,
+    /// Command without the workspace.
+    pub(super) command: ClaimCommand,
     /// Driver that determines the workspace.
     pub(super) driver: Arc<dyn Driver>,
     /// Definition of the agent.
@@ -153,7 +153,7 @@ impl ExecutionWriter {
             Some(write_op) => write_op,
             None => self.operations.recv().await?,
         };
-        let WriteOp::RecordDeferred(fence, lines) = write_op else { return Some(write_op) };
+        let WriteOp::RecordLater(fence, lines) = write_op else { return Some(write_op) };
         // The records of a short run are mostly less than two milliseconds apart (ADR 35); one commit stores both.
         let next = timeout(MAX_START_RECORD_DELAY, self.operations.recv()).await.ok().flatten();
         let (write_op, unmerged) = merge_start(fence, lines, next);
@@ -163,9 +163,9 @@ impl ExecutionWriter {
 
     async fn write(&self, write_op: WriteOp) -> ControlFlow<()> {
         match write_op {
-            WriteOp::Claim(_) if self.operations.is_closed() => {} // The actor has stopped, so no one would do the work.
+            WriteOp::Claim(_) if self.operations.is_closed() => {} // The actor has stopped, so nobody does the work.
             WriteOp::Claim(claim_request) => self.claim(*claim_request).await,
-            WriteOp::Record(fence, lines) | WriteOp::RecordDeferred(fence, lines) => {
+            WriteOp::Record(fence, lines) | WriteOp::RecordLater(fence, lines) => {
                 while let Err(error) = self.ledger.write(self.id, fence, lines.clone()).await {
                     self.wait(&error).await?;
                 }
@@ -191,16 +191,16 @@ impl ExecutionWriter {
     }
 
     async fn claim(&self, claim_request: ClaimRequest) {
-        let ClaimRequest { mut order, driver, spec, request, workspace_queue: queue } =
+        let ClaimRequest { mut command, driver, spec, request, workspace_queue: queue } =
             claim_request;
         // Here and not in the actor: the driver may read the file system.
         let workspace = driver.workspace(&spec, &request).await;
-        let (id, at) = (self.id, order.moved.attempt_id);
-        order.workspace.clone_from(&workspace);
+        let (id, at) = (self.id, command.moved.attempt_id);
+        command.workspace.clone_from(&workspace);
         // The ledger knows who holds a folder, but not who came first.
         let is_first = workspace.as_ref().is_none_or(|wanted| queue.position(id, wanted) == 1);
         let claim = if is_first {
-            self.ledger.claim(order).await
+            self.ledger.claim(command).await
         } else {
             Ok(ClaimResult::Busy(QueueReason::WorkspaceBusy)) // Earlier executions claim first.
         };
@@ -242,7 +242,7 @@ fn merge_start(
     next: Option<WriteOp>,
 ) -> (WriteOp, Option<WriteOp>) {
     match next {
-        Some(WriteOp::Record(of, more) | WriteOp::RecordDeferred(of, more)) if of == fence => {
+        Some(WriteOp::Record(of, more) | WriteOp::RecordLater(of, more)) if of == fence => {
             lines.extend(more);
             (WriteOp::Record(fence, lines), None)
         }

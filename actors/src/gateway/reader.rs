@@ -149,13 +149,13 @@ impl Reader {
     ///
     /// # Errors
     /// Returns an error if the events could not be read.
-    pub async fn events_up_to(
+    pub async fn next_events(
         &self,
         record: &Record,
         after: u64,
         most: u32,
     ) -> Result<Vec<Event>, Failure> {
-        map_error(self.services.stores.history.events_up_to(record.id, after, most).await)
+        map_error(self.services.stores.history.next_events(record.id, after, most).await)
     }
 
     /// Returns every text of an execution, from its first byte to its last byte so far.

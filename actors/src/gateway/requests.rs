@@ -58,8 +58,8 @@ impl Requests {
         let span = tracing::Span::current();
         let submit =
             |reply| GatewayMsg::Submit(Box::new(Submission { request, continues, span, reply }));
-        self.reader.link.call(submit).await.unwrap_or_else(|unanswered| {
-            Err(match unanswered {
+        self.reader.link.call(submit).await.unwrap_or_else(|error| {
+            Err(match error {
                 CallError::Timeout => Failure::new(Code::AcceptTimeout, ACCEPT_TIMEOUT_MESSAGE),
                 CallError::ActorLost => Failure::new(Code::Internal, AGENT_LOST_MESSAGE),
             })
@@ -222,7 +222,7 @@ impl Requests {
 
 /// Rejection of a request whose record took too long.
 const ACCEPT_TIMEOUT_MESSAGE: &str = "the request was not recorded in time, because the disk of the ledger or the \
-                           machine is slow; the same message can be sent again";
+                                      machine is slow; the same message can be sent again";
 
 /// Rejection of a request whose agent failed while it accepted the request.
 const AGENT_LOST_MESSAGE: &str = "nobody answered; the same message can be sent again";

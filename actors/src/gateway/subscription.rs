@@ -102,7 +102,7 @@ impl Subscription {
 
     /// Returns the answer that grows during the present attempt, if there is one.
     #[must_use]
-    pub fn growing(&self) -> Option<PartialAnswer> {
+    pub fn partial_answer(&self) -> Option<PartialAnswer> {
         self.progress.as_ref().and_then(|progress| progress.borrow().partial_answer)
     }
 
@@ -113,7 +113,7 @@ impl Subscription {
         self
     }
 
-    /// Follows the execution past questions, up to its end: a question is reported once as a rest, and the events after
+    /// Follows the execution past questions, up to its end: a question is reported once, and the events after
     /// its answer follow. Ends early when the service stops.
     #[must_use]
     pub const fn past_questions(mut self) -> Self {
@@ -143,11 +143,11 @@ impl Subscription {
             // The record is read first: if it shows the end, no event follows the ones read after it.
             let record = self.reader.reread(&self.record).await?;
             self.read =
-                self.reader.events_up_to(&record, self.after, EVENT_BATCH_SIZE).await?.into();
+                self.reader.next_events(&record, self.after, EVENT_BATCH_SIZE).await?.into();
             if !self.read.is_empty() {
                 continue;
             }
-            // A process that waits for an answer continues by itself, so a follower that goes past questions only waits.
+            // A process that waits for an answer continues by itself, so a follower that passes questions only waits.
             let pauses = record.has_open_interactions() && !self.goes_past_questions;
             let (is_asking, turn) = (record.is_asking() || pauses, record.attempt_id.turn);
             if record.outcome.is_none() && !is_asking {

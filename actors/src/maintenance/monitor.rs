@@ -61,7 +61,7 @@ pub struct MonitorArgs {
 pub struct MonitorData {
     args: MonitorArgs,
     gauges: PressureGauges,
-    watch: AlertTracker,
+    tracker: AlertTracker,
     open: alerts::OpenAlerts,
     started: Instant,
     since: DateTime<Utc>,
@@ -84,13 +84,13 @@ impl Actor for MonitorActor {
     ) -> Result<MonitorData, ActorProcessingErr> {
         let since = args.services.clock.now();
         let mut data = MonitorData::new(args, since);
-        let broken = me.clone();
-        let Some(readings) = data.args.readings.clone() else { return Ok(data) };
-        if let Ok(reading) = timeout(FIRST_READING_TIMEOUT, readings.host_metrics.read()).await {
+        let on_panic = me.clone();
+        let Some(settings) = data.args.readings.clone() else { return Ok(data) };
+        if let Ok(reading) = timeout(FIRST_READING_TIMEOUT, settings.host_metrics.read()).await {
             data.apply_reading(reading);
         }
-        data.reader.spawn(with_panic_guard(run_readings(me, readings), move || {
-            _ = broken.cast(MonitorMsg::WorkerPanicked);
+        data.reader.spawn(with_panic_guard(run_readings(me, settings), move || {
+            _ = on_panic.cast(MonitorMsg::WorkerPanicked);
         }));
         Ok(data)
     }
@@ -110,7 +110,7 @@ impl Actor for MonitorActor {
                 data.observe(AlertInput::Tick);
             }
             MonitorMsg::Observed(alert_input) => data.observe(alert_input),
-            MonitorMsg::RequestCounted => data.start_ticks(&me),
+            MonitorMsg::RequestsCounted => data.start_ticks(&me),
             MonitorMsg::Inspect(reply) => {
                 data.observe_requests(); // The reply includes all earlier requests.
                 _ = reply.send((data.since, data.open.values().cloned().collect()));
@@ -133,10 +133,10 @@ impl Actor for MonitorActor {
 
 /// Reads the machine until the actor stops. Only one reading runs at a time: a hanging disk delays one reading, and not
 /// one more each second.
-async fn run_readings(me: ActorRef<MonitorMsg>, readings: ReadingSettings) {
+async fn run_readings(me: ActorRef<MonitorMsg>, settings: ReadingSettings) {
     loop {
-        tokio::time::sleep(readings.interval).await; // Interval of the readings; no task waits for it.
-        let reading = readings.host_metrics.read().await;
+        tokio::time::sleep(settings.interval).await; // Interval of the readings; no task waits for it.
+        let reading = settings.host_metrics.read().await;
         if me.cast(MonitorMsg::Measured(reading)).is_err() {
             return;
         }
@@ -154,7 +154,7 @@ impl MonitorData {
         Self {
             args,
             gauges: PressureGauges::default(),
-            watch: AlertTracker::default(),
+            tracker: AlertTracker::default(),
             open: alerts::OpenAlerts::new(),
             started: Instant::now(),
             since,
@@ -166,7 +166,7 @@ impl MonitorData {
     /// Starts ticks while some state expires with time, and only then.
     fn start_ticks_if_needed(&mut self, me: &ActorRef<MonitorMsg>) {
         while self.reader.try_join_next().is_some() {} // Drops finished tasks.
-        if self.watch.needs_ticks() {
+        if self.tracker.needs_ticks() {
             self.start_ticks(me);
         }
     }

@@ -72,10 +72,10 @@ impl Actor for RetentionActor {
         me: ActorRef<RetentionMsg>,
         args: RetentionArgs,
     ) -> Result<RetentionData, ActorProcessingErr> {
-        let (since, broken) = (args.clock.now(), me.clone());
+        let (since, on_panic) = (args.clock.now(), me.clone());
         let mut passes = JoinSet::new();
         passes.spawn(with_panic_guard(run_passes(me, args), move || {
-            _ = broken.cast(RetentionMsg::WorkerPanicked);
+            _ = on_panic.cast(RetentionMsg::WorkerPanicked);
         }));
         Ok(RetentionData { since, last: None, _passes: passes })
     }
@@ -136,14 +136,14 @@ async fn run_pass(
     let Some(keep) = &retention.keep else {
         return Ok(RetentionPass { at: clock.now(), removed: 0, freed_bytes: 0, by_age });
     };
-    let (mut stock, mut removed, mut freed_bytes) = (history.storage_stats().await?, 0, 0);
-    let mut progress = RetentionProgress::new_pass(now, by_age, &stock);
-    while let Some((source, batch)) = progress.next(keep, &stock) {
+    let (mut stats, mut removed, mut freed_bytes) = (history.storage_stats().await?, 0, 0);
+    let mut progress = RetentionProgress::new_pass(now, by_age, &stats);
+    while let Some((source, batch)) = progress.next(keep, &stats) {
         let gone = history.remove_batch(batch).await?;
         removed += gone;
         progress = progress.removed(source, gone);
         tokio::time::sleep(BATCH_PAUSE).await; // Lets other writers proceed.
-        stock = history.storage_stats().await?;
+        stats = history.storage_stats().await?;
     }
     loop {
         match history.shrink().await? {

@@ -73,7 +73,7 @@ pub enum OnServiceLoss {
 
 /// Secrecy of the value of an environment variable.
 #[derive(Clone, PartialEq, Eq)]
-pub enum VariableSource {
+pub enum VariableSecrecy {
     /// The value may be shown.
     Plain,
     /// The value comes from the service's environment or a file; it is redacted wherever it appears.
@@ -86,15 +86,15 @@ pub struct Variable {
     /// Value of the variable.
     pub value: String,
     /// Secrecy, which determines whether the value is registered for redaction.
-    pub secrecy: VariableSource,
+    pub secrecy: VariableSecrecy,
 }
 
 impl std::fmt::Debug for Variable {
     /// Hides the value: a specification must be printable without its secrets.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self.secrecy {
-            VariableSource::Plain => "Variable(plain)",
-            VariableSource::Secret => "Variable(secret)",
+            VariableSecrecy::Plain => "Variable(plain)",
+            VariableSecrecy::Secret => "Variable(secret)",
         })
     }
 }

@@ -36,7 +36,7 @@ pub trait History: Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns an error if the events could not be read.
-    async fn events_up_to(
+    async fn next_events(
         &self,
         id: ExecutionId,
         after: u64,

@@ -40,8 +40,8 @@ pub enum CloseOutcome {
 #[async_trait]
 pub trait Interactions: Send + Sync + 'static {
     /// Records an open interaction, the event that reports it, and the number of open interactions of the execution,
-    /// unless an interaction of the same [place](Interaction::place) exists. The settlement of the execution, and a claim
-    /// for another attempt, close the open interactions and erase the raw answers.
+    /// unless an interaction of the same [place](Interaction::place) exists. The settlement of the execution, and a
+    /// claim for another attempt, close the open interactions and erase the raw answers.
     ///
     /// # Errors
     /// Returns an error if nothing was committed.
@@ -51,8 +51,8 @@ pub trait Interactions: Send + Sync + 'static {
         fence: Fence,
     ) -> Result<OpenOutcome, LedgerError>;
 
-    /// Closes an open interaction by compare-and-set, with the event and the permission decision that report it. `shown`
-    /// is the redacted form of the end. Events, lists and decisions contain only that form.
+    /// Closes an open interaction by compare-and-set, with the event and the permission decision that report it.
+    /// `shown` is the redacted form of the end. Events, lists and decisions contain only that form.
     ///
     /// # Errors
     /// Returns an error if nothing was committed.

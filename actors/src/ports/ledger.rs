@@ -278,7 +278,7 @@ pub trait Ledger: Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns an error if nothing was committed.
-    async fn claim(&self, order: ClaimCommand) -> Result<ClaimResult, LedgerError>;
+    async fn claim(&self, command: ClaimCommand) -> Result<ClaimResult, LedgerError>;
 
     /// Appends text, which requires no fence, then events in their order, and applies the transitions among them to the
     /// row. Returns true if the fence was still valid.

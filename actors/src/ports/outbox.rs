@@ -64,7 +64,7 @@ pub trait Outbox: Send + Sync + 'static {
     async fn delete(&self, id: ExecutionId, target: &str) -> Result<bool, LedgerError>;
 
     /// Returns the open targets that are due at `now` and have undelivered events, or whose executions have ended. A
-    /// target whose due time lies more than `patience` in the future is due too, because only a clock that was set back
+    /// target whose due time lies more than `margin` in the future is due too, because only a clock that was set back
     /// explains it. At most `share` targets for each owner.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 
 use crate::model::schedule::ScheduleSpec;
 
-/// Expander of templates.
+/// Renderer of templates.
 pub trait ScheduleTemplateRenderer: Send + Sync + 'static {
     /// Returns the input of a schedule at one of its planned times.
     ///

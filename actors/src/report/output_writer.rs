@@ -22,7 +22,7 @@ pub struct OutputWriter {
     context: AttemptContext,
     channel: TextChannel,
     stream: EarlyRedactionStream,
-    growth: ArtifactStream,
+    artifacts: ArtifactStream,
     ready: String,
     writes: PipelinedWrites,
     number: u32,
@@ -39,14 +39,14 @@ impl OutputWriter {
     /// Opens a channel of an attempt.
     pub(super) fn open(context: AttemptContext, channel: TextChannel) -> Self {
         let stream = EarlyRedactionStream::new(Arc::clone(&context.redactor));
-        let growth = ArtifactStream::new(Arc::clone(&context.redactor));
+        let artifacts = ArtifactStream::new(Arc::clone(&context.redactor));
         let division = RawDivision::new(context.output.limit, context.redactor.context());
         context.progress.send_if_modified(|progress| progress.set_answer_start(channel, 0));
         Self {
             context,
             channel,
             stream,
-            growth,
+            artifacts,
             ready: String::new(),
             writes: PipelinedWrites::default(),
             number: 0,
@@ -103,7 +103,7 @@ impl OutputWriter {
     /// # Errors
     /// Returns an error if the ledger did not commit.
     pub async fn make(&mut self, made: ArtifactPiece<Part>) -> Result<(), LedgerError> {
-        let shown = self.growth.take(made);
+        let shown = self.artifacts.take(made);
         self.record(shown).await
     }
 
@@ -118,7 +118,7 @@ impl OutputWriter {
     ) -> Result<(), LedgerError> {
         let (name, description, parts) = (None, None, Vec::new());
         let end = ArtifactPiece { id, name, description, parts, append: true, last: true };
-        let mut shown = self.growth.take(end);
+        let mut shown = self.artifacts.take(end);
         // The artifact itself is shown last, and never without a part.
         if let Some(made) = shown.last_mut()
             && let Some(part) = made.parts.pop()
@@ -167,7 +167,7 @@ impl OutputWriter {
         let (from, masked) = (self.offset, self.redaction_count());
         self.ready.push_str(&self.stream.release());
         self.flush().await?;
-        let left = self.growth.idle();
+        let left = self.artifacts.idle();
         self.record(left).await?;
         let shown = self.piece_since(from, masked);
         if self.offset == from {
@@ -195,7 +195,7 @@ impl OutputWriter {
     /// Returns an error if the ledger did not commit.
     pub async fn close(mut self) -> Result<StoredPart, LedgerError> {
         let dropped = self.end_truncated();
-        let left = self.growth.end();
+        let left = self.artifacts.end();
         self.record(left).await?;
         if self.ready.len() >= MIN_CHUNK_BYTES {
             self.enqueue().await?;

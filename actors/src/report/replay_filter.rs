@@ -19,7 +19,7 @@ pub struct ReplayFilter(Arc<watch::Sender<RecordedEvents>>);
 #[derive(Debug, Default)]
 struct RecordedEvents {
     left: Vec<EventKind>,
-    /// Offset up to which the growing answer was already shown, in bytes.
+    /// Offset up to which the partial answer was already shown, in bytes.
     shown: u64,
 }
 
@@ -69,7 +69,7 @@ impl ReplayFilter {
     }
 }
 
-/// Returns the range of a growing answer in an event.
+/// Returns the range of a partial answer in an event.
 fn grown(fact: &EventKind) -> Option<TextRange> {
     let EventKind::Artifact { pieces, .. } = fact else { return None };
     let [piece] = pieces.as_slice() else { return None };

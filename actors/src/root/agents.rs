@@ -224,7 +224,7 @@ impl AgentChildren {
         let wait = start_retry_pause(child.pause);
         child.pause = Some(wait);
         child.last_fault = Some(LEDGER_UNAVAILABLE_FAULT.to_owned());
-        tracing::error!(agent = %id, retry_in_s = wait.as_secs(), LEDGER_UNAVAILABLE_FAULT);
+        tracing::error!(agent = %id, retry_in_s = wait.as_secs(), "{LEDGER_UNAVAILABLE_FAULT}");
         context.send_after(wait, RootMsg::RestartAgent(id.clone()));
         self.publish_route(id, context);
     }

@@ -33,14 +33,14 @@ pub enum ServiceChange {
 impl RootContext {
     /// Starts to observe all changes. An agent that starts later first reads the state itself.
     pub(super) fn watch_changes(&mut self) {
-        let (root, broken) = (self.root.clone(), self.root.clone());
+        let (root, on_panic) = (self.root.clone(), self.root.clone());
         let (breakers, clock) = (self.services.breakers.subscribe(), self.services.clock.clone());
         let pressure = watch_pressure(root.clone(), self.pressure.subscribe());
         let credentials = watch_credentials(root, breakers, clock);
         let both = async move {
             tokio::join!(pressure, credentials);
         };
-        self.spawn(with_panic_guard(both, move || _ = broken.cast(RootMsg::SubscriptionLost)));
+        self.spawn(with_panic_guard(both, move || _ = on_panic.cast(RootMsg::SubscriptionLost)));
     }
 }
 
@@ -94,12 +94,12 @@ async fn watch_credentials(
 }
 
 /// Returns the time until the next circuit may be probed. Without a blocked circuit the clock is not read.
-fn next_probe_wait(shut: &OpenBreakers, clock: &dyn Clock) -> Option<Duration> {
-    if shut.is_empty() {
+fn next_probe_wait(open: &OpenBreakers, clock: &dyn Clock) -> Option<Duration> {
+    if open.is_empty() {
         return None;
     }
     let now = clock.now();
     let left =
         |circuit: &OpenCircuit| (circuit.until - now).to_std().ok().filter(|left| !left.is_zero());
-    shut.values().filter_map(left).min()
+    open.values().filter_map(left).min()
 }

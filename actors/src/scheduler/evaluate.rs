@@ -19,7 +19,7 @@ impl LoadedSchedule {
         now: DateTime<Utc>,
     ) -> Option<ScheduleAdvance> {
         let schedule = &mut self.schedule;
-        let found = evaluate(schedule.recurrence(), schedule.cursor(), now);
+        let found = evaluate(schedule.due_rule(), schedule.cursor(), now);
         self.next = found.next;
         if found.fires.is_empty() && found.passed.is_empty() {
             schedule.set_cursor(found.cursor); // A cursor that passed no planned time is not worth a write.
@@ -39,7 +39,7 @@ fn occurrences(
     now: DateTime<Utc>,
 ) -> Vec<Occurrence> {
     let spec = &schedule.shared().spec;
-    let DueRule { id, jitter, .. } = schedule.recurrence();
+    let DueRule { id, jitter, .. } = schedule.due_rule();
     let passed = found.passed.into_iter().map(|passed| {
         let UnsubmittedRun { first, times, verdict, .. } = passed;
         let reason = Some(reason(&passed));

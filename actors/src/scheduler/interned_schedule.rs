@@ -100,7 +100,7 @@ impl InternedSchedule {
     }
 
     /// Returns the parts that determine the due times.
-    pub(super) fn recurrence(&self) -> DueRule<'_> {
+    pub(super) fn due_rule(&self) -> DueRule<'_> {
         let ScheduleSpec { jitter, missed, .. } = self.shared.spec;
         DueRule { id: &self.id, timetable: &self.timetable, jitter, missed }
     }

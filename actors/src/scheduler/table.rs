@@ -57,7 +57,7 @@ impl ScheduleTable {
     /// Inserts schedules at the start, before their first evaluation.
     pub(super) fn insert_all(&mut self, interned: Vec<InternedSchedule>) {
         let entry = |it: InternedSchedule| (it.id.clone(), LoadedSchedule::new(it));
-        let mut entries: BTreeMap<_, _> = interned.into_iter().map(entry).collect(); // Bulk-built B-tree nodes are full.
+        let mut entries: BTreeMap<_, _> = interned.into_iter().map(entry).collect(); // Bulk-built B-trees are full.
         self.schedules.append(&mut entries);
     }
 

@@ -68,7 +68,7 @@ impl WakeTimer {
         tasks.spawn(run_timer(tasks.scheduler().clone(), clock, reading, target));
     }
 
-    /// Sets the timer to the first action. Without schedules the wall clock is irrelevant, and `nap` is `None`.
+    /// Sets the timer to the first action. Without schedules the wall clock does not matter: `max_sleep` is `None`.
     pub(super) fn set_target(&mut self, first: Option<DateTime<Utc>>, max_sleep: Option<Duration>) {
         let next = TimerTarget { first, max_sleep: max_sleep.unwrap_or(IDLE_MAX_SLEEP) };
         // A timer that has fired waits for a target, so it must receive an unchanged one too.

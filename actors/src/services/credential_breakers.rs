@@ -124,9 +124,9 @@ impl CredentialBreakers {
         for spec in specs {
             agents.entry(credential(keyring, spec)).or_default().push(spec.id.clone());
         }
-        let shut = self.0.borrow();
+        let open = self.0.borrow();
         let status = |(account, agents)| {
-            let circuit = shut.get(&account);
+            let circuit = open.get(&account);
             let state = match state(circuit, now) {
                 BreakerState::Closed => AccountState::Available,
                 BreakerState::Open => AccountState::Blocked,
@@ -143,7 +143,7 @@ impl CredentialBreakers {
     /// Returns the status of every unusable credential.
     #[must_use]
     pub fn status(&self, now: DateTime<Utc>) -> Vec<CredentialStatus> {
-        let shut = self.0.borrow();
+        let open = self.0.borrow();
         let status = |(name, circuit): (&CredentialName, &OpenCircuit)| CredentialStatus {
             name: name.clone(),
             cause: circuit.cause,
@@ -151,17 +151,17 @@ impl CredentialBreakers {
             since: circuit.since,
             until: circuit.until,
         };
-        shut.iter().map(status).collect()
+        open.iter().map(status).collect()
     }
 
     /// Applies an event to a circuit. No other function changes a circuit. Returns true if it changed.
     fn apply(&self, name: &CredentialName, event: BreakerEvent) -> bool {
-        self.0.send_if_modified(|shut| {
-            let before = shut.get(name).copied();
+        self.0.send_if_modified(|open| {
+            let before = open.get(name).copied();
             let after = step(before, event);
             match after {
-                Some(circuit) => _ = shut.insert(name.clone(), circuit),
-                None => _ = shut.remove(name),
+                Some(circuit) => _ = open.insert(name.clone(), circuit),
+                None => _ = open.remove(name),
             }
             before != after
         })

@@ -21,7 +21,7 @@ pub enum MonitorMsg {
     /// An input of the alert logic.
     Observed(AlertInput),
     /// Requests were counted, and more may follow until the next tick.
-    RequestCounted,
+    RequestsCounted,
     /// Requests the start time and the open alerts.
     Inspect(RpcReplyPort<(DateTime<Utc>, Vec<Alert>)>),
 }
@@ -56,7 +56,7 @@ impl MonitorHandle {
             false // No receiver waits for this change.
         });
         if is_first {
-            self.send(MonitorMsg::RequestCounted);
+            self.send(MonitorMsg::RequestsCounted);
         }
     }
 

@@ -5,15 +5,15 @@ struct PanicGuard<F: FnOnce()>(Option<F>);
 
 impl<F: FnOnce()> Drop for PanicGuard<F> {
     fn drop(&mut self) {
-        if let Some(ring) = self.0.take().filter(|_| std::thread::panicking()) {
-            ring();
+        if let Some(on_panic) = self.0.take().filter(|_| std::thread::panicking()) {
+            on_panic();
         }
     }
 }
 
-/// Runs a task; calls `ring` if the task panics.
-pub(crate) async fn with_panic_guard(task: impl Future<Output = ()>, ring: impl FnOnce()) {
-    let _alarm = PanicGuard(Some(ring));
+/// Runs a task; calls `on_panic` if the task panics.
+pub(crate) async fn with_panic_guard(task: impl Future<Output = ()>, on_panic: impl FnOnce()) {
+    let _guard = PanicGuard(Some(on_panic));
     task.await;
 }
 
@@ -26,20 +26,20 @@ mod tests {
     #[tokio::test]
     async fn the_guard_reports_a_panic_but_no_end_and_no_abort() {
         for (panics, aborted) in [(true, false), (false, false), (false, true)] {
-            let rung = Arc::new(AtomicBool::new(false));
-            let bell = Arc::clone(&rung);
+            let called = Arc::new(AtomicBool::new(false));
+            let flag = Arc::clone(&called);
             let task = tokio::spawn(with_panic_guard(
                 async move {
                     tokio::task::yield_now().await;
                     assert!(!panics, "the task panics");
                 },
-                move || bell.store(true, Ordering::SeqCst),
+                move || flag.store(true, Ordering::SeqCst),
             ));
             if aborted {
                 task.abort();
             }
             assert_eq!(task.await.is_ok(), !panics && !aborted);
-            assert_eq!(rung.load(Ordering::SeqCst), panics);
+            assert_eq!(called.load(Ordering::SeqCst), panics);
         }
     }
 }

@@ -46,11 +46,12 @@ impl VirtualClock {
 
 impl Clock for VirtualClock {
     fn now(&self) -> DateTime<Utc> {
-        let burn = |left: u32| left.checked_sub(1);
-        let left = self.readings_until_panic.fetch_update(Ordering::SeqCst, Ordering::SeqCst, burn);
-        assert_ne!(left, Ok(1), "the armed clock was read");
-        let offset_seconds = TimeDelta::seconds(self.offset_seconds.load(Ordering::SeqCst));
+        let count_down = |left: u32| left.checked_sub(1);
+        let left =
+            self.readings_until_panic.fetch_update(Ordering::SeqCst, Ordering::SeqCst, count_down);
+        assert_ne!(left, Ok(1), "the clock was read for the scripted panic");
+        let offset = TimeDelta::seconds(self.offset_seconds.load(Ordering::SeqCst));
         let since = TimeDelta::from_std(self.created_at.elapsed()).unwrap_or_default();
-        DateTime::from_timestamp(1_800_000_000, 0).unwrap_or_default() + since + offset_seconds
+        DateTime::from_timestamp(1_800_000_000, 0).unwrap_or_default() + since + offset
     }
 }

@@ -1,6 +1,6 @@
 //! Driver that follows a script: one [`ScriptedAttempt`] for each attempt.
 
-mod act;
+mod scripted_attempt;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
-use super::interactions::QuestionScript;
+use super::interactions::QuestionAsker;
 use super::work_probe::{LeaseCounter, LiveWorkGuard, WorkProbe};
 use crate::driver::{AttemptLease, ClaimedWork, Driver, Lease, UsageFuture, Work};
 use crate::model::agent::workspace::Workspace;
@@ -25,8 +25,8 @@ use crate::model::id::ExecutionId;
 use crate::model::interaction::{AnswerValue, WireId};
 use crate::report::Reporter;
 
-pub use self::act::ScriptedAttempt;
-use self::act::ScriptedBehavior;
+pub use self::scripted_attempt::ScriptedAttempt;
+use self::scripted_attempt::ScriptedBehavior;
 
 /// Driver whose script is selected by the text of the input. Unscripted work succeeds at once.
 pub struct ScriptedDriver {
@@ -50,7 +50,7 @@ impl Default for ScriptedDriver {
 }
 
 impl ScriptedDriver {
-    /// Scripts the attempts of executions with this input; the last act serves all later ones.
+    /// Scripts the attempts of executions with this input; the last one serves all later ones.
     pub fn script(&self, text: &str, acts: impl IntoIterator<Item = ScriptedAttempt>) {
         let acts = acts.into_iter().collect();
         self.acts.send_modify(|all| _ = all.insert(text.to_owned(), acts));
@@ -121,14 +121,13 @@ impl ScriptedDriver {
         assert_ne!(act.behavior, ScriptedBehavior::PanicsOnStart, "the driver panics as scripted");
         let (stop, stopped) = watch::channel(false);
         let (answers, answered) = mpsc::unbounded_channel();
-        let asking =
-            QuestionScript { of: work.execution, answered, probe: Arc::clone(&self.probe) };
+        let asking = QuestionAsker { of: work.execution, answered, probe: Arc::clone(&self.probe) };
         let alive = LiveWorkGuard::enter(&self.probe, work, !how.is_empty());
         let held = LeaseCounter::enter(&self.probe);
         let cleanup_time = act.cleanup_time;
-        let is_again = !how.is_empty();
+        let is_resumed = !how.is_empty();
         let task = tokio::spawn(async move {
-            if is_again {
+            if is_resumed {
                 _ = report.restart_output().await; // A lost event fails the test.
             }
             run_attempt(act, pid, report, (stopped, asking), alive).await;
@@ -142,13 +141,13 @@ async fn run_attempt(
     act: ScriptedAttempt,
     pid: u32,
     report: Reporter,
-    (mut stopped, mut asking): (watch::Receiver<bool>, QuestionScript),
+    (mut stopped, mut asking): (watch::Receiver<bool>, QuestionAsker),
     alive: LiveWorkGuard,
 ) {
-    let is_deaf = act.behavior == ScriptedBehavior::IgnoresStop;
+    let ignores_stop = act.behavior == ScriptedBehavior::IgnoresStop;
     let stop = async {
         let asked = stopped.wait_for(|stopped| *stopped).await.is_ok();
-        if !asked || is_deaf {
+        if !asked || ignores_stop {
             std::future::pending::<()>().await;
         }
         sleep(act.stop_delay).await;
@@ -173,7 +172,7 @@ async fn run_until_end(
     act: &ScriptedAttempt,
     pid: u32,
     report: &Reporter,
-    asking: &mut QuestionScript,
+    asking: &mut QuestionAsker,
 ) {
     sleep(act.start_delay).await;
     match act.behavior {

@@ -90,12 +90,12 @@ impl GateFaults {
 }
 
 /// Access of one process of the service to the ledger.
-pub(super) struct FaultyLedger {
+pub(super) struct CallGate {
     faults: Arc<GateFaults>,
     dead: watch::Sender<bool>,
 }
 
-impl FaultyLedger {
+impl CallGate {
     pub(super) fn new(faults: Arc<GateFaults>) -> Self {
         Self { faults, dead: watch::Sender::new(false) }
     }

@@ -65,13 +65,13 @@ pub(super) fn permission(command: &str) -> Question {
 }
 
 /// Side of the scripted work that asks. What it has delivered survives the work, as a journal of standard input does.
-pub(super) struct QuestionScript {
+pub(super) struct QuestionAsker {
     pub(super) of: ExecutionId,
     pub(super) answered: mpsc::UnboundedReceiver<(WireId, Option<AnswerValue>)>,
     pub(super) probe: Arc<watch::Sender<WorkProbe>>,
 }
 
-impl QuestionScript {
+impl QuestionAsker {
     /// Asks all questions at once, and returns when all are answered.
     pub(super) async fn ask_all(&mut self, questions: &[(WireId, Question)], report: &Reporter) {
         let mut open = Vec::new();

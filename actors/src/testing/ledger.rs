@@ -14,7 +14,7 @@ use tokio::sync::Mutex;
 use uuid::Uuid;
 
 use self::rows::{LedgerRow, LedgerRows};
-use super::fault_injection::{FaultyLedger, GatedCall};
+use super::fault_injection::{CallGate, GatedCall};
 use crate::model::access::principal::{Token, TokenSeed};
 use crate::model::agent::budget::Charge;
 use crate::model::agent::queue::QueueReason;
@@ -34,12 +34,12 @@ use crate::ports::ledger::{
 #[derive(Clone, Default)]
 pub struct MemoryLedger {
     rows: Arc<Mutex<LedgerRows>>,
-    gate: Option<Arc<FaultyLedger>>,
+    gate: Option<Arc<CallGate>>,
 }
 
 impl MemoryLedger {
     /// Returns another access to the same rows, through a gate.
-    pub(super) fn with_gate(&self, gate: Arc<FaultyLedger>) -> Self {
+    pub(super) fn with_gate(&self, gate: Arc<CallGate>) -> Self {
         Self { rows: Arc::clone(&self.rows), gate: Some(gate) }
     }
 
@@ -137,22 +137,22 @@ impl Ledger for MemoryLedger {
         Ok(self.rows.lock().await.known(owner, agent, key))
     }
 
-    async fn claim(&self, order: ClaimCommand) -> Result<ClaimResult, LedgerError> {
+    async fn claim(&self, command: ClaimCommand) -> Result<ClaimResult, LedgerError> {
         self.enter(GatedCall::Claim).await?;
         let mut rows = self.rows.lock().await;
-        let others = || rows.executions.values().filter(|row| row.is_at_work(order.id));
-        let held = others().filter(|row| row.record.agent == order.agent).count();
-        let is_taken = order.workspace.as_ref().is_some_and(|wanted| {
+        let others = || rows.executions.values().filter(|row| row.is_at_work(command.id));
+        let held = others().filter(|row| row.record.agent == command.agent).count();
+        let is_taken = command.workspace.as_ref().is_some_and(|wanted| {
             others().filter_map(|row| row.workspace.as_ref()).any(|held| held.overlaps(wanted))
         });
-        let is_later = order.in_turn && rows.has_earlier(order.id);
-        let Some(row) = rows.executions.get(&order.id) else {
+        let is_later = command.in_turn && rows.has_earlier(command.id);
+        let Some(row) = rows.executions.get(&command.id) else {
             return Ok(ClaimResult::Gone);
         };
-        if row.record.outcome.is_some() || row.record.fence != order.fence {
+        if row.record.outcome.is_some() || row.record.fence != command.fence {
             return Ok(ClaimResult::Gone);
         }
-        if order.limit.is_some_and(|limit| held >= limit as usize) {
+        if command.limit.is_some_and(|limit| held >= limit as usize) {
             return Ok(ClaimResult::Busy(QueueReason::AgentBusy));
         }
         if is_taken {
@@ -161,16 +161,16 @@ impl Ledger for MemoryLedger {
         if is_later {
             return Ok(ClaimResult::Busy(QueueReason::ConversationBusy));
         }
-        rows.close_earlier(order.id, order.moved.attempt_id, order.moved.at);
+        rows.close_earlier(command.id, command.moved.attempt_id, command.moved.at);
         let LedgerRows { executions, violations, .. } = &mut *rows;
-        let Some(row) = executions.get_mut(&order.id) else {
+        let Some(row) = executions.get_mut(&command.id) else {
             return Ok(ClaimResult::Gone);
         };
-        row.workspace = order.workspace;
+        row.workspace = command.workspace;
         row.record.fence = Fence(row.record.fence.0 + 1);
-        row.record.started_at = row.record.started_at.or(Some(order.moved.at));
+        row.record.started_at = row.record.started_at.or(Some(command.moved.at));
         row.record.requested.answered = false;
-        row.append(order.moved.at, EventKind::StateChanged(order.moved), violations);
+        row.append(command.moved.at, EventKind::StateChanged(command.moved), violations);
         Ok(ClaimResult::Granted(row.record.fence))
     }
 

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use tokio::sync::Mutex;
 
-use super::fault_injection::{FaultyLedger, GatedCall};
+use super::fault_injection::{CallGate, GatedCall};
 use crate::model::id::ScheduleId;
 use crate::model::schedule::occurrence::{
     Occurrence, OccurrenceEnding, OccurrenceQuery, OccurrenceStatus,
@@ -21,7 +21,7 @@ use crate::ports::schedule_template::ScheduleTemplateRenderer;
 #[derive(Clone, Default)]
 pub struct MemoryScheduleStore {
     rows: Arc<Mutex<ScheduleRows>>,
-    gate: Option<Arc<FaultyLedger>>,
+    gate: Option<Arc<CallGate>>,
 }
 
 #[derive(Default)]
@@ -32,7 +32,7 @@ struct ScheduleRows {
 
 impl MemoryScheduleStore {
     /// Returns another access to the same schedules, through a gate.
-    pub(super) fn with_gate(&self, gate: Arc<FaultyLedger>) -> Self {
+    pub(super) fn with_gate(&self, gate: Arc<CallGate>) -> Self {
         Self { rows: Arc::clone(&self.rows), gate: Some(gate) }
     }
 
@@ -172,7 +172,7 @@ fn sort_key(row: &Occurrence) -> (DateTime<Utc>, ScheduleId) {
     (row.planned, row.schedule.clone())
 }
 
-/// Expander that returns the input of a schedule unchanged.
+/// Renderer that returns the input of a schedule unchanged.
 pub(super) struct LiteralRenderer;
 
 impl ScheduleTemplateRenderer for LiteralRenderer {

@@ -7,7 +7,7 @@ use algonius_redact::Redactor;
 
 use super::clock::VirtualClock;
 use super::driver::ScriptedDriver;
-use super::fault_injection::FaultyLedger;
+use super::fault_injection::CallGate;
 use super::host_metrics::{PRESSURE_LIMITS, SAMPLE_INTERVAL, ScriptedMeter};
 use super::ledger::MemoryLedger;
 use super::schedule_store::{LiteralRenderer, MemoryScheduleStore};
@@ -34,7 +34,7 @@ const RETRY_WINDOW: Duration = Duration::from_secs(3600);
 pub(super) fn services(
     (ledger, redactor): (&MemoryLedger, &Arc<Redactor>),
     sealer: &Arc<ScriptedSealer>,
-    gate: &Arc<FaultyLedger>,
+    gate: &Arc<CallGate>,
     clock: &Arc<VirtualClock>,
 ) -> Services {
     Services {
@@ -58,7 +58,7 @@ pub(super) fn services(
 
 /// Starts a process of the service.
 #[expect(clippy::expect_used, reason = "a test fails by panicking")]
-pub(super) async fn run_tree(
+pub(super) async fn start_tree(
     services: Services,
     (specs, driver): (&[AgentSpec], &Arc<ScriptedDriver>),
     meter: Option<&Arc<ScriptedMeter>>,
@@ -80,7 +80,7 @@ pub(super) async fn run_tree(
 /// Creates the scheduler configuration of a process.
 pub(super) fn scheduler_config(
     schedule_store: &MemoryScheduleStore,
-    gate: &Arc<FaultyLedger>,
+    gate: &Arc<CallGate>,
     configured: &[ConfiguredSchedule],
 ) -> SchedulerConfig {
     SchedulerConfig {

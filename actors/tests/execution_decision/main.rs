@@ -80,7 +80,7 @@ fn attempt_in(phase: &ExecutionPhase) -> Option<AttemptId> {
     }
 }
 
-/// An onlooker who knows the rules and panics when one is broken.
+/// Model that knows the rules and panics when one is broken.
 #[derive(Debug)]
 struct ExecutionModel {
     phase: ExecutionPhase,
@@ -161,7 +161,7 @@ impl ExecutionModel {
                 assert_eq!(*from, self.state, "the claim leaves the present state");
                 self.claim(*attempt_id);
             }
-            ExecutionEffect::Resume { .. } => assert!(!self.is_alive, "taken up while it lives"),
+            ExecutionEffect::Resume { .. } => assert!(!self.is_alive, "resumed while it runs"),
             ExecutionEffect::Start { attempt_id } => {
                 assert_eq!(self.state, State::Starting);
                 assert_eq!(self.claimed.last(), Some(attempt_id), "what starts was claimed");
@@ -181,12 +181,12 @@ impl ExecutionModel {
                 assert!(!self.is_alive, "cleaned while the work lives");
             }
             ExecutionEffect::Defer { wait, .. } => {
-                assert!(*wait <= self.policy.deferral.max, "parked for too long");
-                self.policy.deferrals += 1; // As the actor knows it that goes on.
-                assert!(self.policy.deferrals <= self.policy.deferral.times, "parked too often");
+                assert!(*wait <= self.policy.deferral.max, "deferred for too long");
+                self.policy.deferrals += 1; // The next actor of the execution counts the same.
+                assert!(self.policy.deferrals <= self.policy.deferral.times, "deferred too often");
             }
             ExecutionEffect::Finish => {
-                assert!(self.settled == 1 || self.gone, "rests without an end");
+                assert!(self.settled == 1 || self.gone, "finishes without an end");
             }
             ExecutionEffect::Stop => assert!(self.is_alive, "stopped what does not live"),
             ExecutionEffect::CheckSilence { .. }
@@ -268,7 +268,7 @@ fn answer(
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Events of all attempts in any order: the witness sees no rule broken.
+    /// Events of all attempts in any order: the model finds no rule broken.
     #[test]
     fn no_sequence_of_events_breaks_an_invariant(
         access in accesses(),

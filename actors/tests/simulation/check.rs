@@ -68,10 +68,10 @@ fn check_dedup(result: &SimulationResult) {
         let earlier = known.insert((record.agent.clone(), record.message.0.clone()), record.id);
         assert_eq!(earlier, None, "{:?} of {} was run twice", record.message, record.agent);
     }
-    let mut history = BTreeMap::new();
+    let mut executions = BTreeMap::new();
     for (named, answer) in &result.answers {
         if let CallerResult::Ended(execution) = answer {
-            let first = history.entry(*named).or_insert(*execution);
+            let first = executions.entry(*named).or_insert(*execution);
             assert_eq!(first, execution, "{named:?} was told of two executions");
         }
     }

@@ -1,7 +1,7 @@
-//! The tree in thousands of worlds that chance made, on paused time: whatever is asked, fails, is
+//! The tree in thousands of random simulations, on paused time: whatever is asked, fails, is
 //! called off or killed, what is promised holds.
 //!
-//! `ALGONIUS_SEEDS=20000` plays more worlds, `ALGONIUS_SEED=17` the one of this seed.
+//! `ALGONIUS_SEEDS=20000` runs more simulations, `ALGONIUS_SEED=17` the one of this seed.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 

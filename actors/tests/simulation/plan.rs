@@ -80,7 +80,7 @@ impl Plan {
             (0..=random.below(3)).map(|_| attempt_plan(bounded, random)).collect()
         };
         let acts = (0..8).map(|_| attempt_plans(random)).collect();
-        // What is rare elsewhere is frequent in some worlds, and absent from others.
+        // What is rare elsewhere is frequent in some simulations, and absent from others.
         let odds = StepOdds {
             pause: random.pick(&[1, 3, 10]),
             cancel: random.pick(&[0, 10, 30]),
@@ -100,7 +100,7 @@ impl Plan {
         self.steps.iter().any(|(_, step)| is_it(step))
     }
 
-    /// Whether some act is of a manner.
+    /// Returns true if an attempt has this behavior.
     pub(crate) fn has_behavior(&self, behavior: PlannedBehavior) -> bool {
         self.acts.iter().flatten().any(|attempt_plan| attempt_plan.behavior == behavior)
     }
@@ -152,21 +152,21 @@ fn quota_spec(random: &mut SeededRandom) -> QuotaSpec {
 
 /// So many in a hundred fail for want of an account that serves.
 fn attempt_plan(bounded: u64, random: &mut SeededRandom) -> AttemptPlan {
-    use PlannedBehavior as M;
+    use PlannedBehavior as B;
     let transient = random.pick(&[Code::TransientFailure, Code::NoResources]);
     let behavior = match random.below(100) {
         _ if random.is_hit(bounded) => {
-            random.pick(&[M::QuotaExhausted, M::QuotaExhausted, M::Fail(Code::NotAuthenticated)])
+            random.pick(&[B::QuotaExhausted, B::QuotaExhausted, B::Fail(Code::NotAuthenticated)])
         }
-        0..50 => M::Succeed,
-        50..65 => M::Fail(transient),
-        65..72 => M::Fail(Code::Exit),
-        72..82 => M::FailBeforeStart(transient),
-        82..85 => M::FailBeforeStart(Code::NotStarted),
-        85..88 => M::IgnoreStop,
-        88..91 => M::NeverReportStart,
-        91..95 => M::DropReporter,
-        _ => M::PanicOnStart,
+        0..50 => B::Succeed,
+        50..65 => B::Fail(transient),
+        65..72 => B::Fail(Code::Exit),
+        72..82 => B::FailBeforeStart(transient),
+        82..85 => B::FailBeforeStart(Code::NotStarted),
+        85..88 => B::IgnoreStop,
+        88..91 => B::NeverReportStart,
+        91..95 => B::DropReporter,
+        _ => B::PanicOnStart,
     };
     AttemptPlan {
         behavior,

@@ -1,4 +1,4 @@
-//! Plays a plan in a world of its own.
+//! Runs a plan in a tree of its own.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,25 +15,25 @@ use tokio::task::JoinSet;
 use crate::plan::{Plan, SimulationStep};
 use crate::seeded_random::SeededRandom;
 
-/// What is left when all has come to its end.
+/// State at the end of a simulation.
 pub(crate) struct SimulationResult {
-    /// What callers got, with the agent and the message that they had named.
+    /// Results of the callers, with the agent and the message that each had named.
     pub(crate) answers: Vec<((usize, u64), CallerResult)>,
-    /// All executions, oldest first, with what happened in them.
+    /// All executions with their events, oldest first.
     pub(crate) records: BTreeMap<ExecutionId, ExecutionHistory>,
-    /// All work.
+    /// Lifetimes of all work.
     pub(crate) lifetimes: Vec<WorkLifetime>,
 }
 
-/// What the ledger tells of one execution.
+/// History of one execution in the ledger.
 pub(crate) struct ExecutionHistory {
     pub(crate) record: Record,
     pub(crate) events: Vec<Event>,
-    /// What was asked.
+    /// Text of the request.
     pub(crate) text: String,
 }
 
-/// Plays it to the end of everything.
+/// Performs the steps of a plan, and waits until all executions have ended.
 pub(crate) async fn run_simulation(
     plan: &Plan,
     random: &mut SeededRandom,
@@ -55,7 +55,7 @@ pub(crate) async fn run_simulation(
     }
     let (mut callers, mut answers) = (JoinSet::new(), Vec::new());
     for (pause, step) in &plan.steps {
-        // Paused time: it is the plan that says when things happen.
+        // In paused time. The plan gives the time of each step.
         tokio::time::sleep(Duration::from_secs(*pause)).await;
         match step {
             SimulationStep::Submit { agent, message, text } => {
@@ -136,15 +136,15 @@ async fn finish(tree: TestTree, answers: Vec<((usize, u64), CallerResult)>) -> S
     }
     // Paused time, in which what has ended is cleaned.
     tokio::time::sleep(Duration::from_secs(60)).await;
-    let stage = tree.driver.probe();
-    assert_eq!((stage.alive, stage.leases), (0, 0), "work is alive and leases are held at the end");
+    let probe = tree.driver.probe();
+    assert_eq!((probe.alive, probe.leases), (0, 0), "work is alive and leases are held at the end");
     let mut records = BTreeMap::new();
     for record in tree.ledger.executions(ExecutionFilter::default()).await.unwrap() {
         let history = read_history(&tree, record).await;
         records.insert(history.record.id, history);
     }
     tree.end().await;
-    SimulationResult { answers, records, lifetimes: stage.lifetimes }
+    SimulationResult { answers, records, lifetimes: probe.lifetimes }
 }
 
 async fn read_history(tree: &TestTree, record: Record) -> ExecutionHistory {

@@ -38,7 +38,7 @@ pub(crate) struct AcpConnection {
 #[derive(Debug)]
 enum InitializeState {
     New,
-    /// Openings wait, since the abilities of the agent decide about their method.
+    /// Openings wait, since the capabilities of the agent decide about their method.
     Initializing(Vec<SessionOpening>),
     Ready(AgentInfo),
     Failed,

@@ -73,8 +73,8 @@ impl<T> AgentRequestTable<T> {
 
     /// Returns whether a recorded answer shows that the request was open when its id was used again.
     pub(crate) fn is_recorded_as_open(&self, id: &RequestId) -> bool {
-        let http_state = self.recorded.get(id).and_then(VecDeque::front);
-        http_state.is_some_and(|answer| answer.is_conflict)
+        let front = self.recorded.get(id).and_then(VecDeque::front);
+        front.is_some_and(|answer| answer.is_conflict)
     }
 
     /// Takes the recorded answer to a request; returns whether there was one, so that none must be sent.

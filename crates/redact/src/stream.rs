@@ -302,7 +302,7 @@ impl<R: Deref<Target = Redactor>> RedactionStream<R> {
         }
     }
 
-    /// Releases the text of a long line up to the end of `kept`, or `instead` in its place. The range `kept`
+    /// Releases the text of a long line up to the end of `kept`, or `replacement` in its place. The range `kept`
     /// becomes the context of the next window.
     fn release(
         &mut self,

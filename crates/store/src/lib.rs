@@ -91,7 +91,7 @@ impl fmt::Debug for Instance {
 pub struct Store {
     database: PathBuf,
     instance: Instance,
-    seal: StoreCipher,
+    push_cipher: StoreCipher,
     session_cipher: StoreCipher,
     answer_cipher: StoreCipher,
     readers: ReaderPool,
@@ -129,14 +129,14 @@ impl Store {
         };
         let writer = LedgerWriter::spawn(connection, others, lock);
         let writer = writer.map_err(|error| StoreError::Database { source: Box::new(error) })?;
-        let seal = |purpose| StoreCipher::new(&instance.key, purpose);
+        let cipher = |purpose| StoreCipher::new(&instance.key, purpose);
         let database = database.to_owned();
         Ok(Self {
             database,
             instance,
-            seal: seal(KeyPurpose::PushTargets),
-            session_cipher: seal(KeyPurpose::Sessions),
-            answer_cipher: seal(KeyPurpose::Interactions),
+            push_cipher: cipher(KeyPurpose::PushTargets),
+            session_cipher: cipher(KeyPurpose::Sessions),
+            answer_cipher: cipher(KeyPurpose::Interactions),
             readers,
             read_cache,
             writer,
@@ -190,8 +190,8 @@ impl Ledger for Store {
         idempotency_keys::find(&self.readers, owner, agent, key).await.map_err(ledger_error)
     }
 
-    async fn claim(&self, order: ClaimCommand) -> Result<ClaimResult, LedgerError> {
-        self.writer.submit(order).await
+    async fn claim(&self, command: ClaimCommand) -> Result<ClaimResult, LedgerError> {
+        self.writer.submit(command).await
     }
 
     async fn write(
@@ -281,16 +281,16 @@ impl Outbox for Store {
         known: u64,
         limit: u32,
     ) -> Result<RegistrationResult, LedgerError> {
-        let sealed = push::seal(&self.seal, &target).map_err(ledger_error)?;
+        let sealed = push::seal(&self.push_cipher, &target).map_err(ledger_error)?;
         self.writer.submit(RegisterTarget { target, sealed, known, limit }).await
     }
 
     async fn get(&self, id: ExecutionId, target: &str) -> Result<Option<PushTarget>, LedgerError> {
-        push::load(&self.readers, &self.seal, id, target).await.map_err(ledger_error)
+        push::load(&self.readers, &self.push_cipher, id, target).await.map_err(ledger_error)
     }
 
     async fn list(&self, id: ExecutionId) -> Result<Vec<PushTarget>, LedgerError> {
-        push::list(&self.readers, &self.seal, id).await.map_err(ledger_error)
+        push::list(&self.readers, &self.push_cipher, id).await.map_err(ledger_error)
     }
 
     async fn delete(&self, id: ExecutionId, target: &str) -> Result<bool, LedgerError> {

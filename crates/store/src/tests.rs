@@ -20,7 +20,7 @@ use tokio::task::JoinSet;
 use super::conformance::answering::{answer, asked};
 use super::conformance::outbox::{AnyOutbox, outbox_conformance};
 use super::conformance::retention::history_conformance;
-use super::conformance::schedules::{AnyScheduleStore, timebook_conformance};
+use super::conformance::schedules::{AnyScheduleStore, schedule_store_conformance};
 use super::conformance::{
     AnyHistory, AnyLedger, accepted, conformance, input_range, request, second,
 };
@@ -38,7 +38,7 @@ mod upgrade;
 conformance!(fresh);
 history_conformance!(fresh_history);
 outbox_conformance!(fresh_outbox);
-timebook_conformance!(fresh_schedule_store);
+schedule_store_conformance!(fresh_schedule_store);
 
 async fn fresh() -> (AnyLedger, TempDir) {
     let folder = TempDir::new().unwrap();

@@ -85,7 +85,7 @@ impl ProcessHolder {
             for event in events.iter().take(count) {
                 self.dispatch(event.data());
             }
-            // After the events: a `List` order in this batch ends the patience before it is checked.
+            // After the events: a `List` order in this batch ends the reattach grace before it is checked.
             self.check_programs();
         }
         Ok(())

@@ -130,8 +130,8 @@ pub struct Spawned {
     pub scratch: Option<u64>,
     /// Standard input, if it is open and the program was not started by an earlier process instance.
     pub stdin: Option<StdinPipe>,
-    /// Fed standard input; after its close only its journal can be read. The program may have been started by an earlier
-    /// process instance.
+    /// Journaled standard input; after its close only its journal can be read. The program may have been started by an
+    /// earlier process instance.
     pub stdin_journal: Option<StdinJournal>,
     /// Standard output, from the first byte.
     pub stdout: OutputPipe,

@@ -4,9 +4,9 @@ mod control_groups;
 mod fixture;
 mod held_programs;
 mod journal;
+mod journaled_stdin;
 mod killed_writers;
 mod secret_store;
-mod stdin_pipes;
 
 use std::path::Path;
 

@@ -44,8 +44,8 @@ use super::protocol::peer_auth::HolderKey;
 use super::startup::can_label;
 use super::{ClaimedProgram, Launch, Spawned, Stdin, StdinPipe, Warden};
 
-/// Time within which a process holder must send its first event.
-const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time within which a process holder must start or exit, and within which pending launches must end.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Greatest number of concurrent launches: each has up to twelve descriptors in flight.
 const MAX_LAUNCHES: u32 = 64;
@@ -69,7 +69,7 @@ pub struct ProcessHolders {
     key: HolderKey,
     current: tokio::sync::Mutex<Option<Arc<HolderLink>>>,
     /// Same link, for callers that cannot wait.
-    present: watch::Sender<Option<Arc<HolderLink>>>,
+    current_snapshot: watch::Sender<Option<Arc<HolderLink>>>,
     earlier: Vec<Arc<HolderLink>>,
     /// Secret that each warden stores in memory for the next process instance of the service.
     secret: OnceLock<Vec<u8>>,
@@ -105,7 +105,7 @@ impl ProcessHolders {
             folder,
             key,
             current: tokio::sync::Mutex::default(),
-            present: watch::Sender::default(),
+            current_snapshot: watch::Sender::default(),
             earlier,
             secret: OnceLock::new(),
             launches: Semaphore::new(MAX_LAUNCHES as usize),
@@ -152,7 +152,7 @@ impl ProcessHolders {
 
     /// Kills every held program, with its descendants. Returns at once.
     pub fn kill_all(&self) {
-        let current = self.present.borrow().clone();
+        let current = self.current_snapshot.borrow().clone();
         for link in self.earlier().chain(current) {
             for program in link.all().into_iter().filter(|it| it.state().has_survivors()) {
                 link.order(HolderOrder::Kill { slot: program.slot() }, Vec::new());
@@ -188,21 +188,21 @@ impl ProcessHolders {
 
     /// Returns the attempts whose programs are held.
     pub fn held_attempts(&self) -> Vec<(ExecutionId, AttemptId)> {
-        let current = self.present.borrow().clone();
+        let current = self.current_snapshot.borrow().clone();
         let programs = self.earlier().chain(current).flat_map(|link| link.all());
         programs.filter_map(|program| program.attempt()).collect()
     }
 
     /// Returns the numbers of the scratch slots that held programs use.
     pub fn held_slots(&self) -> HashSet<u64> {
-        let current = self.present.borrow().clone();
+        let current = self.current_snapshot.borrow().clone();
         let programs = self.earlier().chain(current).flat_map(|link| link.all());
         programs.filter_map(|program| program.scratch()).collect()
     }
 
     /// Returns the process ids of the present process holders.
     pub fn pids(&self) -> Vec<u32> {
-        let current = self.present.borrow().clone();
+        let current = self.current_snapshot.borrow().clone();
         let all = self.earlier().chain(current).map(|link| link.state());
         all.filter(|state| !state.is_lost).filter_map(|state| state.pid).collect()
     }
@@ -217,7 +217,7 @@ impl ProcessHolders {
         let current = self.current.lock().await.take();
         for link in self.earlier().chain(current) {
             link.order(HolderOrder::Shutdown, Vec::new());
-            if timeout(HELLO_TIMEOUT, link.until(|_| false)).await.is_err() {
+            if timeout(RESPONSE_TIMEOUT, link.until(|_| false)).await.is_err() {
                 tracing::error!(pid = link.state().pid, "process holder did not exit");
             }
         }
@@ -230,8 +230,8 @@ impl ProcessHolders {
     /// ended or forgotten.
     pub async fn detach(&self) -> DetachedPrograms {
         // Pending launches finish or fail before the count.
-        if let Ok(Ok(all)) = timeout(HELLO_TIMEOUT, self.launches.acquire_many(MAX_LAUNCHES)).await
-        {
+        let acquired = timeout(RESPONSE_TIMEOUT, self.launches.acquire_many(MAX_LAUNCHES)).await;
+        if let Ok(Ok(all)) = acquired {
             all.forget();
         }
         let current = self.current.lock().await.clone();
@@ -253,11 +253,11 @@ impl ProcessHolders {
         }
         // The programs of a lost process holder are children of this process now; nobody can read or settle them.
         if let Some(lost) = current.take() {
-            lost_processes::handle_exit(lost.state().pid, self.options.instance).await;
+            lost_processes::end_lost_holder(lost.state().pid, self.options.instance).await;
         }
         let link = self.create().await?;
         *current = Some(Arc::clone(&link));
-        self.present.send_replace(Some(Arc::clone(&link)));
+        self.current_snapshot.send_replace(Some(Arc::clone(&link)));
         Ok(link)
     }
 
@@ -269,7 +269,7 @@ impl ProcessHolders {
         command.arg0("algonius").args(args).env_clear().current_dir("/");
         command.stdin(Stdio::from(its)).stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = command.spawn()?;
-        drop(command); // The command holds the other end; with it open here, the end of the process holder would go unnoticed.
+        drop(command); // It holds the other end; with it open here, the end of the process holder would go unnoticed.
         let link = HolderLink::open(ours, self.options.memory.clone())?;
         let name = reattach::fresh_name(self.options.instance).into_bytes();
         let reattach_grace =
@@ -285,7 +285,7 @@ impl ProcessHolders {
             gone.until(|_| false).await;
             _ = tokio::task::spawn_blocking(move || child.wait()).await;
         });
-        let greeted = timeout(HELLO_TIMEOUT, link.until(|now| now.pid.is_some())).await;
+        let greeted = timeout(RESPONSE_TIMEOUT, link.until(|now| now.pid.is_some())).await;
         match greeted.is_ok_and(|state| state.pid.is_some()) {
             true => Ok(link),
             false => Err(io::Error::other("the process holder did not start")),
@@ -329,7 +329,7 @@ impl ProcessHolders {
 
     fn find(&self, label: ProcessLabel) -> Option<(Arc<HolderLink>, Arc<ProgramHandle>)> {
         let found = |link: Arc<HolderLink>| link.find(label).map(|program| (link, program));
-        let current = self.present.borrow().clone();
+        let current = self.current_snapshot.borrow().clone();
         self.earlier().chain(current).find_map(found)
     }
 }

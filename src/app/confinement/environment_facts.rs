@@ -104,9 +104,9 @@ impl GuardedFiles {
     /// Returns the path without links. An agent may have created the link that leads to a file of the service; in that
     /// case the path stays as written, unless it leads there without the link too.
     fn resolve(&self, path: &Path) -> PathBuf {
-        let real_path = real_path(path);
+        let resolved = real_path(path);
         let is_chosen = self.is_reachable_from(&without_dots(path));
-        if self.is_reachable_from(&real_path) && !is_chosen { path.to_owned() } else { real_path }
+        if self.is_reachable_from(&resolved) && !is_chosen { path.to_owned() } else { resolved }
     }
 }
 
@@ -144,10 +144,10 @@ fn may_add_files(agent: &Agent, program: &ProgramSpec, folder: &Path, roots: &[P
 /// Returns the path without links, as far as it exists.
 fn real_path(path: &Path) -> PathBuf {
     let found = path.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)));
-    let real_path = found.and_then(|(above, place)| {
+    let resolved = found.and_then(|(above, place)| {
         let rest = path.strip_prefix(above).ok()?;
         // `join` with an empty path adds a slash, and a file with a slash at its end is no folder.
         Some(if rest.as_os_str().is_empty() { place } else { place.join(rest) })
     });
-    real_path.unwrap_or_else(|| path.to_owned())
+    resolved.unwrap_or_else(|| path.to_owned())
 }

@@ -115,21 +115,21 @@ mod tests {
         };
         mode(&file, 0o600);
         let places = [&file, &folder.path().to_owned()].map(|path| (path.clone(), identity(path)));
-        let moments = ModeWatcher::watch(places.into()).expect("watches");
+        let watcher = ModeWatcher::watch(places.into()).expect("watches");
         fs::write(&file, "two").expect("a file");
         fs::write(folder.path().join("other"), "").expect("a file");
         mode(&folder.path().join("other"), 0o666);
-        assert_eq!(moments.changed_path(), None);
+        assert_eq!(watcher.changed_path(), None);
         mode(&file, 0o666);
         mode(&file, 0o600);
-        assert_eq!((moments.changed_path(), moments.changed_path()), (Some(file.clone()), None));
+        assert_eq!((watcher.changed_path(), watcher.changed_path()), (Some(file.clone()), None));
         mode(folder.path(), 0o777);
         mode(folder.path(), 0o700);
-        assert_eq!(moments.changed_path().as_deref(), Some(folder.path()));
+        assert_eq!(watcher.changed_path().as_deref(), Some(folder.path()));
         let beside = folder.path().join("beside");
         fs::write(&beside, "three").expect("a file");
         fs::rename(&beside, &file).expect("a file");
         mode(&file, 0o640);
-        assert_eq!(moments.changed_path(), None);
+        assert_eq!(watcher.changed_path(), None);
     }
 }

@@ -36,13 +36,13 @@ impl ConfigFiles {
     /// # Errors
     /// Fails if the reading panicked; the inner error reports an invalid configuration.
     pub(super) async fn read(&mut self) -> Result<Result<LoadedConfig, ConfigFaults>, JoinError> {
-        // The marks are taken first: a file that is written while it is read must be read again.
+        // The states are recorded first: a file that is written while it is read must be read again.
         self.record_states();
         let source = self.source.clone();
         spawn_blocking(move || source.read()).await
     }
 
-    /// Records the present marks of the files.
+    /// Records the present states of the files.
     pub(super) fn record_states(&mut self) {
         self.watcher.record_states();
     }
@@ -58,12 +58,12 @@ impl ConfigFiles {
     }
 }
 
-/// Configuration files, with their marks at the time of the last reading.
+/// Configuration files, with their states at the time of the last reading.
 #[derive(Debug, Clone, Default)]
 struct FileWatcher {
     config: Option<PathBuf>,
     read: Vec<(PathBuf, FileState)>,
-    /// Marks at the time of the latest poll.
+    /// States at the time of the latest poll.
     polled: Vec<(PathBuf, FileState)>,
 }
 
@@ -76,7 +76,7 @@ impl FileWatcher {
         watcher
     }
 
-    /// Records the present marks of the files before they are read.
+    /// Records the present states of the files before they are read.
     fn record_states(&mut self) {
         let files = self.read.drain(..).map(|(file, _)| file).collect();
         self.reset_states(files);
@@ -88,7 +88,7 @@ impl FileWatcher {
         self.polled.clone_from(&self.read);
     }
 
-    /// Sets the files that the configuration names. A file that was known keeps its earlier mark.
+    /// Sets the files that the configuration names. A file that was known keeps its earlier state.
     fn set_files(&mut self, files: impl IntoIterator<Item = PathBuf>) {
         if self.config.is_none() {
             return; // A source without a file is never read again.
@@ -116,11 +116,11 @@ impl FileWatcher {
 }
 
 fn file_states(files: Vec<PathBuf>) -> Vec<(PathBuf, FileState)> {
-    let mark = |file: PathBuf| {
-        let mark = file_state(&file);
-        (file, mark)
+    let with_state = |file: PathBuf| {
+        let state = file_state(&file);
+        (file, state)
     };
-    files.into_iter().map(mark).collect()
+    files.into_iter().map(with_state).collect()
 }
 
 fn file_state(file: &Path) -> FileState {

@@ -15,10 +15,10 @@ use tracing::Level;
 use crate::serve::ops::admin::{Admin, ListedToken, SwitchResult, TokenSpec};
 use crate::wire::admin::{ConfigurationStatus, CreatedToken, ReloadResult};
 
-/// Greatest number of queued orders; the sender of a further one waits.
+/// Greatest number of queued requests; the sender of a further one waits.
 const QUEUE_CAPACITY: usize = 64;
 
-/// Order for the reload task.
+/// Request to the reload task.
 pub(super) enum ReloadRequest {
     Reload(&'static str, oneshot::Sender<Result<ReloadResult, Failure>>),
     SwitchAgent(AgentId, bool, oneshot::Sender<Result<SwitchResult, Failure>>),
@@ -27,7 +27,7 @@ pub(super) enum ReloadRequest {
     RotateOperatorToken(oneshot::Sender<Result<(), Failure>>),
 }
 
-/// Handle that sends orders of an administrator. Cheap to clone.
+/// Handle that sends requests of an administrator. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct ReloadHandle {
     requests: mpsc::Sender<ReloadRequest>,
@@ -38,15 +38,15 @@ pub(crate) struct ReloadHandle {
     file: Option<Arc<PathBuf>>,
 }
 
-/// Receiver of the orders, and publisher of the configuration in force.
+/// Receiver of the requests, and publisher of the configuration in force.
 pub(crate) struct ReloadState {
     pub(super) requests: mpsc::Receiver<ReloadRequest>,
     pub(super) status: watch::Sender<ConfigurationStatus>,
     pub(super) levels: watch::Sender<Level>,
 }
 
-/// Creates a handle for the configuration in `file`, and the state that receives its orders. `level` is the initial log
-/// level.
+/// Creates a handle for the configuration in `file`, and the state that receives its requests. `level` is the initial
+/// log level.
 pub(crate) fn channel(
     store: &Arc<Store>,
     level: Level,
@@ -83,11 +83,11 @@ impl ReloadHandle {
 
     async fn request<T>(
         &self,
-        order: impl FnOnce(oneshot::Sender<T>) -> ReloadRequest,
+        build: impl FnOnce(oneshot::Sender<T>) -> ReloadRequest,
     ) -> Result<T, Failure> {
         let (reply, answer) = oneshot::channel();
         let stopping = || Failure::new(Code::Draining, "the service is stopping");
-        self.requests.send(order(reply)).await.map_err(|_closed| stopping())?;
+        self.requests.send(build(reply)).await.map_err(|_closed| stopping())?;
         answer.await.map_err(|_dropped| stopping())
     }
 }

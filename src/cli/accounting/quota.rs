@@ -27,7 +27,7 @@ pub(crate) async fn run(
 async fn list(client: &ServiceClient, out: &CliOutput) -> Result<(), CliError> {
     let list: AccountList = client.get("/api/v1/quota").await?;
     if out.is_json() {
-        out.shape(&list);
+        out.print_json(&list);
         return Ok(());
     }
     let rows = list.accounts.iter().map(row).collect();
@@ -72,7 +72,7 @@ async fn reopen(client: &ServiceClient, account: &str, out: &CliOutput) -> Resul
     let path = format!("/api/v1/quota/{}/reopen", percent_encode(account));
     let account: AccountStatus = client.post(&path, json!({})).await?;
     if out.is_json() {
-        out.shape(&account);
+        out.print_json(&account);
     } else {
         out.print_line(&format!("account {} is {}", account.account, word(account.state)));
     }

@@ -32,7 +32,7 @@ async fn days(client: &ServiceClient, args: &UsageArgs, out: &CliOutput) -> Resu
     let path = format!("/api/v1/usage?days={}{agent}", args.days);
     let report: UsageReport = client.get(&path).await?;
     if out.is_json() {
-        out.shape(&report);
+        out.print_json(&report);
         return Ok(());
     }
     let mut rows: Vec<_> = report
@@ -61,7 +61,7 @@ async fn tasks(
     let query = filters.query(&[("limit", limit.to_string()), ("summary", "true".to_owned())]);
     let list: ExecutionList = client.get(&format!("/api/v1/executions?{query}")).await?;
     if out.is_json() {
-        out.shape(&list);
+        out.print_json(&list);
         return Ok(());
     }
     let rows = list.executions.iter().map(task).collect();

@@ -152,7 +152,7 @@ async fn reload_and_test(
     }
     told.is_applied = true;
     let probed = probe::send_probe(client, id, None, out).await?;
-    told.probe = Some(probed.shape());
+    told.probe = Some(probed.to_json());
     probed.report(out)
 }
 
@@ -185,7 +185,7 @@ fn print_next_steps(draft: &ConfigDraft, id: &str, out: &CliOutput) -> Result<()
 /// Prints the result as JSON.
 fn print_json_report(told: &AddReport, draft: &ConfigDraft, id: &str, out: &CliOutput) {
     if out.is_json() {
-        out.shape(&json!({
+        out.print_json(&json!({
             "agent": id,
             "file": draft.file(),
             "table": draft.table(),

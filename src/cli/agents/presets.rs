@@ -43,7 +43,7 @@ pub(super) async fn run(config: Option<&Path>, out: &CliOutput) -> Result<(), Cl
     }
     if out.is_json() {
         let presets: Vec<_> = rows.iter().map(to_json).collect();
-        out.shape(&json!({ "presets": presets }));
+        out.print_json(&json!({ "presets": presets }));
         return Ok(());
     }
     out.print_table(

@@ -28,7 +28,7 @@ pub(super) async fn run(
 ) -> Result<(), CliError> {
     let probed = send_probe(client, agent, input, out).await?;
     if out.is_json() {
-        out.shape(&probed.shape());
+        out.print_json(&probed.to_json());
     }
     probed.report(out)
 }
@@ -143,7 +143,7 @@ impl ProbeResult {
     }
 
     /// Returns the result as JSON.
-    pub(super) fn shape(&self) -> Value {
+    pub(super) fn to_json(&self) -> Value {
         let entry = &self.detail.entry;
         json!({
             "agent": entry.agent,

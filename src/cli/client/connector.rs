@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http_body_util::Full;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::client::legacy::{Client, Error as LineError};
+use hyper_util::client::legacy::{Client, Error as HttpError};
 use hyper_util::rt::TokioExecutor;
 use tokio_rustls::rustls::{self, CertificateError, InvalidMessage};
 
@@ -25,7 +25,7 @@ pub(crate) fn new_client(authorities: Option<&Path>) -> Result<HttpClient, CliEr
 }
 
 /// Converts the error of a failed connection.
-pub(crate) fn connection_error(url: &str, error: LineError) -> CliError {
+pub(crate) fn connection_error(url: &str, error: HttpError) -> CliError {
     let url = url.to_owned();
     if let Some(fault) = find::<rustls::Error>(&error) {
         return CliError::Insecure { url, why: describe_tls_error(fault) };

@@ -92,7 +92,7 @@ impl ExecutionFeed {
                 "error" => return Err(CliError::Refused(document(&event.data)?)),
                 "rest" => {
                     let entry: ExecutionEntry = document(&event.data)?;
-                    self.has_ended = entry.outcome.is_some(); // Else it asks a question.
+                    self.has_ended = entry.outcome.is_some(); // Otherwise it waits for an answer.
                 }
                 _ => {} // A place in a queue.
             }

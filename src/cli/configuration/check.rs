@@ -43,7 +43,7 @@ pub(crate) fn run(file: Option<&Path>, strict: bool, out: &CliOutput) -> Result<
     let LoadedConfig { mut settings, warnings } = match load(file) {
         Err(CliError::Configuration(faults)) if out.is_json() => {
             let diagnostics: Vec<_> = faults.iter().map(|it| Diagnostic::of(it, strict)).collect();
-            out.shape(&json!({"diagnostics": diagnostics}));
+            out.print_json(&json!({"diagnostics": diagnostics}));
             return Err(CliError::Configuration(faults));
         }
         checked => checked?,
@@ -63,7 +63,7 @@ pub(crate) fn run(file: Option<&Path>, strict: bool, out: &CliOutput) -> Result<
         let found = settings.agents.iter().filter_map(with_boundary);
         let boundaries: BTreeMap<_, _> =
             found.map(|(agent, boundary)| (agent.spec.id.as_str(), boundary)).collect();
-        out.shape(&json!({
+        out.print_json(&json!({
             "agents": agents, "boundaries": boundaries, "untrusted": untrusted,
             "unwatched_reason": obstacle, "diagnostics": diagnostics,
         }));
@@ -177,10 +177,10 @@ fn isolate(settings: &mut Settings) {
 
 /// Prints the schema of configurations.
 pub(crate) fn schema(out: &CliOutput) {
-    out.shape(&config::schema());
+    out.print_json(&config::schema());
 }
 
 /// Prints the OpenAPI document of the service.
 pub(crate) fn openapi(out: &CliOutput) {
-    out.shape(&crate::openapi());
+    out.print_json(&crate::openapi());
 }

@@ -27,7 +27,7 @@ pub(crate) fn run(folder: Option<&Path>, force: bool, out: &CliOutput) -> Result
     let WrittenFiles { file, token_file } = write(file, force)?;
     if out.is_json() {
         let shown = |file: &Path| file.display().to_string();
-        out.shape(&json!({"configuration": shown(&file), "token": shown(&token_file)}));
+        out.print_json(&json!({"configuration": shown(&file), "token": shown(&token_file)}));
         return Ok(());
     }
     out.print_line(&format!("configuration  {}", file.display()));

@@ -11,7 +11,7 @@ use crate::wire::admin::{Changes, ReloadResult};
 pub(crate) async fn run(client: &ServiceClient, out: &CliOutput) -> Result<(), CliError> {
     let reloaded: ReloadResult = client.post("/api/v1/reload", json!({})).await?;
     if out.is_json() {
-        out.shape(&reloaded);
+        out.print_json(&reloaded);
         return Ok(());
     }
     let applied = &reloaded.applied;

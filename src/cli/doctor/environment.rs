@@ -162,7 +162,7 @@ async fn from_service(
 
 /// Returns the reason why the service gave no answer.
 fn why(client: &ServiceClient, error: &CliError) -> String {
-    match error.trouble() {
+    match error.error_body() {
         Some(error_body) => {
             format!("the service at {} does not report them: {}", client.url(), error_body.message)
         }

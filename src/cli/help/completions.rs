@@ -26,7 +26,7 @@ pub(crate) fn pages(folder: Option<&Path>, out: &CliOutput) -> Result<(), CliErr
     std::fs::create_dir_all(folder).map_err(fault)?;
     clap_mangen::generate_to(Args::command(), folder).map_err(fault)?;
     if out.is_json() {
-        out.shape(&serde_json::json!({"pages": folder.display().to_string()}));
+        out.print_json(&serde_json::json!({"pages": folder.display().to_string()}));
     } else {
         out.print_line(&format!("pages  {}", folder.display()));
     }

@@ -23,7 +23,7 @@ pub(crate) fn run(given: Option<&str>, out: &CliOutput) -> Result<(), CliError> 
         return Err(CliError::UnknownCode { given: given.to_owned(), hint });
     };
     if out.is_json() {
-        out.shape(&json!({
+        out.print_json(&json!({
             "code": code.as_str(),
             "category": code.category().as_str(),
             "hint": code.hint(),
@@ -31,7 +31,7 @@ pub(crate) fn run(given: Option<&str>, out: &CliOutput) -> Result<(), CliError> 
         }));
         return Ok(());
     }
-    out.text(code.page());
+    out.print_text(code.page());
     Ok(())
 }
 
@@ -40,7 +40,7 @@ fn list(out: &CliOutput) {
         Code::ALL.iter().map(|code| [code.as_str(), code.category().as_str(), code.hint()]);
     if out.is_json() {
         let entry = |[code, category, hint]: [&str; 3]| json!({"code": code, "category": category, "hint": hint});
-        return out.shape(&entries.map(entry).collect::<Vec<_>>());
+        return out.print_json(&entries.map(entry).collect::<Vec<_>>());
     }
     let rows = entries.map(|entry| entry.map(str::to_owned)).collect();
     out.print_table(["CODE", "CATEGORY", "HINT"], rows, "");

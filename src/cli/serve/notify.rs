@@ -5,7 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::net::{SocketAddr as Place, UnixDatagram};
+use std::os::unix::net::{SocketAddr as UnixSocketAddr, UnixDatagram};
 
 /// Variable that names the socket. Only this process uses it: a process holder starts without variables, and an
 /// agent's variables are on an allow-list.
@@ -13,7 +13,7 @@ const NOTIFY_SOCKET: &str = "NOTIFY_SOCKET";
 
 /// Sender of the notifications. Without a socket it does nothing.
 pub(crate) struct Notifier {
-    socket_address: Option<Place>,
+    socket_address: Option<UnixSocketAddr>,
 }
 
 impl Notifier {
@@ -51,9 +51,9 @@ impl Notifier {
 }
 
 /// Parses a path or, after `@`, an abstract name.
-fn parse_socket_name(name: &OsStr) -> io::Result<Place> {
+fn parse_socket_name(name: &OsStr) -> io::Result<UnixSocketAddr> {
     match name.as_bytes().strip_prefix(b"@") {
-        Some(name) => Place::from_abstract_name(name),
-        None => Place::from_pathname(name),
+        Some(name) => UnixSocketAddr::from_abstract_name(name),
+        None => UnixSocketAddr::from_pathname(name),
     }
 }

@@ -55,7 +55,7 @@ impl Unit {
         let path = quote(format!("PATH={}", self.path));
         let environment_file = Path::new(&self.config).with_file_name("environment");
         let environment_file = environment_file.display().to_string().replace('%', "%%");
-        let UnitVariant { order, user, folders, hardening, target } = self.parts();
+        let UnitVariant { order, user, folders, hardening, target } = self.variant();
         format!(
             "{head}\
              [Unit]\n\
@@ -96,7 +96,7 @@ impl Unit {
         )
     }
 
-    const fn parts(&self) -> UnitVariant {
+    const fn variant(&self) -> UnitVariant {
         match self.owner {
             UnitOwner::Machine => MACHINE_UNIT,
             UnitOwner::User => USER_UNIT,

@@ -163,14 +163,14 @@ fn running_line(execution: &ExecutionStatus, at: DateTime<Utc>) -> String {
     let state = execution.state.map_or("silent".to_owned(), |state| state.to_string());
     let since =
         execution.since.map_or(String::new(), |since| format!(" for {}", format_age(at, since)));
-    let attempt_id = execution.attempt_id.map_or(String::new(), |attempt_id| {
+    let attempt = execution.attempt_id.map_or(String::new(), |attempt_id| {
         format!(", turn {}, attempt {}", attempt_id.turn, attempt_id.attempt)
     });
     let pid = execution.pid.map_or(String::new(), |pid| format!(", pid {pid}"));
     let left =
         execution.deadline.map_or(String::new(), |by| format!(", {} left", format_age(by, at)));
     let queued = execution.queued.map_or(String::new(), |queued| format!(", {queued}"));
-    format!("{} {state}{since}{attempt_id}{pid}{left}{queued}", execution.id)
+    format!("{} {state}{since}{attempt}{pid}{left}{queued}", execution.id)
 }
 
 /// Returns the used and the available amount of each daily limit.

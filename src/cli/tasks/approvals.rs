@@ -96,7 +96,7 @@ async fn send_answer(
     let path = format!("/api/v1/interactions/{}/answer", one.id);
     let one: InteractionEntry = client.post(&path, body).await?;
     if out.is_json() {
-        out.shape(&one);
+        out.print_json(&one);
         return Ok(());
     }
     let closed = one.closed.as_ref().map(end_text).unwrap_or_default();
@@ -120,7 +120,7 @@ async fn list(
     }
     let list: InteractionList = client.get(&path).await?;
     if out.is_json() {
-        out.shape(&list);
+        out.print_json(&list);
         return Ok(());
     }
     let rows = list.interactions.iter().map(row).collect();
@@ -156,7 +156,7 @@ fn row(one: &InteractionEntry) -> [String; 6] {
 
 fn show(one: &InteractionEntry, out: &CliOutput) {
     if out.is_json() {
-        return out.shape(one);
+        return out.print_json(one);
     }
     out.print_line(&format!("interaction  {}", one.id));
     out.print_line(&format!("task         {}", one.execution));
@@ -218,7 +218,7 @@ async fn decisions(
         }
     }
     if out.is_json() {
-        out.shape(&DecisionList { decisions: all, next: None });
+        out.print_json(&DecisionList { decisions: all, next: None });
         return Ok(());
     }
     let row = |one: &DecisionEntry| {

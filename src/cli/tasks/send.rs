@@ -33,7 +33,7 @@ pub(crate) async fn run(
     }
     let task = client.request(&agent, "message/send", params).await?;
     if out.is_json() {
-        out.shape(&task);
+        out.print_json(&task);
     }
     let state = text(&task, "/status/state");
     if matches!(state, "submitted" | "working") && (!waits || out.is_json()) {
@@ -44,7 +44,7 @@ pub(crate) async fn run(
     }
     let print = |answer: &str| {
         if !out.is_json() {
-            out.text(answer);
+            out.print_text(answer);
         }
     };
     finish((client, &agent), &task, print, out).await

@@ -1,9 +1,9 @@
-//! Complaints about places, before they become faults.
+//! Diagnostics about places, before they become faults.
 
 use super::fault::{FaultCode, Severity};
 use super::suggestion::{current_name, nearest};
 
-/// Complaint about a place: the message and an optional hint.
+/// Diagnostic about a place: the message and an optional hint.
 pub(crate) struct DiagnosticBuilder {
     pub(crate) code: Option<FaultCode>,
     pub(crate) message: String,
@@ -16,12 +16,12 @@ impl DiagnosticBuilder {
         Self { hint: Some(hint.into()), ..self }
     }
 
-    /// Sets the kind of the complaint.
+    /// Sets the code of the diagnostic.
     pub(crate) fn with_code(self, code: FaultCode) -> Self {
         Self { code: Some(code), ..self }
     }
 
-    /// Returns the kind: the one that was set, or the one that the severity implies.
+    /// Returns the code: the one that was set, or the one that the severity implies.
     pub(crate) fn code_for(&self, severity: Severity) -> FaultCode {
         self.code.unwrap_or(match severity {
             Severity::Error if self.message == MISSING_KEY_MESSAGE => FaultCode::MissingKey,
@@ -50,10 +50,10 @@ impl DiagnosticBuilder {
     }
 }
 
-/// Complaint about a missing key that is required.
+/// Diagnostic about a missing key that is required.
 const MISSING_KEY_MESSAGE: &str = "is needed";
 
-/// Starts a complaint that will get a hint.
+/// Starts a diagnostic that will get a hint.
 pub(crate) fn from_message(message: impl Into<String>) -> DiagnosticBuilder {
     DiagnosticBuilder { code: None, message: message.into(), hint: None }
 }

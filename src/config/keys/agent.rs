@@ -229,17 +229,17 @@ fn worker(read: program::ConfiguredProgram, preset: Option<&AgentPreset>) -> Age
 #[expect(clippy::option_option, reason = "no preset and one that cannot be used are two things")]
 fn preset(
     section: &mut Section<'_>,
-    agent_presets: Option<&Option<AgentPreset>>,
+    agent_preset: Option<&Option<AgentPreset>>,
 ) -> Option<Option<AgentPreset>> {
     let name = section.text("preset");
-    let Some(agent_presets) = agent_presets else { return Some(None) };
-    let agent_presets = agent_presets.as_ref()?;
-    if let Some(name) = name.filter(|_| !agent_presets.about.is_verified) {
+    let Some(agent_preset) = agent_preset else { return Some(None) };
+    let agent_preset = agent_preset.as_ref()?;
+    if let Some(name) = name.filter(|_| !agent_preset.about.is_verified) {
         let diagnostic = from_message("this preset was written from documents, and never run")
             .hint("look closely at the first answers");
         section.reader.warning(&name.place, diagnostic);
     }
-    Some(Some(agent_presets.clone()))
+    Some(Some(agent_preset.clone()))
 }
 
 /// Returns the skills of the card: as configured, or one derived from the agent itself.

@@ -48,7 +48,7 @@ impl std::fmt::Debug for AlertSettings {
     /// Omits the URL and the secret.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let command = self.command.as_ref().map(|(program, _)| program);
-        f.debug_struct("Alerts")
+        f.debug_struct("AlertSettings")
             .field("spec", &self.spec)
             .field("command", &command)
             .finish_non_exhaustive()
@@ -85,7 +85,7 @@ pub(crate) fn read(mut section: Section<'_>) -> AlertSettings {
 
 fn spec(from: &mut Section<'_>) -> AlertSpec {
     let default = AlertSpec::default();
-    let few = |default: u32| ValueBounds::new(0, 10_000, default.into());
+    let few = |count: u32| ValueBounds::new(0, 10_000, count.into());
     let number = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
     let room = ValueBounds::new(0, 1 << 60, default.ledger_free_bytes);
     AlertSpec {

@@ -102,8 +102,8 @@ impl AgentSettingBounds {
 }
 
 /// Reads the bounds of a time, given as minimum, maximum and default; the default is clamped to changed bounds.
-fn time(section: &mut Section<'_>, keys: [&'static str; 2], default: [f64; 3]) -> ValueBounds<f64> {
-    let ([least, most], [min, max, default]) = (keys, default);
+fn time(section: &mut Section<'_>, keys: [&'static str; 2], bounds: [f64; 3]) -> ValueBounds<f64> {
+    let ([least, most], [min, max, default]) = (keys, bounds);
     let given = section.entry(least).map(|entry| entry.place);
     let min = section.seconds(least, ValueBounds::new(0.0, MAX_BOUND_SECONDS, min)).as_secs_f64();
     let max = section.seconds(most, ValueBounds::new(0.0, MAX_BOUND_SECONDS, max)).as_secs_f64();
@@ -116,8 +116,8 @@ fn time(section: &mut Section<'_>, keys: [&'static str; 2], default: [f64; 3]) -
 }
 
 /// Reads the bounds of a number whose minimum is fixed.
-fn count(section: &mut Section<'_>, most: &'static str, default: [u64; 3]) -> ValueBounds<u64> {
-    let [min, max, default] = default;
+fn count(section: &mut Section<'_>, most: &'static str, bounds: [u64; 3]) -> ValueBounds<u64> {
+    let [min, max, default] = bounds;
     let max = section.count(most, ValueBounds::new(min, MAX_BOUND_COUNT, max));
     ValueBounds::new(min, max, default.clamp(min, max))
 }

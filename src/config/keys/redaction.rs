@@ -74,7 +74,7 @@ fn pattern(mut section: Section<'_>) -> Option<Pattern> {
     made.ok()
 }
 
-/// Returns the complaint about an expression, with a suggestion.
+/// Returns the diagnostic about an expression, with a suggestion.
 fn pattern_diagnostic(error: &PatternError) -> DiagnosticBuilder {
     let diagnostic = from_message(error.to_string());
     match error {

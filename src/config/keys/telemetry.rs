@@ -21,7 +21,7 @@ pub struct TelemetrySettings {
 impl std::fmt::Debug for TelemetrySettings {
     /// Omits the URL and the headers.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Telemetry").field("logs", &self.logs).finish_non_exhaustive()
+        f.debug_struct("TelemetrySettings").field("logs", &self.logs).finish_non_exhaustive()
     }
 }
 

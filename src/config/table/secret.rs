@@ -9,7 +9,7 @@ use std::path::Path;
 const MAX_SECRET_FILE_BYTES: u64 = 64 << 10;
 /// Shortest secret in bytes that is redacted: a shorter one would redact half of every text.
 pub(crate) const MIN_REDACTED_BYTES: usize = 6;
-/// Complaint about a missing variable of the service.
+/// Diagnostic about a missing variable of the service.
 pub(crate) const VARIABLE_NOT_SET: &str = "this variable is not set in the service's environment";
 
 /// Returns the text of a file without the line break at its end.

@@ -89,7 +89,7 @@ fn variables_are_expanded_and_secrets_registered() {
     let env = &settings.agents[0].program().unwrap().env;
     let seen = env
         .iter()
-        .map(|(name, v)| (name.as_str(), v.value.as_str(), v.secrecy == VariableSource::Secret));
+        .map(|(name, v)| (name.as_str(), v.value.as_str(), v.secrecy == VariableSecrecy::Secret));
     let b = format!("x{CANARY}");
     assert_eq!(
         seen.collect::<Vec<_>>(),

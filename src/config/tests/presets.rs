@@ -22,8 +22,8 @@ fn rendered(agent: &Agent) -> String {
     let words: Vec<_> = words.map(|word| format!("{word:?}")).collect();
     let variables = program.env.iter().filter(|(name, _)| *name != "HOME");
     let variables = variables.map(|(name, variable)| match variable.secrecy {
-        VariableSource::Secret => format!("  {name}=(secret)\n"),
-        VariableSource::Plain => format!("  {name}={}\n", variable.value),
+        VariableSecrecy::Secret => format!("  {name}=(secret)\n"),
+        VariableSecrecy::Plain => format!("  {name}={}\n", variable.value),
     });
     let command = program.command.display();
     format!("  {command} {}\n{}", words.join(" "), variables.collect::<String>())

@@ -62,7 +62,7 @@ impl EventAdapter for CopilotAdapter {
             "model.call_failure" => vec![ProgramEvent::RequestsFailed { count: 1 }],
             "session.error" => {
                 // The program may recover from the error, and then its result is a success.
-                self.failure = Some(failure(line));
+                self.failure = Some(session_failure(line));
                 Vec::new()
             }
             "result" => self.handle_result(line),
@@ -133,7 +133,7 @@ fn telemetry_usage(line: &Value) -> Option<ProgramEvent> {
     (!fields.is_empty()).then_some(ProgramEvent::Usage { cumulative: false, fields })
 }
 
-fn failure(line: &Value) -> ReportedFailure {
+fn session_failure(line: &Value) -> ReportedFailure {
     let failing = reported_failure(text(line, "/data/message"), status(line, "/data/statusCode"));
     let category = match text(line, "/data/errorType") {
         "authentication" | "authorization" => "authentication",

@@ -67,7 +67,7 @@ impl EventLine {
             Some(ProgramEvent::Unknown) => Err(self.parse_error("has an unknown `type`")),
             Some(event) => Ok(event),
             // The line is parsed again for the reason: the parser's own message would quote the line.
-            None => Err(self.object().map_or_else(|flaw| flaw, |object| self.wrong(&object))),
+            None => Err(self.object().map_or_else(|error| error, |object| self.wrong(&object))),
         }
     }
 
@@ -86,7 +86,7 @@ impl EventLine {
         }
     }
 
-    /// Returns the flaw of an object that is no event.
+    /// Returns the error of an object that is no event.
     fn wrong(&self, object: &Value) -> EventParseError {
         match object.get("type") {
             Some(Value::String(_)) => self.parse_error("does not have the fields of its `type`"),
@@ -110,7 +110,7 @@ pub(in crate::drivers) struct EventParseError {
 }
 
 impl EventParseError {
-    /// Returns the flaw of an event that was read, but whose content makes no sense.
+    /// Returns the error of an event that was read, but whose content makes no sense.
     pub(super) const fn of_content(reason: &'static str) -> Self {
         Self { reason: Cow::Borrowed(reason), text: String::new() }
     }
@@ -357,8 +357,8 @@ mod tests {
         ] {
             let mut whole = EventLine::new(MAX_EVENT_LINE_BYTES);
             whole.extend(line.as_bytes(), &mut Vec::new());
-            let flaw = whole.event().unwrap_err();
-            assert_eq!((flaw.reason.as_ref(), flaw.text.as_str()), (reason, line));
+            let error = whole.event().unwrap_err();
+            assert_eq!((error.reason.as_ref(), error.text.as_str()), (reason, line));
         }
         let mut long = EventLine::new(5);
         let mut dropped = Vec::new();
@@ -366,8 +366,8 @@ mod tests {
             long.extend(piece, &mut dropped);
         }
         assert_eq!(dropped, b"12345678");
-        let flaw = long.event().unwrap_err();
-        assert_eq!((&*flaw.reason, &*flaw.text), ("is longer than 5 bytes", ""));
+        let error = long.event().unwrap_err();
+        assert_eq!((&*error.reason, &*error.text), ("is longer than 5 bytes", ""));
     }
 
     fn items(content: &str) -> Option<Vec<ReportedPart>> {

@@ -52,7 +52,7 @@ pub(in crate::drivers) struct EventSummary {
 }
 
 impl<'r> EventReader<'r> {
-    /// Opens the channels of the answer and of parts. Named files are read within `reach`.
+    /// Opens the channels of the answer and of parts. Named files are read within `allowed_folders`.
     pub(in crate::drivers) fn open(
         report: &'r Reporter,
         work: &Work,
@@ -85,7 +85,7 @@ impl<'r> EventReader<'r> {
         Self { lines: LineReader::new(dialect), handler }
     }
 
-    /// Returns the pace at which output is released.
+    /// Returns a timer for the release of output.
     pub(in crate::drivers) fn release_timer(&self) -> ReleaseTimer {
         ReleaseTimer::of(self.handler.report.followers())
     }

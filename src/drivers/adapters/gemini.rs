@@ -98,8 +98,8 @@ impl GeminiAdapter {
                 .collect();
         }
         let why = text(line, "/error/type");
-        let matchers = ["not_registered", "denied", "policy", "permission"];
-        let is_denied = matchers.iter().any(|sign| why.contains(sign))
+        let phrases = ["not_registered", "denied", "policy", "permission"];
+        let is_denied = phrases.iter().any(|phrase| why.contains(phrase))
             || text(line, "/error/message").starts_with("Access denied");
         let failed = tool(Some(id), &name, ToolStage::Failed);
         [failed].into_iter().chain(is_denied.then(|| denied(&name))).collect()

@@ -86,7 +86,7 @@ pub(super) fn reported_failure(message: &str, status: Option<u16>) -> ReportedFa
 
 /// Returns the category that the words give where no status does.
 fn category(words: &str) -> &'static str {
-    let has = |matchers: &[&str]| matchers.iter().any(|sign| words.contains(sign));
+    let has = |phrases: &[&str]| phrases.iter().any(|phrase| words.contains(phrase));
     if has(&["not logged in", "failed to authenticate", "authentication failed"])
         || has(&[
             "no authentication information",

@@ -74,7 +74,7 @@ impl AllowedFolders {
         Self { base: working_dir, folders, hidden, reader: None }
     }
 
-    /// Returns the reach of work that has no files on this machine.
+    /// Returns no folders, for work that has no files on this machine.
     pub(in crate::drivers) const fn none() -> Self {
         Self { base: PathBuf::new(), folders: Vec::new(), hidden: Vec::new(), reader: None }
     }

@@ -59,7 +59,8 @@ pub(in crate::drivers) struct FileContents {
 }
 
 impl ScratchDir {
-    /// Creates the folder, and its missing parents. The folder belongs to the service until [`Self::give_away`].
+    /// Creates the folder, and its missing parents. The folder belongs to the service until
+    /// [`Self::transfer_ownership`].
     ///
     /// # Errors
     /// Fails if the folder exists already or cannot be created.
@@ -212,8 +213,8 @@ impl ScratchDir {
             return Ok(());
         }
         let name = CString::new(name).map_err(io::Error::other)?;
-        // The folder belongs to the service until `give_away`, so no process can replace this entry before it is
-        // opened.
+        // The folder belongs to the service until `transfer_ownership`, so no process can replace this entry before
+        // it is opened.
         self.change_owner(&open_folder_at(&self.folder, &name)?)
     }
 

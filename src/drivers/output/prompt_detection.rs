@@ -58,14 +58,14 @@ impl PromptDetector {
     /// Returns when silence has followed a prompt. The program's input has ended before, so no answer will ever come.
     pub(in crate::drivers) async fn wait_for_prompt(&self) {
         let contract = &self.program.prompts;
-        let mut watch_state = self.watch_state.subscribe();
+        let mut changes = self.watch_state.subscribe();
         loop {
             // While bytes wait for the ledger, the program is not silent, however long the ledger takes.
             let asks = {
-                let now = watch_state.borrow_and_update();
+                let now = changes.borrow_and_update();
                 now.busy == 0 && is_prompt(contract, &String::from_utf8_lossy(&now.line))
             };
-            let changed = watch_state.changed();
+            let changed = changes.changed();
             if !asks {
                 _ = changed.await; // The sender lives as long as this detector.
             } else if timeout(contract.silence, changed).await.is_err() {

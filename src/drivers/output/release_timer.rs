@@ -23,7 +23,7 @@ pub(in crate::drivers) struct ReleaseTimer {
 }
 
 impl ReleaseTimer {
-    /// Creates the pace of a reader that has read nothing so far.
+    /// Creates the timer of a reader that has read nothing so far.
     pub(in crate::drivers) const fn of(followers: Followers) -> Self {
         Self { followers, is_fresh: false, due: None }
     }

@@ -153,7 +153,8 @@ impl AttemptStart {
     ) -> Result<(RunningProcess, ProcessIo), Failure> {
         let Work { execution, attempt_id, .. } = self.work;
         let Ok(spawned) = self.warden.adopt(execution, attempt_id).await else {
-            self.warden.sweep(execution, attempt_id).await; // The previous holder is gone, and no other process holds the program.
+            // The previous holder is gone, and no other process holds the program.
+            self.warden.sweep(execution, attempt_id).await;
             let message = "its process was lost with its process holder";
             return Err(Failure::new(Code::Interrupted, message));
         };

@@ -33,7 +33,7 @@ use super::workspace;
 use crate::drivers::control::{Control, LeaseOrders};
 
 /// Time for which the program of a lost holder waits for another one.
-const HOLDER_LOSS_TIMEOUT: Duration = Duration::from_secs(10);
+const CLAIM_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Driver that runs an agent's program. It needs a tokio runtime.
 pub struct ProcessDriver {
@@ -67,7 +67,7 @@ impl Driver for ProcessDriver {
         self.program.keeps_conversation()
     }
 
-    fn growing_answer(&self) -> Option<TextChannel> {
+    fn partial_answer_channel(&self) -> Option<TextChannel> {
         let ProgramSpec { output, dialogue, success, .. } = &*self.program;
         if self.program.control().is_some() {
             return Some(TextChannel::Answer);
@@ -193,7 +193,7 @@ async fn serve(
         gauge.send_replace(Some(live.gauge()));
         // If the holder was lost before the program started, recovery may have settled the attempt without it, so no
         // claim will come.
-        let claim_timeout = if orders.is_lost() { Duration::ZERO } else { HOLDER_LOSS_TIMEOUT };
+        let claim_timeout = if orders.is_lost() { Duration::ZERO } else { CLAIM_TIMEOUT };
         let mut wishes = orders.clone();
         let ended = tokio::select! {
             ended = live.run(process, &report, orders.clone()) => Some(ended),
@@ -250,15 +250,16 @@ impl AttemptStart {
     async fn store_session(&self, ended: &mut EndedRun, report: &Reporter) {
         let Some(named) = ended.remembered() else { return };
         let SharedDriverContext { sessions, .. } = &*self.context;
-        let holder = (&**sessions, report);
-        if let Err(error) = self.session.store(&self.program, &self.work, holder, named).await {
+        if let Err(error) =
+            self.session.store(&self.program, &self.work, (&**sessions, report), named).await
+        {
             tracing::error!(execution = %self.work.execution, %error, "failed to store session");
         }
     }
 }
 
 /// Waits until the holder releases the program, and removes its remains; returns true if it did. After a crash another
-/// process may claim the program within `patience`: then it is left as it is.
+/// process may claim the program within `claim_timeout`: then it is left as it is.
 async fn detach(live: RunningProcess, mut orders: Control, claim_timeout: Duration) -> bool {
     let is_taken = tokio::select! {
         () = live.wait_until_claimed() => true,

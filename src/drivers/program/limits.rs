@@ -21,12 +21,12 @@ pub(super) async fn wait_until_exceeded(
         return std::future::pending().await;
     }
     // A control group that limits memory counts shared memory once, and the watch leaves memory to it.
-    let (gauge, held, mut looks) =
+    let (gauge, held, mut ticks) =
         (tree.gauge(), tree.enforced_controllers(), interval(MEASUREMENT_INTERVAL));
     // By default tokio makes up for missed ticks in a burst of measurements.
-    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        looks.tick().await;
+        ticks.tick().await;
         if let Some(failure) = exceeded_limit(resources, held, gauge.clone().measure_usage().await)
         {
             return failure;

@@ -189,7 +189,7 @@ impl SessionTurn {
             report.set_counters(kept.process.progress.counted.clone());
         }
         let ReceivedAnswer { end, told, stdout, stderr } =
-            Box::pin(self.read_output(&mut kept.process, dialogue, report)).await?;
+            Box::pin(self.exchange_message(&mut kept.process, dialogue, report)).await?;
         let is_long = [&stdout, &stderr, &told.text].iter().any(|text| text.raw.is_long());
         let turn = if is_long { kept.process.account.acquire_reader_permit().await } else { None };
         let exit = match &end {
@@ -243,10 +243,10 @@ impl SessionTurn {
 
     /// Records in the ledger that the conversation has a session to resume.
     async fn store_session(&self, is_well: bool, session: Option<SessionId>, report: &Reporter) {
-        let AttemptStart { program, work, session: thread, context, .. } = &self.attempt;
+        let AttemptStart { program, work, session: resume, context, .. } = &self.attempt;
         let SharedDriverContext { sessions, .. } = &**context;
         let kept = match &program.session {
-            Some(_) if is_well => thread.store(program, work, (&**sessions, report), session).await,
+            Some(_) if is_well => resume.store(program, work, (&**sessions, report), session).await,
             Some(_) => Ok(()),
             None => session_resume::mark(work, &**sessions, report).await,
         };

@@ -133,7 +133,7 @@ impl RunningProcess {
     /// Notifies the execution, whose program is not idle, while the service does not read for lack of memory.
     async fn report_waits(&self, report: &Reporter) -> Infallible {
         loop {
-            self.account.reader_waiting().await;
+            self.account.wait_for_blocked_reader().await;
             report.mark_active();
             sleep(WAIT_REPORT_INTERVAL).await;
         }

@@ -123,7 +123,7 @@ pub(super) async fn plan(
         network: sandbox.network,
         home: program.program_runtime.home.clone(),
         workspace: workspace.to_owned(),
-        working_dirs: sandbox
+        workspace_roots: sandbox
             .roots
             .as_ref()
             .map(|roots| roots.working_dirs.clone())
@@ -256,10 +256,10 @@ impl StartSandbox {
         Ok(launch)
     }
 
-    /// Applies the sandbox like [`Self::give`], on a thread that may block.
+    /// Applies the sandbox like [`Self::apply`], on a thread that may block.
     ///
     /// # Errors
-    /// Same as [`Self::give`].
+    /// Same as [`Self::apply`].
     pub(super) async fn apply_in_background(self, launch: Launch) -> Result<Launch, Failure> {
         let given = spawn_blocking(move || self.apply(launch)).await;
         given.unwrap_or_else(|error| Err(view_failure(&io::Error::other(error).into())))

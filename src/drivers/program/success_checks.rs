@@ -99,7 +99,7 @@ impl CheckLaunch {
         let spawned = warden.launch(launch).await.map_err(|error| launch_failure(&error))?;
         let Spawned { stdout, stderr, mut ending, tree, .. } = spawned;
         let said = [stdout, stderr].map(|pipe| {
-            tokio::spawn(read_output(pipe, report.tail_capture(MAX_CHECK_OUTPUT_BYTES)))
+            tokio::spawn(read_output(pipe, report.redacted_tail(MAX_CHECK_OUTPUT_BYTES)))
         });
         let ended = async {
             tokio::select! {

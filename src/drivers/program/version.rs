@@ -15,7 +15,7 @@ use algonius_actors::model::execution::request::{
 use algonius_actors::model::id::{ContextId, ExecutionId, MessageId, PrincipalId};
 use algonius_actors::model::program::program_runtime::{OwnHome, VersionSpec};
 use algonius_actors::model::program::{
-    InputPattern, OnServiceLoss, OutputPattern, ProgramSpec, VariableSource,
+    InputPattern, OnServiceLoss, OutputPattern, ProgramSpec, VariableSecrecy,
 };
 use algonius_warden::{Spawned, Warden};
 use regex::Regex;
@@ -66,7 +66,7 @@ pub struct VersionSubject {
 /// with a new home, which is removed afterwards.
 ///
 /// # Errors
-/// Fails if the program cannot be run, takes longer than `patience`, or reports no version.
+/// Fails if the program cannot be run, takes longer than `time_limit`, or reports no version.
 pub async fn query(
     subject: VersionSubject,
     version: &VersionSpec,
@@ -136,7 +136,7 @@ fn version_program(
         keeping: None,
         ..program.clone()
     };
-    asked.env.retain(|_, variable| variable.secrecy == VariableSource::Plain);
+    asked.env.retain(|_, variable| variable.secrecy == VariableSecrecy::Plain);
     if let Some(home) = home {
         asked.program_runtime.home = home.path().to_owned();
         let own = OwnHome { path: home.path().to_owned(), files: BTreeMap::new() };

@@ -54,8 +54,8 @@ pub(super) async fn resolve_working_dir(
     let found = spawn_blocking(move || find_chosen(&override_policy, &written)).await;
     match found.map_err(io::Error::other).flatten() {
         Ok(Some(folder)) if claimed.is_none_or(|claimed| claimed == folder) => Ok(folder),
-        Ok(_) => Err(workspace_failure("the working directory is outside of the allowed folders")),
-        Err(_) => Err(workspace_failure("the working directory does not exist")),
+        Ok(_) => Err(override_failure("the working directory is outside of the allowed folders")),
+        Err(_) => Err(override_failure("the working directory does not exist")),
     }
 }
 
@@ -85,6 +85,6 @@ fn find_chosen(override_policy: &OverridePolicy, chosen: &Path) -> io::Result<Op
     Ok(allowed.any(|allowed| folder.starts_with(allowed)).then_some(folder))
 }
 
-fn workspace_failure(message: &str) -> Failure {
+fn override_failure(message: &str) -> Failure {
     Failure::new(Code::OverrideRefused, message)
 }

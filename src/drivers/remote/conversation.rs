@@ -37,15 +37,15 @@ impl RemoteConversation {
         })?;
         let is_answer = work.request.continues.is_some();
         let is_own = known.as_ref().is_some_and(|known| known.execution == work.execution);
-        let thread: Option<Self> =
+        let conversation: Option<Self> =
             known.and_then(|known| serde_json::from_str(known.id.expose()).ok());
-        match thread {
-            Some(thread) if is_answer && is_own => Ok(thread),
+        match conversation {
+            Some(conversation) if is_answer && is_own => Ok(conversation),
             _ if is_answer => {
                 let message = "the remote task that asked the question is unknown";
                 Err(Failure::new(Code::PermanentFailure, message))
             }
-            Some(thread) => Ok(Self { task: None, ..thread }),
+            Some(conversation) => Ok(Self { task: None, ..conversation }),
             None => Ok(Self::default()),
         }
     }

@@ -63,20 +63,20 @@ impl RemoteAttempt {
     /// Runs the attempt, and reports its end.
     pub(super) async fn run(self, report: Reporter, stop: RemoteStop) {
         let sessions = Arc::clone(&self.connections.sessions);
-        let thread = match RemoteConversation::find(&self.work, &*sessions).await {
-            Ok(thread) => thread,
+        let conversation = match RemoteConversation::find(&self.work, &*sessions).await {
+            Ok(conversation) => conversation,
             Err(failure) => return report.ended(Err(failure), None),
         };
         report.started(None);
         let (allowed_folders, account) = (AllowedFolders::none(), self.connections.account());
         let events = EventReader::of_messages(&report, &self.work, &allowed_folders, &account);
-        let message = self.message(&thread);
-        let mut reader = TaskReader::new(events, thread);
+        let message = self.message(&conversation);
+        let mut reader = TaskReader::new(events, conversation);
         let followed = self.follow_until_stopped(message, &mut reader, stop).await;
-        let thread = reader.thread().clone();
+        let conversation = reader.conversation().clone();
         // The task waits for credentials that nobody will give to it, so it would wait for ever.
         let is_stuck = matches!(followed, Ok(Some(RemoteEnd::AuthRequired)));
-        if let (true, Some(task)) = (is_stuck, &thread.task) {
+        if let (true, Some(task)) = (is_stuck, &conversation.task) {
             self.cancel(task).await;
         }
         let is_stopped = matches!(followed, Ok(None));
@@ -93,7 +93,7 @@ impl RemoteAttempt {
             Err(error) => return report.ended(Err(ledger_failure(&error)), None),
         };
         // Before the report: after it the next message of the conversation may start and look for the task.
-        if let Err(error) = thread.store(&self.work, (&*sessions, &report)).await {
+        if let Err(error) = conversation.store(&self.work, (&*sessions, &report)).await {
             tracing::error!(execution = %self.work.execution, %error, "failed to store session");
         }
         if is_stopped {
@@ -147,7 +147,7 @@ impl RemoteAttempt {
             Err(fault) if fault.is_unsupported() => self.send(message, reader).await?,
             Err(fault) => return Err(fault.into()),
         };
-        match (end, reader.thread().task.clone()) {
+        match (end, reader.conversation().task.clone()) {
             (Some(end), _) => Ok(end),
             // The stream broke, which does not end the task.
             (None, Some(task)) => self.poll(task, reader).await,
@@ -267,14 +267,14 @@ impl RemoteAttempt {
 
     /// Returns the message for the remote agent. Every attempt of a turn has the same message id, by which a service
     /// recognises a repeated message.
-    fn message(&self, thread: &RemoteConversation) -> Message {
+    fn message(&self, conversation: &RemoteConversation) -> Message {
         let Work { execution, attempt_id, request, .. } = &self.work;
         // Counted before the message is passed on, so that a loop of services ends.
         let hops = json!({"count": request.origin.hops.saturating_add(1)});
         Message {
             message_id: format!("{execution}-{}", attempt_id.turn),
-            context_id: thread.context.clone(),
-            task_id: thread.task.clone(),
+            context_id: conversation.context.clone(),
+            task_id: conversation.task.clone(),
             role: Role::User,
             parts: request.input.parts.iter().cloned().map(part).collect(),
             metadata: Metadata::from_iter([(HOPS_EXTENSION.to_owned(), hops)]),

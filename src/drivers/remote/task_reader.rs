@@ -38,7 +38,7 @@ pub(super) enum RemoteEnd {
 /// State of reading one task.
 pub(super) struct TaskReader<'r> {
     events: EventReader<'r>,
-    thread: RemoteConversation,
+    conversation: RemoteConversation,
     /// Id of the remote task, once it is known.
     task: watch::Sender<Option<String>>,
     /// Length and hash of the answer's text so far.
@@ -51,13 +51,13 @@ pub(super) struct TaskReader<'r> {
 }
 
 impl<'r> TaskReader<'r> {
-    /// Returns a reader of the task that the thread names, or of a new one.
-    pub(super) fn new(events: EventReader<'r>, thread: RemoteConversation) -> Self {
-        let is_known = thread.task.is_some();
-        let (answer, task) = ((0, Sha256::new()), watch::Sender::new(thread.task.clone()));
+    /// Returns a reader of the task that the conversation names, or of a new one.
+    pub(super) fn new(events: EventReader<'r>, conversation: RemoteConversation) -> Self {
+        let is_known = conversation.task.is_some();
+        let (answer, task) = ((0, Sha256::new()), watch::Sender::new(conversation.task.clone()));
         Self {
             events,
-            thread,
+            conversation,
             task,
             answer,
             artifacts: BTreeSet::new(),
@@ -72,11 +72,11 @@ impl<'r> TaskReader<'r> {
     }
 
     /// Returns the remote task and context, as far as they are known.
-    pub(super) const fn thread(&self) -> &RemoteConversation {
-        &self.thread
+    pub(super) const fn conversation(&self) -> &RemoteConversation {
+        &self.conversation
     }
 
-    /// Returns the pace at which text is released.
+    /// Returns a timer for the release of text.
     pub(super) fn release_timer(&self) -> ReleaseTimer {
         self.events.release_timer()
     }
@@ -116,7 +116,8 @@ impl<'r> TaskReader<'r> {
         match event {
             StreamEvent::Task(task) => self.snapshot(task).await,
             StreamEvent::Message(message) => {
-                self.thread.context = message.context_id.clone().or(self.thread.context.take());
+                self.conversation.context =
+                    message.context_id.clone().or(self.conversation.context.take());
                 let content = content(message);
                 self.events.handle_event(ProgramEvent::Message { content }).await?;
                 Ok(Some(RemoteEnd::Reported))
@@ -158,11 +159,11 @@ impl<'r> TaskReader<'r> {
     }
 
     fn set_ids(&mut self, task: String, context: String) {
-        self.thread.task = Some(task).filter(|task| !task.is_empty());
-        self.thread.context = Some(context).filter(|context| !context.is_empty());
+        self.conversation.task = Some(task).filter(|task| !task.is_empty());
+        self.conversation.context = Some(context).filter(|context| !context.is_empty());
         self.task.send_if_modified(|known| {
-            let is_new = *known != self.thread.task;
-            known.clone_from(&self.thread.task);
+            let is_new = *known != self.conversation.task;
+            known.clone_from(&self.conversation.task);
             is_new
         });
     }

@@ -106,7 +106,7 @@ impl AgentTurn {
         (events, report): (&mut EventReader<'_>, &Reporter),
         over: &watch::Sender<bool>,
     ) -> Result<PumpedText, LedgerError> {
-        let is_over = self.exchange_request(&mut source, &mut raw_writer, (events, report)).await?;
+        let is_over = self.run_turn(&mut source, &mut raw_writer, (events, report)).await?;
         self.close().await;
         self.orders.return_answers(self.answers);
         over.send_replace(is_over);
@@ -114,7 +114,7 @@ impl AgentTurn {
     }
 
     /// Returns true after the end of the turn, and false if the agent has closed its output before.
-    async fn exchange_request(
+    async fn run_turn(
         &mut self,
         source: &mut OutputSource,
         raw_writer: &mut RawWriter,

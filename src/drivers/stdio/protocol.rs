@@ -65,7 +65,7 @@ impl StdioTurn {
     pub(in crate::drivers) fn open(&mut self) -> Vec<u8> {
         match self {
             Self::Rpc(rpc) => rpc.open(),
-            Self::Message(turns) => turns.open(),
+            Self::Message(turn) => turn.open(),
         }
     }
 
@@ -73,7 +73,7 @@ impl StdioTurn {
     pub(in crate::drivers) fn receive(&mut self, bytes: &[u8]) -> Vec<StdioStep> {
         match self {
             Self::Rpc(rpc) => rpc.receive(bytes),
-            Self::Message(turns) => turns.receive(bytes),
+            Self::Message(turn) => turn.receive(bytes),
         }
     }
 
@@ -81,19 +81,19 @@ impl StdioTurn {
     pub(in crate::drivers) fn interrupt(&self) -> Option<Vec<u8>> {
         match self {
             Self::Rpc(rpc) => rpc.interrupt(),
-            Self::Message(turns) => turns.interrupt(),
+            Self::Message(turn) => turn.interrupt(),
         }
     }
 
     /// Returns true if the turn is over in case the program writes nothing more for a moment.
     pub(in crate::drivers) fn may_be_over(&self) -> bool {
-        matches!(self, Self::Message(turns) if turns.may_be_over())
+        matches!(self, Self::Message(turn) if turn.may_be_over())
     }
 
     /// Ends the turn because the program is silent.
     pub(in crate::drivers) fn conclude(&mut self) -> Vec<StdioStep> {
         match self {
-            Self::Message(turns) => turns.conclude(),
+            Self::Message(turn) => turn.conclude(),
             Self::Rpc(_) => Vec::new(),
         }
     }
@@ -102,8 +102,8 @@ impl StdioTurn {
     /// for that case.
     pub(in crate::drivers) fn empty_turn_failure(&self) -> Option<(bool, Failure)> {
         match self {
-            Self::Message(turns) if turns.is_empty() => {
-                Some((turns.has_more(), turns.early_end_failure()))
+            Self::Message(turn) if turn.is_empty() => {
+                Some((turn.has_more(), turn.early_end_failure()))
             }
             Self::Message(_) | Self::Rpc(_) => None,
         }

@@ -210,9 +210,9 @@ async fn finish_turn(
     events: &mut EventReader<'_>,
 ) -> Result<ExchangeEnd, LedgerError> {
     if let Some((has_more, failure)) = empty {
-        let has_continued = async { !source.next().await.trim_ascii().is_empty() };
+        let more_output = async { !source.next().await.trim_ascii().is_empty() };
         let has_continued =
-            has_more || timeout(EMPTY_ANSWER_GRACE, has_continued).await.unwrap_or_default();
+            has_more || timeout(EMPTY_ANSWER_GRACE, more_output).await.unwrap_or_default();
         if has_continued {
             events.fail_for(failure);
         }

@@ -139,7 +139,7 @@ pub fn card_json(
 
 /// Writes a card in the form that the request selects with `A2A-Version`: readers of 1.0 may reject unknown fields.
 fn negotiated_json(card: &Card, headers: &HeaderMap) -> Value {
-    let speaks = |version| card.interfaces.iter().any(|way| way.version == version);
+    let speaks = |version| card.interfaces.iter().any(|it| it.version == version);
     let asked = headers.get("a2a-version").and_then(|value| value.to_str().ok());
     let is_new = asked.is_some_and(|version| version.trim().starts_with("1."));
     let form = match (speaks(ProtocolVersion::V0_3), speaks(ProtocolVersion::V1_0)) {
@@ -199,7 +199,7 @@ fn has_etag(headers: &HeaderMap, tag: &str) -> bool {
 #[must_use]
 pub fn card(app: &App, spec: &AgentSpec, address: &PublicAddress) -> Card {
     let a2a_exposure = &spec.a2a_exposure;
-    let is_listed = |way: &Interface| a2a_exposure.card_bindings.contains(&way.binding);
+    let is_listed = |it: &Interface| a2a_exposure.card_bindings.contains(&it.binding);
     let offers = |operation: ProtocolOperation| {
         SERVICE_FEATURES.operations.contains(&operation) && a2a_exposure.offers(operation)
     };
@@ -253,12 +253,12 @@ fn description(spec: &AgentSpec) -> String {
 #[must_use]
 pub fn interfaces(app: &App, spec: &AgentSpec, address: &PublicAddress) -> Vec<Interface> {
     let a2a_exposure = &spec.a2a_exposure;
-    let interfaces = a2a_exposure
+    let pairs = a2a_exposure
         .bindings
         .iter()
         .flat_map(|binding| a2a_exposure.versions.iter().map(|version| (*binding, *version)));
-    let served = interfaces.filter(|way| SERVICE_FEATURES.interfaces.contains(way));
-    served.filter_map(|way| interface(app, (spec, address), way)).collect()
+    let served = pairs.filter(|pair| SERVICE_FEATURES.interfaces.contains(pair));
+    served.filter_map(|pair| interface(app, (spec, address), pair)).collect()
 }
 
 /// Returns one interface. A client of 0.3 cannot name an agent over gRPC: it reaches the default agent, or the agent

@@ -7,7 +7,9 @@ use algonius_a2a::v1::{
     TaskQuery,
 };
 use algonius_a2a::v1_json as json;
-use algonius_actors::model::access::endpoint_config::{self as offer, Binding, ProtocolVersion};
+use algonius_actors::model::access::endpoint_config::{
+    Binding, ProtocolOperation, ProtocolVersion,
+};
 use algonius_actors::model::access::principal::{Caller, Right};
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
@@ -287,18 +289,18 @@ async fn perform_unary(
 }
 
 /// Returns the operation under which an agent's exposure lists the method.
-pub(super) const fn protocol_operation(operation: Method) -> offer::ProtocolOperation {
+pub(super) const fn protocol_operation(operation: Method) -> ProtocolOperation {
     match operation {
-        Method::Send => offer::ProtocolOperation::Send,
-        Method::Stream => offer::ProtocolOperation::Stream,
-        Method::Get | Method::Status | Method::Card => offer::ProtocolOperation::Get,
-        Method::List => offer::ProtocolOperation::List,
-        Method::Cancel => offer::ProtocolOperation::Cancel,
-        Method::Subscribe => offer::ProtocolOperation::Subscribe,
+        Method::Send => ProtocolOperation::Send,
+        Method::Stream => ProtocolOperation::Stream,
+        Method::Get | Method::Status | Method::Card => ProtocolOperation::Get,
+        Method::List => ProtocolOperation::List,
+        Method::Cancel => ProtocolOperation::Cancel,
+        Method::Subscribe => ProtocolOperation::Subscribe,
         Method::PushSet | Method::PushGet | Method::PushList | Method::PushDelete => {
-            offer::ProtocolOperation::Push
+            ProtocolOperation::Push
         }
-        Method::ExtendedCard => offer::ProtocolOperation::ExtendedCard,
+        Method::ExtendedCard => ProtocolOperation::ExtendedCard,
     }
 }
 

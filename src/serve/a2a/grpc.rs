@@ -1,6 +1,6 @@
 //! A2A over gRPC: both versions, on the same port as HTTP.
 //!
-//! The module `arrival` authenticates a call before its message is read; the crate
+//! The module `interceptor` authenticates a call before its message is read; the crate
 //! `algonius_a2a` converts between the core shapes and the generated ones.
 
 mod interceptor;

@@ -151,15 +151,15 @@ fn stream_range(app: &App, agent: &AgentId, metadata: &RequestMetadata) -> Strea
 
 /// Adds the cursor of each event to its metadata, for clients that do not read it beside the event.
 fn with_cursors(events: ResumableEvents) -> ResumableEvents {
-    Box::pin(events.map_ok(|(place, mut event)| {
+    Box::pin(events.map_ok(|(cursor, mut event)| {
         let metadata = match &mut event {
             StreamEvent::Task(task) => &mut task.metadata,
             StreamEvent::Message(message) => &mut message.metadata,
             StreamEvent::Status(update) => &mut update.metadata,
             StreamEvent::Artifact(update) => &mut update.metadata,
         };
-        metadata.insert(CURSOR_EXTENSION.to_owned(), place.to_string().into());
-        (place, event)
+        metadata.insert(CURSOR_EXTENSION.to_owned(), cursor.to_string().into());
+        (cursor, event)
     }))
 }
 

@@ -5,7 +5,7 @@ pub mod media;
 
 use std::collections::HashMap;
 
-use algonius_a2a::Method as Asking;
+use algonius_a2a::Method as Operation;
 use algonius_a2a::v0_3::rest::read::body as parse;
 use algonius_a2a::{problem, with_path_params};
 use algonius_actors::model::access::endpoint_config::{Binding, ProtocolVersion};
@@ -27,7 +27,7 @@ use crate::wire::envelope::is_envelope;
 
 /// Match of a path and a method, with the parameters from the path.
 struct RouteMatch {
-    operation: Asking,
+    operation: Operation,
     path_params: Vec<(&'static str, String)>,
 }
 
@@ -99,7 +99,7 @@ async fn respond(
         Method::POST | Method::PUT => parse(&body::any(app, request).await?)?,
         _ => query,
     };
-    if operation == Asking::Send && is_envelope(&params) {
+    if operation == Operation::Send && is_envelope(&params) {
         return Ok(RestResponse::Envelope(
             envelope::respond(app, caller, &agent, (params, metadata)).await,
         ));
@@ -120,28 +120,28 @@ fn match_route(method: &Method, rest: &str) -> Result<RouteMatch, Failure> {
         Ok(RouteMatch { operation, path_params })
     };
     match (method.as_str(), parts.as_slice()) {
-        ("POST", ["message:send"]) => of(Asking::Send, &[]),
-        ("POST", ["message:stream"]) => of(Asking::Stream, &[]),
-        ("GET", ["tasks"]) => of(Asking::List, &[]),
-        ("GET", ["card" | "extendedAgentCard"]) => of(Asking::ExtendedCard, &[]),
+        ("POST", ["message:send"]) => of(Operation::Send, &[]),
+        ("POST", ["message:stream"]) => of(Operation::Stream, &[]),
+        ("GET", ["tasks"]) => of(Operation::List, &[]),
+        ("GET", ["card" | "extendedAgentCard"]) => of(Operation::ExtendedCard, &[]),
         // A colon belongs to the segment of the path, so the router cannot distinguish these operations.
         ("GET" | "POST", ["tasks", task]) => match (method.as_str(), task.split_once(':')) {
-            ("GET", None) => of(Asking::Get, &[("id", task)]),
-            ("POST", Some((id, "cancel"))) => of(Asking::Cancel, &[("id", id)]),
-            (_, Some((id, "subscribe"))) => of(Asking::Subscribe, &[("id", id)]),
+            ("GET", None) => of(Operation::Get, &[("id", task)]),
+            ("POST", Some((id, "cancel"))) => of(Operation::Cancel, &[("id", id)]),
+            (_, Some((id, "subscribe"))) => of(Operation::Subscribe, &[("id", id)]),
             _ => Err(unknown_path()),
         },
         ("POST", ["tasks", id, "pushNotificationConfigs"]) => {
-            of(Asking::PushSet, &[("taskId", id)])
+            of(Operation::PushSet, &[("taskId", id)])
         }
         ("GET", ["tasks", id, "pushNotificationConfigs"]) => {
-            of(Asking::PushList, &[("taskId", id)])
+            of(Operation::PushList, &[("taskId", id)])
         }
         ("GET", ["tasks", id, "pushNotificationConfigs", config]) => {
-            of(Asking::PushGet, &[("taskId", id), ("id", config)])
+            of(Operation::PushGet, &[("taskId", id), ("id", config)])
         }
         ("DELETE", ["tasks", id, "pushNotificationConfigs", config]) => {
-            of(Asking::PushDelete, &[("taskId", id), ("id", config)])
+            of(Operation::PushDelete, &[("taskId", id), ("id", config)])
         }
         _ => Err(unknown_path()),
     }

@@ -25,8 +25,8 @@ pub fn response(
 ) -> Response {
     let lines = events.map(move |next| {
         let event = match next {
-            Ok((place, event)) => {
-                Event::default().id(place.to_string()).data(to_json_text(&write(event)))
+            Ok((cursor, event)) => {
+                Event::default().id(cursor.to_string()).data(to_json_text(&write(event)))
             }
             Err(failure) => Event::default().data(to_json_text(&fail(&failure))),
         };

@@ -23,7 +23,7 @@ use super::task::TaskView;
 use super::task::updates::TaskUpdates;
 use artifact_chunks::ArtifactChunks;
 use event_id::EventId;
-use text_stream::{TextStream, is_end_of_work};
+use text_stream::{TextProgress, is_end_of_work};
 
 /// Stream of events with the cursor after each; a client can resume the stream after any of them.
 pub type ResumableEvents =
@@ -60,8 +60,8 @@ pub async fn stream(
         queued = view.queued();
         let task = view.task(history).await?;
         shown = task.status.state;
-        let place = EventId::from(record.last_event);
-        ready.push_back(StreamItem::Update(place, Box::new(StreamEvent::Task(task))));
+        let cursor = EventId::from(record.last_event);
+        ready.push_back(StreamItem::Update(cursor, Box::new(StreamEvent::Task(task))));
     }
     let after = range.after.clone().unwrap_or_else(|| record.last_event.into());
     // Following starts at the snapshot's last event, so that nothing between both is lost or sent twice.
@@ -69,7 +69,7 @@ pub async fn stream(
         .with_position(queued);
     let follow = if range.past_questions { follow.past_questions() } else { follow };
     let follow = if range.is_whole && !range.with_stderr { follow } else { follow.with_text() };
-    let texts = TextStream::new(
+    let texts = TextProgress::new(
         record.attempt_id,
         &[TextChannel::Stdout, TextChannel::Stderr, TextChannel::Answer],
     );
@@ -97,12 +97,12 @@ pub async fn stream(
 enum StreamItem {
     /// Update with the position after it.
     Update(EventId, Box<StreamEvent>),
-    /// Pieces of an artifact.
+    /// Chunks of an artifact.
     Chunks(ArtifactChunks),
     /// An event that is sent after all text that exists now.
     Event(Box<Event>),
     /// End of the execution or request for input; sent after all text.
-    End(Box<Record>),
+    EndOrQuestion(Box<Record>),
 }
 
 /// Remaining part of a stream.
@@ -115,7 +115,7 @@ struct TaskStream {
     /// Number of bytes of the next event that the client already has.
     byte_offset: u64,
     /// Number of bytes that were sent of each text of the program; a text may be the answer.
-    texts: TextStream,
+    texts: TextProgress,
     range: StreamRange,
     /// True if there may be text that was not sent.
     has_grown: bool,
@@ -132,11 +132,11 @@ impl TaskStream {
                 }
             }
             match self.ready.pop_front() {
-                Some(StreamItem::Update(place, update)) => return Ok(Some((place, *update))),
-                Some(StreamItem::Chunks(pieces)) => return self.next_chunk(pieces).await.map(Some),
+                Some(StreamItem::Update(cursor, update)) => return Ok(Some((cursor, *update))),
+                Some(StreamItem::Chunks(chunks)) => return self.next_chunk(chunks).await.map(Some),
                 // The loop goes on, because an event may cause no update of the task.
                 Some(StreamItem::Event(event)) => self.take(*event).await?,
-                Some(StreamItem::End(record)) => self.end(&record).await?,
+                Some(StreamItem::EndOrQuestion(record)) => self.end(&record).await?,
                 None if self.is_over => return Ok(None),
                 None => self.wait().await?,
             }
@@ -163,7 +163,7 @@ impl TaskStream {
             }
             Some(SubscriptionItem::EndOrQuestion(record)) => {
                 self.has_grown = self.range.with_stderr;
-                self.ready.push_back(StreamItem::End(record));
+                self.ready.push_back(StreamItem::EndOrQuestion(record));
             }
             None => self.is_over = true,
         }
@@ -176,18 +176,18 @@ impl TaskStream {
         // Before anything is sent: a new attempt has new texts, and the places in them start again.
         self.texts.take(&event.data);
         self.texts.supersede(&event.data);
-        if let Some(mut pieces) = ArtifactChunks::of(&event) {
+        if let Some(mut chunks) = ArtifactChunks::of(&event) {
             if self.range.is_whole {
                 self.event = number;
                 return Ok(());
             }
-            pieces.skip(self.already_sent_bytes(&pieces));
+            chunks.skip(self.already_sent_bytes(&chunks));
             // The program may continue for a while after its answer; the answer is not sent again in that case.
-            if let Some(text) = pieces.only_text().filter(|text| self.texts.is_of(text.attempt_id))
+            if let Some(text) = chunks.only_text().filter(|text| self.texts.is_of(text.attempt_id))
             {
                 self.texts.skip_to(text.channel, text.to);
             }
-            self.ready.push_back(StreamItem::Chunks(pieces));
+            self.ready.push_back(StreamItem::Chunks(chunks));
             return Ok(());
         }
         // A stream that ends with a question gets its status as the last update.
@@ -195,15 +195,15 @@ impl TaskStream {
             matches!(event.data, EventKind::InteractionOpened { .. }) && !self.range.past_questions;
         let update = if is_last { None } else { self.updates.update_for(event).await? };
         (self.event, self.byte_offset) = (number, 0);
-        let place = self.cursor();
-        self.ready.extend(update.map(|update| StreamItem::Update(place, Box::new(update))));
+        let cursor = self.cursor();
+        self.ready.extend(update.map(|update| StreamItem::Update(cursor, Box::new(update))));
         Ok(())
     }
 
     /// Returns the number of bytes of an artifact's event that were sent before: by another stream that this stream
     /// continues, or while the answer grew.
-    fn already_sent_bytes(&self, pieces: &ArtifactChunks) -> u64 {
-        let sent = pieces.only_text().map_or(0, |text| {
+    fn already_sent_bytes(&self, chunks: &ArtifactChunks) -> u64 {
+        let sent = chunks.only_text().map_or(0, |text| {
             let sent = self.texts.sent_bytes(text.attempt_id, text.channel);
             // If the text was shorter before, it is another text, which is sent from its start.
             // Only these channels grow in a stream before their event.
@@ -214,20 +214,20 @@ impl TaskStream {
         sent.max(self.byte_offset)
     }
 
-    /// Sends the next piece of an artifact.
+    /// Sends the next chunk of an artifact.
     async fn next_chunk(
         &mut self,
-        mut pieces: ArtifactChunks,
+        mut chunks: ArtifactChunks,
     ) -> Result<(EventId, StreamEvent), Failure> {
         let TaskUpdates { api, record, .. } = &self.updates;
-        let (update, is_last) = pieces.next(api, record).await?;
+        let (update, is_last) = chunks.next(api, record).await?;
         match is_last {
-            true => (self.event, self.byte_offset) = (pieces.event.max(self.event), 0),
+            true => (self.event, self.byte_offset) = (chunks.event.max(self.event), 0),
             false => {
                 // An artifact that is sent at the end is sent again from its start to a client that
                 // reconnects in its middle.
-                self.byte_offset = if self.range.is_whole { 0 } else { pieces.sent_bytes() };
-                self.ready.push_front(StreamItem::Chunks(pieces));
+                self.byte_offset = if self.range.is_whole { 0 } else { chunks.sent_bytes() };
+                self.ready.push_front(StreamItem::Chunks(chunks));
             }
         }
         Ok((self.cursor(), StreamEvent::Artifact(update)))
@@ -237,7 +237,7 @@ impl TaskStream {
     async fn next_text(&mut self) -> Result<Option<(EventId, StreamEvent)>, Failure> {
         let TaskUpdates { api, record, .. } = &self.updates;
         if let Some(PartialAnswer { attempt_id, channel, from }) =
-            self.follow.growing().filter(|_| !self.range.is_whole)
+            self.follow.partial_answer().filter(|_| !self.range.is_whole)
         {
             self.texts.advance_to(attempt_id);
             self.texts.skip_to(channel, from);
@@ -266,13 +266,13 @@ impl TaskStream {
             );
         }
         if let Some(update) = self.updates.end(&view).await? {
-            let place = EventId::from(record.last_event);
-            self.ready.push_back(StreamItem::Update(place, Box::new(update)));
+            let cursor = EventId::from(record.last_event);
+            self.ready.push_back(StreamItem::Update(cursor, Box::new(update)));
         }
         Ok(())
     }
 
-    /// Returns the place after the last sent item.
+    /// Returns the cursor after the last sent item.
     fn cursor(&self) -> EventId {
         EventId { event: self.event, byte_offset: self.byte_offset, texts: self.texts.cursor() }
     }

@@ -18,8 +18,8 @@ use uuid::Uuid;
 use super::peer::is_forwarded;
 use crate::serve::http::response::EarlyRefusal;
 
-/// Minimum length of a token, in characters.
-pub const MIN_TOKEN_LENGTH: usize = 32;
+/// Minimum length of a token, in bytes.
+pub const MIN_TOKEN_BYTES: usize = 32;
 
 /// Name of the principal of callers without credentials.
 pub const ANONYMOUS: &str = "anonymous";
@@ -208,7 +208,7 @@ impl Authenticator {
             }
         }
         // Checked after the search, so that a short text takes as long as any other.
-        found.filter(|_| text.len() >= MIN_TOKEN_LENGTH).map(caller)
+        found.filter(|_| text.len() >= MIN_TOKEN_BYTES).map(caller)
     }
 }
 

@@ -63,7 +63,7 @@ impl HostPolicy {
         match single_header(request, &header::ORIGIN) {
             Ok(None) => Ok(()),
             Ok(Some(origin)) if self.is_allowed_origin(origin, host) => Ok(()),
-            Ok(Some(_)) | Err(RepeatedHeader) => Err(foreign()),
+            Ok(Some(_)) | Err(InvalidHeader) => Err(foreign()),
         }
     }
 
@@ -85,18 +85,18 @@ impl HostPolicy {
 }
 
 /// Error: the header occurs more than once, or is not text.
-struct RepeatedHeader;
+struct InvalidHeader;
 
 /// Returns the only header with this name.
 fn single_header<'r>(
     request: &'r Request,
     name: &HeaderName,
-) -> Result<Option<&'r str>, RepeatedHeader> {
+) -> Result<Option<&'r str>, InvalidHeader> {
     let mut all = request.headers().get_all(name).iter();
     let Some(first) = all.next() else { return Ok(None) };
     match (first.to_str(), all.next()) {
         (Ok(text), None) => Ok(Some(text)),
-        (_, _) => Err(RepeatedHeader),
+        (_, _) => Err(InvalidHeader),
     }
 }
 

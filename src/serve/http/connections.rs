@@ -102,17 +102,17 @@ impl Connections {
     /// the kernel: if they were accepted faster than displaced connections are closed, the service would have to
     /// refuse them.
     pub fn poll_capacity(&self, context: &mut Context<'_>) -> Poll<()> {
-        let mut table = self.table();
-        if table.pending + table.limits.closing() < MAX_PENDING_CONNECTIONS {
+        let mut registry = self.registry();
+        if registry.pending + registry.limits.closing() < MAX_PENDING_CONNECTIONS {
             return Poll::Ready(());
         }
-        table.acceptor = Some(context.waker().clone());
+        registry.acceptor = Some(context.waker().clone());
         Poll::Pending
     }
 
     /// Records an accepted connection that will be admitted soon.
     pub fn count_accepted(&self) {
-        self.table().pending += 1;
+        self.registry().pending += 1;
     }
 
     /// Admits a connection and closes another one if the limit is reached; returns `None` if the connection cannot
@@ -120,32 +120,32 @@ impl Connections {
     #[must_use]
     pub fn admit(&self, stream: &TcpStream) -> Option<(ConnectionEntry, ClientConnection)> {
         let address = stream.peer_addr();
-        let mut table = self.table();
+        let mut registry = self.registry();
         // The acceptor counts the connection before this call, also one that fails below.
-        table.pending = table.pending.saturating_sub(1);
-        table.wake_acceptor();
+        registry.pending = registry.pending.saturating_sub(1);
+        registry.wake_acceptor();
         let address = address.ok()?; // A client that has disconnected has no address.
-        let ConnectionRegistry { limits, sockets, .. } = &mut *table;
+        let ConnectionRegistry { limits, sockets, .. } = &mut *registry;
         let id = match limits.admit(origin(address.ip()), |id| has_unread(sockets, id)) {
             ConnectionAdmission::Admitted(id) => id,
             ConnectionAdmission::Displaces(id, displaced) => {
-                table.close(displaced);
-                table.log_limit(address, |counts| counts.closed += 1);
+                registry.close(displaced);
+                registry.log_limit(address, |counts| counts.closed += 1);
                 id
             }
             ConnectionAdmission::Refused => {
-                table.log_limit(address, |counts| counts.refused += 1);
+                registry.log_limit(address, |counts| counts.refused += 1);
                 return None;
             }
         };
-        table.sockets.insert(id, stream.as_raw_fd());
-        drop(table);
+        registry.sockets.insert(id, stream.as_raw_fd());
+        drop(registry);
         let (is_authenticated, lingers) = (AtomicBool::new(false), AtomicBool::new(false));
         let inner = ConnectionState { id, address, all: self.clone(), is_authenticated, lingers };
         Some((ConnectionEntry { id, all: self.clone() }, ClientConnection(Arc::new(inner))))
     }
 
-    fn table(&self) -> MutexGuard<'_, ConnectionRegistry> {
+    fn registry(&self) -> MutexGuard<'_, ConnectionRegistry> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -199,12 +199,12 @@ impl ConnectionRegistry {
 
 impl Drop for ConnectionEntry {
     fn drop(&mut self) {
-        let mut table = self.all.table();
+        let mut registry = self.all.registry();
         // This runs before the socket is closed, because the entry is the first field of its connection. Afterwards
         // the kernel may give the same number to another file, which `close` would shut down.
-        table.limits.closed(self.id);
-        table.sockets.remove(&self.id);
-        table.wake_acceptor();
+        registry.limits.closed(self.id);
+        registry.sockets.remove(&self.id);
+        registry.wake_acceptor();
     }
 }
 
@@ -219,7 +219,7 @@ impl ClientConnection {
     pub fn assign_principal(&self, principal: PrincipalId) {
         // Only the first request needs the lock.
         if !self.0.is_authenticated.swap(true, Ordering::Relaxed) {
-            self.0.all.table().limits.assign_principal(self.0.id, principal);
+            self.0.all.registry().limits.assign_principal(self.0.id, principal);
         }
     }
 

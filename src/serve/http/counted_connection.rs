@@ -33,7 +33,7 @@ struct WriteTimeout {
 
 impl CountedConnection {
     /// Holds the entry while the connection is open. The connection is closed if nothing can be written for the time
-    /// `unread`.
+    /// `write_timeout`.
     #[must_use]
     pub fn new(
         stream: TcpStream,

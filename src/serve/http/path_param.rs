@@ -24,12 +24,12 @@ impl<S: Send + Sync> FromRequestParts<S> for AgentSubpath {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ProblemBody> {
         let Path((agent, rest)) =
-            Path::from_request_parts(parts, state).await.map_err(|_no_text| path_is_not_text())?;
+            Path::from_request_parts(parts, state).await.map_err(|_no_text| non_text_path())?;
         Ok(Self { agent, rest })
     }
 }
 
-fn path_is_not_text() -> ProblemBody {
+fn non_text_path() -> ProblemBody {
     ProblemBody(Failure::new(Code::PathUnknown, "the path is not text"))
 }
 
@@ -38,7 +38,7 @@ impl<S: Send + Sync> FromRequestParts<S> for PathParam {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ProblemBody> {
         let Path(text) =
-            Path::from_request_parts(parts, state).await.map_err(|_no_text| path_is_not_text())?;
+            Path::from_request_parts(parts, state).await.map_err(|_no_text| non_text_path())?;
         Ok(Self(text))
     }
 }

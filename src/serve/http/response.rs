@@ -105,18 +105,18 @@ pub fn status(code: Code) -> StatusCode {
 /// Creates a JSON response. Caches must not store it: almost every response belongs to one caller.
 #[must_use]
 pub fn json(content_type: &'static str, status: StatusCode, body: &impl Serialize) -> Response {
-    json_text(content_type, status, to_json_text(body))
+    json_text_response(content_type, status, to_json_text(body))
 }
 
 /// Creates a JSON response from a document that may be large.
 #[must_use]
 pub fn large_json(content_type: &'static str, status: StatusCode, body: Value) -> Response {
-    json_text(content_type, status, streaming_json::body(body))
+    json_text_response(content_type, status, streaming_json::body(body))
 }
 
 /// Creates a JSON response from a document that is text already.
 #[must_use]
-pub fn json_text(
+pub fn json_text_response(
     content_type: &'static str,
     status: StatusCode,
     body: impl Into<Body>,

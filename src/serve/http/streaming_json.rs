@@ -24,19 +24,19 @@ const WORD_BYTES: usize = 8;
 
 /// Creates the body of a document. Its length is known before the transfer.
 pub fn body(document: Value) -> Body {
-    let mut parts = DocumentWriter {
+    let mut writer = DocumentWriter {
         open: Vec::with_capacity(INITIAL_BUFFER_BYTES),
         ..DocumentWriter::default()
     };
-    parts.write(document);
-    parts.finish_part();
-    match parts.done.pop_back() {
+    writer.write(document);
+    writer.finish_part();
+    match writer.done.pop_back() {
         // Nearly all documents are one part. A plain body is sent in one write, together with the head.
-        Some(DocumentPart::Written(only)) if parts.done.is_empty() => Body::from(only),
+        Some(DocumentPart::Written(only)) if writer.done.is_empty() => Body::from(only),
         last => {
-            parts.done.extend(last);
-            let left = parts.done.iter().map(DocumentPart::length).sum();
-            Body::new(DocumentStream { parts: parts.done, at: 0, left })
+            writer.done.extend(last);
+            let left = writer.done.iter().map(DocumentPart::length).sum();
+            Body::new(DocumentStream { parts: writer.done, at: 0, left })
         }
     }
 }
@@ -83,10 +83,10 @@ impl DocumentWriter {
                 self.list(b"[]", items, Self::write);
             }
             Value::Object(fields) => {
-                self.list(b"{}", fields, |parts, (name, value)| {
-                    parts.text(&name);
-                    parts.open.push(b':');
-                    parts.write(value);
+                self.list(b"{}", fields, |writer, (name, value)| {
+                    writer.text(&name);
+                    writer.open.push(b':');
+                    writer.write(value);
                 });
             }
             Value::String(text) => self.text(&text),

@@ -186,7 +186,7 @@ pub async fn tokens(
 ///
 /// # Errors
 /// `invalid-params`, `token-exists`, or `forbidden` for a scope beyond that of the caller's own token.
-pub async fn create(
+pub async fn create_token(
     State(app): State<App>,
     caller: AuthenticatedCaller,
     request: Request,

@@ -60,7 +60,7 @@ mod tests {
         count.get()
     }
 
-    async fn wait_for_next(millis: u64, flight: &SingleFlight<u32>, count: &Cell<u32>) -> u32 {
+    async fn share_after(millis: u64, flight: &SingleFlight<u32>, count: &Cell<u32>) -> u32 {
         sleep(Duration::from_millis(millis)).await;
         flight.share(compute(count)).await
     }
@@ -68,7 +68,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn concurrent_callers_share_the_next_computation() {
         let (flight, count) = (SingleFlight::default(), Cell::new(0));
-        let ask = |after| wait_for_next(after, &flight, &count);
+        let ask = |after| share_after(after, &flight, &count);
         assert_eq!(join_all([ask(0), ask(3), ask(5), ask(9)]).await, [1, 2, 2, 2]);
         assert_eq!((ask(0).await, ask(0).await), (3, 4));
         assert!(flight.last.lock().await.is_none());

@@ -24,7 +24,7 @@ use crate::serve::a2a::card;
 use crate::serve::auth::caller::AuthenticatedCaller;
 use crate::serve::http::path_param::PathParam;
 use crate::serve::http::response::{
-    ProblemBody, json as json_answer, json_text, ok, to_json, to_json_text,
+    ProblemBody, json as json_answer, json_text_response, ok, to_json, to_json_text,
 };
 use crate::wire::admin::ConfigurationStatus;
 use crate::wire::api::service::{HealthStatus, Readiness, ReadinessStatus};
@@ -122,7 +122,7 @@ pub async fn tree(
     // The shared value is the text, so that it is written once for all callers.
     let computation = async { Bytes::from(to_json_text(&visible_status(&app, &caller).await)) };
     let text = app.monitoring.status.share(computation).await;
-    Ok(json_text("application/json", StatusCode::OK, text))
+    Ok(json_text_response("application/json", StatusCode::OK, text))
 }
 
 /// Returns the part of the tree that a caller may see now.
@@ -198,7 +198,10 @@ pub async fn a2a(
     let seen = tree.agents.into_iter().filter_map(|agent| {
         let spec = app.agents.get(&agent.id)?;
         caller.scope.allows(Right::Read, Some(&agent.id)).then(|| A2aAgent {
-            interfaces: card::interfaces(&app, spec, &address).into_iter().map(way).collect(),
+            interfaces: card::interfaces(&app, spec, &address)
+                .into_iter()
+                .map(interface_entry)
+                .collect(),
             id: agent.id.to_string(),
             enabled: agent.enabled,
             health: agent.health,
@@ -218,8 +221,8 @@ pub async fn a2a(
     Ok(ok(&to_json(&A2aStatus { versions, bindings, agents })?))
 }
 
-fn way(way: Interface) -> A2aInterface {
-    let Interface { url, binding, version, tenant } = way;
+fn interface_entry(interface: Interface) -> A2aInterface {
+    let Interface { url, binding, version, tenant } = interface;
     let (binding, version) = (binding.as_str().to_owned(), version.as_str().to_owned());
     A2aInterface { url, binding, version, tenant }
 }

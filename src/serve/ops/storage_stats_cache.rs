@@ -24,14 +24,14 @@ impl StatsCache {
     pub async fn storage_stats(&self, api: &Api) -> Result<StorageStats, Failure> {
         // Held during the count, so that concurrent requests wait for one count instead of starting their own.
         let mut last = self.0.lock().await;
-        if let Some((at, stock)) = *last
-            && at.elapsed() < validity(stock.executions)
+        if let Some((at, stats)) = *last
+            && at.elapsed() < validity(stats.executions)
         {
-            return Ok(stock);
+            return Ok(stats);
         }
-        let stock = api.reader.storage_stats().await?;
-        *last = Some((Instant::now(), stock));
-        Ok(stock)
+        let stats = api.reader.storage_stats().await?;
+        *last = Some((Instant::now(), stats));
+        Ok(stats)
     }
 }
 

@@ -2,8 +2,8 @@
 //! `google.rpc.Status` over HTTP+JSON of 1.0 and the like of 0.3, a status of gRPC, and RFC 9457 elsewhere.
 //!
 //! The code that refuses a request (an extractor, the gate, the router) need not know the path: it returns a
-//! [`Problem`](super::respond::Problem), which keeps its failure in the response, and [`ErrorFormat::render`] writes
-//! the body at the very end.
+//! [`ProblemBody`](crate::serve::http::response::ProblemBody), which keeps its failure in the response, and
+//! [`ErrorFormat::render`] writes the body at the very end.
 
 use algonius_a2a::jsonrpc::{self, Id};
 use algonius_a2a::problem;

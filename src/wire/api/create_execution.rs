@@ -49,7 +49,7 @@ pub struct ExecutionRequest {
     #[schemars(length(max = 256), regex(pattern = NAME_PATTERN))]
     pub idempotency_key: Option<String>,
     /// Maximum time for which the response waits for the end of the execution, in seconds.
-    #[serde(default, deserialize_with = "integer::required")]
+    #[serde(default, deserialize_with = "integer::non_null")]
     #[schemars(range(max = MAX_WAIT_SECONDS))]
     pub wait: u64,
     /// True if the request only checks whether the agent works.

@@ -87,7 +87,7 @@ pub struct ScheduleRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overlap: Option<OverlapPolicy>,
     /// Maximum random delay of an occurrence, in seconds.
-    #[serde(default, deserialize_with = "integer::required")]
+    #[serde(default, deserialize_with = "integer::non_null")]
     #[schemars(range(max = MAX_SPAN_SECONDS))]
     pub jitter: u64,
     /// Time after the due time at which an execution of the schedule is stopped, in seconds.

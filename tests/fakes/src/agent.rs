@@ -41,11 +41,15 @@ const ROLES: &[(&str, RoleFn, &str)] = &[
     ("rpc", rpc::play, "[--counted] [--init] [--stays]: answers calls of JSON-RPC"),
     ("turns", turns::play, "[--json]: answers one message after the other"),
     ("acp", acp::play, "an interactive agent of ACP, with instructions in its prompts; see `acp`"),
-    ("claude-control", control_agent::claude, "[--resume ID | --session-id ID]: see `dialogue`"),
+    (
+        "claude-control",
+        control_agent::claude,
+        "[--resume ID | --session-id ID]: see `control_agent`",
+    ),
     (
         "codex-app-server",
         control_agent::codex,
-        "an interactive agent of that protocol; see `dialogue`",
+        "an interactive agent of that protocol; see `control_agent`",
     ),
     ("tck", tck::play, "0.3 or 1.0: the agent that the conformance kits test, in events"),
     ("flaky", flaky, "FILE N CODE: fails N times with CODE, counted in FILE, then succeeds"),

@@ -24,9 +24,9 @@ enum InteractiveProtocol {
     Codex,
 }
 
-/// Conversation of the process.
+/// Agent with its one conversation.
 struct ControlAgent {
-    dialect: InteractiveProtocol,
+    protocol: InteractiveProtocol,
     id: String,
     mode: String,
     turns: usize,
@@ -58,10 +58,10 @@ pub(super) fn codex(_: &[String]) -> Result<u8, Box<dyn Error>> {
     play(InteractiveProtocol::Codex, fresh_id("thread")?, "read-only")
 }
 
-fn play(dialect: InteractiveProtocol, id: String, mode: &str) -> Result<u8, Box<dyn Error>> {
+fn play(protocol: InteractiveProtocol, id: String, mode: &str) -> Result<u8, Box<dyn Error>> {
     let mode = mode.to_owned();
     let mut dialogue =
-        ControlAgent { dialect, id, mode, turns: 0, asks: 0, is_cancelled: false, exit: None };
+        ControlAgent { protocol, id, mode, turns: 0, asks: 0, is_cancelled: false, exit: None };
     while dialogue.exit.is_none() {
         if let Some(message) = dialogue.read()? {
             dialogue.handle(&message)?;
@@ -94,7 +94,7 @@ impl ControlAgent {
     }
 
     fn handle(&mut self, message: &Value) -> Result<(), Box<dyn Error>> {
-        match self.dialect {
+        match self.protocol {
             InteractiveProtocol::Claude => self.handle_control(message),
             InteractiveProtocol::Codex => self.handle_call(message),
         }
@@ -196,7 +196,7 @@ impl ControlAgent {
     }
 
     fn finish(&self, failure: Option<&str>) -> Result<(), Box<dyn Error>> {
-        if self.dialect == InteractiveProtocol::Claude {
+        if self.protocol == InteractiveProtocol::Claude {
             let subtype = if self.is_cancelled { "error_during_execution" } else { "success" };
             return write(&json!({
                 "type": "result", "subtype": subtype, "session_id": self.id, "is_error": failure.is_some(),
@@ -220,7 +220,7 @@ impl ControlAgent {
 
     fn send_text(&self, text: &str, is_thought: bool) -> Result<(), Box<dyn Error>> {
         let message = format!("message-{}", self.turns);
-        if self.dialect == InteractiveProtocol::Codex {
+        if self.protocol == InteractiveProtocol::Codex {
             let method =
                 if is_thought { "item/reasoning/textDelta" } else { "item/agentMessage/delta" };
             return self
@@ -268,7 +268,7 @@ impl ControlAgent {
         command: &str,
         is_success: Option<bool>,
     ) -> Result<(), Box<dyn Error>> {
-        if self.dialect == InteractiveProtocol::Codex {
+        if self.protocol == InteractiveProtocol::Codex {
             let status = match is_success {
                 None => "inProgress",
                 Some(true) => "completed",
@@ -290,13 +290,13 @@ impl ControlAgent {
 
     /// Requests permission and waits for the answer; returns whether it allows the call.
     fn ask(&mut self, call: &str, name: &str, command: &str) -> Result<bool, Box<dyn Error>> {
-        let id = if self.dialect == InteractiveProtocol::Claude {
+        let id = if self.protocol == InteractiveProtocol::Claude {
             json!(call)
         } else {
             json!(self.asks)
         };
         let input = json!({"command": command});
-        let (request, path, answer, allows) = if self.dialect == InteractiveProtocol::Claude {
+        let (request, path, answer, allows) = if self.protocol == InteractiveProtocol::Claude {
             let request = json!({
                 "subtype": "can_use_tool", "tool_name": name, "input": input, "tool_use_id": call,
             });

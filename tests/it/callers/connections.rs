@@ -20,7 +20,7 @@ use crate::harness::{Service, Setup, TestResponse, fake, json_rpc_call, message,
 const MAX_CONNECTIONS: usize = 1024;
 
 /// Silent connections stay open longer than any wait of a test, so a test fails if a caller waits for their end.
-const LONG_HEADER_TIMEOUT: &str = "header_timeout = 600\n";
+const LONG_TIMEOUT_SETTINGS: &str = "header_timeout = 600\n";
 
 /// The first bytes of HTTP/2: the preface and an empty SETTINGS frame.
 const HTTP2: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
@@ -82,7 +82,7 @@ async fn start(server: &str) -> Service {
 
 #[tokio::test]
 async fn silent_connections_delay_no_caller_with_a_token() {
-    let service = start(LONG_HEADER_TIMEOUT).await;
+    let service = start(LONG_TIMEOUT_SETTINGS).await;
     let mut kept = service.connect().await;
     assert_eq!(outcome(&exchange(&mut kept, &request(&service)).await), completed("hello"));
     for bytes in [b"".as_slice(), b"GET /status HTTP/1.1\r\nHost: localhost\r\nX-Slow: ", HTTP2] {
@@ -136,7 +136,7 @@ async fn a_rush_of_callers_refuses_no_caller_with_a_token() {
 #[tokio::test]
 async fn silent_tls_handshakes_delay_no_caller_with_a_token() {
     let server = "tls = { cert = \"HERE/cert.pem\", key = \"HERE/key.pem\" }\n";
-    let setup = Setup::server(&[LONG_HEADER_TIMEOUT, server].concat(), &fake("echo", "echo", ""));
+    let setup = Setup::server(&[LONG_TIMEOUT_SETTINGS, server].concat(), &fake("echo", "echo", ""));
     let authority = CertificateAuthority::new();
     authority.issue(&["localhost"]).write(setup.here());
     let trusted = authority.write(setup.here());

@@ -32,7 +32,7 @@ pub(super) enum ChaosAction {
 
 pub(super) struct ChaosRun {
     pub(super) service: Service,
-    dice: ChaosRng,
+    rng: ChaosRng,
     clients: watch::Sender<ServiceClient>,
     tokens: [String; 3],
     sent: Vec<CallerMessage>,
@@ -44,18 +44,18 @@ pub(super) struct ChaosRun {
 }
 
 impl ChaosRun {
-    pub(super) fn new(service: Service, dice: ChaosRng) -> Self {
+    pub(super) fn new(service: Service, rng: ChaosRng) -> Self {
         let clients = watch::Sender::new(service.client.clone());
         let tokens = [service.token.clone(), "a".repeat(40), "b".repeat(40)];
         let (sent, accepted) = (Vec::new(), BTreeMap::new());
         let (calls, wardens) = (JoinSet::new(), BTreeSet::new());
-        Self { service, dice, clients, tokens, sent, accepted, calls, wardens }
+        Self { service, rng, clients, tokens, sent, accepted, calls, wardens }
     }
 
     /// Lets so many of these things happen.
     pub(super) async fn run_random_actions(&mut self, acts: &[ChaosAction], rounds: u64) {
         for _ in 0..rounds {
-            let act = *self.dice.one(acts).unwrap();
+            let act = *self.rng.one(acts).unwrap();
             println!("{act:?}");
             self.wardens.extend(wardens(self.service.pid()));
             self.perform(act).await;
@@ -66,21 +66,21 @@ impl ChaosRun {
                 self.wait_until_idle().await;
             }
             // The story is what comes in between: it gets a moment of a length that is drawn.
-            tokio::time::sleep(Duration::from_millis(self.dice.below(60))).await;
+            tokio::time::sleep(Duration::from_millis(self.rng.below(60))).await;
         }
     }
 
     async fn perform(&mut self, act: ChaosAction) {
         match act {
             ChaosAction::Send => {
-                for _ in 0..=self.dice.below(3) {
+                for _ in 0..=self.rng.below(3) {
                     let message = self.message();
                     self.sent.push(message.clone());
                     self.begin(message);
                 }
             }
             ChaosAction::SendAgain => {
-                let message = self.dice.one(&self.sent).cloned();
+                let message = self.rng.one(&self.sent).cloned();
                 message.into_iter().for_each(|message| self.begin(message));
             }
             ChaosAction::Cancel => self.cancel(),
@@ -88,7 +88,7 @@ impl ChaosRun {
             ChaosAction::KillWarden => self.kill_warden(),
             ChaosAction::KillService => self.restart().await,
             ChaosAction::KillBoth => {
-                if self.dice.below(2) == 0 {
+                if self.rng.below(2) == 0 {
                     self.kill_warden();
                     self.restart().await;
                 } else {
@@ -101,9 +101,9 @@ impl ChaosRun {
     }
 
     fn message(&mut self) -> CallerMessage {
-        let agent = *self.dice.one(&["writer", "editor", "reader"]).unwrap();
-        let token = self.dice.one(&self.tokens).unwrap().clone();
-        let takes = self.dice.below(120);
+        let agent = *self.rng.one(&["writer", "editor", "reader"]).unwrap();
+        let token = self.rng.one(&self.tokens).unwrap().clone();
+        let takes = self.rng.below(120);
         CallerMessage { token, agent, id: format!("m-{}", self.sent.len()), takes }
     }
 
@@ -117,7 +117,7 @@ impl ChaosRun {
         let known =
             known.filter_map(|one| Some((one.clone(), self.accepted.get(&one.id)?.clone())));
         let known: Vec<_> = known.collect();
-        if let Some((message, id)) = self.dice.one(&known).cloned() {
+        if let Some((message, id)) = self.rng.one(&known).cloned() {
             let clients = self.clients.subscribe();
             self.calls.spawn(async {
                 cancel(clients, message, id).await;
@@ -151,7 +151,7 @@ impl ChaosRun {
 
     fn kill_one(&mut self, of: &[i32]) {
         // It may have ended in this very moment.
-        if let Some(pid) = self.dice.one(of).filter(|pid| is_alive(**pid)) {
+        if let Some(pid) = self.rng.one(of).filter(|pid| is_alive(**pid)) {
             kill9(*pid);
         }
     }

@@ -1,4 +1,4 @@
-//! One world: a service with a fault is asked for four things; the next one, without a fault, has
+//! One scenario: a service with a fault is asked for four things; the next one, without a fault, has
 //! to know of each what the first one said.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -55,7 +55,7 @@ const RUNTIME: &str = "failed to create UnixStream";
 /// How long it is waited for an answer where a fault stays.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What came of a world.
+/// What came of a scenario.
 pub(super) struct ScenarioResult {
     pub(super) tally: Tally,
     /// How its executions ended, and why messages were refused.
@@ -73,7 +73,7 @@ struct CallerRecords {
     wardens: BTreeSet<i32>,
 }
 
-/// Lives through a fault.
+/// Runs a scenario with a fault.
 pub(super) async fn run_scenario(fault: Fault) -> ScenarioResult {
     let setup = Setup::new(AGENTS);
     fs::create_dir(setup.here().join("work")).unwrap();

@@ -46,9 +46,9 @@ impl Recording {
             State::Waiting => self.resume().await,
             _ => self.accept().await,
         };
-        let is_in = result.as_ref().is_ok_and(|recording| recording.is_recorded());
+        let is_recorded = result.as_ref().is_ok_and(|recording| recording.is_recorded());
         let is_unreported = self.agent.cast(AgentMsg::Recorded(self.id, result)).is_err();
-        if is_unreported && is_in {
+        if is_unreported && is_recorded {
             settle_unacknowledged(&self.services, self.id).await; // The next actor may have read the ledger too early.
         }
     }
@@ -87,7 +87,7 @@ impl Recording {
                 RecordResult::EquivalentSucceeded(of)
             }
             Acceptance::Equivalent(of) => RecordResult::Equivalent(of),
-            Acceptance::Duplicate(twin) => RecordResult::Duplicate(twin),
+            Acceptance::Duplicate(original) => RecordResult::Duplicate(original),
             Acceptance::Conflict => RecordResult::Conflict,
         })
     }
@@ -138,8 +138,8 @@ impl Recording {
         keys
     }
 
-    /// Returns the key by which an equal request is found, if the agent coalesces requests. A caller with idempotency keys
-    /// distinguishes its requests itself.
+    /// Returns the key by which an equal request is found, if the agent coalesces requests. A caller with idempotency
+    /// keys distinguishes its requests itself.
     fn content(&self) -> Option<([u8; 32], DateTime<Utc>)> {
         let (services, request, spec) = (&*self.services, &*self.request, &*self.spec);
         let window = spec.dedup_window.filter(|_| request.idempotency.is_none())?;

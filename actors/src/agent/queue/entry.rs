@@ -89,13 +89,13 @@ impl QueuedRequest {
     pub(in crate::agent) fn deferred(
         request: Arc<Request>,
         progress: watch::Sender<Progress>,
-        stay: DeferredExecution,
+        execution: DeferredExecution,
         now: DateTime<Utc>,
     ) -> Self {
         Self {
             progress,
-            deferred: Some(stay.deferred),
-            ..Self::new(request, Resumption::deferred(stay), now, Instant::now())
+            deferred: Some(execution.deferral),
+            ..Self::new(request, Resumption::deferred(execution), now, Instant::now())
         }
     }
 

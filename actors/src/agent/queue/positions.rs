@@ -90,7 +90,7 @@ impl RequestQueue {
         }
     }
 
-    /// Returns the displayed entries; `patience` is the queue timeout with the additional queue time.
+    /// Returns the displayed entries; `queue_timeout` includes the additional queue time.
     pub(in crate::agent) fn statuses(
         &self,
         condition: Option<WaitCondition>,

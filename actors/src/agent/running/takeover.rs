@@ -18,7 +18,7 @@ use crate::model::id::ExecutionId;
 impl RunningExecutions {
     /// Settles an execution without an actor before its slot becomes free, which [`AgentMsg::InterruptedSettled`]
     /// reports.
-    pub(in crate::agent) fn interrupt(
+    pub(in crate::agent) fn settle_lost(
         &self,
         id: ExecutionId,
         args: &AgentArgs,
@@ -48,7 +48,7 @@ impl RunningExecutions {
                 })
             });
         } else {
-            self.interrupt(id, args, tasks);
+            self.settle_lost(id, args, tasks);
         }
         self.record_crash()
     }

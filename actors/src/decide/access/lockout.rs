@@ -120,13 +120,13 @@ impl Lockout {
         let spec = self.spec;
         let past = self.touch(origin);
         let before = past.weight();
-        let verdict = past.record_failure(of, now, spec);
+        let decision = past.record_failure(of, now, spec);
         let after = past.weight();
         self.weight = self.weight - before + after;
         while self.weight > MAX_STORED_FAILURES && self.histories.len() > 1 {
             self.forget_oldest();
         }
-        verdict
+        decision
     }
 
     /// Returns the number of addresses in the table.

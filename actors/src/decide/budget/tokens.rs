@@ -9,9 +9,9 @@ use crate::model::agent::success_criteria::UsageRules;
 /// Returns the sums of the numbers that the named groups capture over all matches in the texts; empty if nothing
 /// matches.
 #[must_use]
-pub fn find(contract: &UsageRules, texts: [&str; 2]) -> BTreeMap<String, Number> {
+pub fn find(rules: &UsageRules, texts: [&str; 2]) -> BTreeMap<String, Number> {
     let mut sums: BTreeMap<String, u64> = BTreeMap::new();
-    let Some(regex) = &contract.regex else { return BTreeMap::new() };
+    let Some(regex) = &rules.regex else { return BTreeMap::new() };
     for captures in texts.iter().flat_map(|text| regex.captures_iter(text)) {
         for name in regex.capture_names().flatten() {
             if let Some(count) = captures.name(name).and_then(|found| number(found.as_str())) {
@@ -46,8 +46,8 @@ mod tests {
     use super::*;
 
     fn found_counts(regex: &str, texts: [&str; 2]) -> Vec<(String, u64)> {
-        let contract = UsageRules { regex: Some(Regex::new(regex).unwrap()) };
-        let found = find(&contract, texts).into_iter();
+        let rules = UsageRules { regex: Some(Regex::new(regex).unwrap()) };
+        let found = find(&rules, texts).into_iter();
         found.map(|(name, number)| (name, number.as_u64().unwrap())).collect()
     }
 

@@ -29,7 +29,7 @@ pub(in crate::decide) fn classify(
         .or_else(|| by_stderr(case))
 }
 
-/// Classifies by status code. The contract takes precedence over the usual meaning of a status code, except for
+/// Classifies by status code. The failure rules take precedence over the usual meaning of a status code, except for
 /// rejected credentials: a retry with the same credential is useless.
 fn by_status((program, attempt_outcome): FailureCase<'_>) -> Option<Failure> {
     let status =
@@ -37,7 +37,7 @@ fn by_status((program, attempt_outcome): FailureCase<'_>) -> Option<Failure> {
     failure_of_status(status, (program, attempt_outcome))
 }
 
-/// Returns the status code in the text of a program without structured events, if its contract uses status codes.
+/// Returns the status code in the text of a program without structured events, if its failure rules use status codes.
 fn status_in_text(program: &ProgramSpec, attempt_outcome: &AttemptOutcome<'_>) -> Option<u16> {
     let is_asked = program.failures.has_status() && !has_native_events(program);
     if !is_asked {
@@ -74,8 +74,8 @@ const fn default_code(status: u16) -> Option<Code> {
 }
 
 /// Distinguishes a rate limit from an exhausted quota: both have status code 429. A short time decides for a rate
-/// limit, because providers also write `quota` about limits per minute; without a time the contract and the program's
-/// text decide.
+/// limit, because providers also write `quota` about limits per minute; without a time the failure rules and the
+/// program's text decide.
 fn quota_or_rate_limit(named: Option<Code>, (program, attempt_outcome): FailureCase<'_>) -> Code {
     let retry_after = reset_time(program, attempt_outcome).map(|until| until - attempt_outcome.now);
     let is_quota = match retry_after.and_then(|retry_after| retry_after.to_std().ok()) {
@@ -168,10 +168,10 @@ fn by_stderr((program, attempt_outcome): FailureCase<'_>) -> Option<Failure> {
 
 /// Returns the first matching kind. Permanent failures come first, so that they are not retried in vain.
 fn matching_code(
-    contract: &FailureRules,
+    rules: &FailureRules,
     has_sign: impl Fn(&FailureMatchers) -> bool,
 ) -> Option<Code> {
-    let FailureRules { transient, permanent, quota, .. } = contract;
+    let FailureRules { transient, permanent, quota, .. } = rules;
     let kinds = [
         (permanent, Code::PermanentFailure),
         (quota, Code::QuotaExceeded),

@@ -8,7 +8,7 @@ use crate::model::code::Code;
 use crate::model::failure::Failure;
 use crate::model::program::{Exit, OutputPattern, ProgramSpec};
 
-/// Decides whether an attempt succeeded. The failure contract and the known status codes classify a failed attempt,
+/// Decides whether an attempt succeeded. The failure rules and the known status codes classify a failed attempt,
 /// whatever its first fault was; an attempt that waited for a person is never classified as transient, because a retry
 /// would wait again.
 ///

@@ -28,23 +28,23 @@ const TTY_ERROR_PATTERN: &str = r"(?i)(?:open|opening) '?/dev/tty|/dev/tty'?: (?
 
 /// Returns true if an unterminated line requests input from a person.
 #[must_use]
-pub fn is_prompt(contract: &PromptPatterns, line: &str) -> bool {
+pub fn is_prompt(prompts: &PromptPatterns, line: &str) -> bool {
     let from = line.ceil_char_boundary(line.len().saturating_sub(MAX_INSPECTED_LINE_BYTES));
     let end = line.get(from..).unwrap_or_default();
     let Some(escapes) = TERMINAL_ESCAPES.as_ref() else { return false };
     let seen = escapes.replace_all(end, "");
-    !seen.trim().is_empty() && contract.patterns.iter().any(|pattern| pattern.is_match(&seen))
+    !seen.trim().is_empty() && prompts.patterns.iter().any(|pattern| pattern.is_match(&seen))
 }
 
 /// Returns true if a program failed because its question was not answered: one of its outputs ends with a question, or
 /// it complains about a missing terminal.
 #[must_use]
-pub fn has_unanswered_prompt(contract: &PromptPatterns, stdout: &str, stderr: &str) -> bool {
-    let asks = |text: &str| is_prompt(contract, text.rsplit('\n').next().unwrap_or_default());
+pub fn has_unanswered_prompt(prompts: &PromptPatterns, stdout: &str, stderr: &str) -> bool {
+    let asks = |text: &str| is_prompt(prompts, text.rsplit('\n').next().unwrap_or_default());
     let from = stderr.ceil_char_boundary(stderr.len().saturating_sub(MAX_INSPECTED_STDERR_BYTES));
     let end = stderr.get(from..).unwrap_or_default();
     let complains = || TTY_ERRORS.as_ref().is_some_and(|pattern| pattern.is_match(end));
-    !contract.patterns.is_empty() && (asks(stdout) || asks(stderr) || complains())
+    !prompts.patterns.is_empty() && (asks(stdout) || asks(stderr) || complains())
 }
 
 /// Returns the failure of such a program.
@@ -66,20 +66,20 @@ mod tests {
 
     #[test]
     fn a_prompt_is_detected_after_terminal_escapes() {
-        let contract = prompt_patterns(&[r"\[y/N\]\s*$"]);
+        let prompts = prompt_patterns(&[r"\[y/N\]\s*$"]);
         for line in ["Go on? [y/N] ", "\u{1b}[1mGo on? [y/N]\u{1b}[0m ", "\rGo on? [y/N]"] {
-            assert!(is_prompt(&contract, line), "{line:?}");
+            assert!(is_prompt(&prompts, line), "{line:?}");
         }
         for line in ["", " ", "\u{1b}[0m", "[y/N] was asked", &format!("[y/N]{}", "x".repeat(600))]
         {
-            assert!(!is_prompt(&contract, line), "{line:?}");
+            assert!(!is_prompt(&prompts, line), "{line:?}");
         }
-        assert!(is_prompt(&contract, &format!("{} [y/N]", "é".repeat(600))));
+        assert!(is_prompt(&prompts, &format!("{} [y/N]", "é".repeat(600))));
     }
 
     #[test]
     fn a_failure_at_a_prompt_or_without_a_terminal_is_detected() {
-        let contract = prompt_patterns(&[r"\[y/N\]\s*$"]);
+        let prompts = prompt_patterns(&[r"\[y/N\]\s*$"]);
         for (stdout, stderr, wanted) in [
             ("done\nGo on? [y/N] ", "", true),
             ("Go on? [y/N] ", "EOFError: EOF when reading a line\n", true),
@@ -90,7 +90,7 @@ mod tests {
             ("Go on? [y/N] no\n", "it failed\n", false),
             ("", "", false),
         ] {
-            let detected = has_unanswered_prompt(&contract, stdout, stderr);
+            let detected = has_unanswered_prompt(&prompts, stdout, stderr);
             assert_eq!(detected, wanted, "{stdout:?} {stderr:?}");
         }
     }

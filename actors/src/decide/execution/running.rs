@@ -176,9 +176,9 @@ fn attempt_failed(
         overloads,
         had_input,
     };
-    let retry_decision = retry::retry_decision(attempt, &failure, retry_after);
+    let decision = retry::retry_decision(attempt, &failure, retry_after);
     let moved = record_transition(attempt_id, state, State::Failed, &failure.message);
-    match retry_decision {
+    match decision {
         RetryDecision::GiveUp => end_execution(attempt_id, state, failed_end(failure)),
         RetryDecision::Retry(pause) => {
             let effects =

@@ -31,7 +31,7 @@ pub enum AlertInput {
     /// The disk of the ledger has this number of free bytes.
     Free(u64),
     /// A notification was given up after this number of failures.
-    GivenUp(u32),
+    PushAbandoned(u32),
     /// Time has passed.
     Tick,
 }
@@ -94,7 +94,7 @@ pub fn step(
         }
         AlertInput::Short(short) => tracker.update_shortages(&short, &mut changes),
         AlertInput::Free(bytes) => tracker.update_free_space(bytes, spec, &mut changes),
-        AlertInput::GivenUp(failures) => {
+        AlertInput::PushAbandoned(failures) => {
             let (key, until) = ((AlertCause::PushGivenUp, String::new()), now + spec.linger);
             tracker.open(key, Some(until), (failures.into(), 0), &mut changes);
         }

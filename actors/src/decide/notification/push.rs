@@ -50,8 +50,8 @@ pub enum DeliveryResult {
 pub fn next_step(pending: &PendingTarget, events: &[Event], now: DateTime<Utc>) -> DeliveryStep {
     let state = pending.state;
     let seen = |event: &&Event| event.number > state.delivered;
-    let notified = events.iter().filter(seen).find(|event| is_notified(&event.data));
-    if let Some(event) = notified {
+    let next = events.iter().filter(seen).find(|event| is_notifiable(&event.data));
+    if let Some(event) = next {
         return DeliveryStep::Send { event: event.number, last: is_end(&event.data) };
     }
     let delivered = events.last().map_or(state.delivered, |event| event.number);
@@ -70,11 +70,11 @@ pub fn next_step(pending: &PendingTarget, events: &[Event], now: DateTime<Utc>) 
 pub fn next_state(
     state: DeliveryState,
     event: u64,
-    notified: DeliveryResult,
+    result: DeliveryResult,
     now: DateTime<Utc>,
     max_age: Duration,
 ) -> DeliveryState {
-    match notified {
+    match result {
         DeliveryResult::Received { last } => DeliveryState {
             delivered: event,
             failures: 0,
@@ -106,7 +106,7 @@ fn retry_pause(failures: u32) -> Duration {
 
 /// Returns true if callers see a difference. Of the transitions to the outcome callers see only the last one, into the
 /// clean-up, because a failed attempt that is retried is no outcome.
-fn is_notified(fact: &EventKind) -> bool {
+fn is_notifiable(fact: &EventKind) -> bool {
     match fact {
         EventKind::StateChanged(moved) => {
             match (notified_state(moved.from), notified_state(moved.to)) {
@@ -192,8 +192,11 @@ mod tests {
     #[test]
     fn pushes_cover_starts_questions_and_ends() {
         use State::{Cleanup, Idle, Running, Starting, Waiting};
-        let notified: Vec<_> =
-            TRANSITIONS.iter().filter(|made| is_notified(&state_change(**made))).copied().collect();
+        let notified: Vec<_> = TRANSITIONS
+            .iter()
+            .filter(|made| is_notifiable(&state_change(**made)))
+            .copied()
+            .collect();
         let mut wanted = vec![(Idle, Starting), (Running, Waiting), (Waiting, Starting)];
         wanted.extend(TRANSITIONS.iter().filter(|(_, to)| *to == Cleanup));
         assert_eq!(notified.len(), wanted.len(), "{notified:?}");

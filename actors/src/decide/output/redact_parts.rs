@@ -28,7 +28,7 @@ pub struct RedactedPart {
     media_type: Option<String>,
     redacted: u64,
     dropped: u64,
-    is_unredacted: bool,
+    is_unchanged: bool,
 }
 
 impl RedactedPart {
@@ -37,7 +37,7 @@ impl RedactedPart {
     pub fn part(part: &Part, redactor: &Redactor) -> Self {
         let (of, text, redacted) = redact_content(&part.content, redactor);
         let (filename, media_type) = (part.filename.clone(), part.media_type.clone());
-        Self { of, text, filename, media_type, redacted, dropped: 0, is_unredacted: redacted == 0 }
+        Self { of, text, filename, media_type, redacted, dropped: 0, is_unchanged: redacted == 0 }
     }
 
     /// Creates the part from a stored part and its text.
@@ -45,14 +45,14 @@ impl RedactedPart {
     pub fn from_stored(piece: &StoredPart, text: String) -> Self {
         let (filename, media_type) = (piece.filename.clone(), piece.media_type.clone());
         let (of, redacted, dropped) = (piece.kind, piece.redacted, piece.dropped);
-        Self { of, text, filename, media_type, redacted, dropped, is_unredacted: true }
+        Self { of, text, filename, media_type, redacted, dropped, is_unchanged: true }
     }
 
     /// Creates the part from a text that was redacted before in this many places.
     #[must_use]
     pub const fn text(text: String, redacted: u64) -> Self {
         let (of, filename, media_type) = (PartKind::Text, None, None);
-        Self { of, text, filename, media_type, redacted, dropped: 0, is_unredacted: true }
+        Self { of, text, filename, media_type, redacted, dropped: 0, is_unchanged: true }
     }
 
     /// Returns the part with `dropped` additional missing bytes.
@@ -80,12 +80,12 @@ pub fn redact(
 #[must_use]
 pub fn assign_ranges(parts: impl IntoIterator<Item = RedactedPart>, at: TextRange) -> StoredParts {
     let mut stored = StoredParts { text: String::new(), pieces: Vec::new(), is_unredacted: true };
-    for RedactedPart { of, text, filename, media_type, redacted, dropped, is_unredacted } in parts {
+    for RedactedPart { of, text, filename, media_type, redacted, dropped, is_unchanged } in parts {
         let from = at.from + stored.text.len() as u64;
         stored.text.push_str(&text);
         let text = TextRange { from, to: at.from + stored.text.len() as u64, ..at };
         stored.pieces.push(StoredPart { kind: of, text, filename, media_type, redacted, dropped });
-        stored.is_unredacted &= is_unredacted;
+        stored.is_unredacted &= is_unchanged;
     }
     stored
 }

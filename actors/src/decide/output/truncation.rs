@@ -29,7 +29,7 @@ pub fn marker(dropped: u64) -> String {
     format!("\n[... {dropped} bytes were dropped ...]\n")
 }
 
-/// Removes the text before the last `most` bytes. Returns the number of removed bytes.
+/// Removes the text before the last `max_bytes` bytes. Returns the number of removed bytes.
 pub fn keep_tail(text: &mut String, max_bytes: usize) -> u64 {
     let from = text.ceil_char_boundary(text.len().saturating_sub(max_bytes));
     text.drain(..from);
@@ -45,7 +45,7 @@ pub struct TailBuffer {
 }
 
 impl TailBuffer {
-    /// Creates a buffer for the last `most` bytes.
+    /// Creates a buffer for the last `max_bytes` bytes.
     #[must_use]
     pub const fn new(max_bytes: usize) -> Self {
         Self { bytes: VecDeque::new(), max_bytes, dropped: 0 }

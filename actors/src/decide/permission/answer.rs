@@ -1,6 +1,6 @@
 //! Answers to questions: the check that an answer suits its question, and answers in plain text.
 
-use super::answer_fault::{AnswerFault, LONGEST_TEXT};
+use super::answer_fault::{AnswerFault, MAX_ANSWER_BYTES};
 use super::form;
 use crate::model::interaction::{
     AnswerValue, InteractionKind, OptionKind, Question, QuestionOption,
@@ -151,7 +151,7 @@ fn check_confirmation(question: &Question, id: &str) -> Result<(), AnswerFault> 
 }
 
 const fn check_length(bytes: usize) -> Result<(), AnswerFault> {
-    if bytes > LONGEST_TEXT { Err(AnswerFault::TooLong) } else { Ok(()) }
+    if bytes > MAX_ANSWER_BYTES { Err(AnswerFault::TooLong) } else { Ok(()) }
 }
 
 #[cfg(test)]

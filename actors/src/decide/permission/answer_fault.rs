@@ -1,7 +1,7 @@
 //! Faults of answers.
 
 /// Longest text of an answer, in bytes. It also limits all values of a form together.
-pub const LONGEST_TEXT: usize = 64 * 1024;
+pub const MAX_ANSWER_BYTES: usize = 64 * 1024;
 
 /// Fault of an answer. The messages repeat nothing of the answer; names of fields are those of the agent's schema.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -22,7 +22,7 @@ pub enum AnswerFault {
     #[error("this option neither allows nor denies the call")]
     UnclearOption,
     /// The answer is too long.
-    #[error("the answer is longer than {LONGEST_TEXT} bytes")]
+    #[error("the answer is longer than {MAX_ANSWER_BYTES} bytes")]
     TooLong,
     /// The values of the form are no object.
     #[error("the values of the form must be an object")]

@@ -7,9 +7,9 @@
 //! - a program with a `/` in its name is written in the pattern completely;
 //! - no word climbs to a parent folder (`..`).
 //!
-//! **A rule that denies or asks** matches if any part of the line matches, in any of several readings of the line
-//! ([`interpretations::touches`]). It does not see through variables, encodings and scripts, so it is no substitute for
-//! a policy that asks by default.
+//! **A rule that denies or asks** matches if any part of the line matches, in any of several interpretations of the
+//! line ([`interpretations::touches`]). It does not see through variables, encodings and scripts, so it is no
+//! substitute for a policy that asks by default.
 
 mod interpretations;
 mod simple;

@@ -21,11 +21,11 @@ pub(super) fn covers(patterns: &[String], paths: &[String], workspace: Option<&s
 /// component. So `.env` matches `a/.env`, and an agent cannot evade a rule by another spelling of the folder.
 pub(super) fn touches(patterns: &[String], paths: &[String], workspace: Option<&str>) -> bool {
     paths.iter().any(|path| {
-        let readings = interpretations(path, workspace.unwrap_or_default());
+        let forms = interpretations(path, workspace.unwrap_or_default());
         patterns.iter().any(|pattern| {
             let pattern = pattern.strip_prefix("./").unwrap_or(pattern);
             let end = format!("*/{pattern}");
-            readings.iter().any(|reading| matches(pattern, reading) || matches(&end, reading))
+            forms.iter().any(|form| matches(pattern, form) || matches(&end, form))
         })
     })
 }

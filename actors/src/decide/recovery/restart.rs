@@ -78,14 +78,14 @@ mod tests {
 
     fn decisions(seconds: &[u64]) -> Vec<RestartDecision> {
         let mut restarts = RestartHistory::default();
-        let mut verdicts = Vec::new();
+        let mut found = Vec::new();
         for second in seconds {
-            let (next, verdict) =
+            let (next, decision) =
                 step(restarts, Duration::from_secs(*second), RestartIntensity::default());
             restarts = next;
-            verdicts.push(verdict);
+            found.push(decision);
         }
-        verdicts
+        found
     }
 
     use RestartDecision::{Quarantine, Restart};
@@ -118,9 +118,9 @@ mod tests {
             let (mut now, mut made) = (0, Vec::new());
             for gap in gaps {
                 now += gap;
-                let (next, verdict) = step(restarts, Duration::from_secs(now), RestartIntensity::default());
+                let (next, decision) = step(restarts, Duration::from_secs(now), RestartIntensity::default());
                 restarts = next;
-                if verdict == Restart {
+                if decision == Restart {
                     made.push(now);
                 }
             }

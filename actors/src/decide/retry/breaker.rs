@@ -213,9 +213,9 @@ mod tests {
             failure_event(1, 0, Some(60)),
             BreakerEvent::ProbeRequested { id: run(2), now: at(60) },
         );
-        let failed_probes = [failed, tries, failure_event(2, 61, Some(90))];
+        let reopening = [failed, tries, failure_event(2, 61, Some(90))];
         assert_eq!(
-            (state_after(&failed_probes, 89), state_after(&failed_probes, 90)),
+            (state_after(&reopening, 89), state_after(&reopening, 90)),
             (BreakerState::Open, BreakerState::HalfOpen)
         );
         assert_eq!(
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operator_reopens_a_breaker_with_any_cause() {
+    fn an_operator_closes_a_breaker_with_any_cause() {
         let quota = failure_event(1, 0, Some(3600));
         let BreakerEvent::Failed { usual, .. } = quota else { unreachable!() };
         let (id, until, now) = (run(2), Some(at(20)), at(1));

@@ -51,7 +51,7 @@ pub fn is_quota_exhausted(failure: &Failure) -> bool {
 
 /// Returns the duration of a deferral after `before` earlier ones; `None` if the execution is not deferred.
 ///
-/// If `lasts` is unknown, the wait doubles each time, up to the maximum.
+/// If `retry_after` is unknown, the wait doubles each time, up to the maximum.
 #[must_use]
 pub fn deferral_wait(
     cause: AccountCause,

@@ -1,4 +1,4 @@
-//! Wait for resources, and what a held-up claim keeps.
+//! Wait for resources, and what a blocked claim keeps.
 
 use super::*;
 

@@ -14,8 +14,8 @@ impl MonitorData {
     /// Applies an input. No other function opens or closes alerts.
     pub(in crate::maintenance::monitor) fn observe(&mut self, alert_input: AlertInput) {
         let (now, spec) = (self.started.elapsed(), self.args.alerts);
-        let (watch, changes) = step(std::mem::take(&mut self.watch), alert_input, now, &spec);
-        self.watch = watch;
+        let (tracker, changes) = step(std::mem::take(&mut self.tracker), alert_input, now, &spec);
+        self.tracker = tracker;
         for change in changes {
             self.apply_change(change);
         }

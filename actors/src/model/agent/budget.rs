@@ -37,7 +37,7 @@ impl Charge {
             input_tokens: whole("input_tokens"),
             output_tokens: whole("output_tokens"),
             cached_input_tokens: whole("cached_input_tokens"),
-            cost_micros: micros_of_dollars(cost),
+            cost_micros: to_micros(cost),
             wall_ms: 0,
         }
     }
@@ -81,15 +81,15 @@ impl Charge {
     }
 }
 
-/// Converts dollars to millionths of a dollar. A negative value or NaN becomes 0.
+/// Converts an amount to millionths of its unit. A negative value or NaN becomes 0.
 #[must_use]
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "it is no less than nothing, and a cast of what is too large stops at the largest"
 )]
-pub fn micros_of_dollars(dollars: f64) -> u64 {
-    (dollars.max(0.0) * 1e6).round() as u64
+pub fn to_micros(amount: f64) -> u64 {
+    (amount.max(0.0) * 1e6).round() as u64
 }
 
 /// Measure that a budget can limit.

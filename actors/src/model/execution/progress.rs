@@ -24,7 +24,7 @@ pub struct RawAnswer {
 impl fmt::Debug for RawAnswer {
     /// Omits the text.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Raw").field("stamp", &self.attempt_id).finish_non_exhaustive()
+        f.debug_struct("RawAnswer").field("attempt_id", &self.attempt_id).finish_non_exhaustive()
     }
 }
 
@@ -32,7 +32,7 @@ impl fmt::Debug for RawAnswer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeferredExecution {
     /// Deferral with its end time.
-    pub deferred: Deferral,
+    pub deferral: Deferral,
     /// Attempt that failed.
     pub attempt_id: AttemptId,
     /// Generation of the claim.
@@ -44,8 +44,8 @@ pub struct DeferredExecution {
 impl DeferredExecution {
     /// Returns the state of a deferred execution from its record in the ledger.
     #[must_use]
-    pub const fn of(record: &Record, deferred: Deferral) -> Self {
-        Self { deferred, attempt_id: record.attempt_id, fence: record.fence, spent: record.spent }
+    pub const fn of(record: &Record, deferral: Deferral) -> Self {
+        Self { deferral, attempt_id: record.attempt_id, fence: record.fence, spent: record.spent }
     }
 }
 
@@ -120,7 +120,7 @@ impl Progress {
         is_new
     }
 
-    /// Moves the start of the growing answer to this byte of a channel. Returns true if this is a change for followers.
+    /// Moves the start of the partial answer to this byte of a channel. Returns true if this is a change for followers.
     pub fn set_answer_start(&mut self, channel: TextChannel, from: u64) -> bool {
         let partial_answer =
             self.partial_answer.as_mut().filter(|partial_answer| partial_answer.channel == channel);

@@ -99,8 +99,8 @@ impl RecurrenceRule {
             parse(text).map_err(|cause| RecurrenceError::Expression { given: given(), cause })?;
         let epoch = DateTime::<Utc>::UNIX_EPOCH.with_timezone(&zone);
         let is_ever = cron.find_next_occurrence(&epoch, false).is_ok();
-        let table = Self { text: text.to_owned(), zone, interval: None };
-        is_ever.then_some(table).ok_or_else(|| RecurrenceError::Never { given: given() })
+        let rule = Self { text: text.to_owned(), zone, interval: None };
+        is_ever.then_some(rule).ok_or_else(|| RecurrenceError::Never { given: given() })
     }
 
     /// Returns the recurrence of every full hour.
@@ -157,8 +157,8 @@ impl fmt::Display for RecurrenceRule {
 }
 
 impl From<RecurrenceRule> for StoredRecurrence {
-    fn from(table: RecurrenceRule) -> Self {
-        Self { cron: table.text, timezone: table.zone.name().to_owned() }
+    fn from(rule: RecurrenceRule) -> Self {
+        Self { cron: rule.text, timezone: rule.zone.name().to_owned() }
     }
 }
 
@@ -217,9 +217,9 @@ mod tests {
         RecurrenceRule::new(text, zone, true).unwrap()
     }
 
-    fn first_times(table: &RecurrenceRule, from: &str, count: usize) -> Vec<String> {
+    fn first_times(rule: &RecurrenceRule, from: &str, count: usize) -> Vec<String> {
         let show = |instant: DateTime<Utc>| instant.format("%m-%dT%H:%M:%SZ").to_string();
-        table.after(at(from)).take(count).map(show).collect()
+        rule.after(at(from)).take(count).map(show).collect()
     }
 
     #[test]
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timetable_is_stored_as_written() {
+    fn a_rule_is_stored_as_written() {
         let daily = rule_of("@daily", "Europe/Zurich");
         let stored = serde_json::to_value(&daily).unwrap();
         assert_eq!(stored, serde_json::json!({"cron": "@daily", "timezone": "Europe/Zurich"}));

@@ -90,8 +90,8 @@ pub const fn lost(at: DateTime<Utc>) -> InteractionEnd {
     InteractionEnd { state: InteractionState::Lost, answer, at }
 }
 
-/// Returns the position among the last events of an execution at which the ends of its interactions are recorded: before
-/// the transition to the end, because a reader of the events stops there.
+/// Returns the position among the last events of an execution at which the ends of its interactions are recorded:
+/// before the transition to the end, because a reader of the events stops there.
 #[must_use]
 pub fn position_before_end(facts: &[(DateTime<Utc>, EventKind)]) -> usize {
     let is_move = |(_, fact): &(_, EventKind)| matches!(fact, EventKind::StateChanged(_));

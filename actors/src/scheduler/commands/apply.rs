@@ -45,7 +45,7 @@ impl SchedulerData {
                 }
             }
         }
-        _ = reply.send(Ok(change.about.and_then(|id| self.show(&id))));
+        _ = reply.send(Ok(change.about.and_then(|id| self.view(&id))));
     }
 
     fn remove(&mut self, id: &ScheduleId) {

@@ -17,7 +17,7 @@ use crate::testing::fault_injection::GatedCall;
 
 #[async_trait]
 impl History for MemoryLedger {
-    async fn events_up_to(
+    async fn next_events(
         &self,
         id: ExecutionId,
         after: u64,

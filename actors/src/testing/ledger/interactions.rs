@@ -124,8 +124,8 @@ impl LedgerRows {
         self.close_all(id, &lost(at), |attempt| attempt != next);
     }
 
-    /// Closes the open interactions of an execution whose attempts fit, and erases their raw answers: nobody will deliver
-    /// them.
+    /// Closes the open interactions of an execution whose attempts fit, and erases their raw answers: nobody will
+    /// deliver them.
     pub(super) fn close_all(
         &mut self,
         id: ExecutionId,

@@ -63,7 +63,8 @@ async fn measure(contenders: &[Contender]) -> String {
     let mut asked = Vec::new();
     for contender in contenders {
         contender.is_tried(MESSAGE_BYTES).await;
-        asked.push(run_load(contender, PARALLEL_REQUESTS).await.count()); // The first requests are slow in some languages.
+        // The first requests are slow in some languages.
+        asked.push(run_load(contender, PARALLEL_REQUESTS).await.count());
     }
     let rounds = measure_rounds(contenders).await;
     let before: Vec<_> = idle.into_iter().zip(asked).collect();

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 
 use super::{Message, Metadata, Task, TaskState};
 
-/// Moment at which the service sends the answer to a message.
+/// Time at which the service answers a message: whether it waits for the task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SendMode {
     /// After the task has ended or waits for its caller.
@@ -27,7 +27,7 @@ pub enum HistoryLength {
 pub struct SendRequest {
     /// Message to send.
     pub message: Message,
-    /// Moment of the answer.
+    /// Whether the answer waits for the task.
     pub wait: SendMode,
     /// Length of the history in the answer.
     pub history: HistoryLength,

@@ -1,7 +1,7 @@
 //! Readers of A2A 1.0: parameters and, for clients, answers.
 //!
 //! Over JSON-RPC these functions read `params`; over HTTP they read the body or the query, to which
-//! [`placed`](crate::with_path_params) adds the ids of the path.
+//! [`with_path_params`](crate::with_path_params) adds the ids of the path.
 
 use algonius_actors::model::failure::Failure;
 use serde_json::Value;

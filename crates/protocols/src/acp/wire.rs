@@ -54,7 +54,7 @@ impl InitializeResult {
         AgentInfo {
             name: text("name"),
             version: text("version"),
-            capabilities: capabilities.map(|(ability, _)| ability).collect(),
+            capabilities: capabilities.map(|(capability, _)| capability).collect(),
         }
     }
 }

@@ -162,22 +162,22 @@ impl Step {
     }
 }
 
-/// Name and abilities of an agent.
+/// Name and capabilities of an agent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AgentInfo {
     /// Name, empty if not reported.
     pub name: String,
     /// Version, empty if not reported.
     pub version: String,
-    /// Abilities that the agent declares.
+    /// Capabilities that the agent declares.
     pub capabilities: BTreeSet<AgentCapability>,
 }
 
 impl AgentInfo {
-    /// Returns whether the agent declares the ability.
+    /// Returns whether the agent declares the capability.
     #[must_use]
-    pub fn has_capability(&self, ability: AgentCapability) -> bool {
-        self.capabilities.contains(&ability)
+    pub fn has_capability(&self, capability: AgentCapability) -> bool {
+        self.capabilities.contains(&capability)
     }
 }
 

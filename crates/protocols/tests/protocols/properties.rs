@@ -193,12 +193,13 @@ impl AcpRun {
     }
 
     fn answer(&mut self, request: u8, answer: u8) {
-        let asks = self.steps.iter().filter_map(|step| match step {
+        let requests = self.steps.iter().filter_map(|step| match step {
             Step::Request { session, request } => Some((*session, request.request.clone())),
             _ => None,
         });
-        let asks: Vec<_> = asks.collect();
-        let Some((session, request)) = asks.get(usize::from(request) % asks.len().max(1)).cloned()
+        let requests: Vec<_> = requests.collect();
+        let Some((session, request)) =
+            requests.get(usize::from(request) % requests.len().max(1)).cloned()
         else {
             return;
         };

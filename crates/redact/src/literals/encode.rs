@@ -4,19 +4,19 @@ use std::fmt::Write as _;
 
 use super::quoting::quoted_forms;
 
-/// Shortest form, in bytes; a shorter one would match too much by chance.
-pub(crate) const MIN_FORM_BYTES: usize = 8;
+/// Shortest form, in characters and in bytes; a shorter one would match too much by chance.
+pub(crate) const MIN_FORM_LENGTH: usize = 8;
 
 /// Returns all forms of a value and of each of its lines, without duplicates.
 pub(crate) fn forms(value: &str) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     let lines = value.lines().map(str::trim);
     for part in [value, value.trim()].into_iter().chain(lines) {
-        if part.chars().count() >= MIN_FORM_BYTES {
+        if part.chars().count() >= MIN_FORM_LENGTH {
             found.extend(encodings(part).into_iter().map(String::into_bytes));
         }
     }
-    found.retain(|form| form.len() >= MIN_FORM_BYTES);
+    found.retain(|form| form.len() >= MIN_FORM_LENGTH);
     found.sort_unstable();
     found.dedup();
     found

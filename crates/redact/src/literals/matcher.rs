@@ -78,7 +78,7 @@ impl LiteralMatcher {
         found.into_iter().flatten().map(|found| found.0).min()
     }
 
-    /// Returns the range of the head of the first form from `at` on.
+    /// Returns the range of the prefix of the first form from `at` on.
     pub(crate) fn next_form(&self, text: &[u8], at: usize) -> Option<(usize, usize)> {
         self.prefix_index.next(text, at).map(|start| (start, start + PREFIX_BYTES))
     }

@@ -56,8 +56,8 @@ impl LiteralPrefilter {
         let mut places: Vec<Range<usize>> = Vec::new();
         let mut triple = 0;
         for (number, block) in text.chunks(BLOCK_BYTES).enumerate() {
-            let has_three = self.has_marked_triple(block, &mut triple);
-            if has_three || self.singles.iter().any(|single| has(block, *single)) {
+            let has_triple = self.has_marked_triple(block, &mut triple);
+            if has_triple || self.singles.iter().any(|single| has(block, *single)) {
                 let start = (number * BLOCK_BYTES).saturating_sub(self.longest);
                 let end = (number * BLOCK_BYTES + block.len() + self.longest).min(text.len());
                 match places.last_mut().filter(|last| last.end >= start) {
@@ -69,7 +69,7 @@ impl LiteralPrefilter {
         places
     }
 
-    /// Returns true if a marked triple ends in a block; `three` holds the classes before the block.
+    /// Returns true if a marked triple ends in a block; `triple` holds the classes before the block.
     fn has_marked_triple(&self, block: &[u8], triple: &mut u32) -> bool {
         let mut found = 0;
         for byte in block {
@@ -198,7 +198,8 @@ mod tests {
     proptest! {
         #[test]
         fn a_literal_is_always_inside_a_candidate_range(
-            at in 0..3 * BLOCK_BYTES, rest in 0..2 * BLOCK_BYTES, number in 0..EXACT.len() + WORDS.len(), upper in any::<u32>(),
+            at in 0..3 * BLOCK_BYTES, rest in 0..2 * BLOCK_BYTES,
+            number in 0..EXACT.len() + WORDS.len(), upper in any::<u32>(),
         ) {
             let literal: String = match EXACT.get(number) {
                 Some(text) => (*text).to_owned(),

@@ -1,10 +1,10 @@
 //! Index of the first bytes of registered values, searched by a hash of eight bytes.
 
-use super::encode::MIN_FORM_BYTES;
+use super::encode::MIN_FORM_LENGTH;
 
-/// Length of a head in bytes: that of a machine word.
+/// Length of a prefix in bytes: that of a machine word.
 pub(crate) const PREFIX_BYTES: usize = 8;
-const _: () = assert!(PREFIX_BYTES <= MIN_FORM_BYTES, "every form has a head");
+const _: () = assert!(PREFIX_BYTES <= MIN_FORM_LENGTH, "every form has a prefix");
 
 /// Number of bits of a position in the bitmap.
 const BITMAP_BITS: u32 = 18;
@@ -12,17 +12,17 @@ const BITMAP_BITS: u32 = 18;
 /// Multiplier that spreads similar values.
 const HASH_MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Index of heads of equal length.
+/// Index of prefixes of equal length.
 #[derive(Default)]
 pub(crate) struct PrefixIndex {
-    /// Known heads, each with the number of its text, in order.
+    /// Known prefixes, each with the number of its text, in order.
     known: Vec<(u64, usize)>,
-    /// Bitmap of the hashes of all heads; empty if there are none.
+    /// Bitmap of the hashes of all prefixes; empty if there are none.
     marks: Vec<u64>,
 }
 
 impl PrefixIndex {
-    /// Creates the index of numbered texts. A text shorter than a head is omitted.
+    /// Creates the index of numbered texts. A text shorter than a prefix is omitted.
     pub(crate) fn new<'t>(texts: impl Iterator<Item = (usize, &'t [u8])>) -> Self {
         let head = |(number, text): (usize, &[u8])| {
             Some((u64::from_le_bytes(*text.first_chunk()?), number))
@@ -37,7 +37,7 @@ impl PrefixIndex {
         Self { known, marks }
     }
 
-    /// Returns the position of the first known head from `at` on.
+    /// Returns the position of the first known prefix from `at` on.
     pub(crate) fn next(&self, text: &[u8], at: usize) -> Option<usize> {
         if self.known.is_empty() {
             return None;
@@ -52,7 +52,7 @@ impl PrefixIndex {
         None
     }
 
-    /// Returns the numbers of the texts whose head is at this position.
+    /// Returns the numbers of the texts whose prefix is at this position.
     pub(crate) fn entries_at(&self, text: &[u8], at: usize) -> impl Iterator<Item = usize> {
         let head = text.get(at..).and_then(|rest| rest.first_chunk());
         let head = head.map(|head| u64::from_le_bytes(*head));
@@ -71,7 +71,7 @@ impl PrefixIndex {
     }
 }
 
-/// Returns the word and the bit of a head in the bitmap.
+/// Returns the word and the bit of a prefix in the bitmap.
 const fn bitmap_position(head: u64) -> (usize, u32) {
     let place = head.wrapping_mul(HASH_MULTIPLIER) >> (u64::BITS - BITMAP_BITS);
     ((place >> 6) as usize, (place & 63) as u32)

@@ -163,7 +163,7 @@ pub(crate) fn is_redacted(text: &[u8]) -> bool {
     (marked && ordinary) || UNPUNCTUATED_PREFIXES.iter().any(|kept| kept.as_bytes() == prefix)
 }
 
-/// Returns true if `value` can be a secret under a key with this promise.
+/// Returns true if `value` can be a secret under a key of this kind.
 pub(crate) fn is_plausible_secret(value: ValueNotation<'_>, kind: SecretKind) -> bool {
     // The same bytes in a stream, where the rest may not have arrived.
     let text = value.text.get(..MAX_JUDGED_BYTES).unwrap_or(value.text);

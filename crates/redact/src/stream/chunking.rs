@@ -43,7 +43,7 @@ const TRAILING_CONTEXT_BYTES: usize = 64;
 /// End of a window, which decides what may still be open there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WindowEnd {
-    /// The line continues after the window. A last look releases text, however
+    /// The line continues after the window. The last attempt releases text, however
     /// little of the window is visible.
     Open { is_last_attempt: bool },
     /// The window ends with its line.
@@ -74,7 +74,7 @@ pub(crate) struct Window<'t> {
 pub(crate) enum InspectedWindow {
     /// Too little of the window is visible to judge it.
     NeedsMoreText,
-    /// The text from the context up to `to` may be shown, or `instead` in its place. The next window has the
+    /// The text from the context up to `to` may be shown, or `replacement` in its place. The next window has the
     /// text after `keep` as its context.
     Release { to: usize, keep: usize, replacement: Option<(String, u64)> },
     /// The middle of a secret, which is longer than the window, is not needed.

@@ -1,6 +1,6 @@
-//! Division of a text into the stretches that must be inspected, each of whole lines.
+//! Division of a text into the segments that must be inspected, each of whole lines.
 //!
-//! The stretches depend on the text alone, and not on the pieces in which the text arrived.
+//! The segments depend on the text alone, and not on the pieces in which the text arrived.
 
 use std::ops::Range;
 
@@ -13,9 +13,9 @@ use crate::scan::Scanner;
 /// Result of the redaction of a text.
 #[derive(Default)]
 pub(crate) struct TextEdits {
-    /// Changed stretches with their replacement.
+    /// Changed segments with their replacement.
     pub(crate) edits: Vec<(Range<usize>, String)>,
-    /// Length of the finished text. The rest is a stretch that continues beyond the text.
+    /// Length of the finished text. The rest is a segment that continues beyond the text.
     pub(crate) done: usize,
     /// Number of redactions.
     pub(crate) count: u64,
@@ -34,7 +34,7 @@ impl TextEdits {
     }
 }
 
-/// Stretch of a text.
+/// Segment of a text.
 struct TextSegment {
     range: Range<usize>,
     open: bool,

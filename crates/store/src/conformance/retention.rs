@@ -38,7 +38,7 @@ pub(crate) async fn events_are_read_in_parts_without_a_gap(ledger: AnyLedger, hi
     assert!(ledger.record(id, Fence(0), facts).await.unwrap());
     let (mut numbers, mut after) = (Vec::new(), 0);
     loop {
-        let part = history.events_up_to(id, after, 6).await.unwrap();
+        let part = history.next_events(id, after, 6).await.unwrap();
         assert!(part.len() <= 6);
         let Some(last) = part.last() else { break };
         after = last.number;

@@ -22,9 +22,9 @@ use super::second;
 pub(crate) type AnyScheduleStore = Arc<dyn ScheduleStore>;
 
 /// Instantiates all tests for a schedule store that `$open` returns, with a guard that must live as long.
-macro_rules! timebook_conformance {
+macro_rules! schedule_store_conformance {
     ($open:path) => {
-        timebook_conformance! { $open:
+        schedule_store_conformance! { $open:
             a_schedule_is_read_back_unchanged
             one_of_100_decisions_about_an_occurrence_counts
             an_advance_moves_the_cursor_of_existing_schedules_only
@@ -42,7 +42,7 @@ macro_rules! timebook_conformance {
         })*
     };
 }
-pub(crate) use timebook_conformance;
+pub(crate) use schedule_store_conformance;
 
 fn id() -> ScheduleId {
     ScheduleId::new("nightly").unwrap()

@@ -35,7 +35,7 @@ impl Interactions for Store {
     ) -> Result<OpenOutcome, LedgerError> {
         Ok(match self.writer.submit(OpenInteraction { interaction, fence }).await? {
             InteractionOpening::New => OpenOutcome::New,
-            InteractionOpening::Known(known) => {
+            InteractionOpening::Existing(known) => {
                 OpenOutcome::Existing(Box::new(self.readable(*known)))
             }
             InteractionOpening::Gone => OpenOutcome::Gone,
@@ -59,7 +59,9 @@ impl Interactions for Store {
             InteractionClosing::Closed(interaction) => {
                 CloseOutcome::Closed(Box::new(Interaction { closed: Some(end), ..*interaction }))
             }
-            InteractionClosing::Before(known) => CloseOutcome::AlreadyClosed(self.raw(*known)?),
+            InteractionClosing::AlreadyClosed(known) => {
+                CloseOutcome::AlreadyClosed(self.raw(*known)?)
+            }
             InteractionClosing::Unknown => CloseOutcome::Unknown,
         })
     }
@@ -114,8 +116,8 @@ impl Store {
         (end != shown).then(seal).transpose()
     }
 
-    /// Returns an interaction with its raw answer, or without an answer if the raw one does not open: an error would make
-    /// the agent wait for a read that never succeeds.
+    /// Returns an interaction with its raw answer, or without an answer if the raw one does not open: an error would
+    /// make the agent wait for a read that never succeeds.
     fn readable(&self, known: StoredInteraction) -> Interaction {
         let mut shown = known.interaction.clone();
         known.raw(&self.answer_cipher).unwrap_or_else(|error| {

@@ -35,7 +35,7 @@ const SELECT_STORAGE_STATS: &str = "
 
 #[async_trait]
 impl History for Store {
-    async fn events_up_to(
+    async fn next_events(
         &self,
         id: ExecutionId,
         after: u64,

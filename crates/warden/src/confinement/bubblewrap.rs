@@ -31,7 +31,7 @@ pub struct FilesystemView {
     /// Working directory. The program sees it even if its parent is hidden.
     pub workspace: PathBuf,
     /// Folders, without links, in which the configured working directories are; empty if that is not known.
-    pub working_dirs: Vec<PathBuf>,
+    pub workspace_roots: Vec<PathBuf>,
     /// True if the program may change the working directory in that case.
     pub changes_workspace: bool,
     /// True if the program creates sandboxes itself.

@@ -51,7 +51,7 @@ impl ControlGroups {
         let mut groups = Self { root, instance, controllers, is_prepared: false };
         if are_wanted {
             (groups.controllers, groups.is_prepared) = groups.root.prepare();
-        } else if groups.leftover_groups().next().is_none() {
+        } else if groups.group_folders().next().is_none() {
             return None;
         }
         Some(groups)
@@ -92,7 +92,7 @@ impl ControlGroups {
     pub(crate) async fn end_all_except(&self, these: &HashSet<AttemptKey>) -> usize {
         let spared: HashSet<_> = these.iter().map(|attempt| self.folder(*attempt)).collect();
         let mut ended = 0;
-        for folder in self.leftover_groups().filter(|folder| !spared.contains(folder)) {
+        for folder in self.group_folders().filter(|folder| !spared.contains(folder)) {
             let group = ControlGroup::new(folder);
             group.kill();
             group.close().await;
@@ -113,8 +113,8 @@ impl ControlGroups {
         }
     }
 
-    fn folder(&self, (execution, stamp): AttemptKey) -> PathBuf {
-        let (id, AttemptId { turn, attempt }) = (execution.0.simple(), stamp);
+    fn folder(&self, (execution, attempt_id): AttemptKey) -> PathBuf {
+        let (id, AttemptId { turn, attempt }) = (execution.0.simple(), attempt_id);
         self.root.folder().join(format!("{}{id}-{turn}-{attempt}", self.prefix()))
     }
 
@@ -123,7 +123,7 @@ impl ControlGroups {
         format!("algonius-{}-", self.instance.simple())
     }
 
-    fn leftover_groups(&self) -> impl Iterator<Item = PathBuf> {
+    fn group_folders(&self) -> impl Iterator<Item = PathBuf> {
         let prefix = self.prefix();
         let entries = self.root.folder().read_dir().into_iter().flatten().flatten();
         let is_its = move |name: &str| name.starts_with(&prefix);

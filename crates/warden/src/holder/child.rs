@@ -1,4 +1,4 @@
-//! Held program: its state, its two output streams, and its input if that is fed.
+//! Held program: its state, its two output streams, and its input if that is journaled.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -61,8 +61,8 @@ impl HeldStream {
     }
 }
 
-/// Fed standard input: the write end of the pipe, and the journal. While they are held, the program sees no end of its
-/// input, unless it was closed: then the write end is that of a pipe without a reader.
+/// Journaled standard input: the write end of the pipe, and the journal. While they are held, the program sees no end
+/// of its input, unless it was closed: then the write end is that of a pipe without a reader.
 #[derive(Debug)]
 struct HeldStdin {
     pipe: OwnedFd,
@@ -104,7 +104,7 @@ pub(super) struct HeldProgram {
     pub(super) is_wrapped: bool,
     pub(super) end: Option<ProgramEnd>,
     pub(super) streams: [HeldStream; 2],
-    /// Fed standard input.
+    /// Journaled standard input.
     held_stdin: Option<HeldStdin>,
     /// Number of killed processes while the program is being killed.
     pub(super) clearing: Option<u64>,
@@ -126,7 +126,7 @@ impl HeldProgram {
         Self { terms, pid, is_wrapped, end, streams, held_stdin, clearing, rounds, is_cleared }
     }
 
-    /// Returns the descriptors with which another supervisor continues reading, and writing if the input is fed.
+    /// Returns the descriptors with which another supervisor continues reading, and writing if the input is journaled.
     pub(super) fn fds(&self) -> Vec<i32> {
         let [out, err] = &self.streams;
         let output = [&out.pipe, &err.pipe, &out.memory, &err.memory];
@@ -150,8 +150,8 @@ impl HeldProgram {
         }
     }
 
-    /// Closes a fed input, so that the program sees its end once the supervisor has dropped its own write end. The journal
-    /// stays for the next supervisor, which cannot understand the output without the messages in it.
+    /// Closes a journaled input, so that the program sees its end once the supervisor has dropped its own write end.
+    /// The journal stays for the next supervisor, which cannot understand the output without the messages in it.
     pub(super) fn close_stdin(&mut self) {
         let Some(HeldStdin { pipe, journal }) = self.held_stdin.take() else { return };
         // The number of the pipe is outside of the range that a child copies.

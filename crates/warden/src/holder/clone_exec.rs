@@ -133,7 +133,7 @@ pub(super) fn start(
 fn clone(setup: &mut ChildSetup, stack: &mut ChildStack) -> Result<Pid, Errno> {
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_FILES | libc::SIGCHLD;
     // SAFETY: CLONE_VFORK keeps this thread, the only one, asleep until the child has called
-    // `execve` or `_exit`; so the stack, `birth` and all it points to outlive the child's use of
+    // `execve` or `_exit`; so the stack, `setup` and all it points to outlive the child's use of
     // them, and nobody else uses them meanwhile. The stack grows down from an aligned end.
     let pid = unsafe {
         libc::clone(child_main, stack.top(), flags, ptr::from_mut(setup).cast::<c_void>())
@@ -158,7 +158,7 @@ extern "C" fn child_main(setup: *mut c_void) -> c_int {
 /// Makes all preparations between the clone and the `execve`.
 #[expect(unsafe_code, reason = "runs in the child, between two programs")]
 unsafe fn prepare(setup: &ChildSetup) -> Result<(), c_int> {
-    // SAFETY: as in `child_main`; every pointer is one of `birth`.
+    // SAFETY: as in `child_main`; every pointer is one of `setup`.
     unsafe {
         // The unshare comes first: until then the descriptors are those of the process holder itself.
         check_call(libc::syscall(

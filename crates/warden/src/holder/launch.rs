@@ -58,7 +58,7 @@ struct FdSet {
     streams: [OwnedFd; 3],
     ours: [OwnedFd; 4],
     bounds: ConfinementFds,
-    /// Write end of standard input and its journal, if the input is fed.
+    /// Write end of standard input and its journal, if the input is journaled.
     held_stdin: Option<[OwnedFd; 2]>,
     spec: Option<OwnedFd>,
 }

@@ -89,7 +89,7 @@ impl HeldPrograms {
         }
     }
 
-    /// Closes the fed standard input of a program, if it has one.
+    /// Closes the journaled standard input of a program, if it has one.
     pub(super) fn close_stdin(&mut self, slot: u64) {
         self.held.get_mut(&slot).into_iter().for_each(HeldProgram::close_stdin);
     }

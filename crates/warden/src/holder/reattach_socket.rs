@@ -16,7 +16,7 @@ use crate::process::proc::runs_for_no_agent;
 use crate::protocol::frame::{HolderEvent, SECRET_VERSION, SecretValue};
 use crate::protocol::peer_auth::{AuthStep, HolderKey, UnauthenticatedConnection};
 
-/// Greatest number of visitors that have not proved the key; above it the oldest is rejected.
+/// Greatest number of peers that have not proved the key; above it the oldest is rejected.
 const MAX_PEERS: usize = 8;
 
 /// Socket that only this user may reach, in a folder that only this user may enter.
@@ -24,9 +24,9 @@ pub(super) struct ReattachSocket {
     socket: OwnedFd,
     folder: OwnedFd,
     name: String,
-    /// Key that a visitor has to prove.
+    /// Key that a peer has to prove.
     key: HolderKey,
-    /// Visitors that have not proved the key yet.
+    /// Peers that have not proved the key yet.
     connections: Vec<UnauthenticatedConnection>,
 }
 
@@ -46,7 +46,7 @@ impl ReattachSocket {
         Ok(Self { socket, folder, name, key, connections: Vec::new() })
     }
 
-    /// Returns the next visitor that may prove the key. An agent may run as the same user, so a visitor that
+    /// Returns the next peer that may prove the key. An agent may run as the same user, so a peer that
     /// descends from this process holder, or from another one of the service, is refused.
     fn next(&self) -> io::Result<Option<OwnedFd>> {
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
@@ -56,11 +56,11 @@ impl ReattachSocket {
         Ok(is_allowed.then_some(connection))
     }
 
-    /// Accepts the waiting visitors, which may then prove the key; turns them away if `is_free` is false.
+    /// Accepts the waiting peers, which may then prove the key; turns them away if `is_free` is false.
     fn admit(&mut self, is_free: bool, epoll: &Epoll) {
         while let Ok(connection) = self.next() {
             let Some(connection) = connection.filter(|_| is_free) else { continue };
-            // A visitor gets its own descriptor in the event loop, so that a silent one blocks neither the loop nor the
+            // A peer gets its own descriptor in the event loop, so that a silent one blocks neither the loop nor the
             // others.
             if epoll.add(&connection, EpollEvent::new(EpollFlags::EPOLLIN, PEERS_TOKEN)).is_ok() {
                 self.connections.push(UnauthenticatedConnection::new(connection));
@@ -71,7 +71,7 @@ impl ReattachSocket {
         }
     }
 
-    /// Returns the socket of a visitor that has proved the key.
+    /// Returns the socket of a peer that has proved the key.
     fn take_authenticated(&mut self) -> Option<OwnedFd> {
         let mut found = None;
         for mut connection in std::mem::take(&mut self.connections) {
@@ -107,7 +107,7 @@ impl ProcessHolder {
         }
     }
 
-    /// Accepts visitors that may prove the key, unless there is a supervisor.
+    /// Accepts peers that may prove the key, unless there is a supervisor.
     pub(super) fn admit(&mut self) {
         let is_free = !self.supervisor.is_connected() && !self.is_ending;
         if let Some(listener) = &mut self.reattach_socket {
@@ -115,7 +115,7 @@ impl ProcessHolder {
         }
     }
 
-    /// Accepts the visitor that proves the key as the supervisor, and rejects the others.
+    /// Accepts the peer that proves the key as the supervisor, and rejects the others.
     pub(super) fn authenticate_connections(&mut self) {
         let Some(listener) = &mut self.reattach_socket else { return };
         let proved = listener.take_authenticated().filter(|_| !self.is_ending);
@@ -131,7 +131,7 @@ impl ProcessHolder {
 
     /// Lists everything that is held, and leaves the reading to the supervisor.
     pub(super) fn list(&mut self) {
-        // Not before this order: until then the holder moves the output itself, and its patience counts.
+        // Not before this order: until then the holder moves the output itself, and its reattach grace counts.
         self.supervisor.lost = None;
         for slot in self.programs.slots() {
             if !self.supervisor.is_connected() {

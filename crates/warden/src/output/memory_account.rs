@@ -161,7 +161,7 @@ impl MemoryAccount {
     }
 
     /// Returns when a reader waits for room in this account.
-    pub async fn reader_waiting(&self) {
+    pub async fn wait_for_blocked_reader(&self) {
         let mut notified = std::pin::pin!(self.0.reader_waiting.notified());
         notified.as_mut().enable();
         if self.0.waiting.load(Ordering::Relaxed) == 0 {
@@ -234,8 +234,8 @@ mod tests {
         assert!(two.may_grow() && !one.may_grow() && !three.may_grow());
         let waits = tokio::spawn(three.clone().wait_for_room());
         assert!(timeout(WAIT_TIMEOUT, one.clone().wait_for_room()).await.is_err());
-        timeout(WAIT_TIMEOUT, three.reader_waiting()).await.expect("the third waits");
-        assert!(timeout(WAIT_TIMEOUT, two.reader_waiting()).await.is_err());
+        timeout(WAIT_TIMEOUT, three.wait_for_blocked_reader()).await.expect("the third waits");
+        assert!(timeout(WAIT_TIMEOUT, two.wait_for_blocked_reader()).await.is_err());
         assert_eq!(memory.usage(), OutputMemoryUsage { limit: LIMIT, used: LIMIT, waiting: 1 });
         drop(two);
         timeout(WAIT_TIMEOUT, waits).await.expect("memory is free again").expect("no panic");

@@ -51,8 +51,8 @@ pub(crate) fn create_streams(input: &Stdin) -> io::Result<ProgramStreams> {
     Ok(ProgramStreams { stdin, stdout, stderr, ours: [out, err], stdin_pipe, journaled })
 }
 
-/// Returns the program's end of a fed input, and the supervisor's ends. The pipe is not widened: the pipes of a user
-/// together are limited, and a session holds its pipe for a long time.
+/// Returns the program's end of a journaled input, and the supervisor's ends. The pipe is not widened: the pipes of a
+/// user together are limited, and a session holds its pipe for a long time.
 ///
 /// # Errors
 /// Same as [`create_streams`].
@@ -81,7 +81,8 @@ fn output() -> io::Result<(OwnedFd, StreamEnds)> {
 /// the pipes of a user together are limited (64 MiB by default), and beyond that each new pipe of the user has two
 /// pages.
 fn widen(pipe: &OwnedFd) {
-    _ = fcntl(pipe, FcntlArg::F_SETPIPE_SZ(STDOUT_PIPE_BYTES)); // The capacity stays unchanged if that exceeds the limit.
+    // The capacity stays unchanged if that exceeds the limit.
+    _ = fcntl(pipe, FcntlArg::F_SETPIPE_SZ(STDOUT_PIPE_BYTES));
 }
 
 fn stdin(input: &[u8]) -> io::Result<OwnedFd> {

@@ -91,7 +91,7 @@ impl From<StdinJournalError> for io::Error {
     }
 }
 
-/// Supervisor's descriptors of a fed standard input.
+/// Supervisor's descriptors of a journaled standard input.
 #[derive(Debug, Clone)]
 pub(crate) struct StdinEnds {
     /// Non-blocking write end of the pipe.
@@ -100,7 +100,7 @@ pub(crate) struct StdinEnds {
     pub(crate) journal: Arc<OwnedFd>,
 }
 
-/// Fed standard input of a program. Only the owner of the lock may write.
+/// Journaled standard input of a program. Only the owner of the lock may write.
 #[derive(Debug)]
 pub(crate) struct StdinState {
     /// Descriptors; `None` if the input was closed, and no descriptor could be created in place of its pipe.
@@ -251,8 +251,8 @@ impl StdinJournal {
     /// Closes the standard input of the program, here and in the process holder. The program reads the end after what
     /// was delivered; messages that were not are dropped, so [`Self::deliver`] comes first.
     ///
-    /// The journal stays: a driver that takes over the program after this moment reads the messages in it, without which
-    /// the output of the program cannot be understood.
+    /// The journal stays: a driver that takes over the program after this moment reads the messages in it, without
+    /// which the output of the program cannot be understood.
     pub fn close(mut self) {
         let closed = self.state.ends.take().zip(unread_pipe().ok());
         self.state.ends = closed.map(|(ends, pipe)| StdinEnds { pipe: Arc::new(pipe), ..ends });

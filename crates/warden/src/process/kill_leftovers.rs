@@ -71,8 +71,8 @@ async fn sweep(owner: ProcessOwner) -> usize {
     killed.len()
 }
 
-/// Runs one round: kills the living processes that carry the mark. Each is returned with its start time, because a
-/// process id may be reused.
+/// Runs one round: kills the living processes of the owner. Each is returned with its start time, because a process id
+/// may be reused.
 fn kill_all(owner: &ProcessOwner) -> Vec<(i32, u64)> {
     let spared = own_ancestry();
     let others = pids().into_iter().filter(|pid| !spared.contains(pid) && is_ours(*pid));

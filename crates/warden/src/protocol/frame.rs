@@ -17,7 +17,7 @@ pub(crate) const FRAME_VERSION: u64 = 4;
 /// First version whose supervisors know [`HolderEvent::StoredSecret`].
 pub(crate) const SECRET_VERSION: u64 = 2;
 
-/// First version whose process holders hold a fed standard input, and whose supervisors continue it.
+/// First version whose process holders hold a journaled standard input, and whose supervisors continue it.
 pub(crate) const STDIN_JOURNAL_VERSION: u64 = 4;
 
 /// Greatest length of a frame in bytes; a longer spec travels in a memory file.
@@ -194,8 +194,8 @@ pub(crate) enum HolderEvent {
     Ended { slot: u64, end: ProgramEnd },
     /// No process is pending: numbers of the killed processes and of those that do not die.
     Cleared { slot: u64, killed: u64, left: u64 },
-    /// Held program. The packet contains its two pipe ends and its two memory files, and, if it is fed, the write end
-    /// of its standard input and the journal of that.
+    /// Held program. The packet contains its two pipe ends and its two memory files, and, for a journaled input, the
+    /// write end of its standard input and the journal of that.
     Held { terms: LaunchTerms, pid: u64, end: Option<ProgramEnd>, has_stdin_journal: bool },
     /// The list is complete.
     Listed,
@@ -328,7 +328,7 @@ impl HolderEvent {
                 let (terms, pid) = (LaunchTerms::read(&mut reader)?, reader.number()?);
                 let has_ended = reader.number()? != 0;
                 let end = if has_ended { Some(ProgramEnd::read(&mut reader)?) } else { None };
-                // A process holder of an earlier version sends no guard.
+                // A process holder of an earlier version sends no flags.
                 let has_stdin_journal =
                     reader.number().is_some_and(|flags| LaunchFlags::of(flags).has_stdin_journal);
                 Self::Held { terms, pid, end, has_stdin_journal }

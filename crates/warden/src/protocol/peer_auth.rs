@@ -117,13 +117,13 @@ pub(crate) struct UnauthenticatedConnection {
     nonces: Option<Nonces>,
 }
 
-/// Progress of a [`UnauthenticatedConnection`].
+/// Progress of an [`UnauthenticatedConnection`].
 pub(crate) enum AuthStep {
-    /// The visitor has sent nothing more.
+    /// The peer has sent nothing more.
     Pending,
-    /// The visitor knows the key.
+    /// The peer knows the key.
     Authenticated,
-    /// The visitor does not know the key, or is gone.
+    /// The peer does not know the key, or is gone.
     Rejected,
 }
 
@@ -136,7 +136,7 @@ impl UnauthenticatedConnection {
         self.socket
     }
 
-    /// Reads what the visitor has sent, without waiting.
+    /// Reads what the peer has sent, without waiting.
     pub(crate) fn step(&mut self, key: &HolderKey) -> AuthStep {
         loop {
             let order = match receive(&self.socket) {

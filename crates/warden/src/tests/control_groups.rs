@@ -7,7 +7,7 @@ use algonius_actors::model::execution::AttemptId;
 use algonius_actors::model::host::resources::{CgroupMode, Controllers, ResourceLimits};
 use algonius_actors::model::id::ExecutionId;
 
-use super::fixture::{IGNORES_SIGTERM, World};
+use super::fixture::{IGNORES_SIGTERM, WardenFixture};
 use crate::confinement::group::CgroupRoot;
 use crate::testing::simulated_group;
 use crate::{Launch, Warden};
@@ -16,7 +16,7 @@ const LIMITS: ResourceLimits =
     ResourceLimits { memory: Some(1 << 30), processes: Some(20), grouping: CgroupMode::Auto };
 
 /// Returns a launch into a group.
-fn launch(fixture: &World, id: ExecutionId, script: &str) -> Launch {
+fn launch(fixture: &WardenFixture, id: ExecutionId, script: &str) -> Launch {
     Launch { resources: LIMITS, ..fixture.shell(id, script) }
 }
 
@@ -29,7 +29,7 @@ fn groups(place: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn a_program_enters_its_group_before_it_starts() {
-    let mut fixture = World::new();
+    let mut fixture = WardenFixture::new();
     let place = tempfile::tempdir().unwrap();
     fixture.place = Some(simulated_group(place.path(), &[std::process::id()]).unwrap());
     let (service, id) = (fixture.start_service(), ExecutionId::fresh());
@@ -53,7 +53,7 @@ fn a_program_enters_its_group_before_it_starts() {
 
 #[test]
 fn a_failed_start_leaves_no_group() {
-    let mut fixture = World::new();
+    let mut fixture = WardenFixture::new();
     let Some(real) = KernelGroup::make() else { return };
     fixture.place = Some(CgroupRoot::at(&real.0));
     let (service, id) = (fixture.start_service(), ExecutionId::fresh());
@@ -64,7 +64,7 @@ fn a_failed_start_leaves_no_group() {
 
 #[test]
 fn a_program_runs_without_a_group_unless_it_requires_one() {
-    let mut fixture = World::new();
+    let mut fixture = WardenFixture::new();
     let place = tempfile::tempdir().unwrap();
     fixture.place = Some(simulated_group(place.path(), &[std::process::id()]).unwrap());
     let (service, id) = (fixture.start_service(), ExecutionId::fresh());
@@ -114,7 +114,7 @@ fn group_of(pid: i32) -> String {
 #[test]
 fn a_group_holds_a_whole_attempt_and_dies_with_one_kill() {
     let Some(real) = KernelGroup::make() else { return };
-    let (mut fixture, id) = (World::new(), ExecutionId::fresh());
+    let (mut fixture, id) = (WardenFixture::new(), ExecutionId::fresh());
     fixture.place = Some(CgroupRoot::at(&real.0));
     let service = fixture.start_service();
     let spawned = service.launch(launch(&fixture, id, IGNORES_SIGTERM));
@@ -140,7 +140,7 @@ fn a_group_holds_a_whole_attempt_and_dies_with_one_kill() {
 #[test]
 fn an_orphaned_group_is_killed_at_the_next_start() {
     let Some(real) = KernelGroup::make() else { return };
-    let (mut fixture, id) = (World::new(), ExecutionId::fresh());
+    let (mut fixture, id) = (WardenFixture::new(), ExecutionId::fresh());
     fixture.place = Some(CgroupRoot::at(&real.0));
     let service = fixture.start_service();
     let spawned = service.launch(launch(&fixture, id, IGNORES_SIGTERM));

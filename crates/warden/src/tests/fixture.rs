@@ -29,7 +29,7 @@ use crate::{Launch, OutputPipe, RootCapabilities, Spawned, Stdin, Warden};
 pub(super) const IGNORES_SIGTERM: &str =
     r#"trap "" TERM; sleep 600 & setsid env -i sleep 600 & wait"#;
 
-pub(super) struct World {
+pub(super) struct WardenFixture {
     pub(super) home: tempfile::TempDir,
     pub(super) instance: Uuid,
     /// Time for which process holders wait for the next process instance.
@@ -44,7 +44,7 @@ pub(super) struct ServiceInstance {
     pub(super) wardens: Arc<ProcessHolders>,
 }
 
-impl World {
+impl WardenFixture {
     pub(super) fn new() -> Self {
         let (home, instance) = (tempfile::tempdir().unwrap(), Uuid::new_v4());
         Self { home, instance, reattach_grace: WAIT, place: None }

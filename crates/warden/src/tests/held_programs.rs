@@ -11,7 +11,7 @@ use algonius_actors::model::id::ExecutionId;
 use algonius_actors::model::program::Exit;
 use tokio::io::AsyncReadExt;
 
-use super::fixture::{IGNORES_SIGTERM, World, digest, kill_all};
+use super::fixture::{IGNORES_SIGTERM, WardenFixture, digest, kill_all};
 use super::terms;
 use crate::protocol::peer_auth::HolderKey;
 use crate::wardens::reattach;
@@ -26,14 +26,14 @@ fn numbered() -> Vec<u8> {
 
 #[test]
 fn a_million_lines_survive_the_loss_of_the_service() {
-    let (fixture, id) = (World::new(), ExecutionId::fresh());
+    let (fixture, id) = (WardenFixture::new(), ExecutionId::fresh());
     let mut service = fixture.start_service();
     let mut spawned =
         service.launch(fixture.shell(id, &format!("seq {LINES}; seq {LINES} >&2; exit 3")));
     for bytes in [0, 1, 100_000, 1_000_000, 3_000_000] {
         let mut some = vec![0; bytes];
         service.wait(spawned.stdout.read_exact(&mut some)).unwrap();
-        drop((service, spawned)); // As after a kill: its ends are closed, and nobody said farewell.
+        drop((service, spawned)); // As after a kill: the sockets are closed without a shutdown order.
         service = fixture.start_service();
         assert!(service.wardens.claim(id, AttemptId::FIRST).is_some());
         spawned = service.adopt(id);
@@ -52,7 +52,7 @@ fn a_million_lines_survive_the_loss_of_the_service() {
 
 #[test]
 fn a_claimed_program_is_not_ended_by_its_previous_owner() {
-    let (fixture, id) = (World::new(), ExecutionId::fresh());
+    let (fixture, id) = (WardenFixture::new(), ExecutionId::fresh());
     let service = fixture.start_service();
     let first =
         service.launch(fixture.shell(id, "seq 3; until [ -e go ]; do sleep 0.01; done; seq 4 6"));
@@ -68,7 +68,7 @@ fn a_claimed_program_is_not_ended_by_its_previous_owner() {
 
 #[test]
 fn a_program_that_ended_unattended_reports_all_its_output() {
-    let (fixture, id) = (World::new(), ExecutionId::fresh());
+    let (fixture, id) = (WardenFixture::new(), ExecutionId::fresh());
     let service = fixture.start_service();
     let script =
         format!("until [ -e go ]; do sleep 0.01; done; seq {LINES}; setsid sleep 600 & exit 7");
@@ -85,7 +85,7 @@ fn a_program_that_ended_unattended_reports_all_its_output() {
 
 #[test]
 fn unattended_output_beyond_the_cap_does_not_block_a_program() {
-    let (fixture, id) = (World::new(), ExecutionId::fresh());
+    let (fixture, id) = (WardenFixture::new(), ExecutionId::fresh());
     let service = fixture.start_service();
     let script = "until [ -e go ]; do sleep 0.01; done; head -c 9000000 /dev/zero; touch done";
     let spawned = service.launch(Launch { cap: 100_000, ..fixture.shell(id, script) });
@@ -100,7 +100,7 @@ fn unattended_output_beyond_the_cap_does_not_block_a_program() {
 
 #[test]
 fn a_program_bound_to_its_service_ends_with_it() {
-    let (fixture, id, other) = (World::new(), ExecutionId::fresh(), ExecutionId::fresh());
+    let (fixture, id, other) = (WardenFixture::new(), ExecutionId::fresh(), ExecutionId::fresh());
     let service = fixture.start_service();
     let spawned = (
         service.launch(Launch { ends_with_supervisor: true, ..fixture.shell(id, IGNORES_SIGTERM) }),
@@ -120,7 +120,7 @@ fn a_program_bound_to_its_service_ends_with_it() {
 
 #[test]
 fn all_programs_end_if_no_service_returns_in_time() {
-    let (mut fixture, id) = (World::new(), ExecutionId::fresh());
+    let (mut fixture, id) = (WardenFixture::new(), ExecutionId::fresh());
     fixture.reattach_grace = Duration::from_millis(300);
     let service = fixture.start_service();
     let spawned = service.launch(fixture.shell(id, IGNORES_SIGTERM));
@@ -133,7 +133,7 @@ fn all_programs_end_if_no_service_returns_in_time() {
 
 #[test]
 fn a_killed_process_holder_is_reported_and_replaced() {
-    let (fixture, id) = (World::new(), ExecutionId::fresh());
+    let (fixture, id) = (WardenFixture::new(), ExecutionId::fresh());
     let service = fixture.start_service();
     let spawned = service.launch(fixture.shell(id, IGNORES_SIGTERM));
     service.until(|| fixture.alive(id).len() == 3);
@@ -148,12 +148,12 @@ fn a_killed_process_holder_is_reported_and_replaced() {
 
 #[test]
 fn orphans_are_swept_at_the_next_start_and_nothing_else() {
-    let (fixture, other) = (World::new(), World::new());
+    let (fixture, other) = (WardenFixture::new(), WardenFixture::new());
     let (id, theirs) = (ExecutionId::fresh(), ExecutionId::fresh());
-    let (service, their_life) = (fixture.start_service(), other.start_service());
+    let (service, their_service) = (fixture.start_service(), other.start_service());
     let spawned = (
         service.launch(fixture.shell(id, IGNORES_SIGTERM)),
-        their_life.launch(other.shell(theirs, IGNORES_SIGTERM)),
+        their_service.launch(other.shell(theirs, IGNORES_SIGTERM)),
     );
     service.until(|| fixture.alive(id).len() + other.alive(theirs).len() == 6);
     let warden = service.wardens.pids();
@@ -162,12 +162,12 @@ fn orphans_are_swept_at_the_next_start_and_nothing_else() {
     assert_eq!(fixture.alive(id).len(), 3);
     let service = fixture.start_service();
     assert_eq!((fixture.alive(id).len(), other.alive(theirs).len()), (0, 3));
-    drop((service, their_life, spawned));
+    drop((service, their_service, spawned));
 }
 
 #[test]
 fn a_replaced_warden_starts_no_program() {
-    let (fixture, id) = (World::new(), ExecutionId::fresh());
+    let (fixture, id) = (WardenFixture::new(), ExecutionId::fresh());
     let service = fixture.start_service();
     let spawned = service.launch(fixture.shell(id, IGNORES_SIGTERM));
     drop((service, spawned));
@@ -195,7 +195,7 @@ fn a_replaced_warden_starts_no_program() {
 
 #[test]
 fn a_program_cannot_take_over_its_own_warden() {
-    let (fixture, id) = (World::new(), ExecutionId::fresh());
+    let (fixture, id) = (WardenFixture::new(), ExecutionId::fresh());
     let service = fixture.start_service();
     let name = fixture.sockets().pop().unwrap();
     // A sequenced packet socket in perl: it receives the end at once, and nothing else.

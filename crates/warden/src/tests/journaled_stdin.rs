@@ -1,4 +1,4 @@
-//! Tests of a fed standard input that a process holder holds.
+//! Tests of a journaled standard input that a process holder holds.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -12,7 +12,7 @@ use algonius_actors::model::program::Exit;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{SockType, getsockopt, sockopt};
 
-use super::fixture::{ServiceInstance, World};
+use super::fixture::{ServiceInstance, WardenFixture};
 use super::terms;
 use crate::protocol::frame::{HolderEvent, HolderOrder, STDIN_JOURNAL_VERSION, SecretValue};
 use crate::protocol::packet::{receive, send};
@@ -25,11 +25,11 @@ use crate::{Launch, OutputMemory, Spawned, Stdin, StdinJournal, StdinJournalErro
 /// Script that copies its input to a file, and then ends.
 const COPY: &str = "cat > got; exit 3";
 
-fn journaled_launch(fixture: &World, id: ExecutionId, script: &str) -> Launch {
+fn journaled_launch(fixture: &WardenFixture, id: ExecutionId, script: &str) -> Launch {
     Launch { stdin: Stdin::Journaled, ..fixture.shell(id, script) }
 }
 
-fn got(fixture: &World) -> String {
+fn got(fixture: &WardenFixture) -> String {
     fs::read_to_string(fixture.home.path().join("got")).unwrap_or_default()
 }
 
@@ -45,7 +45,7 @@ fn claim(service: &ServiceInstance, id: ExecutionId) -> Spawned {
 
 #[test]
 fn a_fed_input_survives_services_until_it_is_closed() {
-    let (fixture, id) = (World::new(), ExecutionId::fresh());
+    let (fixture, id) = (WardenFixture::new(), ExecutionId::fresh());
     let mut service = fixture.start_service();
     let mut spawned = service.launch(journaled_launch(&fixture, id, COPY));
     let mut sent = String::new();
@@ -77,7 +77,7 @@ fn a_fed_input_survives_services_until_it_is_closed() {
 
 #[test]
 fn the_journal_of_a_closed_input_can_be_read() {
-    let (fixture, id) = (World::new(), ExecutionId::fresh());
+    let (fixture, id) = (WardenFixture::new(), ExecutionId::fresh());
     let service = fixture.start_service();
     let mut spawned =
         service.launch(journaled_launch(&fixture, id, "cat > got; touch end; exec sleep 600"));
@@ -107,7 +107,7 @@ fn the_journal_of_a_closed_input_can_be_read() {
 
 #[test]
 fn the_next_driver_of_a_service_continues_a_journal() {
-    let (fixture, id) = (World::new(), ExecutionId::fresh());
+    let (fixture, id) = (WardenFixture::new(), ExecutionId::fresh());
     let service = fixture.start_service();
     let mut spawned = service.launch(journaled_launch(&fixture, id, COPY));
     let mut first = journal(&mut spawned);
@@ -125,7 +125,7 @@ fn the_next_driver_of_a_service_continues_a_journal() {
 
 #[test]
 fn a_program_that_closes_its_input_is_reported() {
-    let (fixture, id) = (World::new(), ExecutionId::fresh());
+    let (fixture, id) = (WardenFixture::new(), ExecutionId::fresh());
     let service = fixture.start_service();
     let script = "exec <&-; touch closed; exec sleep 600";
     let mut spawned = service.launch(journaled_launch(&fixture, id, script));
@@ -146,7 +146,7 @@ fn a_program_that_closes_its_input_is_reported() {
 /// end of its input when nobody will write to it any more.
 #[test]
 fn an_earlier_supervisor_gets_no_journal() {
-    let (fixture, id) = (World::new(), ExecutionId::fresh());
+    let (fixture, id) = (WardenFixture::new(), ExecutionId::fresh());
     let service = fixture.start_service();
     let mut spawned = service.launch(journaled_launch(&fixture, id, COPY));
     let mut journal = journal(&mut spawned);
@@ -185,9 +185,9 @@ fn an_earlier_supervisor_gets_no_journal() {
 
 #[test]
 fn an_earlier_process_holder_gets_no_fed_program() {
-    let fixture = World::new();
+    let fixture = WardenFixture::new();
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let args = ["tests::stdin_pipes::earlier_holder", "--exact", "--nocapture"];
+    let args = ["tests::journaled_stdin::earlier_holder", "--exact", "--nocapture"];
     let args = args.into_iter().map(Into::into).collect();
     let command = HolderCommand { program: PathBuf::from("/proc/self/exe"), args };
     let options = LaunchOptions { command, ..terms(&fixture.runtime_dir(), fixture.instance) };

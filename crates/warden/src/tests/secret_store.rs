@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 
 use algonius_actors::model::id::ExecutionId;
 
-use super::fixture::{IGNORES_SIGTERM, World};
+use super::fixture::{IGNORES_SIGTERM, WardenFixture};
 use crate::OutputMemory;
 use crate::protocol::frame::{FRAME_VERSION, HolderOrder, SecretValue};
 use crate::protocol::packet::send;
@@ -17,7 +17,7 @@ const SECRET: [u8; 32] = [7; 32];
 
 #[test]
 fn a_warden_returns_its_secret_to_each_next_service() {
-    let (fixture, id) = (World::new(), ExecutionId::fresh());
+    let (fixture, id) = (WardenFixture::new(), ExecutionId::fresh());
     let service = fixture.start_service();
     assert_eq!(service.wardens.stored_secret().count(), 0);
     service.wait(service.wardens.store_secret(SECRET.to_vec()));
@@ -34,7 +34,7 @@ fn a_warden_returns_its_secret_to_each_next_service() {
 /// Test that the replacement of a killed process holder has the secret too.
 #[test]
 fn a_later_warden_gets_the_secret_too() {
-    let fixture = World::new();
+    let fixture = WardenFixture::new();
     let service = fixture.start_service();
     service.wait(service.wardens.store_secret(SECRET.to_vec()));
     service.kill_warden();
@@ -53,7 +53,7 @@ fn a_later_warden_gets_the_secret_too() {
 /// version disturbs no process holder.
 #[test]
 fn older_protocol_versions_are_not_sent_the_secret() {
-    let (fixture, id) = (World::new(), ExecutionId::fresh());
+    let (fixture, id) = (WardenFixture::new(), ExecutionId::fresh());
     let service = fixture.start_service();
     service.wait(service.wardens.store_secret(SECRET.to_vec()));
     let spawned = service.launch(fixture.shell(id, IGNORES_SIGTERM));

@@ -65,20 +65,13 @@ impl HolderLink {
         // One registration for both directions, because the runtime accepts a descriptor once.
         let interest = Interest::READABLE | Interest::WRITABLE;
         let socket = Arc::new(watch(Arc::new(socket), interest)?);
-        let (orders, parcels) = mpsc::unbounded_channel();
-        let (programs, link_state) = (watch::Sender::default(), watch::Sender::default());
+        let (orders, outgoing) = mpsc::unbounded_channel();
+        let (programs, state) = (watch::Sender::default(), watch::Sender::default());
         let (next, is_silent) = (AtomicU64::new(0), AtomicBool::new(false));
         let stored_secret = OnceLock::new();
-        let link = Arc::new(Self {
-            orders,
-            programs,
-            state: link_state,
-            stored_secret,
-            next,
-            is_silent,
-            memory,
-        });
-        let writing = tokio::spawn(write(Arc::clone(&socket), parcels));
+        let link =
+            Arc::new(Self { orders, programs, state, stored_secret, next, is_silent, memory });
+        let writing = tokio::spawn(write(Arc::clone(&socket), outgoing));
         let reader = Arc::clone(&link);
         tokio::spawn(async move {
             reader.read(&socket).await;
@@ -110,7 +103,7 @@ impl HolderLink {
         self.next.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Returns an error if the process holder is of a release that holds no fed standard input. It would take the
+    /// Returns an error if the process holder is of a release that holds no journaled standard input. It would take the
     /// descriptors for others, and the program would see the end of its input when this process ends.
     pub(crate) fn check_stdin_journal(&self) -> Result<(), StdinJournalError> {
         match self.state().version {
@@ -151,8 +144,8 @@ impl HolderLink {
 
     /// Returns when a claim about the connection is true, or when the connection is lost.
     pub(crate) async fn until(&self, claim: impl Fn(&LinkState) -> bool) -> LinkState {
-        let mut link_state = self.state.subscribe();
-        let found = link_state.wait_for(|now| claim(now) || now.is_lost).await;
+        let mut changes = self.state.subscribe();
+        let found = changes.wait_for(|now| claim(now) || now.is_lost).await;
         found.map_or_else(|_| self.state(), |found| *found)
     }
 
@@ -209,9 +202,9 @@ impl HolderLink {
 
 async fn write(
     socket: Arc<AsyncFd<Arc<OwnedFd>>>,
-    mut parcels: mpsc::UnboundedReceiver<OutgoingOrder>,
+    mut outgoing: mpsc::UnboundedReceiver<OutgoingOrder>,
 ) {
-    while let Some(OutgoingOrder { order, fds }) = parcels.recv().await {
+    while let Some(OutgoingOrder { order, fds }) = outgoing.recv().await {
         let (frame, fds) = (order.encode(), fds);
         let numbers: Vec<RawFd> = fds.iter().map(|fd| fd.as_raw_fd()).collect();
         if deliver(&socket, &frame, &numbers).await.is_err() {

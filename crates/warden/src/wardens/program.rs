@@ -50,7 +50,7 @@ impl ProcessState {
 pub(crate) struct ProgramHandle {
     terms: LaunchTerms,
     streams: [StreamEnds; 2],
-    /// Fed standard input, with the lock of its present writer.
+    /// Journaled standard input, with the lock of its present writer.
     stdin_state: Option<Arc<Mutex<StdinState>>>,
     account: MemoryAccount,
     /// Lock of the present reader of the streams.
@@ -72,14 +72,14 @@ impl ProgramHandle {
         Self { terms, streams, stdin_state: None, account, turn, state, claims }
     }
 
-    /// Returns the same program with a fed standard input.
+    /// Returns the same program with a journaled standard input.
     pub(crate) fn with_stdin(mut self, ends: Option<StdinEnds>) -> Self {
         self.stdin_state = ends.map(|ends| StdinState::of(ends, &self.account));
         self
     }
 
     /// Returns a program that an earlier process instance started, or `None` if a descriptor did not arrive. The
-    /// descriptors of a fed input follow those of the outputs.
+    /// descriptors of a journaled input follow those of the outputs.
     pub(crate) fn from_held(
         terms: LaunchTerms,
         pid: u64,
@@ -187,8 +187,8 @@ impl ProgramHandle {
 
     /// Returns when a claim about the program is true, or when its process holder is lost.
     pub(crate) async fn until(&self, claim: impl Fn(&ProcessState) -> bool) -> ProcessState {
-        let mut process_state = self.state.subscribe();
-        let found = process_state.wait_for(|now| claim(now) || now.is_lost).await;
+        let mut changes = self.state.subscribe();
+        let found = changes.wait_for(|now| claim(now) || now.is_lost).await;
         found.map_or_else(|_| self.state(), |found| *found)
     }
 
@@ -225,7 +225,7 @@ impl ProgramHandle {
         Ok([open(out)?, open(err)?])
     }
 
-    /// Returns its fed standard input, after any other writer has stopped; `None` if it has none, or closed it.
+    /// Returns its journaled standard input, after any other writer has stopped; `None` if it has none, or closed it.
     ///
     /// # Errors
     /// Fails if the journal is corrupt, or if the runtime cannot watch the pipe.

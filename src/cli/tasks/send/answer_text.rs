@@ -103,12 +103,12 @@ impl<'o> AnswerText<'o> {
                     self.out.print_line("");
                 }
             }
-            Some(rest) => self.out.text(rest),
+            Some(rest) => self.out.print_text(rest),
             None => {
                 if is_open {
                     self.out.print_line("");
                 }
-                self.out.text(whole);
+                self.out.print_text(whole);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! `[agents.<id>.budget]`: limits of an agent per execution and per day.
 
 use algonius_actors::model::agent::budget::{
-    self, BudgetMeasure, BudgetSpec, Zone, micros_of_dollars, zone,
+    self, BudgetMeasure, BudgetSpec, Zone, to_micros, zone,
 };
 
 use crate::config::diagnostics::from_message;
@@ -50,13 +50,13 @@ fn amount(section: &mut Section<'_>, of: BudgetMeasure) -> Option<u64> {
         BudgetMeasure::CostUsd => {
             let dollars =
                 entry.and_then(|entry| value::number(section.reader, &entry, COST_BOUNDS));
-            (dollars.map(micros_of_dollars), ValueShape::Number(COST_BOUNDS, false))
+            (dollars.map(to_micros), ValueShape::Number(COST_BOUNDS, false))
         }
         BudgetMeasure::WallTime => {
             let time = entry.and_then(|entry| value::seconds(section.reader, &entry, TIME_BOUNDS));
             // Measures are stored in millionths of their unit, and wall time in thousands of seconds.
             (
-                time.map(|seconds| micros_of_dollars(seconds / 1000.0)),
+                time.map(|seconds| to_micros(seconds / 1000.0)),
                 ValueShape::Seconds(TIME_BOUNDS, false),
             )
         }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use algonius_actors::model::program::{ProgramSpec, Variable, VariableSource};
+use algonius_actors::model::program::{ProgramSpec, Variable, VariableSecrecy};
 
 use crate::config::diagnostics::from_message;
 use crate::config::table::Section;
@@ -54,7 +54,7 @@ pub(crate) fn read(section: &mut Section<'_>, program: Option<&mut ProgramSpec>)
         for name in NETWORK_VARIABLES {
             let Some(value) = section.reader.env(name) else { continue };
             if !program.env.contains_key(name) && !value.contains('\0') {
-                let variable = Variable { value, secrecy: VariableSource::Plain };
+                let variable = Variable { value, secrecy: VariableSecrecy::Plain };
                 program.env.insert(name.to_owned(), variable);
             }
         }
@@ -75,7 +75,7 @@ pub(crate) fn read(section: &mut Section<'_>, program: Option<&mut ProgramSpec>)
 fn register_proxy_password(section: &Section<'_>, name: &str, proxy: &mut Variable) {
     let Some(login) = userinfo(&proxy.value) else { return };
     let password = login.split_once(':').map_or(login, |(_, password)| password).to_owned();
-    proxy.secrecy = VariableSource::Secret;
+    proxy.secrecy = VariableSecrecy::Secret;
     if password.len() < MIN_REDACTED_BYTES {
         let diagnostic = format!(
             "the password in {name} has fewer than {MIN_REDACTED_BYTES} characters and is not redacted in \

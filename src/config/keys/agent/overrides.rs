@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use algonius_actors::model::agent::OverridePolicy;
-use algonius_actors::model::program::{ProgramSpec, Variable, VariableSource};
+use algonius_actors::model::program::{ProgramSpec, Variable, VariableSecrecy};
 
 use super::program::environment::{is_name, is_secret_name};
 use crate::config::diagnostics::{Severity, from_message};
@@ -88,7 +88,7 @@ fn params(section: &mut Section<'_>, program: Option<&ProgramSpec>) -> Vec<Strin
 fn fault(name: &Spanned<String>, known: &BTreeMap<String, Variable>) -> Option<&'static str> {
     let name = name.value.as_str();
     let is_secret =
-        known.get(name).is_some_and(|variable| variable.secrecy == VariableSource::Secret);
+        known.get(name).is_some_and(|variable| variable.secrecy == VariableSecrecy::Secret);
     if !is_name(name) {
         Some("is not the name of a variable")
     } else if RESERVED_VARIABLES.contains(&name)

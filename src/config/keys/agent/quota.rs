@@ -2,7 +2,7 @@
 
 use algonius_actors::model::agent::quota::{DeferralPolicy, QuotaCredential, QuotaSpec};
 use algonius_actors::model::agent::remote::RemoteSpec;
-use algonius_actors::model::program::{ProgramSpec, VariableSource};
+use algonius_actors::model::program::{ProgramSpec, VariableSecrecy};
 use sha2::{Digest, Sha256};
 
 use crate::config::diagnostics::from_message;
@@ -60,7 +60,7 @@ fn derive_credential(
     remote: Option<&RemoteSpec>,
 ) -> QuotaCredential {
     let all = program.into_iter().flat_map(|program| &program.env);
-    let secrets = all.filter(|(_, set)| set.secrecy == VariableSource::Secret);
+    let secrets = all.filter(|(_, set)| set.secrecy == VariableSecrecy::Secret);
     let token = remote.and_then(|remote| Some((&remote.url, &remote.token.as_ref()?.0)));
     let secrets: Vec<(&String, &String)> =
         secrets.map(|(name, set)| (name, &set.value)).chain(token).collect();

@@ -5,24 +5,25 @@ use algonius_actors::model::program::EventDialect;
 
 use super::*;
 
-fn contracts(lines: &str) -> (SuccessCriteria, FailureRules) {
+fn criteria_and_rules(lines: &str) -> (SuccessCriteria, FailureRules) {
     let program = settings(&format!("{CAT}{lines}\n")).agents.remove(0).program().unwrap().clone();
     (program.success.clone(), program.failures.clone())
 }
 
 #[test]
 fn short_forms_equal_the_full_forms() {
-    let short = contracts("transient_exit_codes = [3]\ntransient_regex = \"busy\"").1;
-    let whole = contracts("failures.transient = { exit_codes = [3], regex = \"busy\" }").1;
+    let short = criteria_and_rules("transient_exit_codes = [3]\ntransient_regex = \"busy\"").1;
+    let whole = criteria_and_rules("failures.transient = { exit_codes = [3], regex = \"busy\" }").1;
     assert_eq!(short, whole);
-    let usual = contracts("failures.transient.status = [503]").1.transient;
+    let usual = criteria_and_rules("failures.transient.status = [503]").1.transient;
     assert_eq!((usual.status, usual.exit_codes), (vec![503], vec![75]));
-    let quota = contracts("failures.quota = { status = [429], regex = \"used up\" }").1.quota;
+    let quota =
+        criteria_and_rules("failures.quota = { status = [429], regex = \"used up\" }").1.quota;
     assert!(quota.regex.is_some_and(|regex| regex.is_match("all used up")));
     let own = "failures.own_retries = { regex = \"^again\", max = 5 }";
-    let own = contracts(own).1.own_retries;
+    let own = criteria_and_rules(own).1.own_retries;
     assert!(own.regex.is_some_and(|regex| regex.is_match("again in 2 s")) && own.max == Some(5));
-    assert_eq!(contracts("").1.own_retries.max, None);
+    assert_eq!(criteria_and_rules("").1.own_retries.max, None);
     check_agent(&[
         (
             "failures.own_retries.max = 1001",
@@ -52,7 +53,7 @@ fn short_forms_equal_the_full_forms() {
 #[test]
 fn success_can_require_an_artifact_a_schema_and_a_check() {
     let lines = r#"success = { artifact = "out/a.md", schema = '{"type": "object"}', check = ["sh", "-c", "true"], check_timeout = 5 }"#;
-    let success = contracts(lines).0;
+    let success = criteria_and_rules(lines).0;
     assert_eq!(success.artifact.as_deref(), Some("out/a.md"));
     assert_eq!(success.schema, Some(serde_json::json!({"type": "object"})));
     let check = success.check.unwrap();

@@ -66,7 +66,7 @@ impl<'r> StreamedAnswer<'r> {
         }
     }
 
-    /// Shows text of this project's events. Messages are released by pace instead.
+    /// Shows text of this project's events. Messages are released by timer instead.
     ///
     /// # Errors
     /// Fails if the ledger did not commit.

@@ -149,7 +149,7 @@ impl<'r> EventHandler<'r> {
                 .report
                 .failed_requests()
                 .send_modify(|failed| *failed = failed.saturating_add(count)),
-            ProgramEvent::Malformed(flaw) => return self.malformed.take(self.line, &flaw).await,
+            ProgramEvent::Malformed(error) => return self.malformed.take(self.line, &error).await,
             ProgramEvent::Unknown => return self.report_malformed("has an unknown `type`").await,
         }
         Ok(())

@@ -73,7 +73,7 @@ impl LineReader {
             kept.append(&mut line.into_bytes());
             kept.extend_from_slice(end);
         }
-        let events = events.unwrap_or_else(|flaw| vec![ProgramEvent::Malformed(flaw)]);
+        let events = events.unwrap_or_else(|error| vec![ProgramEvent::Malformed(error)]);
         events.into_iter().map(|event| (self.count, event)).collect()
     }
 }

@@ -36,7 +36,7 @@ impl<'r> MalformedLines<'r> {
     pub(super) async fn take(
         &mut self,
         line: u64,
-        flaw: &EventParseError,
+        error: &EventParseError,
     ) -> Result<(), LedgerError> {
         if self.count == 0 {
             self.first = line;
@@ -45,9 +45,9 @@ impl<'r> MalformedLines<'r> {
         if self.count > MAX_REPORTED_LINES {
             return Ok(());
         }
-        let reason = flaw.reason.clone().into_owned();
+        let reason = error.reason.clone().into_owned();
         // The text is redacted as a whole before it is cut: a secret that was cut would not be recognised.
-        let text = label(self.report, &flaw.text);
+        let text = label(self.report, &error.text);
         self.report.note(EventKind::MalformedLine { line, reason, text }).await
     }
 

@@ -59,53 +59,53 @@ fn found(text: &str) -> Result<String, PathRefusal> {
 
 #[tokio::test]
 async fn a_path_is_absolute_or_relative_to_the_workspace() {
-    let scene = AccessFixture::new().await;
-    assert_eq!(scene.read("out/a").await, found("a"));
-    assert_eq!(scene.read("./out/../out/a").await, found("a"));
-    assert_eq!(scene.read(scene.place("work/out/a")).await, found("a"));
-    assert_eq!(scene.read(scene.place("own/b")).await, found("b"));
-    assert_eq!(scene.read("../own/b").await, found("b"));
+    let fixture = AccessFixture::new().await;
+    assert_eq!(fixture.read("out/a").await, found("a"));
+    assert_eq!(fixture.read("./out/../out/a").await, found("a"));
+    assert_eq!(fixture.read(fixture.place("work/out/a")).await, found("a"));
+    assert_eq!(fixture.read(fixture.place("own/b")).await, found("b"));
+    assert_eq!(fixture.read("../own/b").await, found("b"));
 }
 
 #[tokio::test]
 async fn a_link_is_followed_inside_the_allowed_folders() {
-    let scene = AccessFixture::new().await;
-    scene.link("own/b", "work/inside");
-    scene.link("beside/secret", "work/file");
-    scene.link("beside", "work/folder");
-    scene.link("work/file", "own/chain");
-    assert_eq!(scene.read("inside").await, found("b"));
+    let fixture = AccessFixture::new().await;
+    fixture.link("own/b", "work/inside");
+    fixture.link("beside/secret", "work/file");
+    fixture.link("beside", "work/folder");
+    fixture.link("work/file", "own/chain");
+    assert_eq!(fixture.read("inside").await, found("b"));
     for path in ["file", "folder/secret", "../own/chain"] {
-        assert_eq!(scene.read(path).await, Err(PathRefusal::Outside), "{path}");
+        assert_eq!(fixture.read(path).await, Err(PathRefusal::Outside), "{path}");
     }
 }
 
 #[tokio::test]
 async fn a_hidden_file_is_not_read_by_any_path() {
-    let scene = AccessFixture::new().await;
-    fs::write(scene.place("work/hidden/key"), "d").unwrap();
-    scene.link("work/hidden/key", "own/way");
+    let fixture = AccessFixture::new().await;
+    fs::write(fixture.place("work/hidden/key"), "d").unwrap();
+    fixture.link("work/hidden/key", "own/way");
     for path in ["hidden/key", "../own/way"] {
-        assert_eq!(scene.read(path).await, Err(PathRefusal::Outside), "{path}");
+        assert_eq!(fixture.read(path).await, Err(PathRefusal::Outside), "{path}");
     }
 }
 
 #[tokio::test]
 async fn files_outside_the_allowed_folders_are_not_read() {
-    let scene = AccessFixture::new().await;
-    fs::create_dir(scene.place("work-not")).unwrap();
-    fs::write(scene.place("work-not/a"), "a").unwrap();
+    let fixture = AccessFixture::new().await;
+    fs::create_dir(fixture.place("work-not")).unwrap();
+    fs::write(fixture.place("work-not/a"), "a").unwrap();
     for path in ["../beside/secret", "../work-not/a", "/dev/null", "/", ".."] {
-        assert_eq!(scene.read(path).await, Err(PathRefusal::Outside), "{path}");
+        assert_eq!(fixture.read(path).await, Err(PathRefusal::Outside), "{path}");
     }
 }
 
 #[tokio::test]
 async fn a_folder_replaced_by_a_link_is_not_followed() {
-    let scene = AccessFixture::new().await;
-    fs::rename(scene.place("work"), scene.place("moved")).unwrap();
-    scene.link("beside", "work");
-    assert_eq!(scene.read("secret").await, Err(PathRefusal::Outside));
+    let fixture = AccessFixture::new().await;
+    fs::rename(fixture.place("work"), fixture.place("moved")).unwrap();
+    fixture.link("beside", "work");
+    assert_eq!(fixture.read("secret").await, Err(PathRefusal::Outside));
 }
 
 /// Test of the check that a change of the path between the check and the opening cannot deceive.
@@ -122,35 +122,35 @@ fn an_open_file_reports_its_real_path() {
 
 #[tokio::test]
 async fn pipes_and_folders_are_refused_without_blocking() {
-    let scene = AccessFixture::new().await;
-    mkfifo(&scene.place("work/pipe"), Mode::S_IRWXU).unwrap();
-    scene.link("work/pipe", "work/link");
+    let fixture = AccessFixture::new().await;
+    mkfifo(&fixture.place("work/pipe"), Mode::S_IRWXU).unwrap();
+    fixture.link("work/pipe", "work/link");
     for path in ["pipe", "link", "out", "", "."] {
-        assert_eq!(scene.read(path).await, Err(PathRefusal::Irregular), "{path:?}");
+        assert_eq!(fixture.read(path).await, Err(PathRefusal::Irregular), "{path:?}");
     }
 }
 
 #[tokio::test]
 async fn a_path_that_does_not_exist_is_missing() {
-    let scene = AccessFixture::new().await;
-    scene.link("gone", "work/broken");
+    let fixture = AccessFixture::new().await;
+    fixture.link("gone", "work/broken");
     for path in ["gone", "out/a/below", "broken", "../beside/gone"] {
-        assert_eq!(scene.read(path).await, Err(PathRefusal::Missing), "{path}");
+        assert_eq!(fixture.read(path).await, Err(PathRefusal::Missing), "{path}");
     }
-    assert_eq!(scene.read("zero\0byte").await, Err(PathRefusal::Unreadable));
-    scene.link("work/round", "work/round");
-    assert_eq!(scene.read("round").await, Err(PathRefusal::Unreadable));
+    assert_eq!(fixture.read("zero\0byte").await, Err(PathRefusal::Unreadable));
+    fixture.link("work/round", "work/round");
+    assert_eq!(fixture.read("round").await, Err(PathRefusal::Unreadable));
 }
 
 #[tokio::test]
 async fn a_file_over_the_size_limit_is_not_read() {
-    let scene = AccessFixture::new().await;
-    fs::write(scene.place("work/full"), "12345678").unwrap();
-    fs::write(scene.place("work/over"), "123456789").unwrap();
-    let sparse = File::create(scene.place("work/sparse")).unwrap();
+    let fixture = AccessFixture::new().await;
+    fs::write(fixture.place("work/full"), "12345678").unwrap();
+    fs::write(fixture.place("work/over"), "123456789").unwrap();
+    let sparse = File::create(fixture.place("work/sparse")).unwrap();
     sparse.set_len(1 << 40).unwrap();
-    assert_eq!(scene.read("full").await, found("12345678"));
-    assert_eq!(scene.read("over").await, Err(PathRefusal::TooLarge(9)));
-    assert_eq!(scene.read("sparse").await, Err(PathRefusal::TooLarge(1 << 40)));
-    assert_eq!(scene.read_up_to(0, "out/a").await, Err(PathRefusal::TooLarge(1)));
+    assert_eq!(fixture.read("full").await, found("12345678"));
+    assert_eq!(fixture.read("over").await, Err(PathRefusal::TooLarge(9)));
+    assert_eq!(fixture.read("sparse").await, Err(PathRefusal::TooLarge(1 << 40)));
+    assert_eq!(fixture.read_up_to(0, "out/a").await, Err(PathRefusal::TooLarge(1)));
 }

@@ -57,7 +57,7 @@ struct ProcessEntry {
 
 /// Handle to the task that holds an idle program. Dropping it ends the program.
 struct IdleHandle {
-    requests: oneshot::Sender<oneshot::Sender<ReservedProcess>>,
+    request_sender: oneshot::Sender<oneshot::Sender<ReservedProcess>>,
     /// Closes when the program has ended.
     gone: oneshot::Receiver<()>,
 }
@@ -125,7 +125,7 @@ impl ProcessPool {
             }
         });
         let (reply, kept) = oneshot::channel();
-        idle?.requests.send(reply).ok()?;
+        idle?.request_sender.send(reply).ok()?;
         kept.await.ok()
     }
 
@@ -136,8 +136,8 @@ impl ProcessPool {
         of: &Conversation,
         now: DateTime<Utc>,
     ) -> PoolReservation {
-        while let Some(IdleHandle { requests, gone }) = self.eviction_candidate() {
-            drop(requests);
+        while let Some(IdleHandle { request_sender, gone }) = self.eviction_candidate() {
+            drop(request_sender);
             _ = gone.await; // An error also means that the program has ended.
         }
         let mut number = 0;
@@ -179,15 +179,16 @@ impl ProcessPool {
         terms: PoolTerms,
         now: DateTime<Utc>,
     ) {
-        let ((requests, request), (over, gone)) = (oneshot::channel(), oneshot::channel());
+        let ((request_sender, request_receiver), (over, gone)) =
+            (oneshot::channel(), oneshot::channel());
         self.change(&kept.reservation, |entry| {
             (entry.status.busy, entry.status.used) = (false, now);
-            entry.idle = Some(IdleHandle { requests, gone });
+            entry.idle = Some(IdleHandle { request_sender, gone });
         });
         let pool = Arc::downgrade(self);
         let idle = self.keeping.idle;
         tokio::spawn(async move {
-            hold(kept, request, (pool, idle, terms)).await;
+            hold(kept, request_receiver, (pool, idle, terms)).await;
             drop(over);
         });
     }
@@ -212,14 +213,14 @@ enum IdleEnd {
 /// Holds an idle program until a message needs it or the pool ends it.
 async fn hold(
     mut kept: ReservedProcess,
-    request: oneshot::Receiver<oneshot::Sender<ReservedProcess>>,
+    request_receiver: oneshot::Receiver<oneshot::Sender<ReservedProcess>>,
     (pool, idle, terms): (Weak<ProcessPool>, Duration, PoolTerms),
 ) {
     let ReservedProcess { process, reservation } = &mut kept;
     let PersistentProcess { stdout, stderr, ending, tree, .. } = process;
     let idle_end = tokio::select! {
         biased;
-        request = request => match request {
+        request = request_receiver => match request {
             Ok(reply) => IdleEnd::Requested(reply),
             Err(_) => IdleEnd::Evicted("its place is needed, or its agent is gone"),
         },

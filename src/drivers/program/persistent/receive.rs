@@ -48,7 +48,7 @@ pub(super) struct ReceivedAnswer {
 
 impl SessionTurn {
     /// Sends the message, and reads the answer to its end.
-    pub(super) async fn read_output(
+    pub(super) async fn exchange_message(
         &self,
         kept: &mut PersistentProcess,
         dialogue: StdioTurn,
@@ -62,11 +62,11 @@ impl SessionTurn {
         };
         let (mut out, mut err) = (source(&mut kept.stdout), source(&mut kept.stderr));
         let storage = TextStorage { account: kept.account.clone(), recorded: None };
-        let raw_writer = |channel| {
+        let open_writer = |channel| {
             RawWriter::open(report, channel, (work.spec.limits.sizes.output, storage.clone()))
         };
         let (mut said, mut complained) =
-            (raw_writer(TextChannel::Stdout), raw_writer(TextChannel::Stderr));
+            (open_writer(TextChannel::Stdout), open_writer(TextChannel::Stderr));
         let mut events =
             EventReader::open(report, work, (&kept.allowed_folders, kept.dialect), &kept.account);
         let exchange =

@@ -11,6 +11,6 @@ pub(in crate::drivers) enum AnswerLocation {
     Stdout,
     /// File in the execution's own folder; `None` if that folder no longer exists.
     File(Option<ProgramFile>),
-    /// Events on standard output, of this project or native, which may name files within reach.
+    /// Events on standard output, of this project or native, which may name files in the allowed folders.
     Events(AllowedFolders, Option<EventDialect>),
 }

@@ -21,7 +21,7 @@ static ABSOLUTE_PATHS: LazyLock<Option<Regex>> =
 const REDACTED_TAIL_BYTES: usize = 16 * 1024;
 
 /// Returns the last lines of the first of these texts that has any, redacted and in one line.
-pub(super) fn tail_capture(texts: &[&str], report: &Reporter) -> String {
+pub(super) fn redacted_last_lines(texts: &[&str], report: &Reporter) -> String {
     let words = texts.iter().find_map(|text| {
         let from = text.len().saturating_sub(REDACTED_TAIL_BYTES);
         let from = (from..=text.len()).find(|place| text.is_char_boundary(*place))?;

@@ -111,7 +111,7 @@ impl RunJudge {
         }
         // Found before the verdict, which consumes the texts.
         let is_refused = output.as_ref().is_ok_and(|output| self.is_refused(output));
-        let words_of = |output: &ReadOutput| output.tail_capture(&self.output, report);
+        let words_of = |output: &ReadOutput| output.redacted_last_lines(&self.output, report);
         let last_words = output.as_ref().ok().filter(|_| orders.is_stopped()).map(words_of);
         let last_words = last_words.unwrap_or_default();
         // A fault for which the service ended the program outweighs its exit status.

@@ -12,7 +12,7 @@ use tokio::time::sleep;
 use crate::platform::network;
 
 /// Time after which a program that reaches its model has usually answered, or waits for it.
-const ANSWER_DELAY: Duration = Duration::from_secs(5);
+const WARNING_DELAY: Duration = Duration::from_secs(5);
 
 /// Warning that callers read.
 const OFFLINE_WARNING: &str = "this machine has no way to other networks (no default route, no proxy), so the agent cannot \
@@ -21,7 +21,7 @@ const OFFLINE_WARNING: &str = "this machine has no way to other networks (no def
 /// Warns once about an attempt that needs a remote model and has no network. Never returns.
 pub(super) async fn note_missing_network(program: &ProgramSpec, report: &Reporter) -> Infallible {
     if needs_network(program) {
-        sleep(ANSWER_DELAY).await;
+        sleep(WARNING_DELAY).await;
         if !network::has_external_route() {
             let warned =
                 report.note(EventKind::Warning { message: OFFLINE_WARNING.to_owned() }).await;

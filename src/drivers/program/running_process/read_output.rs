@@ -16,7 +16,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{sleep, timeout};
 
 use super::conversation::RunningDialogue;
-use super::final_output::tail_capture;
+use super::final_output::redacted_last_lines;
 use super::{AnswerLocation, RunEnd, RunningProcess};
 use crate::drivers::adapters::event_reader::{EventReader, EventSummary};
 use crate::drivers::output::pump::{OutputSource, PumpedText, RawWriter, pump};
@@ -44,10 +44,10 @@ impl ReadOutput {
     }
 
     /// Returns the last lines for a person. Event lines are not shown.
-    pub(super) fn tail_capture(&self, output: &AnswerLocation, report: &Reporter) -> String {
+    pub(super) fn redacted_last_lines(&self, output: &AnswerLocation, report: &Reporter) -> String {
         let is_record = matches!(output, AnswerLocation::Events(..));
         let stdout = if is_record { "" } else { self.stdout.raw() };
-        tail_capture(&[self.stderr.raw(), stdout], report)
+        redacted_last_lines(&[self.stderr.raw(), stdout], report)
     }
 
     /// Counts the usage that the program wrote to its output.
@@ -77,12 +77,12 @@ impl RunningProcess {
         (dialogue, over): (Option<RunningDialogue>, &watch::Sender<bool>),
     ) -> Result<ReadOutput, LedgerError> {
         let limit = self.judge.work.spec.limits.sizes.output;
-        let raw_writer = |channel, recorded| {
+        let open_writer = |channel, recorded| {
             let storage = TextStorage { account: self.account.clone(), recorded };
             RawWriter::open(report, channel, (limit, storage))
         };
-        let release_timer = || ReleaseTimer::of(report.followers());
-        let errors = pump(stderr, raw_writer(TextChannel::Stderr, Some(err)), release_timer());
+        let new_timer = || ReleaseTimer::of(report.followers());
+        let errors = pump(stderr, open_writer(TextChannel::Stderr, Some(err)), new_timer());
         if let AnswerLocation::Events(allowed_folders, dialect) = &self.judge.output {
             let work = &self.judge.work;
             let mut events = match dialogue.as_ref().is_some_and(RunningDialogue::has_messages) {
@@ -93,19 +93,19 @@ impl RunningProcess {
             };
             // The raw output omits pieces of native messages, so it differs from the recording.
             let out = dialect.is_none().then_some(out);
-            let raw_writer = raw_writer(TextChannel::Stdout, out);
+            let raw_writer = open_writer(TextChannel::Stdout, out);
             let output = async {
                 match dialogue {
                     Some(dialogue) => {
                         dialogue.run(stdout, raw_writer, (&mut events, report), over).await
                     }
-                    None => pump_events(stdout, raw_writer, (&mut events, release_timer())).await,
+                    None => pump_events(stdout, raw_writer, (&mut events, new_timer())).await,
                 }
             };
             let (stdout, stderr) = both(pin!(output), pin!(errors), report).await?;
             return Ok(ReadOutput { stdout, stderr, events: Some(events.close().await?) });
         }
-        let output = pump(stdout, raw_writer(TextChannel::Stdout, Some(out)), release_timer());
+        let output = pump(stdout, open_writer(TextChannel::Stdout, Some(out)), new_timer());
         let (stdout, stderr) = both(pin!(output), pin!(errors), report).await?;
         Ok(ReadOutput { stdout, stderr, events: None })
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::event::{EventKind, TextChannel};
-use algonius_actors::model::program::{InputPattern, OutputPattern, Variable, VariableSource};
+use algonius_actors::model::program::{InputPattern, OutputPattern, Variable, VariableSecrecy};
 use algonius_actors::report::Report;
 
 use super::fixture::{AttemptRecord, Entry, ProgramFixture, program, shell};
@@ -197,7 +197,7 @@ async fn output_over_the_limit_is_drained_and_counted() {
 async fn a_program_gets_the_allowed_and_its_own_variables() {
     let mut fixture = program("/usr/bin/env", &[]);
     let variable =
-        |value: &str| Variable { value: value.to_owned(), secrecy: VariableSource::Plain };
+        |value: &str| Variable { value: value.to_owned(), secrecy: VariableSecrecy::Plain };
     fixture.program.env.insert("MODEL".to_owned(), variable("m1"));
     fixture.program.env.insert("ALGONIUS_TURN".to_owned(), variable("forged"));
     let answer = fixture.run_to_end().await.answer().unwrap();

@@ -94,8 +94,8 @@ async fn a_process_that_holds_the_pipe_does_not_delay_the_end() {
 #[tokio::test(flavor = "multi_thread")]
 async fn processes_without_environment_or_session_are_killed() {
     for shed in ["env -i", "setsid env -i", "setsid env -i setsid env -i"] {
-        let record = shell(&format!("{shed} sleep 600 >/dev/null 2>&1 & echo $!"), &[]);
-        let mut run = record.start().await;
+        let fixture = shell(&format!("{shed} sleep 600 >/dev/null 2>&1 & echo $!"), &[]);
+        let mut run = fixture.start().await;
         run.ended().await.unwrap();
         let sleeper = run.text(TextChannel::Stdout);
         assert!(!exists(&Path::new("/proc").join(sleeper.trim())), "{shed}");
@@ -191,10 +191,10 @@ async fn a_full_ledger_ends_the_run() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn forty_parallel_runs_get_their_own_answers() {
-    let stages: Vec<ProgramFixture> =
+    let fixtures: Vec<ProgramFixture> =
         (0..40).map(|number| program("/bin/cat", &[]).with_input(format!("n{number}"))).collect();
     let runs =
-        stages.into_iter().map(|fixture| tokio::spawn(async move { fixture.run_to_end().await }));
+        fixtures.into_iter().map(|fixture| tokio::spawn(async move { fixture.run_to_end().await }));
     for (number, run) in runs.collect::<Vec<_>>().into_iter().enumerate() {
         let record: AttemptRecord = run.await.unwrap();
         assert_eq!(record.answer(), Some(format!("n{number}")));

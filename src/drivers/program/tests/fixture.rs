@@ -128,14 +128,14 @@ pub(super) struct ProgramFixture {
     wardens: OnceCell<Arc<ProcessHolders>>,
 }
 
-/// Returns a stage for `sh -c script args…`, read-only, with standard input and output.
+/// Returns a fixture for `sh -c script args…`, read-only, with standard input and output.
 pub(super) fn shell(script: &str, args: &[&str]) -> ProgramFixture {
     let mut words = vec!["-c", script];
     words.extend(args);
     program("/bin/sh", &words)
 }
 
-/// Returns a stage for a program with templates of its arguments.
+/// Returns a fixture for a program with templates of its arguments.
 pub(super) fn program(command: &str, args: &[&str]) -> ProgramFixture {
     let home = tempfile::tempdir().unwrap();
     ProgramFixture {
@@ -242,14 +242,16 @@ impl ProgramFixture {
         });
         let wardens = Arc::clone(wardens.await);
         let (runtime_dir, in_memory) = (self.files_dir(), self.in_memory);
-        let site = DriverContext { runtime_dir, sockets: Vec::new(), bubblewrap: None, in_memory };
+        let driver_context =
+            DriverContext { runtime_dir, sockets: Vec::new(), bubblewrap: None, in_memory };
         let unreadable = vec![self.home.path().join("data"), self.files_dir()];
         let service = Arc::new(ServicePaths::new(ProtectedServiceFiles {
             unreadable,
             ..ProtectedServiceFiles::default()
         }));
-        let place = context::SharedDriverContext::new(site, service, Arc::new(NoSessions));
-        ProcessDriver::new(Arc::new(self.program.clone()), Arc::new(place), wardens)
+        let shared =
+            context::SharedDriverContext::new(driver_context, service, Arc::new(NoSessions));
+        ProcessDriver::new(Arc::new(self.program.clone()), Arc::new(shared), wardens)
     }
 
     pub(super) async fn start(&self) -> TestAttempt {
@@ -265,7 +267,7 @@ impl ProgramFixture {
         let is_full = Arc::new(AtomicBool::new(false));
         let ledger =
             Arc::new(EntryRecorder { entries: sender.clone(), is_full: Arc::clone(&is_full) });
-        let desk = AttemptContext {
+        let attempt_context = AttemptContext {
             id: self.execution,
             attempt_id: self.attempt_id,
             fence: Fence(1),
@@ -279,7 +281,7 @@ impl ProgramFixture {
             budget_meter: BudgetMeter::of(&self.spec, &BudgetUsages::default()),
             pending: WriteBuffer::default(),
         };
-        let report = Reporter::new(desk, move |report| {
+        let report = Reporter::new(attempt_context, move |report| {
             entries_of(report).into_iter().for_each(|entry| _ = sender.send(entry));
         });
         (report, entries, is_full)

@@ -18,7 +18,7 @@ struct Written {
     dropped: u64,
 }
 
-fn fixture(limit: usize) -> ProgramFixture {
+fn program_with_limit(limit: usize) -> ProgramFixture {
     let mut fixture = shell("true", &[]);
     fixture.spec.limits.sizes.output = limit;
     fixture.secrets = vec![SECRET.to_owned()];
@@ -85,7 +85,7 @@ proptest! {
         sizes in proptest::collection::vec(1_usize..40_000, 1..5),
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let told = runtime.block_on(written(&fixture(limit), text.as_bytes(), &sizes));
+        let told = runtime.block_on(written(&program_with_limit(limit), text.as_bytes(), &sizes));
         for part in ["correct", "horse", "battery", "staple"] {
             prop_assert!(!told.masked.contains(part), "{}", told.masked);
         }
@@ -127,7 +127,7 @@ async fn no_truncation_point_shows_a_part_of_a_secret() {
                 SECRET,
                 &words((tail + at).saturating_sub(SECRET.len())),
             ];
-            let told = written(&fixture(4000), text.concat().as_bytes(), &[1000]).await;
+            let told = written(&program_with_limit(4000), text.concat().as_bytes(), &[1000]).await;
             assert!(told.dropped > 190_000);
             for part in ["correct", "horse", "battery", "staple", "corr", "aple"] {
                 assert!(!told.masked.contains(part), "{part} at {at}: {}", told.masked);

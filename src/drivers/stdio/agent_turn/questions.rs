@@ -23,13 +23,14 @@ struct OpenRequest {
 impl OpenRequests {
     /// Adds a request. Returns its question with the id under which the answer arrives.
     pub(super) fn add(&mut self, request: AgentRequest) -> (WireId, Question) {
-        let wire = wire_of(&request.request);
-        let call = match &request.kind {
+        let AgentRequest { request: id, kind } = request;
+        let wire = wire_of(&id);
+        let call = match &kind {
             AgentRequestKind::Permission { call, .. } => Some(call.id.clone()),
             AgentRequestKind::Form { .. } => None,
         };
-        self.0.insert(wire.clone(), OpenRequest { id: request.request, call });
-        (wire, question(request.kind))
+        self.0.insert(wire.clone(), OpenRequest { id, call });
+        (wire, question(kind))
     }
 
     /// Removes a request that the agent withdrew.

@@ -36,7 +36,7 @@ pub(in crate::drivers) struct ToolWatch {
 #[derive(Debug, Clone, Default)]
 struct WatchedCall {
     /// Latest answer to a permission request about the call.
-    verdict: Option<PermissionVerdict>,
+    answer: Option<PermissionVerdict>,
     is_reported: bool,
 }
 
@@ -52,8 +52,8 @@ impl ToolWatch {
         }
     }
 
-    /// Counts a call when the agent first names it, in a report or in a permission request. Returns the failure of a turn
-    /// that must end because of the call.
+    /// Counts a call when the agent first names it, in a report or in a permission request. Returns the failure of a
+    /// turn that must end because of the call.
     pub(super) fn count(&mut self, call: &ToolCall) -> Option<Failure> {
         self.calls.entry(call.id.clone()).or_default();
         let calls = u32::try_from(self.calls.len()).unwrap_or(u32::MAX);
@@ -70,10 +70,11 @@ impl ToolWatch {
     pub(super) fn record_answer(&mut self, call: AnsweredCall) {
         let verdict =
             if call.is_allowed { PermissionVerdict::Allow } else { PermissionVerdict::Deny };
-        self.calls.entry(call.id).or_default().verdict = Some(verdict);
+        self.calls.entry(call.id).or_default().answer = Some(verdict);
     }
 
-    /// Counts and judges a call that the agent reports. Returns the failure of a turn that must end because of the call.
+    /// Counts and judges a call that the agent reports. Returns the failure of a turn that must end because of the
+    /// call.
     ///
     /// # Errors
     /// Fails if the ledger did not commit.
@@ -100,13 +101,13 @@ impl ToolWatch {
         let known = self.calls.get_mut(&call.id)?;
         // A turn that is being cancelled has its failure, and its calls may end in any way.
         let is_settled = known.is_reported || self.ends_at.is_some();
-        if is_settled || !permission::is_unauthorized(known.verdict, call.status.as_str()) {
+        if is_settled || !permission::is_unauthorized(known.answer, call.status.as_str()) {
             return None;
         }
         let (policy, workspace) = (self.spec.permissions(), self.workspace.as_deref());
         let subject = subject(call.clone());
         let (verdict, rule) = permission::verdict(policy, &subject, workspace);
-        let cause = match (known.verdict, verdict) {
+        let cause = match (known.answer, verdict) {
             (Some(_), _) => "although it was denied".to_owned(),
             (None, PermissionVerdict::Allow) => return None, // An allowed call needs no request.
             (None, PermissionVerdict::Deny) => format!("which the policy denies: {rule}"),

@@ -50,7 +50,7 @@ pub(super) async fn admit(State(app): State<App>, request: Request, next: Next) 
         return ProblemBody(failure).into_response();
     }
     let wanted = extensions(request.headers());
-    match authenticate(&app, request).await {
+    match prepare(&app, request).await {
         Ok(request) => {
             let mut response = next.run(request).await;
             // Only the message may name the agent, so the response lists the extensions that all agents have.
@@ -80,7 +80,7 @@ pub(super) fn is_grpc(headers: &HeaderMap) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['+', ';']))
 }
 
-async fn authenticate(app: &App, request: Request) -> Result<Request, EarlyRefusal> {
+async fn prepare(app: &App, request: Request) -> Result<Request, EarlyRefusal> {
     let (mut parts, rest) = request.into_parts();
     let client = parts.extensions.get::<ClientAddress>().cloned();
     let caller = if parts.headers.contains_key(header::AUTHORIZATION) {

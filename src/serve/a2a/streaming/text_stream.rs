@@ -14,9 +14,9 @@ pub const CHUNK_BYTES: u64 = 64 << 10;
 
 /// Some texts of an execution, with the number of sent bytes of each.
 #[derive(Debug, Clone)]
-pub struct TextStream(TextCursor);
+pub struct TextProgress(TextCursor);
 
-impl TextStream {
+impl TextProgress {
     /// Creates the texts of this attempt, of which nothing was sent.
     #[must_use]
     pub fn new(attempt_id: AttemptId, channels: &[TextChannel]) -> Self {

@@ -17,7 +17,7 @@ pub(super) fn operations() -> Vec<ApiEndpoint> {
             .requires(Right::Admin)
             .with_response::<TokenList>(200, "The tokens without their secrets.")
             .with_errors(&[Code::LedgerUnavailable, Code::Draining]),
-        ApiEndpoint::post("/api/v1/tokens", admin::create)
+        ApiEndpoint::post("/api/v1/tokens", admin::create_token)
             .with_id("createToken", "Create a token. Only this response contains its secret.")
             .requires(Right::Admin)
             .with_body::<TokenRequest>()

@@ -39,14 +39,14 @@ pub async fn create(
     request: Request,
 ) -> Result<Response, EarlyRefusal> {
     let metadata = RequestMetadata::of(request.headers())?;
-    let body = read_request(&body::json(&app, request).await?)?;
-    let agent = app.agents.id(&body.agent)?;
+    let execution_request = read_request(&body::json(&app, request).await?)?;
+    let agent = app.agents.id(&execution_request.agent)?;
     let caller = caller.require_right(Right::Run, Some(&agent))?;
     if let Some(spec) = app.agents.get(&agent) {
         app.access.rate_limiter.count(spec).await?;
     }
-    let wait = body.wait;
-    let ticket = submit(&app, &caller, &agent, (body, metadata)).await?;
+    let wait = execution_request.wait;
+    let ticket = submit(&app, &caller, &agent, (execution_request, metadata)).await?;
     Ok(respond(&app, &caller, ticket, wait).await?)
 }
 
@@ -65,30 +65,31 @@ pub async fn retry(
 }
 
 fn read_request(bytes: &[u8]) -> Result<ExecutionRequest, Failure> {
-    let body: ExecutionRequest = serde_json::from_slice(bytes).map_err(|error| {
+    let execution_request: ExecutionRequest = serde_json::from_slice(bytes).map_err(|error| {
         // A body that is JSON of another shape is a fault of its members, not of its syntax.
         let code = if error.is_data() { Code::InvalidParams } else { Code::MalformedJson };
         Failure::new(code, "the body must be an object with `agent`, and with `text` or `parts`")
     })?;
-    if body.wait > MAX_WAIT_SECONDS {
+    if execution_request.wait > MAX_WAIT_SECONDS {
         return Err(invalid_params("`wait` must be 0 to 3600 seconds"));
     }
-    if body.idempotency_key.as_ref().is_some_and(|key| key.trim().is_empty()) {
+    if execution_request.idempotency_key.as_ref().is_some_and(|key| key.trim().is_empty()) {
         return Err(invalid_params("`idempotencyKey` must not be empty")); // As the header must not.
     }
-    Ok(body)
+    Ok(execution_request)
 }
 
 async fn submit(
     app: &App,
     caller: &Caller,
     agent: &AgentId,
-    (body, metadata): (ExecutionRequest, RequestMetadata),
+    (execution_request, metadata): (ExecutionRequest, RequestMetadata),
 ) -> Result<SubmitReply, Failure> {
-    let idempotency = body.idempotency_key.clone().or_else(|| metadata.idempotency.clone());
-    let probe = body.probe;
+    let idempotency =
+        execution_request.idempotency_key.clone().or_else(|| metadata.idempotency.clone());
+    let probe = execution_request.probe;
     // The request takes the path of a message of 1.0, so that both have the same checks and the same defaults.
-    let message = read::send(json!({ "message": message_json(body)? }))?.message;
+    let message = read::send(json!({ "message": message_json(execution_request)? }))?.message;
     if let Some(spec) = app.agents.get(agent) {
         exposure::check_media_types(spec, &message.parts)?;
     }
@@ -104,21 +105,24 @@ async fn submit(
 }
 
 /// Converts a request for an execution into an A2A message.
-fn message_json(body: ExecutionRequest) -> Result<Value, Failure> {
-    let parts = match (body.text, body.parts) {
+fn message_json(execution_request: ExecutionRequest) -> Result<Value, Failure> {
+    let parts = match (execution_request.text, execution_request.parts) {
         (Some(text), None) => json!([{ "text": text }]),
         (None, Some(parts)) => parts,
         _ => return Err(invalid_params("the request must have either `text` or `parts`")),
     };
-    let metadata = [(PARAMETERS_EXTENSION, body.parameters), (OVERRIDES_EXTENSION, body.overrides)];
+    let metadata = [
+        (PARAMETERS_EXTENSION, execution_request.parameters),
+        (OVERRIDES_EXTENSION, execution_request.overrides),
+    ];
     let metadata = metadata.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
     let mut message = json!({
         "role": "ROLE_USER",
-        "messageId": body.message_id.unwrap_or_else(|| Uuid::new_v4().to_string()),
+        "messageId": execution_request.message_id.unwrap_or_else(|| Uuid::new_v4().to_string()),
         "parts": parts,
         "metadata": Value::Object(metadata.collect::<Map<_, _>>()),
     });
-    if let (Some(context), Value::Object(message)) = (body.context_id, &mut message) {
+    if let (Some(context), Value::Object(message)) = (execution_request.context_id, &mut message) {
         message.insert("contextId".to_owned(), context.into());
     }
     Ok(message)

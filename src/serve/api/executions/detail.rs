@@ -125,7 +125,7 @@ impl<'r> DetailReader<'r> {
     async fn events(&mut self) -> Result<(Vec<Event>, Vec<AttemptEntry>), Failure> {
         let (mut first, mut attempts, mut after) = (Vec::new(), Vec::new(), 0);
         loop {
-            let part = self.api.reader.events_up_to(self.record, after, MAX_EVENTS).await?;
+            let part = self.api.reader.next_events(self.record, after, MAX_EVENTS).await?;
             let Some(last) = part.last() else { break };
             after = last.number;
             for event in &part {

@@ -145,7 +145,7 @@ pub async fn events(
         return Ok(stream::response(app.api.clone(), record, &after, &channels));
     }
     let after = query.after.unwrap_or_default();
-    let events = app.api.reader.events_up_to(&record, after, limit).await?;
+    let events = app.api.reader.next_events(&record, after, limit).await?;
     let last = events.last().map_or(after, |event| event.number);
     let list = EventList {
         after: last,

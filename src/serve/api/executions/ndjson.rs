@@ -72,7 +72,7 @@ impl NdjsonLine {
     }
 
     async fn events(mut self, api: &Api, after: u64) -> Result<(String, Option<Self>), Failure> {
-        let part = api.reader.events_up_to(&self.record, after, EVENT_PAGE_SIZE).await?;
+        let part = api.reader.next_events(&self.record, after, EVENT_PAGE_SIZE).await?;
         let Some(last) = part.last().map(|event| event.number) else {
             self.at = LinePosition::Texts { is_first: true };
             return Ok(("]".to_owned(), Some(self)));

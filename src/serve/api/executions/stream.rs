@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::serve::a2a::sse;
 use crate::serve::a2a::streaming::event_id::EventId;
-use crate::serve::a2a::streaming::text_stream::{TextStream, is_end_of_work};
+use crate::serve::a2a::streaming::text_stream::{TextProgress, is_end_of_work};
 use crate::wire::api::ExecutionEntry;
 use crate::wire::api::history::{TextUpdate, WaitingPosition};
 
@@ -30,7 +30,7 @@ pub(super) fn response(
     let follow = if channels.is_empty() { follow } else { follow.with_text() };
     // A stream from the start contains all attempts; a later one starts with the present attempt.
     let attempt_id = if after.event == 0 { AttemptId::FIRST } else { record.attempt_id };
-    let texts = TextStream::new(attempt_id, channels);
+    let texts = TextProgress::new(attempt_id, channels);
     let texts = after.texts.as_ref().map_or(texts.clone(), |known| texts.after(known));
     let has_text = !channels.is_empty();
     let event = after.event;
@@ -60,7 +60,7 @@ struct ExecutionStream {
     api: Api,
     record: Record,
     follow: Subscription,
-    texts: TextStream,
+    texts: TextProgress,
     has_text: bool,
     /// Number of the last event that was sent.
     event: u64,

@@ -18,12 +18,12 @@ fn authenticator(expires: Option<&str>) -> Authenticator {
         scope: seed.scope,
         expires: seed.expires,
     };
-    let a2a_exposure =
+    let endpoint =
         |credential, open| EndpointConfig { credential, open, ..EndpointConfig::default() };
     let specs = [
         spec("plain", EndpointConfig::default()),
-        spec("keyed", a2a_exposure(CallerAuth::ApiKey("x-api-key".to_owned()), false)),
-        spec("open", a2a_exposure(CallerAuth::Nothing, true)),
+        spec("keyed", endpoint(CallerAuth::ApiKey("x-api-key".to_owned()), false)),
+        spec("open", endpoint(CallerAuth::Nothing, true)),
     ];
     let anonymous_principals = anonymous_principals(&specs);
     let scope = Scope { rights: vec![Right::Read], agents: None };

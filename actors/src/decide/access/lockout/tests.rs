@@ -17,7 +17,7 @@ fn token(number: u8) -> CredentialDigest {
     CredentialDigest([number; 32])
 }
 
-/// Returns the verdicts about one address that presents these credentials at these times.
+/// Returns the decisions about one address that presents these credentials at these times.
 fn decisions(events: &[(u8, u64)]) -> Vec<LockoutDecision> {
     let mut lockout = Lockout::new(LockoutSpec::default());
     let one = |(number, at): &(u8, u64)| lockout.record_failure(ANN, token(*number), seconds(*at));

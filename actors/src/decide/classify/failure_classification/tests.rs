@@ -118,7 +118,7 @@ fn a_quota_failure_states_its_end() {
 }
 
 #[test]
-fn a_contract_with_429_classifies_short_waits_as_rate_limits() {
+fn failure_rules_with_429_classifies_short_waits_as_rate_limits() {
     let mut program = native();
     program.failures.quota.status.push(429);
     let now: DateTime<Utc> = "2026-11-22T14:00:00Z".parse().unwrap();

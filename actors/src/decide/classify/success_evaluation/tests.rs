@@ -1,4 +1,4 @@
-//! Tests of the contract, as a table and as properties.
+//! Tests of the evaluation, as a table and as properties.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

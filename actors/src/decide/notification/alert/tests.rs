@@ -135,8 +135,8 @@ fn each_resource_shortage_has_an_alert_of_its_own() {
 fn a_one_time_alert_closes_after_a_quiet_period() {
     let mut scenario = AlertScenario::default();
     scenario
-        .apply(0, AlertInput::GivenUp(20))
-        .apply(20, AlertInput::GivenUp(20))
+        .apply(0, AlertInput::PushAbandoned(20))
+        .apply(20, AlertInput::PushAbandoned(20))
         .apply(40, AlertInput::Tick);
     assert_eq!(scenario.log, ["0 push-given-up  20/0"]);
     scenario.apply(50, AlertInput::Tick).apply(60, AlertInput::Tick);
@@ -166,7 +166,7 @@ fn alert_inputs() -> impl Strategy<Value = AlertInput> {
         6 => Just(one_request()),
         1 => any::<bool>().prop_map(|good| AlertInput::Ended(agent(), good)),
         1 => (0..200u64).prop_map(AlertInput::Free),
-        1 => Just(AlertInput::GivenUp(1)),
+        1 => Just(AlertInput::PushAbandoned(1)),
         1 => Just(AlertInput::Short(vec![Shortage::Cpu])),
         1 => Just(AlertInput::Short(Vec::new())),
         1 => (0..200u64, 0..99u64).prop_map(|(percent, left)| {
@@ -188,11 +188,11 @@ proptest! {
             scenario.apply(second, alert_input);
         }
         let mut open = std::collections::BTreeSet::new();
-        for log in scenario.log {
-            let mut words = log.split(' ').skip(1);
+        for line in scenario.log {
+            let mut words = line.split(' ').skip(1);
             let key = (words.next().map(str::to_owned), words.next().map(str::to_owned));
-            let is_over = log.ends_with("over");
-            prop_assert!(if is_over { open.remove(&key) } else { open.insert(key) }, "{log}");
+            let is_over = line.ends_with("over");
+            prop_assert!(if is_over { open.remove(&key) } else { open.insert(key) }, "{line}");
         }
     }
 

@@ -116,7 +116,7 @@ fn only_offered_options_are_accepted() {
 
 #[test]
 fn texts_of_answers_are_bounded() {
-    let long = "x".repeat(LONGEST_TEXT);
+    let long = "x".repeat(MAX_ANSWER_BYTES);
     let longer = format!("{long}x");
     let deny = |reason: &str| AnswerValue::Deny { reason: Some(reason.to_owned()) };
     let form = |name: &str| AnswerValue::Form { values: json!({"name": name}) };

@@ -1,4 +1,4 @@
-//! Readings of a command line for rules that deny or ask: the forms in which a shell may see it.
+//! Forms of a command line for rules that deny or ask: the forms in which a shell may see it.
 
 use crate::decide::permission::pattern::matches;
 
@@ -8,7 +8,7 @@ const SEPARATORS: &str = ";&|<>$(){}`";
 /// Characters before the first word of a part: a blank, the end of a folder, or the end of an option's name.
 const PART_BOUNDARIES: [char; 3] = [' ', '/', '='];
 
-/// Treatment of quotes and separators in a reading.
+/// Treatment of quotes and separators in a form.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mark {
     /// The character is left out.
@@ -19,10 +19,10 @@ enum Mark {
     Word,
 }
 
-/// Returns true if a pattern matches a part of the line in any reading. A part begins at a word and ends at the end of
+/// Returns true if a pattern matches a part of the line in any form. A part begins at a word and ends at the end of
 /// a word.
 pub(super) fn touches(patterns: &[String], line: &str) -> bool {
-    let readings = [
+    let forms = [
         interpret(line, Mark::Omitted, Mark::Word),
         interpret(line, Mark::Omitted, Mark::Blank),
         // `bash -c'rm x'`: the quotes separate the option from the command.
@@ -33,20 +33,20 @@ pub(super) fn touches(patterns: &[String], line: &str) -> bool {
     patterns.iter().any(|pattern| {
         let pattern = interpret(pattern, Mark::Omitted, Mark::Word);
         let pattern = pattern.trim_matches(' ');
-        !pattern.is_empty() && readings.iter().any(|reading| has_part(reading, pattern))
+        !pattern.is_empty() && forms.iter().any(|form| has_part(form, pattern))
     })
 }
 
-fn has_part(reading: &str, pattern: &str) -> bool {
+fn has_part(form: &str, pattern: &str) -> bool {
     PART_BOUNDARIES.iter().any(|before| {
-        matches(&format!("*{before}{pattern}"), reading)
-            || matches(&format!("*{before}{pattern} *"), reading)
+        matches(&format!("*{before}{pattern}"), form)
+            || matches(&format!("*{before}{pattern} *"), form)
     })
 }
 
-/// Returns a reading of a line: words with one blank before and after each. Backslashes are left out.
+/// Returns a form of a line: words with one blank before and after each. Backslashes are left out.
 fn interpret(line: &str, quotes: Mark, separators: Mark) -> String {
-    let mut reading = String::from(" ");
+    let mut form = String::from(" ");
     let mut letters = line.chars().peekable();
     while let Some(letter) = letters.next() {
         let mark = match letter {
@@ -60,25 +60,25 @@ fn interpret(line: &str, quotes: Mark, separators: Mark) -> String {
             _ if SEPARATORS.contains(letter) => separators,
             _ if letter.is_whitespace() || letter.is_control() => Mark::Blank,
             _ => {
-                reading.push(letter);
+                form.push(letter);
                 continue;
             }
         };
         if mark != Mark::Omitted {
-            end_word(&mut reading);
+            end_word(&mut form);
         }
         if mark == Mark::Word {
-            reading.push(letter);
-            end_word(&mut reading);
+            form.push(letter);
+            end_word(&mut form);
         }
     }
-    end_word(&mut reading);
-    reading
+    end_word(&mut form);
+    form
 }
 
-fn end_word(reading: &mut String) {
-    if !reading.ends_with(' ') {
-        reading.push(' ');
+fn end_word(form: &mut String) {
+    if !form.ends_with(' ') {
+        form.push(' ');
     }
 }
 

@@ -1,7 +1,7 @@
 //! Readers of A2A 0.3 over HTTP: bodies, queries and, for clients, answers.
 //!
-//! A body that is empty or null reads as a body without fields. [`placed`](crate::with_path_params) adds the ids of the
-//! path beforehand: `id` for a task, `taskId` and `id` for a push configuration.
+//! A body that is empty or null reads as a body without fields. [`with_path_params`](crate::with_path_params) adds the
+//! ids of the path beforehand: `id` for a task, `taskId` and `id` for a push configuration.
 
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;

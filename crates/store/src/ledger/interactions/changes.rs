@@ -32,7 +32,7 @@ pub(super) enum InteractionOpening {
     /// The interaction is open.
     New,
     /// Its place is taken.
-    Known(Box<StoredInteraction>),
+    Existing(Box<StoredInteraction>),
     /// The claim is no longer valid.
     Gone,
 }
@@ -52,7 +52,7 @@ pub(super) enum InteractionClosing {
     /// This change closed the interaction.
     Closed(Box<Interaction>),
     /// The interaction was closed before.
-    Before(Box<StoredInteraction>),
+    AlreadyClosed(Box<StoredInteraction>),
     /// The interaction does not exist.
     Unknown,
 }
@@ -84,7 +84,7 @@ impl WriteCommand for OpenInteraction {
             return Ok(InteractionOpening::Gone);
         }
         if let Some(known) = row::load_by_place(connection, &interaction.place).await? {
-            return Ok(InteractionOpening::Known(Box::new(known)));
+            return Ok(InteractionOpening::Existing(Box::new(known)));
         }
         row::insert(connection, interaction).await?;
         execution_row.append(connection, interaction.asked_at, opened(interaction)).await?;
@@ -106,7 +106,7 @@ impl WriteCommand for CloseInteraction {
             return Ok(InteractionClosing::Unknown);
         };
         if !known.interaction.is_open() {
-            return Ok(InteractionClosing::Before(Box::new(known)));
+            return Ok(InteractionClosing::AlreadyClosed(Box::new(known)));
         }
         // An answer comes from a caller, not from the attempt, so it has no fence. The settlement has closed every
         // interaction of an execution that has ended, so nothing follows its outcome.

@@ -213,8 +213,8 @@ fn check_workspace(view: &FilesystemView, workspace: &Path) -> Result<(), ViewEr
         |paths: &[PathBuf]| existing_paths(paths).any(|path| path.starts_with(workspace));
     let ProtectedServiceFiles { unreadable, unwritable, .. } = &view.service;
     // Not resolved again: an agent may have put a link there meanwhile.
-    let is_led = !view.working_dirs.is_empty()
-        && !view.working_dirs.iter().any(|root| workspace.starts_with(root));
+    let is_led = !view.workspace_roots.is_empty()
+        && !view.workspace_roots.iter().any(|root| workspace.starts_with(root));
     let is_around = is_above(unreadable) || is_above(unwritable) || is_below(unwritable);
     match (is_below(unreadable) || is_led && is_around) && !is_below(&view.own) {
         true => Err(ViewError::ServiceFolder),

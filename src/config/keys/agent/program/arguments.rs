@@ -199,7 +199,7 @@ pub(crate) fn template_names(
     }
 }
 
-/// Returns the complaint about a template.
+/// Returns the diagnostic about a template.
 fn template_diagnostic(error: &TemplateError) -> DiagnosticBuilder {
     let diagnostic = from_message(error.to_string());
     match error {

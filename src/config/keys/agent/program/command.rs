@@ -49,7 +49,7 @@ pub(crate) fn read(
     Some(ProgramCommand { file: Spanned { value, place: command.place }, search, is_missing })
 }
 
-/// Returns the complaint about a command that was not found, and its severity.
+/// Returns the diagnostic about a command that was not found, and its severity.
 ///
 /// A command that can never be found is an error. A program that can still be installed
 /// makes only its agent unavailable.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use algonius_actors::model::agent::Access;
-use algonius_actors::model::program::{Variable, VariableSource};
+use algonius_actors::model::program::{Variable, VariableSecrecy};
 
 use crate::config::diagnostics::{Severity, from_message};
 use crate::config::table::secret::{MIN_REDACTED_BYTES, VARIABLE_NOT_SET};
@@ -90,9 +90,9 @@ impl Variables<'_> {
         }
         let Some(value) = self.reader.env(&name.value) else { return };
         let secrecy = if is_secret_name(&name.value) {
-            VariableSource::Secret
+            VariableSecrecy::Secret
         } else {
-            VariableSource::Plain
+            VariableSecrecy::Plain
         };
         self.set(name, Variable { value, secrecy }, &name.place);
     }
@@ -113,7 +113,7 @@ impl Variables<'_> {
         };
         let is_secret =
             is_secret_name(&name.value) || expanded.names.iter().any(|n| is_secret_name(n));
-        let secrecy = if is_secret { VariableSource::Secret } else { VariableSource::Plain };
+        let secrecy = if is_secret { VariableSecrecy::Secret } else { VariableSecrecy::Plain };
         self.set(name, Variable { value: expanded.text, secrecy }, &text.place);
     }
 
@@ -125,7 +125,9 @@ impl Variables<'_> {
         found: Result<String, String>,
     ) {
         match found {
-            Ok(value) => self.set(name, Variable { value, secrecy: VariableSource::Secret }, place),
+            Ok(value) => {
+                self.set(name, Variable { value, secrecy: VariableSecrecy::Secret }, place);
+            }
             Err(lack) => self.reader.record(self.missing_severity, place, from_message(lack)),
         }
     }
@@ -139,7 +141,7 @@ impl Variables<'_> {
         if variable.value.contains('\0') {
             return self.reader.error(place, "must not hold a NUL character");
         }
-        if variable.secrecy == VariableSource::Secret {
+        if variable.secrecy == VariableSecrecy::Secret {
             self.register_for_redaction(&variable.value, place);
         }
         if self.known.insert(name.value.clone(), variable).is_some() {

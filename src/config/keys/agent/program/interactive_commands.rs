@@ -44,12 +44,12 @@ const PROGRAMS: &[(&str, NonInteractiveRule)] = &[
 /// Warns if a command may ask questions.
 pub(crate) fn warn(reader: &ConfigReader<'_>, command: &Spanned<PathBuf>, args: &[&str]) {
     let name = command.value.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let Some((_, quiet)) = PROGRAMS.iter().find(|(known, _)| *known == name) else { return };
-    if quiet.holds(args) {
+    let Some((_, rule)) = PROGRAMS.iter().find(|(known, _)| *known == name) else { return };
+    if rule.holds(args) {
         return;
     }
     let diagnostic = from_message("may wait for a person, whom it will not find");
-    let diagnostic = match quiet {
+    let diagnostic = match rule {
         NonInteractiveRule::Never => diagnostic,
         NonInteractiveRule::With([first, ..]) | NonInteractiveRule::WithOrWords([first, ..]) => {
             diagnostic.hint(format!("add `{first}` to `args`"))

@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use algonius_actors::model::id::AgentId;
 use algonius_actors::model::program::program_runtime::{OwnHome, ProgramRuntime, VersionSpec};
 use algonius_actors::model::program::version::VersionRange;
-use algonius_actors::model::program::{Variable, VariableSource};
+use algonius_actors::model::program::{Variable, VariableSecrecy};
 
 use crate::config::diagnostics::from_message;
 use crate::config::table::pattern::regex_of;
@@ -112,7 +112,7 @@ fn set_home(
 ) -> PathBuf {
     if let Some(own) = own {
         let value = own.path.display().to_string();
-        let home = Variable { value, secrecy: VariableSource::Plain };
+        let home = Variable { value, secrecy: VariableSecrecy::Plain };
         if env.insert("HOME".to_owned(), home).is_some() {
             let place = section.place.below("env.HOME").hidden();
             let diagnostic = from_message("the agent has a home of its own already")

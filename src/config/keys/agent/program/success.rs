@@ -28,7 +28,7 @@ pub(crate) fn success(
     path: Option<&str>,
     missing_severity: Severity,
 ) -> SuccessCriteria {
-    let contract = SuccessCriteria {
+    let criteria = SuccessCriteria {
         exit_codes: exit_codes(&mut section, "exit_codes").unwrap_or_else(|| vec![0]),
         require_output: section.flag("require_output", false),
         fail_regex: regex(&mut section, "fail_regex"),
@@ -38,7 +38,7 @@ pub(crate) fn success(
         check: check(&mut section, path, missing_severity).map(Box::new),
     };
     section.finish();
-    contract
+    criteria
 }
 
 /// Reads a schema: inline, or the path of its file.
@@ -131,14 +131,14 @@ pub(crate) fn failures(agent: &mut Section<'_>) -> FailureRules {
         read.exit_codes.push(EX_TEMPFAIL);
     }
     read.regex = read.regex.or(short.regex);
-    let contract = FailureRules {
+    let rules = FailureRules {
         transient: read,
         permanent: kind_matchers(&mut section, "permanent", &[]),
         quota: kind_matchers(&mut section, "quota", &AUTH_FAILURE_STATUSES),
         own_retries: own_retries(section.section("own_retries")),
     };
     section.finish();
-    contract
+    rules
 }
 
 /// Reads the pattern of requests that the program retries by itself, and their maximum.

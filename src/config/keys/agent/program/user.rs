@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use algonius_actors::model::program::{User, Variable, VariableSource};
+use algonius_actors::model::program::{User, Variable, VariableSecrecy};
 use nix::unistd::{self, geteuid};
 
 use crate::config::diagnostics::{Severity, from_message};
@@ -87,7 +87,7 @@ impl RunAs {
         let Self::Named(SystemUser { name, home, .. }) = self else { return };
         let home = home.display().to_string();
         for (variable, value) in [("HOME", &home), ("USER", name), ("LOGNAME", name)] {
-            let plain = || Variable { value: value.clone(), secrecy: VariableSource::Plain };
+            let plain = || Variable { value: value.clone(), secrecy: VariableSecrecy::Plain };
             env.entry(variable.to_owned()).or_insert_with(plain);
         }
     }

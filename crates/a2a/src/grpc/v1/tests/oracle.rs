@@ -168,7 +168,7 @@ fn any_interface() -> impl Strategy<Value = Interface> {
 }
 
 fn any_card() -> impl Strategy<Value = Card> {
-    let (way, skill) = (any_interface(), any_skill());
+    let (interface, skill) = (any_interface(), any_skill());
     let security = prop_oneof![
         Just(CardSecurity::Bearer),
         word().prop_map(CardSecurity::ApiKey),
@@ -177,7 +177,7 @@ fn any_card() -> impl Strategy<Value = Card> {
     let texts = (word(), word(), word());
     let lists = (vec((word(), word(), any::<bool>()), 0..3), words(), words());
     let shown = (any::<[bool; 3]>(), details());
-    (texts, vec(way, 0..7), shown, lists, vec(skill, 0..3), security).prop_map(
+    (texts, vec(interface, 0..7), shown, lists, vec(skill, 0..3), security).prop_map(
         |(texts, interfaces, shown, lists, skills, security)| {
             let ([streaming, push, extended], details) = shown;
             let (name, description, version) = texts;
