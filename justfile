@@ -31,7 +31,7 @@ it *ARGS:
 # The agents come from npm and PyPI and need 3 GB; an argument selects some, such as `claude,codex`.
 # Tests real agents over A2A, without a network, against the mock model.
 agents WHICH="1":
-    ALGONIUS_AGENTS={{WHICH}} cargo test --locked --test speaks_every_dialect --test agents -- --nocapture
+    ALGONIUS_AGENTS={{WHICH}} cargo test --locked --test fake_models --test agents -- --nocapture
 
 # Kills processes in a random order for this many rounds; ALGONIUS_CHAOS_SEED repeats an order.
 chaos ROUNDS="1000":

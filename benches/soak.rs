@@ -45,50 +45,50 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let rate = SpawnLimit::of_cat(1024).run(cores(), Duration::from_secs(3)).rate() / 2.0;
-    let lasting = Duration::from_secs(if is_quick() { 60 } else { 600 });
+    let duration = Duration::from_secs(if is_quick() { 60 } else { 600 });
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let (looks, done) = runtime.block_on(LocalSet::new().run_until(run_load(rate, lasting)));
+    let (samples, done) = runtime.block_on(LocalSet::new().run_until(run_load(rate, duration)));
     println!("{done} requests, {rate:.0} a second, half of what can be started");
-    match violated_limit(&looks) {
+    match violated_limit(&samples) {
         None => ExitCode::SUCCESS,
-        Some(wrong) => {
-            println!("{wrong}");
+        Some(violation) => {
+            println!("{violation}");
             ExitCode::FAILURE
         }
     }
 }
 
 /// Puts the service under load at this rate, and takes samples.
-async fn run_load(rate: f64, lasting: Duration) -> (Vec<Sample>, u64) {
+async fn run_load(rate: f64, duration: Duration) -> (Vec<Sample>, u64) {
     let service = Rc::new(Service::start(PROGRAM, "", AGENTS).await);
     let (begin, done) = (Instant::now(), Rc::new(Cell::new(0)));
     let pace = Duration::from_secs_f64(f64::from(CLIENT_COUNT) / rate);
     for _ in 0..CLIENT_COUNT {
         tokio::task::spawn_local(send_requests(Rc::clone(&service), Rc::clone(&done), pace));
     }
-    let mut looks = Vec::new();
-    while begin.elapsed() < lasting {
-        sleep(lasting / 60).await;
+    let mut samples = Vec::new();
+    while begin.elapsed() < duration {
+        sleep(duration / 60).await;
         let minutes = begin.elapsed().as_secs_f64() / 60.0;
-        let look = take_sample(&service, minutes).await;
-        let Sample { megabytes, descriptors, zombies, .. } = look;
+        let sample = take_sample(&service, minutes).await;
+        let Sample { megabytes, descriptors, zombies, .. } = sample;
         println!(
             "{minutes:5.2} min  {megabytes:7.2} MB  {descriptors:4} descriptors  {zombies} zombies"
         );
-        looks.push(look);
+        samples.push(sample);
     }
-    (looks, done.get())
+    (samples, done.get())
 }
 
 async fn send_requests(service: Rc<Service>, done: Rc<Cell<u64>>, pace: Duration) {
     let mut client = KeepAliveClient::to(service.address).await;
-    let asked = service.rpc("cat", 1024);
+    let load_request = service.rpc("cat", 1024);
     let mut ticks = interval(pace);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        let answer = client.ask(&(asked.request)(unique_number())).await;
-        assert!((asked.is_good)(&answer), "{}", String::from_utf8_lossy(answer.body));
+        let answer = client.ask(&(load_request.request)(unique_number())).await;
+        assert!((load_request.is_good)(&answer), "{}", String::from_utf8_lossy(answer.body));
         done.set(done.get() + 1);
     }
 }
@@ -127,29 +127,29 @@ fn is_zombie_child(process: u32, parents: &[u32]) -> bool {
 }
 
 /// Returns the violated limit, if any, after the first third of the samples, in which all caches are filled.
-fn violated_limit(looks: &[Sample]) -> Option<String> {
-    let settled = looks.get(looks.len() / 3..).unwrap_or_default();
+fn violated_limit(samples: &[Sample]) -> Option<String> {
+    let settled = samples.get(samples.len() / 3..).unwrap_or_default();
     let slope = slope(settled);
     println!("memory: {slope:+.3} MB a minute; at most {MAX_GROWTH_PER_MINUTE}");
-    let zombies: usize = looks.iter().map(|look| look.zombies).sum();
-    let descriptors = || settled.iter().map(|look| look.descriptors);
-    let (least, most) = (descriptors().min()?, descriptors().max()?);
-    println!("descriptors: {least} to {most}; zombies: {zombies}");
+    let zombies: usize = samples.iter().map(|sample| sample.zombies).sum();
+    let descriptors = || settled.iter().map(|sample| sample.descriptors);
+    let (lowest, highest) = (descriptors().min()?, descriptors().max()?);
+    println!("descriptors: {lowest} to {highest}; zombies: {zombies}");
     if slope > MAX_GROWTH_PER_MINUTE {
         return Some(format!("memory grows by {slope:.3} MB a minute"));
     }
-    if most - least > MAX_DESCRIPTOR_DIFFERENCE {
-        return Some(format!("descriptors are not flat: {least} to {most}"));
+    if highest - lowest > MAX_DESCRIPTOR_DIFFERENCE {
+        return Some(format!("descriptors are not flat: {lowest} to {highest}"));
     }
     (zombies > 0).then(|| format!("{zombies} zombies"))
 }
 
 /// Returns the slope in megabytes per minute, by least squares.
-fn slope(looks: &[Sample]) -> f64 {
-    let count = looks.len() as f64;
-    let mean = |of: fn(&Sample) -> f64| looks.iter().map(of).sum::<f64>() / count;
-    let (minutes, megabytes) = (mean(|look| look.minutes), mean(|look| look.megabytes));
-    let over = |look: &Sample| (look.minutes - minutes) * (look.megabytes - megabytes);
-    let under = |look: &Sample| (look.minutes - minutes).powi(2);
-    looks.iter().map(over).sum::<f64>() / looks.iter().map(under).sum::<f64>()
+fn slope(samples: &[Sample]) -> f64 {
+    let count = samples.len() as f64;
+    let mean = |of: fn(&Sample) -> f64| samples.iter().map(of).sum::<f64>() / count;
+    let (minutes, megabytes) = (mean(|sample| sample.minutes), mean(|sample| sample.megabytes));
+    let over = |sample: &Sample| (sample.minutes - minutes) * (sample.megabytes - megabytes);
+    let under = |sample: &Sample| (sample.minutes - minutes).powi(2);
+    samples.iter().map(over).sum::<f64>() / samples.iter().map(under).sum::<f64>()
 }

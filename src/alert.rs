@@ -84,13 +84,13 @@ impl AlertDispatcher {
 
 impl AlertHooks {
     async fn dispatch(self, mut notices: mpsc::Receiver<AlertNotice>) {
-        let begun = Instant::now();
+        let started_at = Instant::now();
         let mut bucket = TokenBucket::full(HOOK_RATE_LIMIT, Duration::ZERO);
         while let Some((phase, alert)) = notices.recv().await {
             // Without a bound, an alert that flaps would start programs without end.
-            let (next, verdict) = step(bucket, begun.elapsed(), HOOK_RATE_LIMIT);
+            let (next, admission) = step(bucket, started_at.elapsed(), HOOK_RATE_LIMIT);
             bucket = next;
-            if verdict.is_err() {
+            if admission.is_err() {
                 let cause = alert.cause.as_str();
                 tracing::warn!(cause, "alert rate exceeded: alert is not sent to hooks");
                 continue;
@@ -128,9 +128,9 @@ impl AlertHooks {
 fn body(phase: AlertPhase, alert: &Alert) -> Vec<u8> {
     let Alert { cause, subject, since, value, limit } = alert;
     let version = env!("CARGO_PKG_VERSION");
-    let shown = serde_json::json!({
+    let document = serde_json::json!({
         "event": phase, "cause": cause, "subject": subject, "since": since, "value": value,
         "limit": limit, "service": {"name": "algonius-supervisor", "version": version},
     });
-    shown.to_string().into_bytes()
+    document.to_string().into_bytes()
 }

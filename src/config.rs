@@ -1,4 +1,4 @@
-//! Configuration: TOML text, a report of all faults with their places, and checked settings.
+//! Configuration: TOML text, a report of all faults with their positions, and checked settings.
 
 mod diagnostics;
 mod document;

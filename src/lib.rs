@@ -168,23 +168,23 @@ impl RunningService {
     }
 
     /// Requests a reload of the configuration. The log and `/status` report the result.
-    pub fn reload(&self, why: &'static str) {
-        self.reload_handle.reload_soon(why);
+    pub fn reload(&self, reason: &'static str) {
+        self.reload_handle.reload_soon(reason);
     }
 
     /// Stops the service: refuses new work, lets running executions finish until the deadline, answers waiting callers,
     /// and closes the ledger.
     pub async fn stop(self, deadline: Duration) {
-        let (_never, at_once) = watch::channel(false);
-        self.stop_until(deadline, at_once).await;
+        let (_never, stop_now) = watch::channel(false);
+        self.stop_until(deadline, stop_now).await;
     }
 
-    /// Stops like [`stop`](Self::stop), but ends everything at once when `at_once` becomes true: running
+    /// Stops like [`stop`](Self::stop), but ends everything at once when `stop_now` becomes true: running
     /// executions are killed and recorded as cancelled, and the service waits for nothing else.
-    pub async fn stop_until(self, deadline: Duration, at_once: watch::Receiver<bool>) {
+    pub async fn stop_until(self, deadline: Duration, stop_now: watch::Receiver<bool>) {
         self.reloader.abort();
         let kill = || self.holders.kill_all();
-        self.tree.stop_or_kill(deadline, wait_until_true(at_once.clone()), kill).await;
+        self.tree.stop_or_kill(deadline, wait_until_true(stop_now.clone()), kill).await;
         self.handle.graceful_shutdown(Some(Duration::from_secs(2)));
         let shutdown = async {
             if let Ok(Err(error)) = self.served.await {
@@ -198,7 +198,7 @@ impl RunningService {
         tokio::select! {
             () = shutdown => {}
             () = async {
-                wait_until_true(at_once).await;
+                wait_until_true(stop_now).await;
                 // Callers that wait for a killed execution still get an answer.
                 tokio::time::sleep(Duration::from_secs(1)).await;
             } => {}

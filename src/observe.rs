@@ -39,9 +39,9 @@ pub struct RequestRecord<'r> {
     /// Status of the response.
     pub status: u16,
     /// Time of arrival.
-    pub begun: DateTime<Utc>,
+    pub started_at: DateTime<Utc>,
     /// Duration up to the head of the response.
-    pub took: Duration,
+    pub duration: Duration,
     /// Trace context of the request.
     pub trace: TraceContext,
     /// Parent span of the request.
@@ -110,10 +110,10 @@ impl Instruments {
         }
     }
 
-    fn export(&self, what: &str, item: impl FnOnce() -> ExportItem) {
+    fn export(&self, kind: &str, item: impl FnOnce() -> ExportItem) {
         let is_taken = self.0.exporter.as_ref().is_none_or(|exporter| exporter.push(item()));
         if !is_taken {
-            self.0.metrics.count_dropped(what, 1);
+            self.0.metrics.count_dropped(kind, 1);
         }
     }
 
@@ -137,13 +137,13 @@ impl Observer for Instruments {
         match &event {
             TelemetryEvent::AttemptEnded(attempted) => {
                 self.0.metrics.count_attempt(attempted);
-                if is_sampled(&attempted.of) {
+                if is_sampled(&attempted.subject) {
                     self.export("spans", || ExportItem::Span(otlp::attempt_span(attempted)));
                 }
             }
             TelemetryEvent::ExecutionEnded(ended) => {
                 self.0.metrics.count_execution(ended);
-                if is_sampled(&ended.of) {
+                if is_sampled(&ended.subject) {
                     self.export("spans", || ExportItem::Span(otlp::execution_span(ended)));
                 }
             }
@@ -162,5 +162,5 @@ impl Observer for Instruments {
 
 /// True if the caller samples its trace; without a trace context the work is sampled.
 fn is_sampled(of: &TelemetrySubject) -> bool {
-    of.asked.as_ref().is_none_or(|asked| asked.sampled)
+    of.request_trace.as_ref().is_none_or(|caller_trace| caller_trace.sampled)
 }

@@ -145,11 +145,11 @@ impl PushRegistry {
     pub fn check(&self, target: &PushTarget) -> Result<(), Failure> {
         check_url(&target.url.0, &self.policy)?;
         let credentials = target.authentication.as_ref();
-        let scheme = credentials.map(|given| given.scheme.as_str());
+        let scheme = credentials.map(|auth| auth.scheme.as_str());
         if scheme.is_some_and(|scheme| scheme.is_empty() || !scheme.bytes().all(is_scheme_byte)) {
             return Err(invalid_config("has an authentication scheme that cannot be one"));
         }
-        let secret = credentials.and_then(|given| given.credentials.as_ref());
+        let secret = credentials.and_then(|auth| auth.credentials.as_ref());
         for secret in [secret, target.token.as_ref()].into_iter().flatten() {
             if secret.0.len() > MAX_SECRET_BYTES || !is_header_value(&secret.0) {
                 return Err(invalid_config(
@@ -222,8 +222,8 @@ impl PushWorker {
     }
 }
 
-fn invalid_config(what: &str) -> Failure {
-    Failure::new(Code::InvalidParams, format!("the push configuration {what}"))
+fn invalid_config(fault: &str) -> Failure {
+    Failure::new(Code::InvalidParams, format!("the push configuration {fault}"))
 }
 
 fn is_scheme_byte(byte: u8) -> bool {

@@ -25,36 +25,36 @@ const SECOND_TOKEN: &str = "stranger-0123456789-0123456789-0123456789";
 /// The shipped configuration; bad tokens are tried by the dozen here, so nobody is locked out.
 fn shipped() -> String {
     let text = include_str!("../config/supervisor.toml");
-    let open = text.replace("[lockout]\n", "[lockout]\nenabled = false\n");
-    assert_ne!(text, open, "the shipped configuration has no lockout");
-    open
+    let without_lockout = text.replace("[lockout]\n", "[lockout]\nenabled = false\n");
+    assert_ne!(text, without_lockout, "the shipped configuration has no lockout");
+    without_lockout
 }
 
 /// Returns whether clients are wanted; records the skip of the test otherwise.
-fn are_wanted() -> bool {
-    let wanted = std::env::var("ALGONIUS_CLIENTS").is_ok_and(|value| value == "1");
-    if !wanted {
+fn are_clients_enabled() -> bool {
+    let is_enabled = std::env::var("ALGONIUS_CLIENTS").is_ok_and(|value| value == "1");
+    if !is_enabled {
         skip("clients of others need PyPI and the registry of npm; ALGONIUS_CLIENTS=1 drives them");
     }
-    wanted
+    is_enabled
 }
 
 /// Drives every binding through an SDK.
-fn drive(sdk: &Sdk, script: &str, fewest: usize) {
+fn drive(sdk: &Sdk, script: &str, min_scenarios: usize) {
     let service = Service::start(include_str!("clients/own.toml"), SECOND_TOKEN);
     let report = sdk.report(script, &[service.url(), service.token()]);
-    check(report, fewest, service);
+    check(report, min_scenarios, service);
 }
 
 /// Asserts that a client reports "ok" for at least so many scenarios and nothing else for any, and that the service
 /// ends well. Skips the test if a registry did not deliver the client.
-fn check(report: Result<BTreeMap<String, String>, String>, fewest: usize, service: Service) {
+fn check(report: Result<BTreeMap<String, String>, String>, min_scenarios: usize, service: Service) {
     match report {
         Err(reason) => skip(&reason),
         Ok(report) => {
-            let bad: Vec<_> = report.iter().filter(|(_, verdict)| *verdict != "ok").collect();
-            assert!(bad.is_empty(), "{bad:#?}\nthe service said:\n{}", service.stderr_text());
-            assert!(report.len() >= fewest, "only {} scenarios: {report:#?}", report.len());
+            let failed: Vec<_> = report.iter().filter(|(_, result)| *result != "ok").collect();
+            assert!(failed.is_empty(), "{failed:#?}\nthe service said:\n{}", service.stderr_text());
+            assert!(report.len() >= min_scenarios, "only {} scenarios: {report:#?}", report.len());
         }
     }
     assert!(service.stop().success(), "the service did not end well");
@@ -62,7 +62,7 @@ fn check(report: Result<BTreeMap<String, String>, String>, fewest: usize, servic
 
 #[test]
 fn the_python_sdk_works_with_the_shipped_configuration() {
-    if !are_wanted() {
+    if !are_clients_enabled() {
         return;
     }
     let service = Service::start(&shipped(), SECOND_TOKEN);
@@ -72,7 +72,7 @@ fn the_python_sdk_works_with_the_shipped_configuration() {
 
 #[test]
 fn the_python_sdk_handles_cancellations_and_failures() {
-    if !are_wanted() {
+    if !are_clients_enabled() {
         return;
     }
     let service = Service::start(include_str!("clients/own.toml"), SECOND_TOKEN);
@@ -83,21 +83,21 @@ fn the_python_sdk_handles_cancellations_and_failures() {
 
 #[test]
 fn the_python_sdk_of_0_3_works_with_every_binding() {
-    if are_wanted() {
+    if are_clients_enabled() {
         drive(&Sdk::Python03, "bindings03.py", 30);
     }
 }
 
 #[test]
 fn the_python_sdk_of_1_0_works_with_every_binding() {
-    if are_wanted() {
+    if are_clients_enabled() {
         drive(&Sdk::Python10, "bindings10.py", 36);
     }
 }
 
 #[test]
 fn the_javascript_sdks_work_with_every_binding() {
-    if !are_wanted() {
+    if !are_clients_enabled() {
         return;
     }
     if !sdk::has_node() {
@@ -110,7 +110,7 @@ fn the_javascript_sdks_work_with_every_binding() {
 
 #[test]
 fn agent_frameworks_work_with_their_known_faults() {
-    if are_wanted() {
+    if are_clients_enabled() {
         drive(&Sdk::Frameworks03, "frameworks.py", 3);
         drive(&Sdk::Frameworks10, "frameworks.py", 8);
     }
@@ -118,7 +118,7 @@ fn agent_frameworks_work_with_their_known_faults() {
 
 #[test]
 fn the_prometheus_client_reads_the_metrics() {
-    if !are_wanted() {
+    if !are_clients_enabled() {
         return;
     }
     let service = Service::start(&shipped(), SECOND_TOKEN);
@@ -128,7 +128,7 @@ fn the_prometheus_client_reads_the_metrics() {
 
 #[test]
 fn the_api_matches_its_openapi_document() {
-    if !are_wanted() {
+    if !are_clients_enabled() {
         return;
     }
     let test = std::env::current_exe().expect("the path of the test");

@@ -40,5 +40,7 @@ mod summary;
 mod supply;
 #[path = "tidy/tree.rs"]
 mod tree;
+#[path = "tidy/vocabulary.rs"]
+mod vocabulary;
 #[path = "tidy/words.rs"]
 mod words;

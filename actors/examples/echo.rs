@@ -48,11 +48,11 @@ impl Driver for EchoDriver {
 
     fn start(&self, work: Work, report: Reporter) -> Lease {
         Box::new(EchoLease(tokio::spawn(async move {
-            report.started(None);
-            let written = write_answer(&report, &work.request.input.text()).await;
-            let lost =
+            report.report_start(None);
+            let result = write_answer(&report, &work.request.input.text()).await;
+            let to_failure =
                 |error: LedgerError| Failure::new(Code::LedgerUnavailable, error.to_string());
-            report.ended(written.map_err(lost), None);
+            report.report_exit(result.map_err(to_failure), None);
         })))
     }
 
@@ -67,7 +67,7 @@ async fn write_answer(report: &Reporter, text: &str) -> Result<(), LedgerError> 
     let mut output_writer = report.open_output(TextChannel::Stdout);
     output_writer.write(text.as_bytes()).await?;
     let span = output_writer.close().await?;
-    report.note(EventKind::answer(span)).await
+    report.record_event(EventKind::answer(span)).await
 }
 
 /// Dropped, it ends at once; its reporter tells so.

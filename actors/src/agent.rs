@@ -96,7 +96,7 @@ pub enum AgentMsg {
         /// Record of the execution.
         record: Box<Record>,
         /// Reason for its history.
-        why: String,
+        reason: String,
         /// Progress of the execution; `None` if it is not here.
         reply: RpcReplyPort<Option<watch::Receiver<Progress>>>,
     },
@@ -130,7 +130,7 @@ pub enum AgentMsg {
     /// Cancels all running executions.
     CancelAll {
         /// Reason for their history.
-        why: String,
+        reason: String,
     },
     /// A task of this actor panicked, so its result never arrives.
     WorkerPanicked,
@@ -268,18 +268,18 @@ impl Actor for AgentActor {
                 _ = reply.send(checked);
             }
             AgentMsg::Recorded(id, result) => data.handle_recorded(id, result),
-            AgentMsg::CoalescedReleased(id, equal) => data.handle_release(id, equal),
+            AgentMsg::CoalescedReleased(id, source) => data.handle_release(id, source),
             AgentMsg::Finished(id) => data.apply_event(AdmissionEvent::Ended(id)),
             AgentMsg::QueueTimeoutDue => data.end_expired(),
             AgentMsg::PositionsDue => data.admission.send_due_notices(&data.args),
             AgentMsg::PressureChanged => data.apply_pressure(),
             AgentMsg::BreakerChanged => data.apply_breaker_state(),
             AgentMsg::DeferralOver(id, deferral) => data.requeue_deferred(id, deferral),
-            AgentMsg::Cancel { record, why, reply } => {
-                _ = reply.send(data.cancel(&record, why));
+            AgentMsg::Cancel { record, reason, reply } => {
+                _ = reply.send(data.cancel(&record, reason));
             }
             AgentMsg::InputTimedOut(record) => data.handle_input_timeout(&record),
-            AgentMsg::CancelWaiting(record, why) => _ = data.cancel(&record, why),
+            AgentMsg::CancelWaiting(record, reason) => _ = data.cancel(&record, reason),
             AgentMsg::Answered(interaction, reply) => {
                 data.running.forward_answer(interaction, reply);
             }
@@ -292,7 +292,7 @@ impl Actor for AgentActor {
             AgentMsg::QuestionsSettled => data.lifecycle.report_end(),
             AgentMsg::Close => me.stop(None),
             AgentMsg::Drain(reply) => data.drain(reply),
-            AgentMsg::CancelAll { why } => data.running.cancel_all(&why),
+            AgentMsg::CancelAll { reason } => data.running.cancel_all(&reason),
             AgentMsg::WorkerPanicked => return Err("a task of the agent panicked".into()),
             AgentMsg::Inspect(reply) => _ = reply.send(AgentView::of(data)),
         }

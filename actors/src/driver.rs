@@ -36,7 +36,7 @@ pub struct Work {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ClaimedWork {
     /// Run time so far, if the system reports it by a clock that does not jump.
-    pub ran: Option<Duration>,
+    pub run_time: Option<Duration>,
 }
 
 /// Driver of one agent's work.

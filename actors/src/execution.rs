@@ -237,7 +237,7 @@ impl ExecutionData {
     fn apply_event(&mut self, event: ExecutionEvent) {
         let Some(event) = self.interactions().unless_paused(event) else { return };
         match event {
-            ExecutionEvent::Resumed { at, ran } => self.begin_wall_time(at, ran),
+            ExecutionEvent::Resumed { at, run_time } => self.begin_wall_time(at, run_time),
             ExecutionEvent::Settled => self.handle_settled(),
             ExecutionEvent::Cleaned { .. } => {
                 self.attempt.finish_clean_up();
@@ -276,26 +276,26 @@ impl ExecutionData {
         match report {
             Report::Started { at, pid, spawned } => {
                 if self.attempt.record_start(at, pid) {
-                    let facts = spawned.into_iter().collect();
-                    self.persistence.append(WriteBatch { chunks: Vec::new(), facts });
+                    let events = spawned.into_iter().collect();
+                    self.persistence.append(WriteBatch { chunks: Vec::new(), events });
                 }
                 self.apply_event(ExecutionEvent::Started { at });
                 self.begin_wall_time(at, Duration::ZERO);
             }
             Report::UsageReported { at, tokens, charge } => self.handle_usage(at, tokens, charge),
-            Report::QuestionAsked { at, wire, question } => {
+            Report::QuestionOpened { at, wire, question } => {
                 self.interactions().handle_question(at, wire, *question);
             }
             Report::QuestionWithdrawn { at, wire } => {
                 self.interactions().handle_withdrawal(at, &wire);
             }
             Report::AnswerDelivered { at, wire } => self.interactions().record_delivery(at, &wire),
-            Report::Ended { at, verdict, exit_code, lines } => {
+            Report::Ended { at, result, exit_code, lines } => {
                 self.persistence.append(self.attempt.record_end(at, exit_code, lines));
-                self.report_attempt(at, verdict.as_ref().err().map(|failure| failure.code));
-                // Before the event: the machine leaves its working phase with it, and the verdict would not count.
-                self.report_credential_result(at, &verdict);
-                self.apply_event(end_event(at, verdict, self.context.now()));
+                self.report_attempt(at, result.as_ref().err().map(|failure| failure.code));
+                // Before the event: the machine leaves its working phase with it, and the result would not count.
+                self.report_credential_result(at, &result);
+                self.apply_event(end_event(at, result, self.context.now()));
             }
             Report::InputRequired { at, interruption, exit_code, lines } => {
                 self.persistence.append(self.attempt.record_end(at, exit_code, lines));
@@ -329,12 +329,12 @@ impl ExecutionData {
     }
 
     /// Starts to measure the run time of the attempt, and ends the attempt when its limit is reached.
-    fn begin_wall_time(&mut self, at: AttemptId, ran: Duration) {
+    fn begin_wall_time(&mut self, at: AttemptId, run_time: Duration) {
         if at != self.attempt.attempt_id() || self.published.state() != State::Running {
             return;
         }
         let budget = &self.context.spec.budget;
-        if let Some(limit) = self.usage.begin_wall_time(budget, Instant::now(), ran) {
+        if let Some(limit) = self.usage.begin_wall_time(budget, Instant::now(), run_time) {
             let WallTimeLimit { left, failure } = limit;
             self.tasks.send_after(left, ExecutionEvent::LimitExceeded { at, failure });
         }
@@ -342,20 +342,20 @@ impl ExecutionData {
 
     /// Reports the end of an attempt, and charges its run time. A second end of the same attempt is ignored.
     fn report_attempt(&mut self, at: AttemptId, code: Option<Code>) {
-        let Some(begun) = self.attempt.close(at) else { return };
+        let Some(attempt) = self.attempt.close(at) else { return };
         let (charge, now) = (self.usage.end_wall_time(Instant::now()), self.context.now());
         if let Some(charged) = charge.and_then(|charge| self.context.charge_day(now, charge)) {
             self.persistence.record_first(now, charged);
         }
-        self.context.report_attempt(begun, code, self.attempt.exit_code());
+        self.context.report_attempt(attempt, code, self.attempt.exit_code());
     }
 
     /// Reports the effect of an attempt's end on its credential. The retries of the program itself are added up too.
-    fn report_credential_result(&mut self, at: AttemptId, verdict: &Result<(), Failure>) {
+    fn report_credential_result(&mut self, at: AttemptId, result: &Result<(), Failure>) {
         if at != self.attempt.attempt_id() || !self.machine.is_at_work() {
             return; // A report after a stop request is unreliable.
         }
-        match verdict {
+        match result {
             Ok(()) => self.context.report_success(),
             Err(failure) => {
                 self.machine.add_own_retries(failure.own_retries);

@@ -44,7 +44,7 @@ pub enum GatewayMsg {
         /// Record of the execution.
         record: Box<Record>,
         /// Reason for its history.
-        why: String,
+        reason: String,
         /// Progress of the execution; `None` if no actor holds it.
         reply: RpcReplyPort<Option<watch::Receiver<Progress>>>,
     },
@@ -91,9 +91,9 @@ impl Actor for GatewayActor {
         match msg {
             GatewayMsg::Submit(submission) => data.submit(submission),
             GatewayMsg::Check(request, reply) => data.check(request, reply),
-            GatewayMsg::Cancel { record, why, reply } => {
+            GatewayMsg::Cancel { record, reason, reply } => {
                 let agent = record.agent.clone();
-                data.forward(&agent, AgentMsg::Cancel { record, why, reply });
+                data.forward(&agent, AgentMsg::Cancel { record, reason, reply });
             }
             GatewayMsg::Answered(interaction, reply) => {
                 let agent = interaction.owner.agent.clone();

@@ -57,7 +57,7 @@ pub enum Report {
         /// Id of the attempt.
         at: AttemptId,
         /// Result of the attempt.
-        verdict: Result<(), Failure>,
+        result: Result<(), Failure>,
         /// Exit code of the process, if there was one.
         exit_code: Option<i32>,
         /// Last output, which is written together with the end.
@@ -75,7 +75,7 @@ pub enum Report {
         lines: WriteBatch,
     },
     /// The agent asks a person, and its work waits for the answer. The question is raw.
-    QuestionAsked {
+    QuestionOpened {
         /// Id of the attempt.
         at: AttemptId,
         /// Id of the request in the agent's protocol.
@@ -154,18 +154,18 @@ impl Reporter {
         self.context.redactor.redact(text).into_owned()
     }
 
-    /// Creates a buffer for the last `most` bytes of a text.
+    /// Creates a buffer for the last `max_bytes` bytes of a text.
     #[must_use]
-    pub fn redacted_tail(&self, most: usize) -> RedactedTail {
-        RedactedTail::of(Arc::clone(&self.context.redactor), most)
+    pub fn redacted_tail(&self, max_bytes: usize) -> RedactedTail {
+        RedactedTail::of(Arc::clone(&self.context.redactor), max_bytes)
     }
 
     /// Reports that the work runs, and records its process.
-    pub fn started(&self, pid: Option<u32>) {
+    pub fn report_start(&self, pid: Option<u32>) {
         self.context.liveness.record_activity();
         let spawned =
             pid.and_then(|pid| self.context.known.filter(EventKind::ProcessStarted { pid }));
-        let spawned = spawned.map(|fact| (self.now(), fact));
+        let spawned = spawned.map(|event| (self.now(), event));
         (self.send)(Report::Started { at: self.context.attempt_id, pid, spawned });
     }
 
@@ -179,7 +179,7 @@ impl Reporter {
     pub fn report_question(&self, wire: WireId, question: Question) {
         self.context.liveness.record_activity();
         let (at, question) = (self.context.attempt_id, Box::new(question));
-        (self.send)(Report::QuestionAsked { at, wire, question });
+        (self.send)(Report::QuestionOpened { at, wire, question });
     }
 
     /// Reports that the agent withdrew its question.
@@ -218,15 +218,15 @@ impl Reporter {
     ///
     /// # Errors
     /// Returns an error if the ledger did not commit the event.
-    pub async fn note(&self, fact: EventKind) -> Result<(), LedgerError> {
-        let EventKind::UsageReported { counters: numbers, cumulative } = &fact else {
-            return self.context.record(fact).await;
+    pub async fn record_event(&self, event: EventKind) -> Result<(), LedgerError> {
+        let EventKind::UsageReported { counters: numbers, cumulative } = &event else {
+            return self.context.record(event).await;
         };
         let reported = Charge::counted(numbers);
         let (counted, charge) = add_usage(*self.counted.borrow(), reported, *cumulative);
         let charged = self.context.budget_meter.charge_event(self.context.clock.now(), charge);
         // The event and its charge are one commit: usage without its charge would never be charged later.
-        if self.context.record_with(fact, charged.clone()).await? {
+        if self.context.record_with(event, charged.clone()).await? {
             // Only after the commit: a refused event has charged nothing.
             self.counted.send_replace(counted);
             self.context.budget_meter.take(charged.as_ref());
@@ -237,10 +237,10 @@ impl Reporter {
     }
 
     /// Records an event together with the next one, at the latest with the end of the attempt.
-    pub fn add(&self, fact: EventKind) {
-        if let Some(fact) = self.context.known.filter(fact) {
-            let facts = vec![(self.now(), fact)];
-            self.context.pending.add(WriteBatch { chunks: Vec::new(), facts });
+    pub fn record_later(&self, event: EventKind) {
+        if let Some(event) = self.context.known.filter(event) {
+            let events = vec![(self.now(), event)];
+            self.context.pending.add(WriteBatch { chunks: Vec::new(), events });
         }
     }
 
@@ -296,14 +296,14 @@ impl Reporter {
     }
 
     /// Stops reporting: another reporter continues for this work.
-    pub fn leave(mut self) {
+    pub fn detach(mut self) {
         self.ended = true;
     }
 
     /// Reports the end of the work. Its output must be written by now, or be pending here.
-    pub fn ended(mut self, verdict: Result<(), Failure>, exit_code: Option<i32>) {
+    pub fn report_exit(mut self, result: Result<(), Failure>, exit_code: Option<i32>) {
         self.ended = true;
-        self.report_end(verdict, exit_code);
+        self.report_end(result, exit_code);
     }
 
     /// Reports that the work has ended because it needs input of the caller.
@@ -313,20 +313,20 @@ impl Reporter {
         (self.send)(Report::InputRequired { at, interruption, exit_code, lines });
     }
 
-    fn report_end(&self, verdict: Result<(), Failure>, exit_code: Option<i32>) {
+    fn report_end(&self, result: Result<(), Failure>, exit_code: Option<i32>) {
         // The last failed request was not retried.
         let own_retries = self.failed_requests.borrow().saturating_sub(1);
-        let verdict = verdict.map_err(|failure| Failure { own_retries, ..failure });
+        let result = result.map_err(|failure| Failure { own_retries, ..failure });
         let (at, lines) = (self.context.attempt_id, self.context.pending.take());
-        (self.send)(Report::Ended { at, verdict, exit_code, lines });
+        (self.send)(Report::Ended { at, result, exit_code, lines });
     }
 }
 
 impl Drop for Reporter {
     fn drop(&mut self) {
         if !self.ended {
-            let verdict = Err(Failure::new(Code::Internal, "the driver ended without a report"));
-            self.report_end(verdict, None);
+            let result = Err(Failure::new(Code::Internal, "the driver ended without a report"));
+            self.report_end(result, None);
         }
     }
 }

@@ -303,8 +303,8 @@ impl SchedulerData {
                 Some(TimerEntry::Evaluate(id)) => batch.extend(self.evaluate(&id, now)),
                 Some(TimerEntry::Resubmit(key)) => self.dispatcher.push(*key),
                 Some(TimerEntry::Cancel(key)) => {
-                    let why = "its schedule's deadline passed";
-                    let effects = self.occurrences.cancel(&key, why, now, &self.table);
+                    let reason = "its schedule's deadline passed";
+                    let effects = self.occurrences.cancel(&key, reason, now, &self.table);
                     self.perform(effects);
                 }
                 Some(TimerEntry::DeleteOld) => self.delete_old(now),
@@ -340,8 +340,9 @@ impl SchedulerData {
             Err(error) => {
                 tracing::error!(%error, "failed to store decisions of schedules");
                 let at = self.args.now() + EVALUATION_RETRY_PAUSE;
-                let again = cursors.into_iter().map(|it| TimerEntry::Evaluate(it.schedule));
-                again.for_each(|entry| self.timers.add(at, entry));
+                let retries =
+                    cursors.into_iter().map(|cursor| TimerEntry::Evaluate(cursor.schedule));
+                retries.for_each(|entry| self.timers.add(at, entry));
                 return;
             }
         };

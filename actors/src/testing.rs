@@ -73,7 +73,7 @@ pub struct TestTree {
     pub clock: Arc<VirtualClock>,
     /// Resource readings of the machine, if enabled.
     pub host_metrics: Arc<ScriptedMeter>,
-    is_watched: bool,
+    has_monitor: bool,
     specs: Vec<AgentSpec>,
     gate: Arc<CallGate>,
     redactor: Arc<algonius_redact::Redactor>,
@@ -122,7 +122,7 @@ impl TestTree {
 
     async fn on(
         specs: impl IntoIterator<Item = AgentSpec>,
-        is_watched: bool,
+        has_monitor: bool,
         redactor: Arc<algonius_redact::Redactor>,
     ) -> Self {
         let tasks = Handle::current().metrics().num_alive_tasks();
@@ -135,9 +135,9 @@ impl TestTree {
         let services = services((&ledger, &redactor), &sealer, &gate, &clock);
         let meter = Arc::new(ScriptedMeter::default());
         let schedule_store = MemoryScheduleStore::default();
-        let nothing = scheduler_config(&schedule_store, &gate, &[]);
-        let tree =
-            start_tree(services, (&specs, &driver), is_watched.then_some(&meter), nothing).await;
+        let empty_config = scheduler_config(&schedule_store, &gate, &[]);
+        let monitor = has_monitor.then_some(&meter);
+        let tree = start_tree(services, (&specs, &driver), monitor, empty_config).await;
         let api = Box::new(tree.api().clone());
         Self {
             faults,
@@ -147,7 +147,7 @@ impl TestTree {
             driver,
             clock,
             host_metrics: meter,
-            is_watched,
+            has_monitor,
             specs,
             gate,
             redactor,
@@ -162,8 +162,8 @@ impl TestTree {
     }
 
     /// Scripts the attempts of every execution with this input.
-    pub fn script(&self, text: &str, acts: impl IntoIterator<Item = ScriptedAttempt>) {
-        self.driver.script(text, acts);
+    pub fn script(&self, text: &str, attempts: impl IntoIterator<Item = ScriptedAttempt>) {
+        self.driver.script(text, attempts);
     }
 
     /// Returns the seconds since the start of the environment.
@@ -205,9 +205,9 @@ impl TestTree {
         text: &str,
     ) -> Result<(ExecutionId, bool), Code> {
         let request = text_request(agent, message, text);
-        let ticket =
+        let reply =
             self.api.requests.submit(&caller(), request).await.map_err(|failure| failure.code)?;
-        let SubmitReply { execution, is_duplicate, progress, .. } = ticket;
+        let SubmitReply { execution, is_duplicate, progress, .. } = reply;
         if let Some(progress) = progress {
             self.progress.send_modify(|all| _ = all.insert(execution, progress));
         }
@@ -336,7 +336,7 @@ impl TestTree {
         self.gate = Arc::new(CallGate::new(Arc::clone(&self.faults)));
         let services =
             services((&self.ledger, &self.redactor), &self.sealer, &self.gate, &self.clock);
-        let meter = self.is_watched.then_some(&self.host_metrics);
+        let meter = self.has_monitor.then_some(&self.host_metrics);
         let scheduler_config = scheduler_config(&self.schedule_store, &self.gate, &self.configured);
         let tree = start_tree(services, (&self.specs, &self.driver), meter, scheduler_config).await;
         *self.api = tree.api().clone();

@@ -124,8 +124,8 @@ async fn a_freed_queue_place_can_be_used() {
     let waiting = tree.submit("b").await.unwrap();
     let refused = tree.submit("c").await;
     tree.cancel(waiting).await.unwrap();
-    let taken = tree.submit("d").await.map(drop);
-    assert_eq!((refused, taken), (Err(Code::QueueFull), Ok(())));
+    let accepted = tree.submit("d").await.map(drop);
+    assert_eq!((refused, accepted), (Err(Code::QueueFull), Ok(())));
     tree.end().await;
 }
 
@@ -137,8 +137,8 @@ async fn an_agent_without_a_queue_accepts_work_for_free_slots_only() {
     tree.at(5).await;
     let refused = tree.submit("b").await;
     tree.at(15).await;
-    let taken = tree.submit("b").await.map(drop);
-    assert_eq!((refused, taken), (Err(Code::QueueFull), Ok(())));
+    let accepted = tree.submit("b").await.map(drop);
+    assert_eq!((refused, accepted), (Err(Code::QueueFull), Ok(())));
     tree.end().await;
 }
 
@@ -212,9 +212,9 @@ async fn a_duplicate_takes_no_queue_place_and_gets_the_answer() {
     tree.script("a", [ScriptedAttempt::ok(10)]);
     tree.submit("a").await.unwrap();
     let (id, _) = tree.submit_as(DEFAULT_AGENT, "message", "b").await.unwrap();
-    let twin = tree.submit_as(DEFAULT_AGENT, "message", "b").await;
+    let duplicate = tree.submit_as(DEFAULT_AGENT, "message", "b").await;
     let next = tree.submit("c").await.map(drop);
-    assert_eq!((twin, next), (Ok((id, true)), Ok(())));
+    assert_eq!((duplicate, next), (Ok((id, true)), Ok(())));
     assert_eq!((tree.wait(id).await.as_str(), tree.second()), ("completed", 10));
     tree.end().await;
 }
@@ -223,8 +223,8 @@ async fn a_duplicate_takes_no_queue_place_and_gets_the_answer() {
 async fn simultaneous_duplicates_are_one_execution() {
     let tree = TestTree::new().await;
     tree.faults.delay_next(GatedCall::Accept, [2, 1]);
-    let twins = (0..2).map(|_| tree.submit_as(DEFAULT_AGENT, "message", "text")).collect();
-    let answers = join_all(twins).await;
+    let duplicates = (0..2).map(|_| tree.submit_as(DEFAULT_AGENT, "message", "text")).collect();
+    let answers = join_all(duplicates).await;
     let id = answers[1].unwrap().0;
     assert_eq!(answers, [Ok((id, true)), Ok((id, false))]);
     assert_eq!(tree.wait(id).await, "completed");
@@ -275,8 +275,8 @@ async fn a_disabled_agent_refuses_requests() {
 #[tokio::test(start_paused = true)]
 async fn input_is_accepted_up_to_its_limit() {
     let tree = TestTree::tuned(|spec| spec.limits.sizes.input = 5).await;
-    let story = [tree.run("12345").await, tree.run("123456").await];
-    assert_eq!(story, ["completed at 0", "refused: input-too-large at 0"]);
+    let results = [tree.run("12345").await, tree.run("123456").await];
+    assert_eq!(results, ["completed at 0", "refused: input-too-large at 0"]);
     tree.end().await;
 }
 

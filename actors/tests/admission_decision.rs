@@ -153,14 +153,14 @@ impl QueueModel {
     fn is_full_without(&self, event: AdmissionEvent) -> bool {
         let running = self.in_state(ExpectedState::Runs).len();
         let waiting = self.in_state(ExpectedState::Waits).len();
-        let others = waiting - usize::from(matches!(event, AdmissionEvent::Arrived(_)));
+        let waiting_before = waiting - usize::from(matches!(event, AdmissionEvent::Arrived(_)));
         let free = if self.is_suspended || self.is_account_blocked {
             0
         } else {
             self.capacity.saturating_sub(running)
         };
         let coalesced = self.coalesced.len();
-        others - coalesced >= free && others - free >= self.depth
+        waiting_before - coalesced >= free && waiting_before - free >= self.depth
     }
 
     fn apply_effect(&mut self, effect: AdmissionEffect, was_full: bool) {
@@ -189,9 +189,9 @@ impl QueueModel {
             }
             AdmissionEffect::Join(id, _) => _ = self.states.insert(id, ExpectedState::Joined),
             AdmissionEffect::Queue(id, position) => {
-                let place =
+                let expected_index =
                     self.in_state(ExpectedState::Waits).iter().position(|one| *one == id).unwrap();
-                assert_eq!(position, place + 1, "the wrong place");
+                assert_eq!(position, expected_index + 1, "the wrong place");
             }
         }
     }
@@ -200,11 +200,11 @@ impl QueueModel {
         let (waiting, running) =
             (self.in_state(ExpectedState::Waits), self.in_state(ExpectedState::Runs));
         // Where there is less room than there was, those who are in stay.
-        let (waited, ran) = self.before;
-        assert!(running.len() <= self.capacity.max(ran), "more run than may");
+        let (waiting_before, running_before) = self.before;
+        assert!(running.len() <= self.capacity.max(running_before), "more run than may");
         let free = self.capacity.saturating_sub(running.len());
-        let room = free + self.depth + self.recovered;
-        assert!(waiting.len() <= room.max(waited), "more wait than may");
+        let max_waiting = free + self.depth + self.recovered;
+        assert!(waiting.len() <= max_waiting.max(waiting_before), "more wait than may");
         assert_eq!(self.queue.waiting().collect::<Vec<_>>(), waiting, "somebody is lost");
         assert_eq!(
             self.queue.running().iter().copied().collect::<BTreeSet<_>>(),
@@ -244,27 +244,27 @@ proptest! {
             let running = model.in_state(ExpectedState::Runs);
             let deferred = model.in_state(ExpectedState::Deferred);
             let coalesced: Vec<_> = model.coalesced.iter().copied().collect();
-            let of = |those: &[ExecutionId]| (!those.is_empty()).then(|| *index.get(those));
+            let pick = |ids: &[ExecutionId]| (!ids.is_empty()).then(|| *index.get(ids));
             let event = match kind {
                 0 | 1 => { next += 1; Some(AdmissionEvent::Arrived(id(next))) }
-                2 => of(&unrecorded).map(AdmissionEvent::Recorded),
-                3 => of(&unrecorded).map(|one| AdmissionEvent::Duplicate(one, id(0))),
-                4 => of(&waiting).map(AdmissionEvent::Left),
-                5 => of(&unrecorded).map(AdmissionEvent::Coalesced),
-                6 => of(&coalesced).map(AdmissionEvent::CoalescingEnded),
+                2 => pick(&unrecorded).map(AdmissionEvent::Recorded),
+                3 => pick(&unrecorded).map(|one| AdmissionEvent::Duplicate(one, id(0))),
+                4 => pick(&waiting).map(AdmissionEvent::Left),
+                5 => pick(&unrecorded).map(AdmissionEvent::Coalesced),
+                6 => pick(&coalesced).map(AdmissionEvent::CoalescingEnded),
                 7 => Some(AdmissionEvent::Suspended),
                 8 => Some(AdmissionEvent::Unsuspended),
                 9 => {
-                    let below = |most: usize| u32::try_from(index.index(most)).unwrap();
+                    let below = |end: usize| u32::try_from(index.index(end)).unwrap();
                     let (capacity, depth) = (1 + below(4), below(7));
                     Some(AdmissionEvent::Resized { capacity: Some(capacity), depth })
                 }
                 10 => Some(AdmissionEvent::AccountBlocked),
                 11 => Some(AdmissionEvent::AccountUnblocked),
                 12 => model.queue.next().map(AdmissionEvent::ProbeRequested),
-                13 => of(&running).map(AdmissionEvent::Deferred),
-                14 => of(&deferred).map(AdmissionEvent::DeferralEnded),
-                _ => of(&running).map(AdmissionEvent::Ended),
+                13 => pick(&running).map(AdmissionEvent::Deferred),
+                14 => pick(&deferred).map(AdmissionEvent::DeferralEnded),
+                _ => pick(&running).map(AdmissionEvent::Ended),
             };
             if let Some(event) = event {
                 model.apply(event);
@@ -296,15 +296,15 @@ proptest! {
         for number in 0..arrivals {
             queue = step(queue, AdmissionEvent::Arrived(id(number + 1))).0;
         }
-        let stranger = id(1000);
+        let unknown_id = id(1000);
         for event in [
-            AdmissionEvent::Recorded(stranger),
-            AdmissionEvent::Coalesced(stranger),
-            AdmissionEvent::CoalescingEnded(stranger),
-            AdmissionEvent::Left(stranger),
-            AdmissionEvent::Ended(stranger),
-            AdmissionEvent::DeferralEnded(stranger),
-            AdmissionEvent::ProbeRequested(stranger),
+            AdmissionEvent::Recorded(unknown_id),
+            AdmissionEvent::Coalesced(unknown_id),
+            AdmissionEvent::CoalescingEnded(unknown_id),
+            AdmissionEvent::Left(unknown_id),
+            AdmissionEvent::Ended(unknown_id),
+            AdmissionEvent::DeferralEnded(unknown_id),
+            AdmissionEvent::ProbeRequested(unknown_id),
         ] {
             prop_assert_eq!(step(queue.clone(), event), (queue.clone(), Vec::new()));
         }

@@ -15,16 +15,16 @@ fn piece(id: &str, text: &str, append: bool, last: bool) -> ArtifactPiece<Part> 
 
 /// What was made: the id, the text, and whether it was the last of it.
 async fn artifact_events(tree: &TestTree, id: ExecutionId) -> Vec<(String, String, bool)> {
-    let mut made = Vec::new();
+    let mut artifacts = Vec::new();
     for event in tree.ledger.events(id, 0).await.unwrap() {
         let EventKind::Artifact { id: artifact, pieces, last, .. } = event.data else { continue };
         let mut text = String::new();
         for piece in pieces {
             text += &tree.ledger.text(id, piece.text).await.unwrap();
         }
-        made.push((artifact, text, last));
+        artifacts.push((artifact, text, last));
     }
-    made
+    artifacts
 }
 
 fn artifact_event(id: &str, text: &str, last: bool) -> (String, String, bool) {
@@ -40,26 +40,26 @@ fn token_halves() -> [String; 2] {
 async fn a_secret_split_across_chunks_is_absent_from_the_ledger() {
     let tree = TestTree::new().await;
     let [first, second] = token_halves();
-    let acts = ScriptedAttempt::ok(5).with_artifacts([
+    let attempt = ScriptedAttempt::ok(5).with_artifacts([
         piece("log", &format!("begun\nwith {first}"), false, false),
         piece("note", "aside", false, true),
         piece("log", &format!("{second} and on\nen"), true, false),
         piece("log", "ded", true, true),
     ]);
-    tree.script("work", [acts]);
+    tree.script("work", [attempt]);
     let id = tree.submit("work").await.unwrap();
     assert_eq!(tree.wait(id).await, "completed");
-    let made = artifact_events(&tree, id).await;
-    let masked = made.get(2).map(|made| made.1.clone()).unwrap_or_default();
+    let artifacts = artifact_events(&tree, id).await;
+    let redacted = artifacts.get(2).map(|artifact| artifact.1.clone()).unwrap_or_default();
     let expected = [
         artifact_event("log", "begun\n", false),
         artifact_event("note", "aside", true),
-        artifact_event("log", &masked, false),
+        artifact_event("log", &redacted, false),
         artifact_event("log", "ended", true),
     ];
-    assert_eq!(made, expected);
-    assert!(masked.starts_with("with ") && masked.ends_with(" and on\n"), "{masked}");
-    assert!(!masked.contains("E5fG7h") && !masked.contains("qR6sT8"), "{masked}");
+    assert_eq!(artifacts, expected);
+    assert!(redacted.starts_with("with ") && redacted.ends_with(" and on\n"), "{redacted}");
+    assert!(!redacted.contains("E5fG7h") && !redacted.contains("qR6sT8"), "{redacted}");
     tree.end().await;
 }
 

@@ -7,12 +7,12 @@ use algonius_actors::model::code::Code;
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::testing::{DEFAULT_AGENT, ScriptedAttempt, TestTree};
 
-fn with_daily_limit(of: BudgetMeasure, limit: u64) -> impl FnOnce(&mut AgentSpec) {
-    move |spec| _ = spec.budget.day.insert(of, limit)
+fn with_daily_limit(measure: BudgetMeasure, limit: u64) -> impl FnOnce(&mut AgentSpec) {
+    move |spec| _ = spec.budget.day.insert(measure, limit)
 }
 
-fn with_run_limit(of: BudgetMeasure, limit: u64) -> impl FnOnce(&mut AgentSpec) {
-    move |spec| _ = spec.budget.run.insert(of, limit)
+fn with_run_limit(measure: BudgetMeasure, limit: u64) -> impl FnOnce(&mut AgentSpec) {
+    move |spec| _ = spec.budget.run.insert(measure, limit)
 }
 
 async fn spent(tree: &TestTree) -> Charge {
@@ -45,8 +45,8 @@ async fn attempts_add_up_and_cumulative_usage_counts_once() {
     let fails = ScriptedAttempt::fail(1, Code::TransientFailure).with_usage([(60, 0, false)]);
     tree.script("a", [fails, ScriptedAttempt::ok(1).with_usage([(41, 0, false)])]);
     assert_eq!(tree.run("a").await, "failed: budget-exceeded at 2");
-    let whole = [(30, 5, true), (60, 10, true), (80, 20, true)];
-    tree.script("b", [ScriptedAttempt::ok(1).with_usage(whole)]);
+    let cumulative = [(30, 5, true), (60, 10, true), (80, 20, true)];
+    tree.script("b", [ScriptedAttempt::ok(1).with_usage(cumulative)]);
     assert_eq!(tree.run("b").await, "completed at 3");
     assert_eq!(spent(&tree).await.tokens(), 101 + 100);
     tree.end().await;
@@ -88,9 +88,9 @@ async fn a_spent_day_refuses_requests_until_the_next_day() {
     tree.script("a", [ScriptedAttempt::ok(1).with_usage([(100, 0, false)])]);
     assert_eq!(tree.run("a").await, "completed at 1");
     assert_eq!(tree.submit("b").await, Err(Code::BudgetExceeded));
-    let shown = tree.agent(DEFAULT_AGENT).await.budget.unwrap();
-    assert_eq!((shown.bounds[0].remaining, shown.day.to_string().as_str()), (0, "2027-01-15"));
-    assert_eq!(shown.renews.to_rfc3339(), "2027-01-15T11:00:00+00:00");
+    let budget = tree.agent(DEFAULT_AGENT).await.budget.unwrap();
+    assert_eq!((budget.bounds[0].remaining, budget.day.to_string().as_str()), (0, "2027-01-15"));
+    assert_eq!(budget.renews.to_rfc3339(), "2027-01-15T11:00:00+00:00");
     tree.at(3 * 3600 - 1).await;
     assert_eq!(tree.submit("b").await, Err(Code::BudgetExceeded));
     tree.at(3 * 3600).await;
@@ -102,8 +102,8 @@ async fn a_spent_day_refuses_requests_until_the_next_day() {
 async fn a_budget_alert_lasts_until_midnight_and_over_a_restart() {
     let alerts = async |tree: &TestTree| {
         let alerts = tree.status().await.alerts.into_iter();
-        let told = alerts.map(|alert| format!("{} {}", alert.cause.as_str(), alert.value));
-        told.collect::<Vec<_>>()
+        let lines = alerts.map(|alert| format!("{} {}", alert.cause.as_str(), alert.value));
+        lines.collect::<Vec<_>>()
     };
     let mut tree = TestTree::tuned(with_daily_limit(BudgetMeasure::Tokens, 100)).await;
     tree.script("a", [ScriptedAttempt::ok(1).with_usage([(79, 0, false)])]);

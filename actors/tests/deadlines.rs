@@ -9,24 +9,28 @@ use algonius_actors::testing::{ScriptedAttempt, TestTree};
 
 /// How an agent ends that may run for 300 seconds and be silent for so many, and the warnings on
 /// the way: which, in which second, and how many seconds were left.
-async fn run_with_idle_timeout(idle: Option<u64>, act: ScriptedAttempt) -> (String, Vec<String>) {
+async fn run_with_idle_timeout(
+    idle: Option<u64>,
+    attempt: ScriptedAttempt,
+) -> (String, Vec<String>) {
     let tree =
         TestTree::tuned(|spec| spec.limits.deadlines.idle = idle.map(Duration::from_secs)).await;
-    tree.script("work", [act]);
+    tree.script("work", [attempt]);
     let end = tree.run("work").await;
     let id = tree.agent("worker").await.work.last_execution.unwrap().id;
-    let born = tree.record(id).await.unwrap().accepted_at;
+    let accepted_at = tree.record(id).await.unwrap().accepted_at;
     let events = tree.ledger.events(id, 0).await.unwrap();
     let warnings = events.iter().filter_map(|event| match &event.data {
         EventKind::DeadlineApproaching { limit, ends_at, .. } => {
-            let (at, left) = ((event.at - born).num_seconds(), (*ends_at - event.at).num_seconds());
+            let (at, left) =
+                ((event.at - accepted_at).num_seconds(), (*ends_at - event.at).num_seconds());
             Some(format!("{} at {at}, {left} left", limit.as_str()))
         }
         _ => None,
     });
-    let told = (end, warnings.collect());
+    let result = (end, warnings.collect());
     tree.end().await;
-    told
+    result
 }
 
 fn expected(end: &str, warnings: &[&str]) -> (String, Vec<String>) {
@@ -66,28 +70,34 @@ async fn a_silent_run_is_warned_before_its_idle_timeout() {
 /// The time before it lived is not counted.
 #[tokio::test(start_paused = true)]
 async fn the_idle_time_starts_with_the_process() {
-    let act = ScriptedAttempt::ok(100).with_start_delay(20);
+    let attempt = ScriptedAttempt::ok(100).with_start_delay(20);
     let end = "timeout: idle-timeout at 80";
-    assert_eq!(run_with_idle_timeout(Some(60), act).await, expected(end, &["idle at 74, 6 left"]));
+    assert_eq!(
+        run_with_idle_timeout(Some(60), attempt).await,
+        expected(end, &["idle at 74, 6 left"])
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn each_output_restarts_the_idle_time() {
-    let act = ScriptedAttempt::ok(30).writing_stderr([50, 50, 50, 50]);
-    assert_eq!(run_with_idle_timeout(Some(60), act).await, expected("completed at 230", &[]));
-    let act = ScriptedAttempt::ok(100).writing_stderr([10, 57, 1, 40]);
+    let attempt = ScriptedAttempt::ok(30).writing_stderr([50, 50, 50, 50]);
+    assert_eq!(run_with_idle_timeout(Some(60), attempt).await, expected("completed at 230", &[]));
+    let attempt = ScriptedAttempt::ok(100).writing_stderr([10, 57, 1, 40]);
     let warnings = ["idle at 64, 6 left", "idle at 162, 6 left"];
     assert_eq!(
-        run_with_idle_timeout(Some(60), act).await,
+        run_with_idle_timeout(Some(60), attempt).await,
         expected("timeout: idle-timeout at 168", &warnings)
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn output_does_not_extend_the_run_deadline() {
-    let act = ScriptedAttempt::ok(0).writing_stderr([20; 20]);
+    let attempt = ScriptedAttempt::ok(0).writing_stderr([20; 20]);
     let end = "timeout: execution-timeout at 300";
-    assert_eq!(run_with_idle_timeout(Some(60), act).await, expected(end, &["run at 270, 30 left"]));
+    assert_eq!(
+        run_with_idle_timeout(Some(60), attempt).await,
+        expected(end, &["run at 270, 30 left"])
+    );
 }
 
 /// The timers of the first attempt ring while the second one runs.

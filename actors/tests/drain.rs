@@ -67,11 +67,11 @@ async fn a_stopping_service_accepts_no_request() {
     tree.script("a", [ScriptedAttempt::ok(20)]);
     tree.submit("a").await.unwrap();
     let stopping = tree.stop_future(30);
-    let asked = async {
+    let late_requests = async {
         tree.at(5).await;
         [tree.submit("b").await, tree.submit_to("stranger", "b").await]
     };
-    let (refused, ()) = tokio::join!(asked, stopping);
+    let (refused, ()) = tokio::join!(late_requests, stopping);
     assert_eq!((refused, tree.second()), ([Err(Code::Draining); 2], 20));
     tree.end().await;
 }
@@ -82,11 +82,11 @@ async fn a_stopping_service_is_shown_as_draining() {
     tree.script("a", [ScriptedAttempt::ok(20)]);
     tree.submit("a").await.unwrap();
     let stopping = tree.stop_future(30);
-    let asked = async {
+    let health_request = async {
         tree.at(5).await;
         tree.agent(DEFAULT_AGENT).await.health
     };
-    assert_eq!(tokio::join!(asked, stopping).0, Health::Draining);
+    assert_eq!(tokio::join!(health_request, stopping).0, Health::Draining);
     tree.end().await;
 }
 
@@ -111,11 +111,11 @@ async fn queued_work_can_be_cancelled_while_the_service_stops() {
     tree.submit("a").await.unwrap();
     let queued = tree.submit("b").await.unwrap();
     let stopping = tree.stop_future(30);
-    let asked = async {
+    let cancellation = async {
         tree.at(5).await;
         tree.cancel(queued).await
     };
-    let (cancelled, ()) = tokio::join!(asked, stopping);
+    let (cancelled, ()) = tokio::join!(cancellation, stopping);
     assert_eq!(
         (cancelled, tree.end_of(queued).await.as_str()),
         (Ok(()), "cancelled: execution-cancelled")
@@ -154,11 +154,11 @@ async fn a_crashed_agent_starts_no_work_while_the_service_stops() {
     tree.at(3).await;
     let queued = tree.submit("c").await.unwrap();
     let stopping = tree.stop_future(30);
-    let crashed = async {
+    let crash = async {
         tree.at(11).await;
         tree.clock.panic_at_reading(9); // Eight readings are of the actor that ends it.
     };
-    tokio::join!(crashed, stopping);
+    tokio::join!(crash, stopping);
     let ends = [tree.end_of(running).await, tree.end_of(queued).await];
     assert_eq!(ends, ["failed: interrupted", "unfinished"]);
     assert_eq!(tree.driver.probe().started, ["a#1@0"]);

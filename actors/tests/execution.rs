@@ -10,16 +10,16 @@ use algonius_actors::testing::{GatedCall, ScriptedAttempt, TestTree};
 const TRANSIENT_FAILURE: Code = Code::TransientFailure;
 
 /// Runs a script with nothing around it; returns how it ended, when, and the states on the way.
-async fn run(acts: impl IntoIterator<Item = ScriptedAttempt>) -> [String; 2] {
-    run_tuned(|_| (), acts).await
+async fn run(attempts: impl IntoIterator<Item = ScriptedAttempt>) -> [String; 2] {
+    run_tuned(|_| (), attempts).await
 }
 
 async fn run_tuned(
     tune: impl FnOnce(&mut AgentSpec),
-    acts: impl IntoIterator<Item = ScriptedAttempt>,
+    attempts: impl IntoIterator<Item = ScriptedAttempt>,
 ) -> [String; 2] {
     let tree = TestTree::tuned(tune).await;
-    tree.script("work", acts);
+    tree.script("work", attempts);
     let id = tree.submit("work").await.unwrap();
     let end = format!("{} at {}", tree.wait(id).await, tree.second());
     tree.at(10_000).await;
@@ -30,9 +30,12 @@ async fn run_tuned(
 }
 
 /// Cancels at a second; returns how it ended, when, and the states on the way.
-async fn cancelled_at(second: u64, acts: impl IntoIterator<Item = ScriptedAttempt>) -> [String; 2] {
+async fn cancelled_at(
+    second: u64,
+    attempts: impl IntoIterator<Item = ScriptedAttempt>,
+) -> [String; 2] {
     let tree = TestTree::new().await;
-    tree.script("work", acts);
+    tree.script("work", attempts);
     let id = tree.submit("work").await.unwrap();
     tree.at(second).await;
     tree.cancel(id).await.unwrap();
@@ -128,21 +131,24 @@ async fn exhausted_retries_end_the_execution() {
 
 #[tokio::test(start_paused = true)]
 async fn the_next_attempt_waits_until_the_last_one_is_cleaned() {
-    let acts =
+    let attempts =
         [ScriptedAttempt::fail(0, TRANSIENT_FAILURE).with_cleanup_time(20), ScriptedAttempt::ok(0)];
-    assert_eq!(run(acts).await[0], "completed at 21");
+    assert_eq!(run(attempts).await[0], "completed at 21");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_writing_agent_is_not_retried_after_it_got_its_input() {
     let writes = |spec: &mut AgentSpec| spec.access = Access::ReadWrite;
-    let had_input = run_tuned(writes, [ScriptedAttempt::fail(1, TRANSIENT_FAILURE)]).await;
-    let had_none = run_tuned(
+    let with_input = run_tuned(writes, [ScriptedAttempt::fail(1, TRANSIENT_FAILURE)]).await;
+    let without_input = run_tuned(
         writes,
         [ScriptedAttempt::failing_to_start(Code::NoResources), ScriptedAttempt::ok(0)],
     )
     .await;
-    assert_eq!([&*had_input[0], &*had_none[0]], ["failed: agent-transient at 1", "completed at 1"]);
+    assert_eq!(
+        [&*with_input[0], &*without_input[0]],
+        ["failed: agent-transient at 1", "completed at 1"]
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -276,9 +282,9 @@ async fn a_queued_execution_is_cancelled_and_never_begins() {
     let end = format!("{} at {}", tree.wait(id).await, tree.second());
     tree.at(200).await;
     let path = tree.path(id).await;
-    let story = [end, path, tree.driver.probe().started.join(" ")];
+    let observed = [end, path, tree.driver.probe().started.join(" ")];
     assert_eq!(
-        story,
+        observed,
         ["cancelled: execution-cancelled at 7", "idle cancelled cleanup idle", "first#1@0"]
     );
     tree.end().await;
@@ -293,9 +299,9 @@ async fn a_claiming_execution_is_cancelled_and_never_begins() {
     tree.cancel(id).await.unwrap();
     let end = format!("{} at {}", tree.wait(id).await, tree.second());
     tree.at(200).await;
-    let story = [end, tree.path(id).await, tree.driver.probe().started.join(" ")];
+    let observed = [end, tree.path(id).await, tree.driver.probe().started.join(" ")];
     assert_eq!(
-        story,
+        observed,
         ["cancelled: execution-cancelled at 10", "idle starting cancelled cleanup idle", ""]
     );
     tree.end().await;
@@ -340,13 +346,13 @@ async fn the_pid_of_the_running_attempt_is_shown() {
     tree.script("work", [ScriptedAttempt::fail(10, TRANSIENT_FAILURE), ScriptedAttempt::ok(10)]);
     tree.submit("work").await.unwrap();
     let mut pids = Vec::new();
-    for (second, moment) in [(5, "first"), (10, "between"), (15, "second")] {
+    for (second, phase) in [(5, "first"), (10, "between"), (15, "second")] {
         tree.at(second).await;
         // Past the instant at which the act ends; virtual time, nothing waits.
         tokio::time::sleep(std::time::Duration::from_millis(500)).await;
         let running = tree.agent("worker").await.work.running;
         pids.push((
-            moment,
+            phase,
             running[0].pid,
             running[0].attempt_id.map(|attempt_id| attempt_id.attempt),
         ));

@@ -17,13 +17,13 @@ fn with_heartbeat(spec: &mut AgentSpec) {
 /// The virtual second of each heartbeat, with the seconds that the attempt had taken.
 async fn heartbeats(tree: &TestTree, id: ExecutionId) -> Vec<(i64, u64)> {
     let events = tree.ledger.events(id, 0).await.unwrap();
-    let beats = events.iter().filter_map(|event| match &event.data {
+    let heartbeat_times = events.iter().filter_map(|event| match &event.data {
         EventKind::Heartbeat(usage) => {
             Some((event.at.timestamp() - 1_800_000_000, usage.cpu_ms / 1000))
         }
         _ => None,
     });
-    beats.collect()
+    heartbeat_times.collect()
 }
 
 #[tokio::test(start_paused = true)]

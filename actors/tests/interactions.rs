@@ -71,13 +71,13 @@ async fn an_answer_reaches_the_agent_once() {
     let tree = test_tree(PermissionPolicy::default()).await;
     tree.script("work", [ScriptedAttempt::ok(1).with_question("0", "touch a")]);
     let id = tree.submit("work").await.unwrap();
-    let asked = open_questions(&tree, id, 1).await.remove(0);
-    let shown = tree.record(id).await.unwrap().public_state();
-    assert_eq!(shown, PublicState::InputRequired);
-    assert_eq!(answer_question(&tree, asked.id, AnswerValue::Allow).await, Ok(()));
-    assert_eq!(answer_question(&tree, asked.id, AnswerValue::Allow).await, Ok(()), "once more");
+    let question = open_questions(&tree, id, 1).await.remove(0);
+    let public_state = tree.record(id).await.unwrap().public_state();
+    assert_eq!(public_state, PublicState::InputRequired);
+    assert_eq!(answer_question(&tree, question.id, AnswerValue::Allow).await, Ok(()));
+    assert_eq!(answer_question(&tree, question.id, AnswerValue::Allow).await, Ok(()), "once more");
     let denied = AnswerValue::Deny { reason: None };
-    assert_eq!(answer_question(&tree, asked.id, denied).await, Err(Code::InteractionClosed));
+    assert_eq!(answer_question(&tree, question.id, denied).await, Err(Code::InteractionClosed));
     wait_until_ended(&tree, id).await;
     assert_eq!(delivered_answers(&tree), ["0:allow"]);
     assert_eq!(states(&tree, id).await, [InteractionState::Answered]);
@@ -142,9 +142,9 @@ async fn the_run_deadline_pauses_while_a_person_is_asked() {
     let tree = test_tree(PermissionPolicy::default()).await;
     tree.script("work", [ScriptedAttempt::ok(200).with_question("0", "touch a")]);
     let id = tree.submit("work").await.unwrap();
-    let asked = open_questions(&tree, id, 1).await.remove(0);
+    let question = open_questions(&tree, id, 1).await.remove(0);
     tree.at(250).await;
-    answer_question(&tree, asked.id, AnswerValue::Allow).await.unwrap();
+    answer_question(&tree, question.id, AnswerValue::Allow).await.unwrap();
     wait_until_ended(&tree, id).await;
     let record = tree.record(id).await.unwrap();
     assert_eq!(record.outcome.unwrap().state().as_str(), "completed", "{:?}", record.failure);
@@ -157,11 +157,11 @@ async fn a_cancelled_turn_withdraws_its_questions() {
     let tree = test_tree(PermissionPolicy::default()).await;
     tree.script("work", [ScriptedAttempt::ok(1).with_question("0", "a").with_question("1", "b")]);
     let id = tree.submit("work").await.unwrap();
-    let asked = open_questions(&tree, id, 2).await;
+    let questions = open_questions(&tree, id, 2).await;
     tree.cancel(id).await.unwrap();
     wait_until_ended(&tree, id).await;
     assert_eq!(states(&tree, id).await, [InteractionState::Withdrawn; 2]);
-    let late = answer_question(&tree, asked[0].id, AnswerValue::Allow).await;
+    let late = answer_question(&tree, questions[0].id, AnswerValue::Allow).await;
     assert_eq!(late, Err(Code::InteractionClosed));
     tree.end().await;
 }
@@ -173,17 +173,17 @@ async fn an_open_question_survives_the_loss_of_the_process() {
         let mut tree = test_tree(PermissionPolicy::default()).await;
         tree.script("work", [ScriptedAttempt::ok(1).with_question("0", "touch a")]);
         let id = tree.submit("work").await.unwrap();
-        let asked = open_questions(&tree, id, 1).await.remove(0);
+        let question = open_questions(&tree, id, 1).await.remove(0);
         tree.driver.hold(id);
         tree.kill().await;
         if is_answered_meanwhile {
-            answer_while_stopped(&tree, asked.id, AnswerValue::Allow).await;
+            answer_while_stopped(&tree, question.id, AnswerValue::Allow).await;
         }
         tree.start().await;
         if !is_answered_meanwhile {
             let open = open_questions(&tree, id, 1).await.remove(0);
-            assert_eq!((open.id, open.due_at), (asked.id, asked.due_at));
-            answer_question(&tree, asked.id, AnswerValue::Allow).await.unwrap();
+            assert_eq!((open.id, open.due_at), (question.id, question.due_at));
+            answer_question(&tree, question.id, AnswerValue::Allow).await.unwrap();
         }
         wait_until_ended(&tree, id).await;
         assert_eq!(
@@ -202,12 +202,12 @@ async fn a_delivered_answer_is_never_sent_again() {
     let mut tree = test_tree(PermissionPolicy::default()).await;
     tree.script("work", [ScriptedAttempt::ok(1).with_question("0", "touch a")]);
     let id = tree.submit("work").await.unwrap();
-    let asked = open_questions(&tree, id, 1).await.remove(0);
+    let question = open_questions(&tree, id, 1).await.remove(0);
     tree.driver.hold(id);
     tree.kill().await;
     let denied = AnswerValue::Deny { reason: Some("[redacted]".to_owned()) };
-    answer_while_stopped(&tree, asked.id, denied).await;
-    tree.ledger.delivered(asked.id, asked.asked_at).await.unwrap();
+    answer_while_stopped(&tree, question.id, denied).await;
+    tree.ledger.delivered(question.id, question.asked_at).await.unwrap();
     tree.start().await;
     wait_until_ended(&tree, id).await;
     assert_eq!(delivered_answers(&tree), ["0:cancelled"]);

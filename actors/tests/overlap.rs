@@ -45,8 +45,8 @@ async fn a_busy_agent_follows_the_overlap_policy() {
             times.push("08:03 fired completed".to_owned());
         }
         assert_eq!(times, expected, "{overlap:?}");
-        let most = if overlap == OverlapPolicy::Allow { 2 } else { 1 };
-        assert_eq!(tree.driver.probe().max_alive, most, "{overlap:?}");
+        let max_alive = if overlap == OverlapPolicy::Allow { 2 } else { 1 };
+        assert_eq!(tree.driver.probe().max_alive, max_alive, "{overlap:?}");
         tree.end().await;
     }
 }

@@ -26,8 +26,8 @@ async fn pressure_refuses_new_work_and_holds_queued_work() {
     let started = tree.driver.probe().started;
     tree.host_metrics.set(HostReading::default());
     let waited = format!("{} at {}", tree.wait(waiting).await, tree.second());
-    let again = tree.submit("c").await.map(drop);
-    assert_eq!((refused, again), (Err(Code::Pressure), Ok(())));
+    let accepted = tree.submit("c").await.map(drop);
+    assert_eq!((refused, accepted), (Err(Code::Pressure), Ok(())));
     assert_eq!((end.as_str(), started), ("completed at 20", vec!["a#1@0".to_owned()]));
     assert_eq!(waited, "completed at 51");
     tree.end().await;
@@ -85,10 +85,10 @@ async fn pressure_and_its_readings_are_shown() {
     let after = tree.status().await;
     assert_eq!(before.monitor.map(|monitor| monitor.health), Some(Health::Alive));
     assert_eq!(before.pressure.map(|pressure| pressure.short), Some(vec![]));
-    let shown = after.pressure.unwrap();
-    let story = (shown.short, shown.basis, shown.reading);
-    assert_eq!(story, (vec![Shortage::Disk], PressureBasis::Fallback, full_disk()));
-    assert_eq!((shown.at - shown.since).num_milliseconds(), 3500);
+    let pressure = after.pressure.unwrap();
+    let observed = (pressure.short, pressure.basis, pressure.reading);
+    assert_eq!(observed, (vec![Shortage::Disk], PressureBasis::Fallback, full_disk()));
+    assert_eq!((pressure.at - pressure.since).num_milliseconds(), 3500);
     tree.end().await;
 }
 

@@ -68,12 +68,12 @@ fn stalls_decide_whatever_the_usage() {
     };
     assert_eq!(lasting_shortages(&PRESSURE_LIMITS, busy), []);
     let of = |stalls| HostReading { stalls: Some(stalls), ..idle_machine(16) };
-    let thrashing = of(StallReading { memory_percent: 21.0, ..StallReading::default() });
-    let drowning = of(StallReading { io_percent: 96.0, ..StallReading::default() });
+    let memory_stalled = of(StallReading { memory_percent: 21.0, ..StallReading::default() });
+    let io_stalled = of(StallReading { io_percent: 96.0, ..StallReading::default() });
     assert_eq!(
         (
-            lasting_shortages(&PRESSURE_LIMITS, thrashing),
-            lasting_shortages(&PRESSURE_LIMITS, drowning)
+            lasting_shortages(&PRESSURE_LIMITS, memory_stalled),
+            lasting_shortages(&PRESSURE_LIMITS, io_stalled)
         ),
         (vec![Memory], vec![Io])
     );
@@ -122,9 +122,9 @@ fn pressure_needs_repeated_readings_and_clears_with_margin() {
     let with = |percent| HostReading { memory_percent: Some(percent), ..idle_machine(2) };
     let readings = [20.0, 90.0, 20.0, 90.0, 90.0, 84.0, 84.0, 84.0, 20.0, 90.0, 20.0, 20.0];
     let readings = readings.map(with);
-    let shown: Vec<_> =
+    let shortage_counts: Vec<_> =
         shortages_after(&USAGE_LIMITS, &readings).into_iter().map(|short| short.len()).collect();
-    assert_eq!(shown, [0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 0]);
+    assert_eq!(shortage_counts, [0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 0]);
 }
 
 #[test]
@@ -140,10 +140,10 @@ fn the_first_reading_is_effective() {
 fn unreadable_readings_and_disabled_bounds_give_no_pressure() {
     assert_eq!(lasting_shortages(&USAGE_LIMITS, HostReading::default()), []);
     assert_eq!(lasting_shortages(&PRESSURE_LIMITS, HostReading::default()), []);
-    let off = PressureSpec { min_disk_free_bytes: 0, ..PRESSURE_LIMITS };
+    let without_disk_limit = PressureSpec { min_disk_free_bytes: 0, ..PRESSURE_LIMITS };
     let full = HostReading { disk_free_bytes: Some(0), ..idle_machine(2) };
     assert_eq!(
-        (lasting_shortages(&off, full), lasting_shortages(&PRESSURE_LIMITS, full)),
+        (lasting_shortages(&without_disk_limit, full), lasting_shortages(&PRESSURE_LIMITS, full)),
         (vec![], vec![Disk])
     );
 }
@@ -157,10 +157,10 @@ proptest! {
     ) {
         let with = |percent: &f64| HostReading { cpu_percent: Some(*percent), ..idle_machine(2) };
         let readings: Vec<_> = levels.iter().map(with).chain([idle_machine(2), idle_machine(2)]).collect();
-        let shown = shortages_after(&USAGE_LIMITS, &readings);
-        for three in shown.windows(3) {
-            prop_assert!(!(three[0] != three[1] && three[1] != three[2]), "{:?}", shown);
+        let shortages = shortages_after(&USAGE_LIMITS, &readings);
+        for three in shortages.windows(3) {
+            prop_assert!(!(three[0] != three[1] && three[1] != three[2]), "{:?}", shortages);
         }
-        prop_assert_eq!(shown.last(), Some(&vec![]));
+        prop_assert_eq!(shortages.last(), Some(&vec![]));
     }
 }

@@ -114,24 +114,24 @@ async fn an_execution_cancelled_while_deferring_does_not_resume() {
     for (steps, is_before) in (0..10).flat_map(|steps| [(steps, true), (steps, false)]) {
         let tree = Arc::new(TestTree::new().await);
         tree.script("a", [quota_failure(), ScriptedAttempt::ok(5)]);
-        let (tell, told) = oneshot::channel();
-        let early = if is_before { None } else { Some(tree.submit("a").await.unwrap()) };
+        let (id_sender, id_receiver) = oneshot::channel();
+        let early_id = if is_before { None } else { Some(tree.submit("a").await.unwrap()) };
         // A task of the runtime takes its turns with the actors. Whose timer is set first has the first turn.
         let cancels = tokio::spawn({
             let tree = Arc::clone(&tree);
             async move {
                 tree.at(1).await; // When its attempt fails.
-                let id = told.await.unwrap();
+                let id = id_receiver.await.unwrap();
                 yield_to_tasks(steps).await;
                 tree.cancel(id).await.unwrap();
             }
         });
         tokio::task::yield_now().await;
-        let id = match early {
+        let id = match early_id {
             Some(id) => id,
             None => tree.submit("a").await.unwrap(),
         };
-        tell.send(id).unwrap();
+        id_sender.send(id).unwrap();
         cancels.await.unwrap();
         tree.at(4000).await;
         assert_eq!(start_seconds(&tree, "a").len(), 1, "called off after {steps} steps");
@@ -141,13 +141,13 @@ async fn an_execution_cancelled_while_deferring_does_not_resume() {
 }
 
 /// Lets each task that is ready have so many turns. `yield_now` would let them all run until they wait.
-async fn yield_to_tasks(many: u32) {
-    let mut left = many;
+async fn yield_to_tasks(turns: u32) {
+    let mut remaining = turns;
     std::future::poll_fn(|context| {
-        if left == 0 {
+        if remaining == 0 {
             return Poll::Ready(());
         }
-        left -= 1;
+        remaining -= 1;
         context.waker().wake_by_ref();
         Poll::Pending
     })
@@ -185,8 +185,8 @@ async fn deferrals_are_bounded_and_spend_no_retry() {
 #[tokio::test(start_paused = true)]
 async fn long_quotas_and_writing_agents_fail_at_once() {
     let writes = |spec: &mut AgentSpec| spec.access = Access::ReadWrite;
-    let brief = |spec: &mut AgentSpec| spec.quota.deferral.max = Duration::from_secs(60);
-    for tune in [writes as fn(&mut AgentSpec), brief] {
+    let short_deferral = |spec: &mut AgentSpec| spec.quota.deferral.max = Duration::from_secs(60);
+    for tune in [writes as fn(&mut AgentSpec), short_deferral] {
         let tree = TestTree::tuned(tune).await;
         tree.driver.set_workspace(DEFAULT_AGENT, "/srv/x");
         tree.script("a", [quota_failure()]);
@@ -218,8 +218,8 @@ async fn agents_of_one_account_wait_together() {
     let other = tree.submit_to("other", "c").await.unwrap();
     assert_eq!(tree.wait(other).await, "completed");
     assert_eq!(queued_reasons(&tree, "two").await, [(QueueReason::QuotaExhausted, Some(3601))]);
-    let shown = tree.status().await.credentials;
-    assert_eq!((shown[0].name.0.as_str(), shown[0].state.as_str()), ("team", "open"));
+    let credentials = tree.status().await.credentials;
+    assert_eq!((credentials[0].name.0.as_str(), credentials[0].state.as_str()), ("team", "open"));
     // Longer than its patience of half an hour: the time without quota is none of it.
     assert_eq!(
         (tree.wait(second).await, tree.wait(first).await),
@@ -279,7 +279,7 @@ async fn failed_and_cancelled_probes_keep_the_account_closed() {
     tree.at(10).await;
     tree.cancel(first).await.unwrap(); // What it found out is known all the same.
     tree.script("b", [ScriptedAttempt::ok(1000)]);
-    let tries = tree.submit_to("two", "b").await.unwrap();
+    let probe = tree.submit_to("two", "b").await.unwrap();
     tree.script(
         "c",
         [
@@ -291,7 +291,7 @@ async fn failed_and_cancelled_probes_keep_the_account_closed() {
     let last = tree.submit_to("two", "d").await.unwrap();
     tree.at(3650).await;
     assert_eq!((start_seconds(&tree, "b"), start_seconds(&tree, "c")), (vec![3601], vec![]));
-    tree.cancel(tries).await.unwrap();
+    tree.cancel(probe).await.unwrap();
     tree.at(3700).await;
     // Another tries, and the account is blocked again for ten minutes.
     assert_eq!((start_seconds(&tree, "c"), start_seconds(&tree, "d")), (vec![3650], vec![]));
@@ -318,11 +318,14 @@ async fn deferred_executions_resume_at_spread_times() {
     for id in ids {
         assert_eq!(tree.wait(id).await, "completed");
     }
-    let mut woke = start_seconds(&tree, "a").split_off(20);
-    woke.sort_unstable();
-    woke.dedup();
-    assert!(woke.len() > 5, "all woke at {woke:?}");
-    assert!(woke.iter().all(|second| (3601..=3632).contains(second)), "{woke:?}");
+    let mut resume_seconds = start_seconds(&tree, "a").split_off(20);
+    resume_seconds.sort_unstable();
+    resume_seconds.dedup();
+    assert!(resume_seconds.len() > 5, "all woke at {resume_seconds:?}");
+    assert!(
+        resume_seconds.iter().all(|second| (3601..=3632).contains(second)),
+        "{resume_seconds:?}"
+    );
     tree.end().await;
 }
 

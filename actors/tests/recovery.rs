@@ -129,8 +129,8 @@ async fn the_queue_timeout_counts_over_restarts() {
     tree.restart().await; // `b` runs now.
     tree.at(50).await;
     tree.restart().await; // `b` is interrupted and `c` runs: it has waited 30 s.
-    let story = outcomes(&tree, &[first, second]).await;
-    assert_eq!(story, ["failed: interrupted at 50", "completed at 50"]);
+    let ends = outcomes(&tree, &[first, second]).await;
+    assert_eq!(ends, ["failed: interrupted at 50", "completed at 50"]);
     tree.end().await;
 }
 

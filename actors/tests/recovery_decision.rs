@@ -55,7 +55,7 @@ fn record(state: State) -> Record {
 
 /// Returns the reason why an input is lost, if it is lost.
 const fn input_loss(has_input: bool) -> Option<InputLoss> {
-    if has_input { None } else { Some(InputLoss::KeyGone) }
+    if has_input { None } else { Some(InputLoss::KeyMissing) }
 }
 
 /// The verdict after so many seconds of at most 60, in a word.
@@ -81,7 +81,7 @@ fn recovery_requeues_whole_inputs_within_the_queue_timeout() {
 /// Each reason has its own text, and the reason that a setting prevents names the setting.
 #[test]
 fn the_failure_of_a_lost_input_states_its_cause() {
-    let why = |lost| match recover(
+    let message_of = |lost| match recover(
         &record(State::Idle),
         accepted_at(),
         Duration::from_secs(60),
@@ -92,7 +92,7 @@ fn the_failure_of_a_lost_input_states_its_cause() {
         other => format!("{other:?}"),
     };
     assert_eq!(
-        [InputLoss::NotStored, InputLoss::KeyGone, InputLoss::Damaged].map(why),
+        [InputLoss::NotStored, InputLoss::KeyMissing, InputLoss::Damaged].map(message_of),
         [
             "the service stopped before it ran, and its input held secrets that are not stored",
             "the service stopped before it ran, and its input was sealed and the key is gone; a key in \
@@ -149,9 +149,9 @@ fn recovery_keeps_deferrals_of_any_age_with_a_whole_input() {
 fn every_transition_is_in_the_table() {
     use State::{Failed, Idle, Running, Starting, Waiting};
     for from in [Idle, Starting, Running, Waiting, Failed] {
-        let way = transitions_to_end(from, Outcome::Failed);
+        let transitions = transitions_to_end(from, Outcome::Failed);
         let mut state = from;
-        for (left, entered) in way {
+        for (left, entered) in transitions {
             assert_eq!(left, state, "no chain from {from}");
             assert!(left.may_become(entered), "{left} -> {entered}");
             state = entered;

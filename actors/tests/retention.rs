@@ -19,8 +19,11 @@ use ractor::{ActorRef, ActorRuntime};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-async fn start_retention(tree: &TestTree, keep: Option<RetentionLimits>) -> ActorRef<RetentionMsg> {
-    let retention = RetentionSpec { keep, interval: MINUTE };
+async fn start_retention(
+    tree: &TestTree,
+    limits: Option<RetentionLimits>,
+) -> ActorRef<RetentionMsg> {
+    let retention = RetentionSpec { limits, interval: MINUTE };
     let retry_window = 10 * MINUTE;
     let clock = Arc::clone(&tree.clock) as Arc<dyn Clock>;
     let args =
@@ -50,17 +53,18 @@ async fn retention_removes_old_executions_and_keeps_running_ones() {
     }
     let long = tree.submit("long").await.unwrap();
     let max_age = Some(60 * MINUTE);
-    let keep = RetentionLimits { max_age, max_executions: None, max_bytes: None, min_age: MINUTE };
-    let actor = start_retention(&tree, Some(keep)).await;
+    let limits =
+        RetentionLimits { max_age, max_executions: None, max_bytes: None, min_age: MINUTE };
+    let actor = start_retention(&tree, Some(limits)).await;
     tree.at(3000).await;
     let before = remaining_executions(&tree).await;
     tree.at(4000).await;
     let pass = last_pass(&actor).await.unwrap();
     let after = remaining_executions(&tree).await;
-    let stays = tree.ledger.execution(long).await.unwrap().is_some();
+    let is_retained = tree.ledger.execution(long).await.unwrap().is_some();
     actor.stop_and_wait(None, None).await.unwrap();
     // Retention bounds ended executions and keeps running ones
-    assert_eq!((before, after, stays, pass.by_age), (3, 1, true, true));
+    assert_eq!((before, after, is_retained, pass.by_age), (3, 1, true, true));
     tree.end().await;
 }
 
@@ -74,17 +78,17 @@ async fn retention_removes_the_oldest_executions_first() {
         ids.push(id);
     }
     tree.at(10_000).await;
-    let keep = RetentionLimits {
+    let limits = RetentionLimits {
         max_age: None,
         max_executions: Some(4),
         max_bytes: None,
         min_age: MINUTE,
     };
-    let actor = start_retention(&tree, Some(keep)).await;
+    let actor = start_retention(&tree, Some(limits)).await;
     tree.at(10_100).await;
-    let mut kept: Vec<_> = tree.ledger.executions(ExecutionFilter::default()).await.unwrap();
-    kept.reverse();
+    let mut remaining: Vec<_> = tree.ledger.executions(ExecutionFilter::default()).await.unwrap();
+    remaining.reverse();
     actor.stop_and_wait(None, None).await.unwrap();
-    assert_eq!(kept.iter().map(|record| record.id).collect::<Vec<_>>(), ids[6..]);
+    assert_eq!(remaining.iter().map(|record| record.id).collect::<Vec<_>>(), ids[6..]);
     tree.end().await;
 }

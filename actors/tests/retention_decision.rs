@@ -28,56 +28,56 @@ fn storage_stats(executions: u64, bytes: u64) -> StorageStats {
 
 /// What a pass asks for when each of its batches finds nothing.
 fn requested_batches(
-    keep: RetentionLimits,
-    stock: StorageStats,
+    limits: RetentionLimits,
+    stats: StorageStats,
     age_counts: bool,
 ) -> Vec<(RemovalRange, RetentionBatch)> {
-    let mut progress = RetentionProgress::new_pass(now(), age_counts, &stock);
-    let mut asked = Vec::new();
-    while let Some((source, batch)) = progress.next(&keep, &stock) {
-        asked.push((source, batch));
+    let mut progress = RetentionProgress::new_pass(now(), age_counts, &stats);
+    let mut requested = Vec::new();
+    while let Some((source, batch)) = progress.next(&limits, &stats) {
+        requested.push((source, batch));
         progress = progress.removed(source, 0);
     }
-    asked
+    requested
 }
 
 #[test]
 fn only_executions_over_the_maximum_age_are_removed() {
-    let batch = RetentionBatch { from: None, before: Some(now() - TimeDelta::days(30)), most: 50 };
+    let batch = RetentionBatch { from: None, before: Some(now() - TimeDelta::days(30)), limit: 50 };
     assert_eq!(
         requested_batches(limits(), storage_stats(10, 1), true),
         [(RemovalRange::Age, batch)]
     );
     assert_eq!(requested_batches(limits(), storage_stats(10, 1), false), []);
-    let for_ever = RetentionLimits { max_age: None, ..limits() };
-    assert_eq!(requested_batches(for_ever, storage_stats(1000, 1 << 20), true), []);
+    let unlimited_age = RetentionLimits { max_age: None, ..limits() };
+    assert_eq!(requested_batches(unlimited_age, storage_stats(1000, 1 << 20), true), []);
 }
 
 #[test]
 fn excess_executions_are_removed_except_recent_ones() {
-    let keep = RetentionLimits { max_age: None, ..limits() };
+    let limits = RetentionLimits { max_age: None, ..limits() };
     let (future, past) = (now() + TimeDelta::days(1), now() - TimeDelta::hours(1));
-    let sweeps = |most| {
+    let batches = |limit| {
         [
-            (RemovalRange::Future, RetentionBatch { from: Some(future), before: None, most }),
-            (RemovalRange::Past, RetentionBatch { from: None, before: Some(past), most }),
+            (RemovalRange::Future, RetentionBatch { from: Some(future), before: None, limit }),
+            (RemovalRange::Past, RetentionBatch { from: None, before: Some(past), limit }),
         ]
     };
-    assert_eq!(requested_batches(keep, storage_stats(1007, 1), true), sweeps(7));
-    assert_eq!(requested_batches(keep, storage_stats(90_000, 1), true), sweeps(50));
-    assert_eq!(requested_batches(keep, storage_stats(900, (1 << 20) + 1), true), sweeps(5));
+    assert_eq!(requested_batches(limits, storage_stats(1007, 1), true), batches(7));
+    assert_eq!(requested_batches(limits, storage_stats(90_000, 1), true), batches(50));
+    assert_eq!(requested_batches(limits, storage_stats(900, (1 << 20) + 1), true), batches(5));
     let free = StorageStats { free_bytes: 1, ..storage_stats(900, (1 << 20) + 1) };
-    assert_eq!(requested_batches(keep, free, true), []);
+    assert_eq!(requested_batches(limits, free, true), []);
 }
 
 #[test]
 fn a_pass_removes_a_bounded_share_by_age() {
-    let stock = storage_stats(10_000, 1);
-    let keep = RetentionLimits { max_executions: None, max_bytes: None, ..limits() };
-    let (mut progress, mut removed) = (RetentionProgress::new_pass(now(), true, &stock), 0);
-    while let Some((source, batch)) = progress.next(&keep, &stock) {
-        removed += u64::from(batch.most);
-        progress = progress.removed(source, batch.most.into());
+    let stats = storage_stats(10_000, 1);
+    let limits = RetentionLimits { max_executions: None, max_bytes: None, ..limits() };
+    let (mut progress, mut removed) = (RetentionProgress::new_pass(now(), true, &stats), 0);
+    while let Some((source, batch)) = progress.next(&limits, &stats) {
+        removed += u64::from(batch.limit);
+        progress = progress.removed(source, batch.limit.into());
     }
     // A clock change removes nothing at once
     assert_eq!(removed, 500);
@@ -85,24 +85,25 @@ fn a_pass_removes_a_bounded_share_by_age() {
 
 #[test]
 fn executions_below_the_minimum_age_are_never_removed() {
-    let keep = RetentionLimits { max_age: Some(HOUR), min_age: DAY, ..limits() };
+    let limits = RetentionLimits { max_age: Some(HOUR), min_age: DAY, ..limits() };
     let before = Some(now() - TimeDelta::days(1));
     assert_eq!(
-        requested_batches(keep, storage_stats(1, 1), true),
-        [(RemovalRange::Age, RetentionBatch { from: None, before, most: 50 })]
+        requested_batches(limits, storage_stats(1, 1), true),
+        [(RemovalRange::Age, RetentionBatch { from: None, before, limit: 50 })]
     );
 }
 
 #[test]
 fn age_is_ignored_for_a_day_after_a_clock_change() {
     for jump in [TimeDelta::days(365), -TimeDelta::days(365), TimeDelta::hours(2)] {
-        let (trust, first) = ClockConfidence::default().evaluate(now(), Duration::ZERO);
-        let (trust, steady) = trust.evaluate(now() + TimeDelta::minutes(10), HOUR / 6);
+        let (confidence, first) = ClockConfidence::default().evaluate(now(), Duration::ZERO);
+        let (confidence, second) = confidence.evaluate(now() + TimeDelta::minutes(10), HOUR / 6);
         let set = now() + jump;
-        let (trust, set_now) = trust.evaluate(set, HOUR / 3);
-        let (trust, later) = trust.evaluate(set + TimeDelta::hours(23), HOUR / 3 + 23 * HOUR);
-        let (_, after) = trust.evaluate(set + TimeDelta::hours(24), HOUR / 3 + 24 * HOUR);
-        let seen = [first, steady, set_now, later, after];
+        let (confidence, set_now) = confidence.evaluate(set, HOUR / 3);
+        let (confidence, later) =
+            confidence.evaluate(set + TimeDelta::hours(23), HOUR / 3 + 23 * HOUR);
+        let (_, after) = confidence.evaluate(set + TimeDelta::hours(24), HOUR / 3 + 24 * HOUR);
+        let seen = [first, second, set_now, later, after];
         // A clock change removes nothing at once
         assert_eq!(seen, [true, true, false, false, true], "{jump}");
     }

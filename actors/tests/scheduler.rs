@@ -72,24 +72,24 @@ async fn a_crash_during_a_request_repeats_no_occurrence() {
         (GatedCall::Read, 2),
         (GatedCall::Settle, 2),
     ] {
-        for moment in [59, 60, 61, 62, 63, 64, 65, 66, 67] {
+        for kill_second in [59, 60, 61, 62, 63, 64, 65, 66, 67] {
             let mut tree = tree_with_schedule(cron_schedule("tick", "* * * * *")).await;
             tree.script("tick", [ScriptedAttempt::ok(1)]);
             tree.faults.delay_all(call, seconds);
-            tree.at(moment).await;
+            tree.at(kill_second).await;
             tree.kill().await;
             tree.faults.clear_faults();
             tree.start().await;
             tree.at(80).await;
             let times = tree.occurrence_lines("tick").await;
-            let [time] = times.as_slice() else { panic!("{call:?} at {moment}: {times:?}") };
+            let [time] = times.as_slice() else { panic!("{call:?} at {kill_second}: {times:?}") };
             // An attempt that the kill interrupted is known as such; it is not asked for again.
-            assert!(time.starts_with("08:01 fired"), "{call:?} at {moment}: {time}");
+            assert!(time.starts_with("08:01 fired"), "{call:?} at {kill_second}: {time}");
             let started = tree.driver.probe().started.len();
             // Each occurrence of a schedule is requested once, wherever the service dies
             // during the request
-            assert!(started <= 1, "{call:?} at {moment}: begun {started} times");
-            if moment <= 60 {
+            assert!(started <= 1, "{call:?} at {kill_second}: begun {started} times");
+            if kill_second <= 60 {
                 assert_eq!((time.as_str(), started), ("08:01 fired completed", 1), "{call:?}");
             }
             tree.end().await;
@@ -141,25 +141,25 @@ async fn scheduled_work_is_cancelled_at_its_deadline() {
 async fn a_schedule_can_be_paused_changed_triggered_and_removed() {
     let tree = tree_with_schedule(cron_schedule("tick", "* * * * *")).await;
     tree.script("tick", [ScriptedAttempt::ok(1)]);
-    let (api, me, id) = (tree.api(), tree.caller(), cron_schedule("tick", "* * * * *").id);
-    api.schedules.pause_schedule(&me, &id, true).await.unwrap();
+    let (api, caller, id) = (tree.api(), tree.caller(), cron_schedule("tick", "* * * * *").id);
+    api.schedules.pause_schedule(&caller, &id, true).await.unwrap();
     tree.at(200).await;
     assert_eq!(tree.occurrence_lines("tick").await, [""; 0]);
-    assert_eq!(api.schedules.schedule(&me, &id).await.unwrap().state, ScheduleState::Paused);
-    api.schedules.run_schedule(&me, &id).await.unwrap();
+    assert_eq!(api.schedules.schedule(&caller, &id).await.unwrap().state, ScheduleState::Paused);
+    api.schedules.run_schedule(&caller, &id).await.unwrap();
     tree.at(210).await;
     assert_eq!(tree.occurrence_lines("tick").await, ["08:03 fired completed"]);
-    api.schedules.pause_schedule(&me, &id, false).await.unwrap();
+    api.schedules.pause_schedule(&caller, &id, false).await.unwrap();
     tree.at(250).await;
     assert_eq!(
         tree.occurrence_lines("tick").await,
         ["08:03 fired completed", "08:04 fired completed"]
     );
-    api.schedules.put_schedule(&me, cron_schedule("tick", "30 8 * * *"), false).await.unwrap();
+    api.schedules.put_schedule(&caller, cron_schedule("tick", "30 8 * * *"), false).await.unwrap();
     tree.at(400).await;
     assert_eq!(tree.occurrence_lines("tick").await.len(), 2);
-    api.schedules.remove_schedule(&me, &id).await.unwrap();
-    assert_eq!(api.schedules.schedule(&me, &id).await.unwrap_err().code, Code::ScheduleUnknown);
+    api.schedules.remove_schedule(&caller, &id).await.unwrap();
+    assert_eq!(api.schedules.schedule(&caller, &id).await.unwrap_err().code, Code::ScheduleUnknown);
     tree.at(3600).await;
     assert_eq!(tree.occurrence_lines("tick").await.len(), 2, "what happened stays known");
     tree.end().await;
@@ -170,24 +170,27 @@ async fn schedule_names_are_unique_and_the_configuration_wins() {
     let mut tree = TestTree::new().await;
     tree.configure([cron_schedule("fixed", "* * * * *")]).await;
     tree.restart().await;
-    let (api, me) = (tree.api().clone(), tree.caller());
+    let (api, caller) = (tree.api().clone(), tree.caller());
     let fixed = cron_schedule("fixed", "0 0 * * *");
     assert_eq!(tree.schedule(fixed.clone()).await, Err(Code::ScheduleExists));
     let named = ScheduleSpec { name: "fixed".to_owned(), ..cron_schedule("other", "0 0 * * *") };
     assert_eq!(tree.schedule(named).await, Err(Code::ScheduleExists));
-    let changed = api.schedules.put_schedule(&me, fixed.clone(), false).await;
+    let changed = api.schedules.put_schedule(&caller, fixed.clone(), false).await;
     assert_eq!(changed.unwrap_err().code, Code::ScheduleFixed);
     assert_eq!(
-        api.schedules.remove_schedule(&me, &fixed.id).await.unwrap_err().code,
+        api.schedules.remove_schedule(&caller, &fixed.id).await.unwrap_err().code,
         Code::ScheduleFixed
     );
-    api.schedules.pause_schedule(&me, &fixed.id, true).await.unwrap();
+    api.schedules.pause_schedule(&caller, &fixed.id, true).await.unwrap();
     tree.restart().await;
     let api = tree.api().clone();
-    assert_eq!(api.schedules.schedule(&me, &fixed.id).await.unwrap().state, ScheduleState::Paused);
+    assert_eq!(
+        api.schedules.schedule(&caller, &fixed.id).await.unwrap().state,
+        ScheduleState::Paused
+    );
     api.schedules.configure_schedules(Vec::new()).await.unwrap();
     assert_eq!(
-        api.schedules.schedule(&me, &fixed.id).await.unwrap_err().code,
+        api.schedules.schedule(&caller, &fixed.id).await.unwrap_err().code,
         Code::ScheduleUnknown
     );
     tree.end().await;
@@ -288,7 +291,7 @@ async fn run_due_together(tree: &TestTree, owner: &str) -> (u32, u32, Vec<Occurr
     tree.at(59).await;
     tree.faults.clear_faults();
     tree.at(70).await;
-    let verdicts = tree.schedule_store.all().await.iter().map(|it| it.verdict).collect();
+    let verdicts = tree.schedule_store.all().await.iter().map(|it| it.status).collect();
     (tree.faults.calls(GatedCall::Schedule), tree.faults.calls(GatedCall::Read), verdicts)
 }
 
@@ -337,11 +340,11 @@ async fn occurrences_due_within_20_ms_are_decided_together() {
 #[tokio::test(start_paused = true)]
 async fn a_crash_during_a_refusal_repeats_no_occurrence() {
     for call in [GatedCall::Schedule, GatedCall::Read] {
-        for moment in [59, 60, 61, 62, 63, 64] {
+        for kill_second in [59, 60, 61, 62, 63, 64] {
             let mut tree = TestTree::new().await;
             tree.schedule(cron_schedule("tick", "* * * * *")).await.unwrap();
             tree.faults.delay_all(call, 2);
-            tree.at(moment).await;
+            tree.at(kill_second).await;
             tree.kill().await;
             tree.faults.clear_faults();
             tree.start().await;
@@ -349,7 +352,7 @@ async fn a_crash_during_a_refusal_repeats_no_occurrence() {
             assert_eq!(
                 tree.occurrence_lines("tick").await,
                 ["08:01 refused"],
-                "{call:?} at {moment}"
+                "{call:?} at {kill_second}"
             );
             tree.end().await;
         }
@@ -364,13 +367,16 @@ async fn a_success_resets_the_failure_streak() {
     let id = cron_schedule("tick", "* * * * *").id;
     assert_eq!(tree.api().schedules.schedule(&tree.caller(), &id).await.unwrap().streak, 3);
     let alerts = tree.status().await.alerts;
-    let told = (alerts[0].cause.as_str(), alerts[0].subject.as_str(), alerts[0].value);
-    assert_eq!(told, ("schedule-failing", "tick", 3));
+    let alert = (alerts[0].cause.as_str(), alerts[0].subject.as_str(), alerts[0].value);
+    assert_eq!(alert, ("schedule-failing", "tick", 3));
     tree.script("tick", [ScriptedAttempt::ok(1)]);
     tree.at(250).await;
     assert_eq!(tree.api().schedules.schedule(&tree.caller(), &id).await.unwrap().streak, 0);
     assert_eq!(tree.status().await.alerts, []);
-    let told = tree.api().schedules.statistics(&tree.caller(), &id).await.unwrap();
-    assert_eq!((told.ended, told.succeeded, told.punctual_permille), (4, 1, Some(1000)));
+    let statistics = tree.api().schedules.statistics(&tree.caller(), &id).await.unwrap();
+    assert_eq!(
+        (statistics.ended, statistics.succeeded, statistics.punctual_permille),
+        (4, 1, Some(1000))
+    );
     tree.end().await;
 }

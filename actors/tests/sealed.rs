@@ -57,8 +57,8 @@ async fn an_input_without_its_key_is_not_run() {
     let refused = api.requests.retry(&caller, id).await.unwrap_err();
     assert_eq!(refused.code, Code::NotReplayable);
     tree.sealer.restore_key();
-    let again = api.requests.retry(&caller, id).await.unwrap().execution;
-    assert_eq!(tree.wait(again).await, "completed");
+    let retried = api.requests.retry(&caller, id).await.unwrap().execution;
+    assert_eq!(tree.wait(retried).await, "completed");
     assert_eq!(tree.driver.probe().started.last().unwrap().split('#').next(), Some(SECRET_INPUT));
     tree.end().await;
 }
@@ -116,11 +116,11 @@ async fn a_failed_execution_can_be_retried_within_the_window() {
     tree.script(SECRET_INPUT, [ScriptedAttempt::ok(1)]);
     let (api, caller) = (tree.api().clone(), tree.caller());
     assert!(api.reader.can_retry(&tree.record(id).await.unwrap()).await.unwrap());
-    let again = api.requests.retry(&caller, id).await.unwrap().execution;
-    assert_eq!(tree.wait(again).await, "completed");
+    let retried = api.requests.retry(&caller, id).await.unwrap().execution;
+    assert_eq!(tree.wait(retried).await, "completed");
     // What completed is not kept for another retry.
-    assert_eq!(sealed_input(&tree, again).await, None);
-    let refused = api.requests.retry(&caller, again).await.unwrap_err();
+    assert_eq!(sealed_input(&tree, retried).await, None);
+    let refused = api.requests.retry(&caller, retried).await.unwrap_err();
     assert_eq!(refused.code, Code::NotReplayable);
     // After the window neither is what failed.
     let ended = tree.record(id).await.unwrap().ended_at.unwrap();
@@ -159,8 +159,8 @@ async fn create_secret_schedule(tree: &TestTree) {
             ScriptedAttempt::ok(1),
         ],
     );
-    let shown = tree.schedule(hourly()).await.unwrap();
-    assert!(shown.redacted && !shown.schedule.spec.input.contains("Hunter"), "{shown:?}");
+    let view = tree.schedule(hourly()).await.unwrap();
+    assert!(view.redacted && !view.schedule.spec.input.contains("Hunter"), "{view:?}");
     let stored = tree.schedule_store.schedules().await.unwrap().remove(0);
     assert!(stored.is_locked() && !stored.spec.input.contains("Hunter"), "{stored:?}");
 }
@@ -186,9 +186,10 @@ async fn a_schedule_updated_with_its_shown_text_keeps_its_input() {
     let tree = TestTree::new().await;
     create_secret_schedule(&tree).await;
     let (api, caller) = (tree.api().clone(), tree.caller());
-    let mut shown = api.schedules.schedule(&caller, &hourly().id).await.unwrap().schedule.spec;
-    shown.name = "another name".to_owned();
-    api.schedules.put_schedule(&caller, shown, false).await.unwrap();
+    let mut redacted_spec =
+        api.schedules.schedule(&caller, &hourly().id).await.unwrap().schedule.spec;
+    redacted_spec.name = "another name".to_owned();
+    api.schedules.put_schedule(&caller, redacted_spec, false).await.unwrap();
     tree.at(3700).await;
     assert!(tree.driver.probe().started[0].starts_with(SECRET_INPUT));
     tree.end().await;
@@ -247,9 +248,9 @@ async fn plain_text_schedules_of_earlier_releases_are_sealed() {
     let mut tree = TestTree::new().await;
     create_secret_schedule(&tree).await;
     tree.kill().await;
-    let mut old = tree.schedule_store.schedules().await.unwrap().remove(0);
-    (old.spec, old.sealed) = (hourly(), SealedTexts::Unchecked);
-    tree.schedule_store.put(vec![old]).await.unwrap();
+    let mut unsealed = tree.schedule_store.schedules().await.unwrap().remove(0);
+    (unsealed.spec, unsealed.sealed) = (hourly(), SealedTexts::Unchecked);
+    tree.schedule_store.put(vec![unsealed]).await.unwrap();
     tree.start().await;
     let stored = tree.schedule_store.schedules().await.unwrap().remove(0);
     assert!(stored.is_locked() && !stored.spec.input.contains("Hunter"), "{stored:?}");

@@ -24,11 +24,11 @@ async fn the_queue_is_shown_in_order_with_its_deadlines() {
     tree.at(20).await;
     let next = tree.submit("c").await.unwrap();
     let queued = tree.agent(DEFAULT_AGENT).await.work.queued;
-    let shown: Vec<_> = queued
+    let entries: Vec<_> = queued
         .iter()
         .map(|one| (one.id, one.position, second_of(one.since), second_of(one.deadline)))
         .collect();
-    assert_eq!(shown, [(first, 1, 10, 70), (next, 2, 20, 80)]);
+    assert_eq!(entries, [(first, 1, 10, 70), (next, 2, 20, 80)]);
     tree.end().await;
 }
 
@@ -43,21 +43,21 @@ async fn each_phase_is_shown_with_its_start_and_deadline() {
         ],
     );
     tree.submit("a").await.unwrap();
-    let mut shown = Vec::new();
+    let mut phases = Vec::new();
     for at in [5, 15] {
         tree.at(at).await;
         let one = tree.agent(DEFAULT_AGENT).await.work.running.remove(0);
         let attempt = one.attempt_id.map(|attempt_id| attempt_id.attempt);
-        shown.push((one.state, one.since.map(second_of), one.deadline.map(second_of), attempt));
+        phases.push((one.state, one.since.map(second_of), one.deadline.map(second_of), attempt));
     }
     tree.at(30).await;
     // Past the second at which the act ends; virtual time, nothing waits.
     tokio::time::sleep(Duration::from_millis(500)).await;
     let one = tree.agent(DEFAULT_AGENT).await.work.running.remove(0);
     let attempt = one.attempt_id.map(|attempt_id| attempt_id.attempt);
-    shown.push((one.state, one.since.map(second_of), one.deadline.map(second_of), attempt));
+    phases.push((one.state, one.since.map(second_of), one.deadline.map(second_of), attempt));
     assert_eq!(
-        shown,
+        phases,
         [
             (Some(State::Starting), Some(0), Some(30), Some(1)),
             (Some(State::Running), Some(10), Some(310), Some(1)),
@@ -98,7 +98,7 @@ async fn agents_are_listed_by_id_with_their_capacity() {
     third.limits.capacity.running = None;
     let tree = TestTree::of([spec("two"), third, spec("one")]).await;
     let status = tree.status().await;
-    let shown: Vec<_> = status
+    let listed: Vec<_> = status
         .agents
         .iter()
         .map(|agent| {
@@ -106,7 +106,7 @@ async fn agents_are_listed_by_id_with_their_capacity() {
         })
         .collect();
     assert_eq!(
-        shown,
+        listed,
         [("one", true, Some(1), 10), ("three", false, None, 10), ("two", true, Some(1), 10)]
     );
     assert_eq!([status.root.health, status.gateway.health], [Health::Alive; 2]);
@@ -122,7 +122,7 @@ async fn an_actor_that_does_not_answer_is_shown_as_unresponsive() {
     tree.crash_agent(DEFAULT_AGENT).await;
     tree.at(5).await;
     let status = tree.status().await;
-    let story = (status.root.health, status.gateway.health, tree.second());
-    assert_eq!(story, (Health::Silent, Health::Alive, 5));
+    let observed = (status.root.health, status.gateway.health, tree.second());
+    assert_eq!(observed, (Health::Silent, Health::Alive, 5));
     tree.end().await;
 }

@@ -19,9 +19,9 @@ async fn a_panicked_agent_is_restarted_and_counted() {
     tree.crash_agent("one").await;
     tree.at(9).await;
     let (one, two) = (tree.agent("one").await, tree.agent("two").await);
-    let story = [one, two]
+    let observed = [one, two]
         .map(|agent| (agent.health, agent.starts.restarts, agent.starts.last_fault.is_some()));
-    assert_eq!(story, [(Health::Alive, 1, true), (Health::Alive, 0, false)]);
+    assert_eq!(observed, [(Health::Alive, 1, true), (Health::Alive, 0, false)]);
     tree.end().await;
 }
 
@@ -78,8 +78,8 @@ async fn an_agent_is_quarantined_after_four_failures_in_a_minute() {
         (Health::Quarantined, 3, Health::Alive)
     );
     let refused = tree.submit_to("one", "c").await;
-    let taken = tree.submit_to("two", "c").await.map(drop);
-    assert_eq!((refused, taken), (Err(Code::AgentQuarantined), Ok(())));
+    let accepted = tree.submit_to("two", "c").await.map(drop);
+    assert_eq!((refused, accepted), (Err(Code::AgentQuarantined), Ok(())));
     let ends = [tree.wait(running).await, tree.wait(queued).await];
     assert_eq!(ends, ["failed: interrupted", "failed: agent-quarantined"]);
     tree.end().await;
@@ -142,9 +142,9 @@ async fn a_panicking_task_ends_its_actor_and_settles_its_work() {
 async fn an_execution_whose_actor_fails_to_start_is_interrupted() {
     let tree = TestTree::new().await;
     tree.clock.panic_at_reading(2);
-    let stillborn = tree.run("a").await;
+    let failed_start = tree.run("a").await;
     let next = tree.run("b").await;
-    assert_eq!([stillborn, next], ["failed: interrupted at 0", "completed at 0"]);
+    assert_eq!([failed_start, next], ["failed: interrupted at 0", "completed at 0"]);
     tree.end().await;
 }
 

@@ -70,10 +70,10 @@ async fn measure() {
 fn report_page(report: &mut BenchReport, rounds: &Rounds, page: &str, [short, _, long]: [i64; 3]) {
     let (of_short, of_long) = (kind(page, short), kind(page, long));
     let is_first = page == "newest 50";
-    let goal = |goal| if is_first { goal } else { Goal::Told };
-    let row = |what, value, unit: &str, goal, behind| ResultRow {
+    let goal = |goal| if is_first { goal } else { Goal::Unrated };
+    let row = |description, value, unit: &str, goal, behind| ResultRow {
         number: 16,
-        what,
+        description,
         value,
         unit: unit.to_owned(),
         goal,
@@ -84,14 +84,14 @@ fn report_page(report: &mut BenchReport, rounds: &Rounds, page: &str, [short, _,
         rounds.of(&of_long, median),
         "ms",
         goal(Goal::AtMost(2.0, 1.0)),
-        rounds.whole(&of_long).summary(),
+        rounds.merged(&of_long).summary(),
     ));
     report.row(row(
         format!("{page}: growth from {short} to {long}"),
         rounds.ratio(&of_long, &of_short, median),
         "×",
         goal(Goal::AtMost(1.5, 1.2)),
-        format!("of {short}: {}", rounds.whole(&of_short).summary()),
+        format!("of {short}: {}", rounds.merged(&of_short).summary()),
     ));
 }
 
@@ -113,8 +113,9 @@ async fn start_filled(count: i64) -> Service {
 async fn run_query(service: &Service, query: &str) -> RunTimes {
     let line = format!("GET /api/v1/executions?{query}");
     let request = numbered_request(&service.request(&line, "", ""));
-    let asked = Rc::new(LoadRequest { request, is_good: Box::new(|answer| answer.status == 200) });
-    run(service.address, &asked, 1, StopCondition::Completed(REQUESTS_PER_ROUND)).await
+    let load_request =
+        Rc::new(LoadRequest { request, is_good: Box::new(|answer| answer.status == 200) });
+    run(service.address, &load_request, 1, StopCondition::Completed(REQUESTS_PER_ROUND)).await
 }
 
 fn kind(page: &str, count: i64) -> String {

@@ -28,10 +28,10 @@ pub(crate) async fn measure(report: &mut BenchReport) {
         rounds.take("together", at_once(&service, AGENT_COUNT, each).await);
     }
     let median = |run: &RunTimes| run.at(500);
-    let [alone, together] = ["alone", "together"].map(|kind| rounds.whole(kind).summary());
+    let [alone, together] = ["alone", "together"].map(|kind| rounds.merged(kind).summary());
     report.row(ResultRow {
         number: 10,
-        what: format!("{AGENT_COUNT} agents of 200 ms at once: slow-down"),
+        description: format!("{AGENT_COUNT} agents of 200 ms at once: slow-down"),
         value: (rounds.ratio("together", "alone", median) - 1.0) * 100.0,
         unit: "%".to_owned(),
         goal: Goal::AtMost(5.0, 2.0),
@@ -43,16 +43,16 @@ pub(crate) async fn measure(report: &mut BenchReport) {
 async fn at_once(service: &Service, agents: usize, each: usize) -> RunTimes {
     let all = LocalSet::new();
     let runs = all.run_until(async {
-        let ask = |number| {
-            let (address, asked) = (service.address, service.rpc(&format!("a{number}"), 0));
-            spawn_local(
-                async move { run(address, &asked, 1, StopCondition::Completed(each)).await },
-            )
+        let start_run = |number| {
+            let (address, load_request) = (service.address, service.rpc(&format!("a{number}"), 0));
+            spawn_local(async move {
+                run(address, &load_request, 1, StopCondition::Completed(each)).await
+            })
         };
-        let asking: Vec<_> = (0..agents).map(ask).collect();
+        let tasks: Vec<_> = (0..agents).map(start_run).collect();
         let mut runs = Vec::new();
-        for asking in asking {
-            runs.push(asking.await.expect("a run"));
+        for task in tasks {
+            runs.push(task.await.expect("a run"));
         }
         runs
     });

@@ -16,41 +16,41 @@ const BURST_SIZE: usize = 1000;
 
 /// Measures row 6.
 pub(crate) async fn measure(report: &mut BenchReport) {
-    let (limit, mut rounds, mut peaks, mut bad) =
+    let (limit, mut rounds, mut peaks, mut failed_count) =
         (SpawnLimit::of_cat(MESSAGE_BYTES), Rounds::default(), Vec::new(), 0);
     for _ in 0..Rounds::count().min(3) {
-        rounds.take("L", limit.run(cores(), Rounds::lasting()));
+        rounds.take("L", limit.run(cores(), Rounds::run_duration()));
         // A new service, so that its peak memory belongs to this burst.
         let service = Service::start(PROGRAM, SERVER, &cat(BURST_SIZE)).await;
-        let asked = service.rpc("cat", MESSAGE_BYTES);
-        KeepAliveClient::to(service.address).await.ask(&(asked.request)(1)).await;
-        let (run, failed) = burst(service.address, &asked, BURST_SIZE).await;
-        bad += failed;
+        let load_request = service.rpc("cat", MESSAGE_BYTES);
+        KeepAliveClient::to(service.address).await.ask(&(load_request.request)(1)).await;
+        let (run, failed) = burst(service.address, &load_request, BURST_SIZE).await;
+        failed_count += failed;
         peaks.push(service.sum(peak_resident_bytes) / 1e6);
         rounds.take("burst", run);
     }
     let limit = rounds.of("L", RunTimes::rate);
-    let told = rounds.whole("burst").summary();
+    let summary = rounds.merged("burst").summary();
     // The ratio of the makespan to that of L equals the ratio of L's rate to this one.
     report.row(ResultRow {
         number: 6,
-        what: format!("burst of {BURST_SIZE}: all of it, against {BURST_SIZE} / L"),
+        description: format!("burst of {BURST_SIZE}: all of it, against {BURST_SIZE} / L"),
         value: rounds.ratio("L", "burst", RunTimes::rate),
         unit: "× ideal".to_owned(),
         goal: Goal::AtMost(1.5, 1.3),
-        behind: format!("{:.2} s; L {limit:.0}/s; {told}", rounds.of("burst", seconds)),
+        behind: format!("{:.2} s; L {limit:.0}/s; {summary}", rounds.of("burst", seconds)),
     });
     report.row(ResultRow {
         number: 6,
-        what: format!("burst of {BURST_SIZE}: requests that failed"),
-        value: f64::from(u32::try_from(bad).unwrap_or(u32::MAX)),
+        description: format!("burst of {BURST_SIZE}: requests that failed"),
+        value: f64::from(u32::try_from(failed_count).unwrap_or(u32::MAX)),
         unit: String::new(),
         goal: Goal::AtMost(0.0, 0.0),
         behind: String::new(),
     });
     report.row(ResultRow {
         number: 6,
-        what: format!("burst of {BURST_SIZE}: peak memory of service and warden"),
+        description: format!("burst of {BURST_SIZE}: peak memory of service and warden"),
         value: median(peaks),
         unit: "MB".to_owned(),
         goal: Goal::AtMost(64.0, 48.0),

@@ -27,23 +27,23 @@ pub(crate) async fn measure(report: &mut BenchReport) {
         JOB_DURATION.as_secs_f64()
     );
     let service = Service::start(PROGRAM, SERVER, &agent).await;
-    let (asked, mut rounds) = (service.rpc("job", 0), Rounds::default());
+    let (load_request, mut rounds) = (service.rpc("job", 0), Rounds::default());
     for _ in 0..Rounds::count().min(3) {
         rounds.take(
             "bare",
-            SpawnLimit::of_sleep(JOB_DURATION).run(MAX_CONCURRENT_JOBS, Rounds::lasting()),
+            SpawnLimit::of_sleep(JOB_DURATION).run(MAX_CONCURRENT_JOBS, Rounds::run_duration()),
         );
         rounds.take(
             "jobs",
-            run(service.address, &asked, count, StopCondition::Completed(count)).await,
+            run(service.address, &load_request, count, StopCondition::Completed(count)).await,
         );
     }
     let ideal = MAX_CONCURRENT_JOBS as f64 / JOB_DURATION.as_secs_f64();
     let bare = ideal / rounds.of("bare", RunTimes::rate);
-    let told = rounds.of("jobs", |run| run.lasted as f64 / 1e9);
+    let seconds = rounds.of("jobs", |run| run.lasted as f64 / 1e9);
     report.row(ResultRow {
         number: 7,
-        what: format!(
+        description: format!(
             "queue of {count} jobs of {} ms, {MAX_CONCURRENT_JOBS} at once",
             JOB_DURATION.as_millis()
         ),
@@ -51,7 +51,7 @@ pub(crate) async fn measure(report: &mut BenchReport) {
         unit: "× ideal".to_owned(),
         goal: Goal::AtMost(1.15, 1.08),
         behind: format!(
-            "{told:.2} s; {MAX_CONCURRENT_JOBS} bare spawners come to {bare:.3} × ideal"
+            "{seconds:.2} s; {MAX_CONCURRENT_JOBS} bare spawners come to {bare:.3} × ideal"
         ),
     });
 }

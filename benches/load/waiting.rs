@@ -36,7 +36,7 @@ struct WaitingResults {
     /// Resident bytes of service and process holder.
     memory: BTreeMap<usize, Vec<f64>>,
     /// First bad answer, if there was one.
-    bad: Option<String>,
+    failure: Option<String>,
 }
 
 impl WaitingResults {
@@ -52,27 +52,28 @@ impl WaitingResults {
 
 /// Measures row 8.
 pub(crate) async fn measure(descriptors: usize, report: &mut BenchReport) {
-    let wanted = if is_quick() { 2000 } else { 10_000 };
-    let most = descriptors.saturating_sub(SPARE_DESCRIPTORS).min(wanted);
-    let (along, mut measured) = ([BASELINE_WAITING, 100, 1000, most], WaitingResults::default());
+    let target_count = if is_quick() { 2000 } else { 10_000 };
+    let max_waiting = descriptors.saturating_sub(SPARE_DESCRIPTORS).min(target_count);
+    let (steps, mut measured) =
+        ([BASELINE_WAITING, 100, 1000, max_waiting], WaitingResults::default());
     let begin = Instant::now();
     for _ in 0..3 {
-        measure_round(&along, &mut measured).await;
+        measure_round(&steps, &mut measured).await;
         if begin.elapsed() > LAST_ROUND_AFTER {
             break;
         }
     }
-    if measured.memory.contains_key(&most) {
-        rows(most, &measured, report);
+    if measured.memory.contains_key(&max_waiting) {
+        rows(max_waiting, &measured, report);
     } else {
-        report.row(row(most, "throughput against 10 waiting", 0.0, &measured));
+        report.row(row(max_waiting, "throughput against 10 waiting", 0.0, &measured));
     }
-    let along = along.into_iter().filter(|waiting| measured.memory.contains_key(waiting));
+    let steps = steps.into_iter().filter(|waiting| measured.memory.contains_key(waiting));
     let curve = |name: &str, up: &str, value: &dyn Fn(usize) -> f64| Curve {
         name: name.to_owned(),
         across: "waiting requests".to_owned(),
         up: up.to_owned(),
-        points: along.clone().map(|waiting| (waiting as f64, value(waiting))).collect(),
+        points: steps.clone().map(|waiting| (waiting as f64, value(waiting))).collect(),
     };
     let rate = |waiting| measured.rate(waiting);
     report.curve(curve("waiting", "throughput, × that of 10 waiting", &rate));
@@ -80,28 +81,28 @@ pub(crate) async fn measure(descriptors: usize, report: &mut BenchReport) {
     report.curve(curve("waiting-memory", "resident memory, MB", &resident));
 }
 
-fn rows(most: usize, measured: &WaitingResults, report: &mut BenchReport) {
-    let what = "throughput against 10 waiting";
-    report.row(row(most, what, measured.rate(most), measured));
-    let growth = measured.resident(most) - measured.resident(BASELINE_WAITING);
+fn rows(max_waiting: usize, measured: &WaitingResults, report: &mut BenchReport) {
+    let description = "throughput against 10 waiting";
+    report.row(row(max_waiting, description, measured.rate(max_waiting), measured));
+    let growth = measured.resident(max_waiting) - measured.resident(BASELINE_WAITING);
     report.row(ResultRow {
         number: 8,
-        what: format!("{most} waiting: memory of each, with its connection"),
-        value: growth / (most - BASELINE_WAITING) as f64 / 1e3,
+        description: format!("{max_waiting} waiting: memory of each, with its connection"),
+        value: growth / (max_waiting - BASELINE_WAITING) as f64 / 1e3,
         unit: "KB".to_owned(),
         goal: Goal::AtMost(40.0, 25.0),
         behind: format!("{:.1} MB resident more than with 10; 1 KiB of text each", growth / 1e6),
     });
 }
 
-fn row(most: usize, what: &str, value: f64, measured: &WaitingResults) -> ResultRow {
+fn row(max_waiting: usize, description: &str, value: f64, measured: &WaitingResults) -> ResultRow {
     let rate = |waiting| measured.rounds.of(&kind(waiting), RunTimes::rate);
-    let behind = match &measured.bad {
-        Some(bad) => bad.clone(),
-        None => format!("{:.0}/s against {:.0}/s", rate(most), rate(BASELINE_WAITING)),
+    let behind = match &measured.failure {
+        Some(failure) => failure.clone(),
+        None => format!("{:.0}/s against {:.0}/s", rate(max_waiting), rate(BASELINE_WAITING)),
     };
-    let (what, unit) = (format!("{most} waiting: {what}"), "× few".to_owned());
-    ResultRow { number: 8, what, value, unit, goal: Goal::AtLeast(0.9, 0.98), behind }
+    let (description, unit) = (format!("{max_waiting} waiting: {description}"), "× few".to_owned());
+    ResultRow { number: 8, description, value, unit, goal: Goal::AtLeast(0.9, 0.98), behind }
 }
 
 fn kind(waiting: usize) -> String {
@@ -109,18 +110,19 @@ fn kind(waiting: usize) -> String {
 }
 
 /// Measures growing numbers of waiting requests at one service.
-async fn measure_round(along: &[usize], measured: &mut WaitingResults) {
+async fn measure_round(steps: &[usize], measured: &mut WaitingResults) {
     let service = Service::start(PROGRAM, SERVER, &cat(20_000)).await;
-    let asked = service.rpc("cat", MESSAGE_BYTES);
-    for &waiting in along {
+    let load_request = service.rpc("cat", MESSAGE_BYTES);
+    for &waiting in steps {
         while service.queued("cat", 10).await > 0 {} // Abandoned requests leave the queue first.
         let (target, settled) =
-            ((service.address, &asked), |there| wait_until_queued(&service, there));
-        match window(target, waiting + MAX_CONCURRENT_EXECUTIONS, settled, Rounds::lasting()).await
+            ((service.address, &load_request), |in_flight| wait_until_queued(&service, in_flight));
+        match window(target, waiting + MAX_CONCURRENT_EXECUTIONS, settled, Rounds::run_duration())
+            .await
         {
             Ok(run) => measured.rounds.take(&kind(waiting), run),
-            Err(bad) => {
-                measured.bad = Some(bad);
+            Err(failure) => {
+                measured.failure = Some(failure);
                 return;
             }
         }
@@ -129,13 +131,13 @@ async fn measure_round(along: &[usize], measured: &mut WaitingResults) {
 }
 
 /// Waits until nearly all of the requests are in the queue; the others run, or are on their way.
-async fn wait_until_queued(service: &Service, there: usize) -> Result<(), String> {
-    let (begin, wanted) =
-        (Instant::now(), there.saturating_sub(MAX_CONCURRENT_EXECUTIONS + 5) * 95 / 100);
-    while service.queued("cat", 0).await < wanted as u64 {
+async fn wait_until_queued(service: &Service, in_flight: usize) -> Result<(), String> {
+    let (begin, expected) =
+        (Instant::now(), in_flight.saturating_sub(MAX_CONCURRENT_EXECUTIONS + 5) * 95 / 100);
+    while service.queued("cat", 0).await < expected as u64 {
         if begin.elapsed() >= ACCEPT_TIMEOUT {
             return Err(format!(
-                "{there} requests are not accepted in {} s",
+                "{in_flight} requests are not accepted in {} s",
                 ACCEPT_TIMEOUT.as_secs()
             ));
         }

@@ -36,9 +36,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Measures how the time until all followers have received everything grows with their number.
 pub(crate) async fn measure(descriptors: usize, report: &mut BenchReport) {
     let service = Service::start(PROGRAM, "max_connections = 5000", AGENT).await;
-    let most = descriptors.saturating_sub(200).min(1000);
+    let max_followers = descriptors.saturating_sub(200).min(1000);
     let mut points = Vec::new();
-    for followers in [1, 10, 100, most] {
+    for followers in [1, 10, 100, max_followers] {
         let mut times = Vec::new();
         for round in 0..if is_quick() { 1 } else { 3 } {
             let gate = format!("gate-{followers}-{round}");
@@ -78,23 +78,23 @@ async fn delivery_time(service: &Service, gate: &str, followers: usize) -> Durat
     let gate = service.home().join(gate);
     let task = start_execution(service, &gate.display().to_string()).await;
     let request = service.call("teller", "tasks/resubscribe", &json!({"id": task}));
-    let (hall, all) = (Rc::new(FollowerBarrier::default()), LocalSet::new());
+    let (barrier, all) = (Rc::new(FollowerBarrier::default()), LocalSet::new());
     for _ in 0..followers {
         let (mut client, request) = (KeepAliveClient::to(service.address).await, request.clone());
-        let hall = Rc::clone(&hall);
+        let barrier = Rc::clone(&barrier);
         all.spawn_local(async move {
-            let mut is_here = false;
-            let seen = |_: &[u8]| {
-                if !std::mem::replace(&mut is_here, true) {
-                    hall.arrive(followers);
+            let mut has_arrived = false;
+            let on_piece = |_: &[u8]| {
+                if !std::mem::replace(&mut has_arrived, true) {
+                    barrier.arrive(followers);
                 }
             };
-            let answer = client.follow(request.as_bytes(), seen).await;
+            let answer = client.follow(request.as_bytes(), on_piece).await;
             assert!(answer.holds("thing number 99") && answer.holds("\"final\":true"));
         });
     }
-    let full = timeout(CONNECT_TIMEOUT, all.run_until(hall.full.notified())).await;
-    assert!(full.is_ok(), "{} of {followers} have come", hall.present.get());
+    let full = timeout(CONNECT_TIMEOUT, all.run_until(barrier.full.notified())).await;
+    assert!(full.is_ok(), "{} of {followers} have come", barrier.present.get());
     let begin = Instant::now();
     std::fs::write(gate, "").expect("a gate");
     all.await;

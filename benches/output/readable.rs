@@ -39,7 +39,7 @@ pub(crate) async fn measure(report: &mut BenchReport) {
     let run = RunTimes::of(times, Duration::ZERO);
     report.row(ResultRow {
         number: 20,
-        what: "100 KB can be read after the program's last word, p99".to_owned(),
+        description: "100 KB can be read after the program's last word, p99".to_owned(),
         value: run.at(990),
         unit: "ms".to_owned(),
         goal: Goal::AtMost(20.0, 5.0),

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::rc::Rc;
 
-use algonius_gauge::a2a_requests::{message, numbered_request, plain, repeated_request};
+use algonius_gauge::a2a_requests::{message, numbered_request, post_request, repeated_request};
 use algonius_gauge::client::{BenchResponse, KeepAliveClient};
 use algonius_gauge::load::{LoadRequest, StopCondition, run};
 use algonius_gauge::process::{peak_resident_bytes, reset_peak};
@@ -34,7 +34,7 @@ pub(crate) async fn measure(report: &mut BenchReport) {
             rounds.take(&baseline_kind(bytes), run(bare.address, &below, 1, until).await);
         }
         let (above, below) = request_pair(&service, 100_000);
-        let until = StopCondition::Elapsed(Rounds::lasting());
+        let until = StopCondition::Elapsed(Rounds::run_duration());
         rounds.take("wide", run(service.address, &above, 10, until).await);
         rounds.take("bare wide", run(bare.address, &below, 10, until).await);
     }
@@ -51,10 +51,10 @@ pub(crate) async fn measure(report: &mut BenchReport) {
 }
 
 fn rows(rounds: &Rounds, peak: f64, report: &mut BenchReport) {
-    let bare = rounds.whole(&baseline_kind(LARGEST_OUTPUT)).summary();
+    let bare = rounds.merged(&baseline_kind(LARGEST_OUTPUT)).summary();
     report.row(ResultRow {
         number: 11,
-        what: "10 MB of output: median, against a bare server".to_owned(),
+        description: "10 MB of output: median, against a bare server".to_owned(),
         value: rounds.ratio(
             &service_kind(LARGEST_OUTPUT),
             &baseline_kind(LARGEST_OUTPUT),
@@ -62,24 +62,27 @@ fn rows(rounds: &Rounds, peak: f64, report: &mut BenchReport) {
         ),
         unit: "× bare".to_owned(),
         goal: Goal::AtMost(1.6, 1.2),
-        behind: format!("{}; bare: {bare}", rounds.whole(&service_kind(LARGEST_OUTPUT)).summary()),
+        behind: format!("{}; bare: {bare}", rounds.merged(&service_kind(LARGEST_OUTPUT)).summary()),
     });
     report.row(ResultRow {
         number: 11,
-        what: "10 MB of output: peak memory of service and warden".to_owned(),
+        description: "10 MB of output: peak memory of service and warden".to_owned(),
         value: peak / LARGEST_OUTPUT as f64,
         unit: "× output".to_owned(),
         goal: Goal::AtMost(6.0, 4.0),
         behind: format!("{:.1} MB resident", peak / 1e6),
     });
-    let [rate, most] = ["wide", "bare wide"].map(|kind| rounds.of(kind, RunTimes::rate));
+    let [rate, baseline_rate] = ["wide", "bare wide"].map(|kind| rounds.of(kind, RunTimes::rate));
     report.row(ResultRow {
         number: 12,
-        what: "100 KB of output, 10 in flight: throughput".to_owned(),
+        description: "100 KB of output, 10 in flight: throughput".to_owned(),
         value: rounds.ratio("wide", "bare wide", RunTimes::rate),
         unit: "× bare".to_owned(),
         goal: Goal::AtLeast(0.8, 0.9),
-        behind: format!("{rate:.0}/s; bare {most:.0}/s; {}", rounds.whole("wide").summary()),
+        behind: format!(
+            "{rate:.0}/s; bare {baseline_rate:.0}/s; {}",
+            rounds.merged("wide").summary()
+        ),
     });
 }
 
@@ -117,12 +120,15 @@ async fn start() -> Service {
 
 /// Returns the requests for the same output, to the service and to the bare server.
 fn request_pair(service: &Service, bytes: usize) -> (Rc<LoadRequest>, Rc<LoadRequest>) {
-    let asked = service.call(&format!("o{bytes}"), "message/send", &message(1));
+    let call = service.call(&format!("o{bytes}"), "message/send", &message(1));
     let file = service.home().join(bytes.to_string());
     let is_good =
         move |answer: &BenchResponse<'_>| answer.status == 200 && answer.body.len() > bytes;
-    let above = LoadRequest { request: numbered_request(&asked), is_good: Box::new(is_good) };
-    (Rc::new(above), repeated_request(&plain(&format!("/?{}", file.display()), "", "{}"), bytes))
+    let above = LoadRequest { request: numbered_request(&call), is_good: Box::new(is_good) };
+    (
+        Rc::new(above),
+        repeated_request(&post_request(&format!("/?{}", file.display()), "", "{}"), bytes),
+    )
 }
 
 /// Returns the median peak memory of one output of the largest size, each in a new service.
@@ -132,8 +138,8 @@ async fn median_peak_bytes() -> f64 {
         let service = start().await;
         let mut client = KeepAliveClient::to(service.address).await;
         service.processes().into_iter().for_each(reset_peak);
-        let asked = request_pair(&service, LARGEST_OUTPUT).0;
-        client.ask(&(asked.request)(1)).await;
+        let load_request = request_pair(&service, LARGEST_OUTPUT).0;
+        client.ask(&(load_request.request)(1)).await;
         peaks.push(service.sum(peak_resident_bytes));
     }
     median(peaks)

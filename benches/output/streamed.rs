@@ -36,26 +36,26 @@ async fn measure_events(report: &mut BenchReport, service: &Service) {
     let [unary, stream] = ["message/send", "message/stream"]
         .map(|method| numbered_request(&service.call("cat", method, &message(1024))));
     let mut client = KeepAliveClient::to(service.address).await;
-    let (mut whole, mut firsts, mut streams) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut unary_times, mut firsts, mut streams) = (Vec::new(), Vec::new(), Vec::new());
     let begin = Instant::now();
     for _ in 0..if is_quick() { 100 } else { 500 } {
         let request = unary(unique_number());
         let started = Instant::now();
         let is_good = is_completed(&client.ask(&request).await);
-        whole.push(nanoseconds(started.elapsed()));
+        unary_times.push(nanoseconds(started.elapsed()));
         let request = stream(unique_number());
         let (started, mut first) = (Instant::now(), None);
-        let seen = |_: &[u8]| _ = first.get_or_insert_with(|| nanoseconds(started.elapsed()));
-        let answer = client.follow(&request, seen).await;
+        let on_piece = |_: &[u8]| _ = first.get_or_insert_with(|| nanoseconds(started.elapsed()));
+        let answer = client.follow(&request, on_piece).await;
         streams.push(nanoseconds(started.elapsed()));
         assert!(is_good && answer.holds("\"state\":\"completed\""));
         firsts.extend(first);
     }
-    let [whole, firsts, streams] =
-        [whole, firsts, streams].map(|times| RunTimes::of(times, begin.elapsed()));
+    let [unary_times, firsts, streams] =
+        [unary_times, firsts, streams].map(|times| RunTimes::of(times, begin.elapsed()));
     report.row(ResultRow {
         number: 13,
-        what: "first event of a stream".to_owned(),
+        description: "first event of a stream".to_owned(),
         value: firsts.at(500),
         unit: "ms".to_owned(),
         goal: Goal::AtMost(1.5, 0.75),
@@ -63,11 +63,11 @@ async fn measure_events(report: &mut BenchReport, service: &Service) {
     });
     report.row(ResultRow {
         number: 13,
-        what: "whole stream, beyond the one answer".to_owned(),
-        value: streams.at(500) - whole.at(500),
+        description: "whole stream, beyond the one answer".to_owned(),
+        value: streams.at(500) - unary_times.at(500),
         unit: "ms".to_owned(),
         goal: Goal::AtMost(0.5, 0.25),
-        behind: format!("stream: {}; one answer: {}", streams.summary(), whole.summary()),
+        behind: format!("stream: {}; one answer: {}", streams.summary(), unary_times.summary()),
     });
 }
 
@@ -87,15 +87,15 @@ async fn measure_lines(report: &mut BenchReport, service: &Service) {
     let (mut delays, begin) = (Vec::new(), Instant::now());
     for _ in 0..if is_quick() { 2 } else { 10 } {
         let mut lines = Vec::new();
-        let seen = |piece: &[u8]| lines.extend(delays_of(piece));
-        let answer = client.follow(&request(unique_number()), seen).await;
+        let on_piece = |piece: &[u8]| lines.extend(delays_of(piece));
+        let answer = client.follow(&request(unique_number()), on_piece).await;
         assert!(answer.holds("\"state\":\"completed\"") && lines.len() >= LINES);
         delays.extend(lines.into_iter().take(LINES)); // The last event repeats the text.
     }
     let delays = RunTimes::of(delays, begin.elapsed());
     report.row(ResultRow {
         number: 13,
-        what: "a line, from its program to its follower".to_owned(),
+        description: "a line, from its program to its follower".to_owned(),
         value: delays.at(500),
         unit: "ms".to_owned(),
         goal: Goal::AtMost(300.0, 75.0),

@@ -31,20 +31,20 @@ type RedactFn = fn(&Arc<Redactor>, &str) -> usize;
 fn main() {
     let bytes = if is_quick() { 1 << 20 } else { 8 << 20 };
     let text = text::ordinary(bytes);
-    let [plain, values, both] =
+    let [default_rules, values, both] =
         [(0, 0), (VALUE_COUNT, 0), (VALUE_COUNT, PATTERN_COUNT)].map(redactor);
     let kinds: [(&str, &Arc<Redactor>, RedactFn); 5] = [
-        ("copied", &plain, copied),
-        ("whole", &plain, whole),
-        ("streamed", &plain, streamed),
-        ("values", &values, whole),
-        ("ten times", &both, whole),
+        ("copied", &default_rules, copied),
+        ("whole", &default_rules, complete_text),
+        ("streamed", &default_rules, streamed),
+        ("values", &values, complete_text),
+        ("ten times", &both, complete_text),
     ];
     let mut rounds = Rounds::default();
     for _ in 0..=Rounds::count() {
-        for (kind, redactor, masks) in kinds {
+        for (kind, redactor, redact) in kinds {
             let begin = Instant::now();
-            assert!(black_box(masks(redactor, &text)) > 0);
+            assert!(black_box(redact(redactor, &text)) > 0);
             let lasted = begin.elapsed();
             rounds.take(
                 kind,
@@ -58,11 +58,11 @@ fn main() {
 fn report_speed(rounds: &Rounds, bytes: usize) {
     let mut report = BenchReport::of("redaction");
     let speed = |kind: &str| bytes as f64 / 1e6 / (rounds.of(kind, |run| run.lasted as f64) / 1e9);
-    let [copied, whole, streamed, values, ten] =
+    let [copied, complete_text, streamed, values, ten] =
         ["copied", "whole", "streamed", "values", "ten times"].map(speed);
-    let row = |what: &str, value, unit: &str, goal, behind| ResultRow {
+    let row = |description: &str, value, unit: &str, goal, behind| ResultRow {
         number: 18,
-        what: what.to_owned(),
+        description: description.to_owned(),
         value,
         unit: unit.to_owned(),
         goal,
@@ -70,7 +70,7 @@ fn report_speed(rounds: &Rounds, bytes: usize) {
     };
     let aim = Goal::AtLeast(100.0, 300.0);
     let behind = format!("{:.1} MB of lines of a log; copied {copied:.0} MB/s", bytes as f64 / 1e6);
-    report.row(row("redaction, default rules, a whole text", whole, "MB/s", aim, behind));
+    report.row(row("redaction, default rules, a whole text", complete_text, "MB/s", aim, behind));
     let behind = format!("in pieces of {} KB, as programs write", PIECE_BYTES >> 10);
     report.row(row("redaction, default rules, a stream", streamed, "MB/s", aim, behind));
     let behind = format!(
@@ -89,7 +89,7 @@ fn curve(bytes: usize) -> Curve {
     let point = |values: usize| {
         let redactor = redactor((values, 0));
         let begin = Instant::now();
-        black_box(whole(&redactor, &text));
+        black_box(complete_text(&redactor, &text));
         (values as f64, text.len() as f64 / 1e6 / begin.elapsed().as_secs_f64())
     };
     Curve {
@@ -116,13 +116,13 @@ fn copied(_: &Arc<Redactor>, text: &str) -> usize {
     black_box(text.to_owned()).len()
 }
 
-fn whole(redactor: &Arc<Redactor>, text: &str) -> usize {
+fn complete_text(redactor: &Arc<Redactor>, text: &str) -> usize {
     redactor.redact(text).len()
 }
 
 fn streamed(redactor: &Arc<Redactor>, text: &str) -> usize {
     let mut stream = RedactionStream::new(Arc::clone(redactor));
-    let said: usize =
+    let total_length: usize =
         text.as_bytes().chunks(PIECE_BYTES).map(|piece| stream.push(piece).len()).sum();
-    said + stream.finish().len()
+    total_length + stream.finish().len()
 }

@@ -45,8 +45,8 @@ fn line(text: &mut String, draw: usize) {
     let level = ["INFO", "DEBUG", "WARN", "INFO"].get(draw % 4).copied();
     let level = level.unwrap_or_default();
     _ = write!(text, "2026-11-22T08:15:{second:02}.{milli:03}Z {level:5} worker-{} ", draw % 16);
-    for place in 0..6 + draw % 9 {
-        let word = (draw >> (place * 4) & 31) % WORDS.len();
+    for index in 0..6 + draw % 9 {
+        let word = (draw >> (index * 4) & 31) % WORDS.len();
         _ = write!(text, "{} ", WORDS.get(word).copied().unwrap_or_default());
     }
     _ = match draw % 5 {

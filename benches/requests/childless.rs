@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use algonius_gauge::a2a_requests::{is_completed, message, plain, repeated_request};
+use algonius_gauge::a2a_requests::{is_completed, message, post_request, repeated_request};
 use algonius_gauge::client::{BenchResponse, KeepAliveClient};
 use algonius_gauge::load::{LoadRequest, StopCondition, run};
 use algonius_gauge::report::{BenchReport, Goal, ResultRow};
@@ -20,7 +20,7 @@ const PARALLEL_REQUESTS: usize = 10;
 /// Kind of answer.
 struct AnswerKind {
     name: &'static str,
-    asked: Rc<LoadRequest>,
+    load_request: Rc<LoadRequest>,
     /// Length of the answer in bytes.
     bytes: usize,
 }
@@ -29,27 +29,33 @@ struct AnswerKind {
 pub(crate) async fn measure(service: &Service, report: &mut BenchReport) {
     let bare = ServerProcess::start("answers");
     let (kinds, mut rounds) = (kinds(service).await, Rounds::default());
-    let until = StopCondition::Elapsed(Rounds::lasting() / 2);
+    let until = StopCondition::Elapsed(Rounds::run_duration() / 2);
     for _ in 0..Rounds::count() {
         for kind in &kinds {
-            rounds
-                .take(kind.name, run(service.address, &kind.asked, PARALLEL_REQUESTS, until).await);
+            rounds.take(
+                kind.name,
+                run(service.address, &kind.load_request, PARALLEL_REQUESTS, until).await,
+            );
             let body = r#"{"jsonrpc":"2.0","id":1,"method":"tasks/get"}"#;
-            let asked = repeated_request(&plain(&format!("/{}", kind.bytes), "", body), kind.bytes);
-            rounds
-                .take(&below(kind.name), run(bare.address, &asked, PARALLEL_REQUESTS, until).await);
+            let load_request =
+                repeated_request(&post_request(&format!("/{}", kind.bytes), "", body), kind.bytes);
+            rounds.take(
+                &below(kind.name),
+                run(bare.address, &load_request, PARALLEL_REQUESTS, until).await,
+            );
         }
     }
     for AnswerKind { name, bytes, .. } in kinds {
-        let [rate, most] = [name, &below(name)].map(|kind| rounds.of(kind, RunTimes::rate));
-        let told = rounds.whole(name).summary();
+        let [rate, baseline_rate] =
+            [name, &below(name)].map(|kind| rounds.of(kind, RunTimes::rate));
+        let summary = rounds.merged(name).summary();
         report.row(ResultRow {
             number: 5,
-            what: format!("{name}, {PARALLEL_REQUESTS} in flight"),
+            description: format!("{name}, {PARALLEL_REQUESTS} in flight"),
             value: rounds.ratio(name, &below(name), RunTimes::rate),
             unit: "× axum".to_owned(),
             goal: Goal::AtLeast(0.4, 0.7),
-            behind: format!("{rate:.0}/s; axum {most:.0}/s with {bytes} bytes; {told}"),
+            behind: format!("{rate:.0}/s; axum {baseline_rate:.0}/s with {bytes} bytes; {summary}"),
         });
     }
 }
@@ -75,8 +81,8 @@ async fn kinds(service: &Service) -> Vec<AnswerKind> {
         let bytes = request.to_owned().into_bytes();
         let length = client.ask(&bytes).await.body.len();
         let request = Box::new(move |_| bytes.clone());
-        let asked = LoadRequest { request, is_good: Box::new(is_good) };
-        AnswerKind { name, asked: Rc::new(asked), bytes: length }
+        let load_request = LoadRequest { request, is_good: Box::new(is_good) };
+        AnswerKind { name, load_request: Rc::new(load_request), bytes: length }
     };
     vec![
         of(&mut client, "tasks/get", &found, is_completed).await,

@@ -13,19 +13,19 @@ use super::{CAT, MESSAGE_BYTES, PROGRAM};
 pub(crate) async fn measure(report: &mut BenchReport) {
     let service = Service::start(PROGRAM, "durability = \"power\"", CAT).await;
     let (limit, mut rounds) = (SpawnLimit::of_cat(MESSAGE_BYTES), Rounds::default());
-    let (asked, until) =
-        (service.rpc("cat", MESSAGE_BYTES), StopCondition::Elapsed(Rounds::lasting()));
+    let (load_request, until) =
+        (service.rpc("cat", MESSAGE_BYTES), StopCondition::Elapsed(Rounds::run_duration()));
     for _ in 0..Rounds::count() {
-        rounds.take("L", limit.run(cores(), Rounds::lasting()));
-        rounds.take("power", run(service.address, &asked, 100, until).await);
+        rounds.take("L", limit.run(cores(), Rounds::run_duration()));
+        rounds.take("power", run(service.address, &load_request, 100, until).await);
     }
-    let [rate, most] = ["power", "L"].map(|kind| rounds.of(kind, RunTimes::rate));
+    let [rate, limit_rate] = ["power", "L"].map(|kind| rounds.of(kind, RunTimes::rate));
     report.row(ResultRow {
         number: 21,
-        what: "throughput that a power failure does not undo, 100 in flight".to_owned(),
+        description: "throughput that a power failure does not undo, 100 in flight".to_owned(),
         value: rounds.ratio("power", "L", RunTimes::rate),
         unit: "× L".to_owned(),
         goal: Goal::AtLeast(0.6, 0.75),
-        behind: format!("{rate:.0}/s; L {most:.0}/s; {}", rounds.whole("power").summary()),
+        behind: format!("{rate:.0}/s; L {limit_rate:.0}/s; {}", rounds.merged("power").summary()),
     });
 }

@@ -47,14 +47,14 @@ impl GrpcCaller {
     }
 
     /// Sends with this many requests in flight for this time.
-    pub(crate) async fn run(&mut self, in_flight: usize, lasting: Duration) -> RunTimes {
+    pub(crate) async fn run(&mut self, in_flight: usize, duration: Duration) -> RunTimes {
         self.send().await; // Opens the connection before the first measured request.
         let (begin, times) = (Instant::now(), Rc::new(RefCell::new(Vec::new())));
         let all = LocalSet::new();
         for _ in 0..in_flight {
             let (mut caller, times) = (self.clone(), Rc::clone(&times));
             all.spawn_local(async move {
-                while begin.elapsed() < lasting {
+                while begin.elapsed() < duration {
                     let started = Instant::now();
                     caller.send().await;
                     times.borrow_mut().push(nanoseconds(started.elapsed()));
@@ -73,8 +73,8 @@ impl GrpcCaller {
             parts: vec![a2a::Part { content, ..Default::default() }],
             ..Default::default()
         };
-        let asked = a2a::SendMessageRequest { message: Some(message), ..Default::default() };
-        let mut request = Request::new(asked);
+        let body = a2a::SendMessageRequest { message: Some(message), ..Default::default() };
+        let mut request = Request::new(body);
         request.metadata_mut().insert("authorization", self.credential.clone());
         request.metadata_mut().insert("a2a-agent", AsciiMetadataValue::from_static("cat"));
         let answer = self.client.send_message(request).await.expect("an answer").into_inner();

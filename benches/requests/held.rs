@@ -29,33 +29,35 @@ const PARALLEL_PROGRAMS: usize = 10;
 
 /// Measures the throughput of a process holder alone, relative to L.
 pub(crate) async fn measure(report: &mut BenchReport) {
-    let hold = Arc::new(HolderFixture::start(find_program("cat"), text(MESSAGE_BYTES)).await);
+    let fixture = Arc::new(HolderFixture::start(find_program("cat"), text(MESSAGE_BYTES)).await);
     let (limit, mut rounds) = (SpawnLimit::of_cat(MESSAGE_BYTES), Rounds::default());
     for _ in 0..Rounds::count() {
-        rounds.take("L", limit.run(cores(), Rounds::lasting()));
-        rounds.take("held", run_parallel(&hold).await);
+        rounds.take("L", limit.run(cores(), Rounds::run_duration()));
+        rounds.take("held", run_parallel(&fixture).await);
     }
-    hold.wardens.end().await;
-    let [rate, most] = ["held", "L"].map(|kind| rounds.of(kind, RunTimes::rate));
+    fixture.wardens.end().await;
+    let [rate, limit_rate] = ["held", "L"].map(|kind| rounds.of(kind, RunTimes::rate));
     report.row(ResultRow {
         number: 1,
-        what: format!("a warden without the rest of the service, {PARALLEL_PROGRAMS} in flight"),
+        description: format!(
+            "a warden without the rest of the service, {PARALLEL_PROGRAMS} in flight"
+        ),
         value: rounds.ratio("held", "L", RunTimes::rate),
         unit: "× L".to_owned(),
-        goal: Goal::Told,
-        behind: format!("{rate:.0}/s; L {most:.0}/s; {}", rounds.whole("held").summary()),
+        goal: Goal::Unrated,
+        behind: format!("{rate:.0}/s; L {limit_rate:.0}/s; {}", rounds.merged("held").summary()),
     });
 }
 
-async fn run_parallel(hold: &Arc<HolderFixture>) -> RunTimes {
+async fn run_parallel(fixture: &Arc<HolderFixture>) -> RunTimes {
     let (begin, mut all) = (Instant::now(), JoinSet::new());
     for _ in 0..PARALLEL_PROGRAMS {
-        let hold = Arc::clone(hold);
+        let fixture = Arc::clone(fixture);
         all.spawn(async move {
             let mut times = Vec::new();
-            while begin.elapsed() < Rounds::lasting() {
+            while begin.elapsed() < Rounds::run_duration() {
                 let started = Instant::now();
-                hold.run().await;
+                fixture.run().await;
                 times.push(nanoseconds(started.elapsed()));
             }
             times
@@ -76,7 +78,7 @@ struct HolderFixture {
 impl HolderFixture {
     async fn start(program: PathBuf, text: String) -> Self {
         let home = tempfile::tempdir().expect("a home");
-        let terms = LaunchOptions {
+        let options = LaunchOptions {
             command: HolderCommand::of(PROGRAM),
             runtime_dir: home.path().to_owned(),
             instance: Uuid::new_v4(),
@@ -84,7 +86,7 @@ impl HolderFixture {
             groups: None,
             memory: OutputMemory::of(256 << 20),
         };
-        let wardens = ProcessHolders::start(terms).await.expect("a warden");
+        let wardens = ProcessHolders::start(options).await.expect("a warden");
         Self { _home: home, wardens, program, text }
     }
 
@@ -109,10 +111,10 @@ impl HolderFixture {
             resources: ResourceLimits::default(),
         };
         let mut spawned = self.wardens.launch(launch).await.expect("the program");
-        let mut said = String::new();
-        spawned.stdout.read_to_string(&mut said).await.expect("text");
+        let mut output = String::new();
+        spawned.stdout.read_to_string(&mut output).await.expect("text");
         let exit = spawned.ending.await.expect("an end");
         spawned.tree.sweep().await;
-        assert!(exit == Exit::Code(0) && said == self.text);
+        assert!(exit == Exit::Code(0) && output == self.text);
     }
 }

@@ -59,8 +59,8 @@ fn main() {
 fn in_c(report: &mut BenchReport) {
     let (limit, mut rounds) = (SpawnLimit::of_cat(MESSAGE_BYTES), Rounds::default());
     for _ in 0..Rounds::count() {
-        rounds.take("L", limit.run(cores(), Rounds::lasting()));
-        let Some(run) = limit.run_in_c(cores(), Rounds::lasting()) else {
+        rounds.take("L", limit.run(cores(), Rounds::run_duration()));
+        let Some(run) = limit.run_in_c(cores(), Rounds::run_duration()) else {
             println!("no C compiler: the yardstick is not compared with the same in C");
             return;
         };
@@ -69,7 +69,7 @@ fn in_c(report: &mut BenchReport) {
     let (rust, c) = (rounds.of("L", |run| run.rate()), rounds.of("C", |run| run.rate()));
     report.row(ResultRow {
         number: 1,
-        what: "the yardstick L, against the same in C".to_owned(),
+        description: "the yardstick L, against the same in C".to_owned(),
         value: rounds.ratio("L", "C", |run| run.rate()),
         unit: "× C".to_owned(),
         goal: Goal::AtLeast(0.9, 0.9),

@@ -26,7 +26,7 @@ pub(crate) async fn measure(service: &Service, report: &mut BenchReport) {
     let rpc = |in_flight| format!("JSON-RPC {in_flight}");
     report.row(ResultRow {
         number: 2,
-        what: "median, 1 in flight".to_owned(),
+        description: "median, 1 in flight".to_owned(),
         value: rounds.ratio(&rpc(1), "L 1", median),
         unit: "× bare".to_owned(),
         goal: Goal::AtMost(1.8, 1.4),
@@ -35,15 +35,15 @@ pub(crate) async fn measure(service: &Service, report: &mut BenchReport) {
     let tail = |run: &RunTimes| run.at(990) / run.at(500);
     report.row(ResultRow {
         number: 3,
-        what: "p99, 100 in flight".to_owned(),
+        description: "p99, 100 in flight".to_owned(),
         value: rounds.of(&rpc(100), tail),
         unit: "× p50".to_owned(),
         goal: Goal::AtMost(3.0, 2.0),
-        behind: rounds.whole(&rpc(100)).summary(),
+        behind: rounds.merged(&rpc(100)).summary(),
     });
     report.row(ResultRow {
         number: 4,
-        what: "own processor time of a request, 10 in flight".to_owned(),
+        description: "own processor time of a request, 10 in flight".to_owned(),
         value: cost.each(),
         unit: "ms".to_owned(),
         goal: Goal::AtMost(0.25, 0.12),
@@ -51,11 +51,11 @@ pub(crate) async fn measure(service: &Service, report: &mut BenchReport) {
     });
     report.row(ResultRow {
         number: 19,
-        what: "gRPC against JSON-RPC, 10 in flight".to_owned(),
+        description: "gRPC against JSON-RPC, 10 in flight".to_owned(),
         value: rounds.ratio("gRPC 10", &rpc(10), RunTimes::rate),
         unit: "× JSON".to_owned(),
         goal: Goal::AtLeast(0.9, 1.0),
-        behind: rounds.whole("gRPC 10").summary(),
+        behind: rounds.merged("gRPC 10").summary(),
     });
     let point = |in_flight| (in_flight as f64, rounds.ratio(&rpc(in_flight), "L", RunTimes::rate));
     report.curve(Curve {
@@ -71,7 +71,7 @@ fn median(run: &RunTimes) -> f64 {
 }
 
 fn comparison_text(rounds: &Rounds, kind: &str, name: &str, other: &str) -> String {
-    format!("{}; {name}: {}", rounds.whole(kind).summary(), rounds.whole(other).summary())
+    format!("{}; {name}: {}", rounds.merged(kind).summary(), rounds.merged(other).summary())
 }
 
 fn throughput(rounds: &Rounds, kind: &str, in_flight: usize, report: &mut BenchReport) {
@@ -79,11 +79,11 @@ fn throughput(rounds: &Rounds, kind: &str, in_flight: usize, report: &mut BenchR
     let (rate, limit) = (rounds.of(&key, RunTimes::rate), rounds.of("L", RunTimes::rate));
     report.row(ResultRow {
         number: 1,
-        what: format!("throughput, {kind}, {in_flight} in flight"),
+        description: format!("throughput, {kind}, {in_flight} in flight"),
         value: rounds.ratio(&key, "L", RunTimes::rate),
         unit: "× L".to_owned(),
         goal: Goal::AtLeast(0.7, 0.85),
-        behind: format!("{rate:.0}/s; L {limit:.0}/s; {}", rounds.whole(&key).summary()),
+        behind: format!("{rate:.0}/s; L {limit:.0}/s; {}", rounds.merged(&key).summary()),
     });
 }
 
@@ -109,12 +109,12 @@ impl CpuCost {
 async fn measure_rounds(service: &Service) -> (Rounds, CpuCost) {
     let (mut rounds, mut cost) = (Rounds::default(), CpuCost::default());
     let (rpc, rest) = (service.rpc("cat", MESSAGE_BYTES), service.rest("cat", MESSAGE_BYTES));
-    let (limit, lasting) = (SpawnLimit::of_cat(MESSAGE_BYTES), Rounds::lasting());
+    let (limit, run_duration) = (SpawnLimit::of_cat(MESSAGE_BYTES), Rounds::run_duration());
     let mut caller = grpc::GrpcCaller::to(service);
     run_load(service, &rpc, 10).await; // One-time initialization happens before the measurement.
     for _ in 0..Rounds::count() {
-        rounds.take("L", limit.run(cores(), lasting));
-        rounds.take("L 1", limit.run(1, lasting));
+        rounds.take("L", limit.run(cores(), run_duration));
+        rounds.take("L 1", limit.run(1, run_duration));
         for in_flight in IN_FLIGHT_STEPS {
             let before = service.processes().map(cpu_time_ms);
             let run = run_load(service, &rpc, in_flight).await;
@@ -130,11 +130,12 @@ async fn measure_rounds(service: &Service) -> (Rounds, CpuCost) {
             rounds
                 .take(&format!("HTTP+JSON {in_flight}"), run_load(service, &rest, in_flight).await);
         }
-        rounds.take("gRPC 10", caller.run(10, lasting).await);
+        rounds.take("gRPC 10", caller.run(10, run_duration).await);
     }
     (rounds, cost)
 }
 
-async fn run_load(service: &Service, asked: &Rc<LoadRequest>, in_flight: usize) -> RunTimes {
-    run(service.address, asked, in_flight, StopCondition::Elapsed(Rounds::lasting())).await
+async fn run_load(service: &Service, load_request: &Rc<LoadRequest>, in_flight: usize) -> RunTimes {
+    run(service.address, load_request, in_flight, StopCondition::Elapsed(Rounds::run_duration()))
+        .await
 }

@@ -29,11 +29,11 @@ const EXECUTION_RATE: usize = 50;
 
 /// Measures the part of row 17 about due occurrences, beside as many schedules that are not due.
 pub(crate) async fn measure(report: &mut BenchReport) {
-    let lasting = Duration::from_secs(if is_quick() { 4 } else { 12 });
+    let duration = Duration::from_secs(if is_quick() { 4 } else { 12 });
     let max_sleep = algonius_actors::scheduler::DEFAULT_MAX_SLEEP;
     let tree = ScheduleTree::with(idle_schedules(SCHEDULE_COUNT), max_sleep).await;
     super::wait_until_idle().await;
-    let idle = cpu_time_ms(lasting).await;
+    let idle = cpu_time_ms(duration).await;
     let mut configured = idle_schedules(SCHEDULE_COUNT);
     configured.extend(frequent_schedules(
         COST_RATE * PERIOD_SECONDS,
@@ -43,7 +43,7 @@ pub(crate) async fn measure(report: &mut BenchReport) {
     tree.api().schedules.configure_schedules(configured).await.expect("schedules");
     wait_until_spread().await;
     let (before, begin) = (refused_count(&tree).await, Instant::now());
-    let busy_ms = cpu_time_ms(lasting).await;
+    let busy_ms = cpu_time_ms(duration).await;
     let lasted = begin.elapsed().as_secs_f64();
     let fired = refused_count(&tree).await - before;
     report.row(row(
@@ -51,31 +51,35 @@ pub(crate) async fn measure(report: &mut BenchReport) {
         (busy_ms - idle) * 1e3 / fired,
         "µs",
         // No goal: the cost of refused work does not indicate the cost of work that runs.
-        Goal::Told,
+        Goal::Unrated,
         format!(
             "processor time of each of {:.0} a second: looked at, refused because its owner has no token, \
              written down",
             fired / lasted
         ),
     ));
-    lateness(&tree, (lasting, idle), report).await;
+    lateness(&tree, (duration, idle), report).await;
     tree.end().await;
 }
 
-async fn lateness(tree: &ScheduleTree, (lasting, idle): (Duration, f64), report: &mut BenchReport) {
+async fn lateness(
+    tree: &ScheduleTree,
+    (duration, idle): (Duration, f64),
+    report: &mut BenchReport,
+) {
     let mut configured = idle_schedules(SCHEDULE_COUNT);
     configured.extend(frequent_schedules(EXECUTION_RATE * PERIOD_SECONDS, PERIOD_SECONDS, OWNER));
     tree.api().schedules.configure_schedules(configured).await.expect("schedules");
     wait_until_spread().await;
     let since = WallClock.now();
-    let busy_ms = cpu_time_ms(lasting).await;
+    let busy_ms = cpu_time_ms(duration).await;
     let fired: Vec<_> = latest(tree).await.into_iter().filter(|it| it.due >= since).collect();
     // A refused occurrence costs next to nothing and would distort the average.
-    let refused = fired.iter().filter(|it| it.verdict == OccurrenceStatus::Refused).count();
+    let refused = fired.iter().filter(|it| it.status == OccurrenceStatus::Refused).count();
     assert_eq!(refused, 0, "occurrences of an owner with a token were refused");
     let late = fired.iter().filter_map(|it| it.deviation()).map(|late| late.num_nanoseconds());
     let late = late.flatten().filter_map(|late| u64::try_from(late).ok()).collect();
-    let late = RunTimes::of(late, lasting);
+    let late = RunTimes::of(late, duration);
     report.row(row(
         "fire and arm again",
         (busy_ms - idle) * 1e3 / late.count(),
@@ -103,16 +107,16 @@ async fn wait_until_spread() {
 }
 
 /// Returns the milliseconds of processor time that this process uses in a time.
-async fn cpu_time_ms(lasting: Duration) -> f64 {
+async fn cpu_time_ms(duration: Duration) -> f64 {
     let own = std::process::id();
     let before = thread_cpu_time_ms(own);
-    sleep(lasting).await; // The measured interval.
+    sleep(duration).await; // The measured interval.
     thread_cpu_time_ms(own) - before
 }
 
 /// Returns the number of refused occurrences so far, among those that one query returns.
 async fn refused_count(tree: &ScheduleTree) -> f64 {
-    latest(tree).await.iter().filter(|it| it.verdict == OccurrenceStatus::Refused).count() as f64
+    latest(tree).await.iter().filter(|it| it.status == OccurrenceStatus::Refused).count() as f64
 }
 
 async fn latest(tree: &ScheduleTree) -> Vec<Occurrence> {

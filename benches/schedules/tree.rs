@@ -44,7 +44,7 @@ impl ScheduleTemplateRenderer for PlainTemplate {
 pub(crate) struct ScheduleTree {
     tree: SupervisionTree,
     pub(crate) store: Arc<Store>,
-    pub(crate) took: Duration,
+    pub(crate) start_duration: Duration,
     _folder: TempDir,
 }
 
@@ -71,7 +71,7 @@ impl ScheduleTree {
             TreePlan { scheduler_config: Some(scheduler_config), ..TreePlan::default() },
         );
         let tree = tree.await.expect("a tree");
-        Self { tree, store, took: begin.elapsed(), _folder: folder }
+        Self { tree, store, start_duration: begin.elapsed(), _folder: folder }
     }
 
     pub(crate) fn api(&self) -> &Api {

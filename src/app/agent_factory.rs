@@ -31,7 +31,7 @@ pub(crate) struct AgentFactory {
     machine: HostCapabilities,
     groups: Option<Arc<ControlGroups>>,
     holders: Arc<ProcessHolders>,
-    place: Arc<SharedDriverContext>,
+    shared_context: Arc<SharedDriverContext>,
     programs: ProgramRegistry,
     users: UserFolders,
     remotes: RemoteConnections,
@@ -44,7 +44,7 @@ impl AgentFactory {
         (groups, wardens): (Option<Arc<ControlGroups>>, Arc<ProcessHolders>),
         sessions: Arc<dyn Sessions>,
     ) -> io::Result<Self> {
-        let site = DriverContext {
+        let driver_context = DriverContext {
             runtime_dir: server.runtime_dir.clone(),
             sockets: machine.sockets.clone(),
             bubblewrap: find_bubblewrap(&machine),
@@ -52,17 +52,19 @@ impl AgentFactory {
         };
         let remotes = RemoteConnections::new(server.programs.output_memory, Arc::clone(&sessions))?;
         let service = Arc::new(ServicePaths::new(guarded_files(files)));
-        let place = Arc::new(SharedDriverContext::new(site, service, sessions));
-        place.prepare()?;
+        let shared_context = Arc::new(SharedDriverContext::new(driver_context, service, sessions));
+        shared_context.prepare()?;
         let users = user_folders(server);
         let programs = ProgramRegistry::new();
-        Ok(Self { machine, groups, holders: wardens, place, programs, users, remotes })
+        Ok(Self { machine, groups, holders: wardens, shared_context, programs, users, remotes })
     }
 
     /// Hides these files of the service from programs that are started from now on.
     pub(crate) async fn protect(&self, files: ServiceFiles) {
-        let place = Arc::clone(&self.place);
-        if let Err(error) = spawn_blocking(move || place.service.set(guarded_files(&files))).await {
+        let shared_context = Arc::clone(&self.shared_context);
+        if let Err(error) =
+            spawn_blocking(move || shared_context.service.set(guarded_files(&files))).await
+        {
             tracing::error!(%error, "failed to protect the files of the configuration");
         }
     }
@@ -74,10 +76,11 @@ impl AgentFactory {
 
     /// Removes the folders of executions that ended while the service was down.
     pub(crate) async fn sweep(&self) {
-        let (place, wardens) = (Arc::clone(&self.place), Arc::clone(&self.holders));
+        let (shared_context, wardens) =
+            (Arc::clone(&self.shared_context), Arc::clone(&self.holders));
         let swept = spawn_blocking(move || {
             let held: HashSet<_> = wardens.held_attempts().into_iter().map(folder_name).collect();
-            place.sweep(&|name| held.contains(name), &wardens.held_slots())
+            shared_context.sweep(&|name| held.contains(name), &wardens.held_slots())
         });
         if let Ok(folders @ 1..) = swept.await {
             tracing::warn!(folders, "removed folders of executions that ended without the service");
@@ -123,11 +126,14 @@ impl AgentFactory {
         };
         let warden: Arc<dyn Warden> = Arc::clone(&self.holders) as _;
         if spec.enabled && spec.unavailable().is_none() {
-            let requester =
-                VersionRequester { place: Arc::clone(&self.place), warden: Arc::clone(&warden) };
+            let requester = VersionRequester {
+                shared_context: Arc::clone(&self.shared_context),
+                warden: Arc::clone(&warden),
+            };
             self.programs.request_version(requester, &spec, &program);
         }
-        let driver = Arc::new(ProcessDriver::new(program, Arc::clone(&self.place), warden));
+        let driver =
+            Arc::new(ProcessDriver::new(program, Arc::clone(&self.shared_context), warden));
         AgentDefinition { spec, driver }
     }
 }
@@ -149,6 +155,6 @@ fn is_in_memory(folder: &Path) -> bool {
 }
 
 fn find_bubblewrap(machine: &HostCapabilities) -> Option<PathBuf> {
-    let look = || algonius_warden::capabilities::bubblewrap(std::env::var_os("PATH").as_deref());
-    machine.sandbox_capabilities().bubblewrap.then(look).flatten()
+    let find = || algonius_warden::capabilities::bubblewrap(std::env::var_os("PATH").as_deref());
+    machine.sandbox_capabilities().bubblewrap.then(find).flatten()
 }

@@ -48,14 +48,14 @@ pub(crate) fn decide_sandbox(
     let Some(confinement) = spec.confinement() else { return Ok(()) };
     let boundary = &confinement.boundary;
     if falls_short((spec.access, confinement), &program.sandbox) {
-        let (agent, means) = (spec.id.clone(), means(machine.capabilities));
+        let (agent, mechanisms) = (spec.id.clone(), describe_mechanisms(machine.capabilities));
         let gaps = boundary.warning().map(|gaps| format!(": {gaps}")).unwrap_or_default();
-        return Err(StartError::Sandbox { agent, means, gaps });
+        return Err(StartError::Sandbox { agent, mechanisms, gaps });
     }
-    let (agent, means) = (&spec.id, means(machine.capabilities));
+    let (agent, mechanisms) = (&spec.id, describe_mechanisms(machine.capabilities));
     if confinement.enforcement.is_incomplete() {
         let enforcement = confinement.enforcement.as_str();
-        tracing::warn!(%agent, enforcement, means, "sandbox not enforced for agent");
+        tracing::warn!(%agent, enforcement, mechanisms, "sandbox not enforced for agent");
     }
     if let Some(gaps) = boundary.warning() {
         let level = boundary.level.as_str();
@@ -83,8 +83,8 @@ pub(crate) fn decide_isolation(agent: &mut Agent, machine: &HostContext<'_>) {
         machine.capabilities.sandbox_capabilities(),
         &around,
     );
-    if let Some(facts) = spec.program_mut() {
-        facts.confinement = found;
+    if let Some(program_spec) = spec.program_mut() {
+        program_spec.confinement = found;
     }
 }
 
@@ -107,7 +107,7 @@ const MISSING_USER_RIGHTS: &str = "the service may not change users: run it as r
      CHOWN, DAC_OVERRIDE, FOWNER, KILL, SETGID and SETUID";
 
 /// Returns the sandbox mechanisms of a machine as text.
-fn means(machine: &HostCapabilities) -> String {
+fn describe_mechanisms(machine: &HostCapabilities) -> String {
     let landlock = machine.landlock.map_or("no Landlock".to_owned(), |v| format!("Landlock {v}"));
     format!("{landlock}, bubblewrap {}", machine.bubblewrap.as_str())
 }
@@ -157,12 +157,12 @@ pub(crate) async fn open_control_groups(
     agents: &[Agent],
     instance: Uuid,
 ) -> Result<Option<Arc<ControlGroups>>, StartError> {
-    let wants = |agent: &Agent| {
+    let needs_group = |agent: &Agent| {
         agent.spec.enabled && agent.program().is_some_and(|program| program.resources.wants_group())
     };
-    let are_wanted = agents.iter().any(wants);
+    let are_needed = agents.iter().any(needs_group);
     let opened =
-        spawn_blocking(move || ControlGroups::open(CgroupRoot::own(), instance, are_wanted)).await;
+        spawn_blocking(move || ControlGroups::open(CgroupRoot::own(), instance, are_needed)).await;
     let groups = opened.map_err(|error| StartError::Warden { source: io::Error::other(error) })?;
     Ok(groups.map(Arc::new))
 }
@@ -175,11 +175,11 @@ pub(crate) fn decide_limits(
     let Some(program) = agent.program().cloned() else { return Ok(()) };
     let (spec, resources) = (Arc::make_mut(&mut agent.spec), &program.resources);
     let controllers = groups.map(ControlGroups::controllers);
-    if let Some(facts) = spec.program_mut() {
-        facts.resources = enforced_limits(resources, controllers);
+    if let Some(program_spec) = spec.program_mut() {
+        program_spec.resources = enforced_limits(resources, controllers);
     }
     match missing_capability(resources, controllers).filter(|_| spec.enabled) {
-        Some(lack) => Err(StartError::Group { agent: spec.id.clone(), lack }),
+        Some(reason) => Err(StartError::Group { agent: spec.id.clone(), reason }),
         None => Ok(()),
     }
 }
@@ -188,6 +188,6 @@ pub(crate) fn decide_limits(
 pub(crate) fn create_home(agent: &Agent) -> Result<(), StartError> {
     let Some(program) = agent.program().filter(|_| agent.spec.enabled) else { return Ok(()) };
     let own = program.program_runtime.own.as_deref();
-    let made = own.map_or(Ok(()), |own| homes::create(own, program.user));
-    made.map_err(|source| StartError::Home { agent: agent.spec.id.clone(), source })
+    let created = own.map_or(Ok(()), |own| homes::create(own, program.user));
+    created.map_err(|source| StartError::Home { agent: agent.spec.id.clone(), source })
 }

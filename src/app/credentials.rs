@@ -74,7 +74,7 @@ impl Credentials {
     }
 
     /// Returns the authenticator for these agents.
-    pub(crate) fn guard(&self, agents: &AgentSpecs) -> Authenticator {
+    pub(crate) fn authenticator(&self, agents: &AgentSpecs) -> Authenticator {
         let specs = agents.values().map(|spec| &**spec);
         Authenticator::new(self.tokens.clone(), specs, &self.anonymous_principals)
     }

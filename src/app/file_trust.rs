@@ -50,7 +50,7 @@ enum FileRole {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TrustFault {
     /// Kind of the file: `server.token_file`, `the configuration`, …
-    pub(crate) what: &'static str,
+    pub(crate) kind: &'static str,
     pub(crate) path: PathBuf,
     /// Description of the problem, as the end of a sentence.
     pub(crate) reason: String,
@@ -61,14 +61,14 @@ pub(crate) struct TrustFault {
 impl TrustFault {
     fn without_path(&self) -> String {
         let name = self.path.file_name().unwrap_or(self.path.as_os_str()).display();
-        format!("{}: `{name}` {}", self.what, self.reason)
+        format!("{}: `{name}` {}", self.kind, self.reason)
     }
 }
 
 impl Display for TrustFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { what, path, reason, repair } = self;
-        write!(f, "{what}: {} {reason}; run `{repair}`", path.display())
+        let Self { kind, path, reason, repair } = self;
+        write!(f, "{kind}: {} {reason}; run `{repair}`", path.display())
     }
 }
 
@@ -80,8 +80,8 @@ pub struct UntrustedFiles(pub(crate) Vec<TrustFault>);
 impl UntrustedFiles {
     /// Returns the same text for callers, with the names of the files and without their folders.
     pub(crate) fn without_paths(&self) -> String {
-        let told: Vec<_> = self.0.iter().map(TrustFault::without_path).collect();
-        format!("{}; the log has the command that repairs it", told.join("; "))
+        let descriptions: Vec<_> = self.0.iter().map(TrustFault::without_path).collect();
+        format!("{}; the log has the command that repairs it", descriptions.join("; "))
     }
 }
 
@@ -114,7 +114,7 @@ pub(crate) fn faults(settings: &Settings, file: Option<&Path>) -> Vec<TrustFault
         ("server.token_file", &*server.token_file, FileRole::Token),
     ];
     let mut faults: Vec<TrustFault> = Vec::new();
-    let found = own.into_iter().chain(key).flat_map(|(what, path, role)| examine(what, path, role));
+    let found = own.into_iter().chain(key).flat_map(|(kind, path, role)| examine(kind, path, role));
     for fault in found.chain(configuration_faults(settings, file)) {
         // Several files may lie in the same untrusted folder.
         if !faults.iter().any(|known| known.path == fault.path) {
@@ -127,7 +127,7 @@ pub(crate) fn faults(settings: &Settings, file: Option<&Path>) -> Vec<TrustFault
 /// Returns the faults that let another user change the configuration.
 pub(crate) fn configuration_faults(settings: &Settings, file: Option<&Path>) -> Vec<TrustFault> {
     let all = configuration_paths(settings, file);
-    all.into_iter().flat_map(|(what, path)| examine(what, path, FileRole::Configuration)).collect()
+    all.into_iter().flat_map(|(kind, path)| examine(kind, path, FileRole::Configuration)).collect()
 }
 
 /// Returns the files of the configuration and those that it names, with the kind of each.
@@ -144,18 +144,18 @@ fn configuration_paths<'s>(
         all.chain([("server.presets", &*settings.server.configuration.presets)]).chain(certificate);
     let all = all.chain(programs);
     // A relative path results from a folder that the environment does not name, such as a home.
-    let all = all.filter(|(what, path)| *what == "the configuration" || path.is_absolute());
+    let all = all.filter(|(kind, path)| *kind == "the configuration" || path.is_absolute());
     all.collect()
 }
 
 /// Returns the faults of a path, and of the folders and links that lead to it.
-fn examine(what: &'static str, path: &Path, role: FileRole) -> Vec<TrustFault> {
+fn examine(kind: &'static str, path: &Path, role: FileRole) -> Vec<TrustFault> {
     let places = match PathRoute::to(path) {
         Ok(PathRoute(places)) => places,
         Err(error) => {
             let reason = format!("cannot be examined ({error})");
             let repair = format!("ls -ld {}", shell_quoted(path));
-            return vec![TrustFault { what, path: path.to_owned(), reason, repair }];
+            return vec![TrustFault { kind, path: path.to_owned(), reason, repair }];
         }
     };
     let fault = |place: &PathComponent| {
@@ -163,7 +163,7 @@ fn examine(what: &'static str, path: &Path, role: FileRole) -> Vec<TrustFault> {
         if is_read_only(&place.path) {
             return None; // No user of this mount can change the file.
         }
-        Some(TrustFault { what, path: place.path.clone(), reason, repair })
+        Some(TrustFault { kind, path: place.path.clone(), reason, repair })
     };
     places.iter().filter_map(fault).collect()
 }
@@ -228,7 +228,7 @@ fn is_outside(owner: Uid) -> bool {
 }
 
 fn is_read_only(path: &Path) -> bool {
-    statvfs(path).is_ok_and(|facts| facts.flags().contains(FsFlags::ST_RDONLY))
+    statvfs(path).is_ok_and(|statistics| statistics.flags().contains(FsFlags::ST_RDONLY))
 }
 
 /// Removes other users' read access to a folder of the service. Only the right to pass through remains, because agents

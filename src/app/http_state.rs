@@ -90,14 +90,14 @@ impl HttpState {
 
     /// Serves this configuration from now on. Requests in progress continue with the configuration with which they
     /// started.
-    pub(crate) fn show(
+    pub(crate) fn publish(
         &self,
         settings: &Settings,
         agents: AgentSpecs,
-        guard: Authenticator,
+        authenticator: Authenticator,
         since: DateTime<Utc>,
     ) {
-        self.paths.show(App::new(self.shared_state(settings, agents, guard, since)));
+        self.paths.publish(App::new(self.shared_state(settings, agents, authenticator, since)));
     }
 
     /// Creates the state that requests share.
@@ -105,7 +105,7 @@ impl HttpState {
         &self,
         settings: &Settings,
         agents: AgentSpecs,
-        guard: Authenticator,
+        authenticator: Authenticator,
         since: DateTime<Utc>,
     ) -> SharedState {
         let (Settings { server, default_agent, scheduling, .. }, static_state) =
@@ -119,7 +119,7 @@ impl HttpState {
             admin: Arc::clone(&static_state.admin),
             push: static_state.push_registry.clone(),
             access: AccessControl {
-                authenticator: guard,
+                authenticator,
                 lockouts: Arc::clone(&self.lockouts),
                 rate_limiter: Arc::clone(&self.rate_limiter),
                 hosts: HostPolicy::new(static_state.address, &url, entry.allowed_hosts)

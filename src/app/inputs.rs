@@ -23,8 +23,8 @@ const FORMAT_VERSION: u8 = 1;
 
 /// Sealer that encrypts with the first of its keys, and decrypts with any of them.
 pub(crate) struct KeySealer {
-    first: SealingKey,
-    others: Vec<SealingKey>,
+    first_key: SealingKey,
+    other_keys: Vec<SealingKey>,
     instance: Uuid,
 }
 
@@ -39,15 +39,15 @@ impl KeySealer {
     ) -> Result<Self, StartError> {
         let file = key_file::key_file_path(runtime_dir, data_dir, instance);
         let in_file = file.as_deref().map(key_file::read).transpose()?.flatten();
-        let kept = wardens.stored_secret().filter_map(|secret| secret.try_into().ok());
-        let found: Vec<[u8; 32]> = in_file.into_iter().chain(kept).collect();
+        let held_secrets = wardens.stored_secret().filter_map(|secret| secret.try_into().ok());
+        let found: Vec<[u8; 32]> = in_file.into_iter().chain(held_secrets).collect();
         let configured: Vec<_> = settings.keys.iter().map(|InputKey(secret)| *secret).collect();
         if configured.is_empty() && found.is_empty() {
             tracing::info!("created key for sealed inputs");
         }
-        let made = (configured.is_empty() && found.is_empty()).then(random_secret);
-        let runtime = found.first().copied().or(made);
-        if let Some(secret) = runtime {
+        let generated = (configured.is_empty() && found.is_empty()).then(random_secret);
+        let runtime_secret = found.first().copied().or(generated);
+        if let Some(secret) = runtime_secret {
             if let Some(file) = file.filter(|_| in_file.is_none()) {
                 key_file::write(&file, &secret)?;
             }
@@ -55,7 +55,7 @@ impl KeySealer {
             wardens.store_secret(secret.to_vec()).await;
         }
         // The first key seals. The others stay, because rows that they sealed may still be queued.
-        let secrets = configured.into_iter().chain(found).chain(made);
+        let secrets = configured.into_iter().chain(found).chain(generated);
         Ok(Self::of(secrets, instance))
     }
 
@@ -66,9 +66,9 @@ impl KeySealer {
                 keys.push(key);
             }
         }
-        let first =
+        let first_key =
             if keys.is_empty() { SealingKey::new(&random_secret()) } else { keys.remove(0) };
-        Self { first, others: keys, instance }
+        Self { first_key, other_keys: keys, instance }
     }
 
     /// Returns the associated data of a row: a sealed text can be opened for this row only.
@@ -82,20 +82,21 @@ impl KeySealer {
 }
 
 impl Sealer for KeySealer {
-    fn close(&self, row: SealedFor<'_>, text: &[u8]) -> Result<Vec<u8>, SealError> {
-        let sealed = self.first.cipher.close(&self.place(row), text).ok_or(SealError::Damaged)?;
-        Ok([&[FORMAT_VERSION][..], &self.first.id, &sealed].concat())
+    fn seal(&self, row: SealedFor<'_>, text: &[u8]) -> Result<Vec<u8>, SealError> {
+        let sealed =
+            self.first_key.cipher.seal(&self.place(row), text).ok_or(SealError::Damaged)?;
+        Ok([&[FORMAT_VERSION][..], &self.first_key.id, &sealed].concat())
     }
 
-    fn open(&self, row: SealedFor<'_>, sealed: &[u8]) -> Result<Vec<u8>, SealError> {
+    fn unseal(&self, row: SealedFor<'_>, sealed: &[u8]) -> Result<Vec<u8>, SealError> {
         let (version, rest) = sealed.split_first().ok_or(SealError::Damaged)?;
         let (id, sealed) = rest.split_first_chunk().ok_or(SealError::Damaged)?;
         if *version != FORMAT_VERSION {
             return Err(SealError::Damaged);
         }
-        let mut keys = std::iter::once(&self.first).chain(&self.others);
-        let key = keys.find(|key| key.id == *id).ok_or(SealError::KeyGone)?;
-        key.cipher.open(&self.place(row), sealed).ok_or(SealError::Damaged)
+        let mut keys = std::iter::once(&self.first_key).chain(&self.other_keys);
+        let key = keys.find(|key| key.id == *id).ok_or(SealError::KeyMissing)?;
+        key.cipher.unseal(&self.place(row), sealed).ok_or(SealError::Damaged)
     }
 }
 
@@ -115,35 +116,38 @@ mod tests {
     fn a_sealed_text_opens_only_for_its_row_and_instance() {
         let (one, other) = (ExecutionId::fresh(), ExecutionId::fresh());
         let sealer = sealer(&[[1; 32]]);
-        let sealed = sealer.close(SealedFor::Execution(one), TEXT).unwrap();
+        let sealed = sealer.seal(SealedFor::Execution(one), TEXT).unwrap();
         assert!(!sealed.windows(4).any(|part| part == b"jane"));
-        assert_eq!(sealer.open(SealedFor::Execution(one), &sealed).unwrap(), TEXT);
-        let elsewhere = KeySealer::of([[1; 32]], Uuid::from_u128(2));
+        assert_eq!(sealer.unseal(SealedFor::Execution(one), &sealed).unwrap(), TEXT);
+        let other_instance = KeySealer::of([[1; 32]], Uuid::from_u128(2));
         let schedule = ScheduleId::new("nightly").unwrap();
         for (sealer, row) in [
             (&sealer, SealedFor::Execution(other)),
             (&sealer, SealedFor::Schedule(&schedule)),
-            (&elsewhere, SealedFor::Execution(one)),
+            (&other_instance, SealedFor::Execution(one)),
         ] {
-            assert_eq!(sealer.open(row, &sealed), Err(SealError::Damaged));
+            assert_eq!(sealer.unseal(row, &sealed), Err(SealError::Damaged));
         }
         for at in 0..sealed.len() {
             let mut forged = sealed.clone();
             forged[at] ^= 1;
-            assert!(sealer.open(SealedFor::Execution(one), &forged).is_err(), "byte {at}");
-            assert!(sealer.open(SealedFor::Execution(one), &sealed[..at]).is_err(), "cut at {at}");
+            assert!(sealer.unseal(SealedFor::Execution(one), &forged).is_err(), "byte {at}");
+            assert!(
+                sealer.unseal(SealedFor::Execution(one), &sealed[..at]).is_err(),
+                "cut at {at}"
+            );
         }
     }
 
     #[test]
     fn a_replaced_key_still_opens_old_texts() {
         let row = SealedFor::Execution(ExecutionId::fresh());
-        let old = sealer(&[[1; 32]]).close(row, TEXT).unwrap();
+        let old = sealer(&[[1; 32]]).seal(row, TEXT).unwrap();
         let both = sealer(&[[2; 32], [1; 32], [2; 32]]);
-        assert_eq!(both.open(row, &old).unwrap(), TEXT);
-        let new = both.close(row, TEXT).unwrap();
-        assert_eq!(sealer(&[[2; 32]]).open(row, &new).unwrap(), TEXT);
-        assert_eq!(sealer(&[[2; 32]]).open(row, &old), Err(SealError::KeyGone));
-        assert_eq!(sealer(&[]).open(row, &old), Err(SealError::KeyGone));
+        assert_eq!(both.unseal(row, &old).unwrap(), TEXT);
+        let new = both.seal(row, TEXT).unwrap();
+        assert_eq!(sealer(&[[2; 32]]).unseal(row, &new).unwrap(), TEXT);
+        assert_eq!(sealer(&[[2; 32]]).unseal(row, &old), Err(SealError::KeyMissing));
+        assert_eq!(sealer(&[]).unseal(row, &old), Err(SealError::KeyMissing));
     }
 }

@@ -82,9 +82,9 @@ fn collector(
     telemetry: config::TelemetrySettings,
 ) -> Result<(OtlpCollector, WebhookClient), StartError> {
     let config::TelemetrySettings { endpoint, headers, logs } = telemetry;
-    let everywhere = [IpNet::V4(Ipv4Net::default()), IpNet::V6(Ipv6Net::default())];
+    let all_networks = [IpNet::V4(Ipv4Net::default()), IpNet::V6(Ipv6Net::default())];
     let allow = AddressPolicy {
-        allow: everywhere.to_vec(),
+        allow: all_networks.to_vec(),
         timeout: COLLECTOR_TIMEOUT,
         ..address_policy(Default::default())
     };

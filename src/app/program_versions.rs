@@ -28,7 +28,7 @@ const VERSION_TIMEOUT: Duration = Duration::from_secs(60);
 /// Runner of version requests in the sandboxes of the agents. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct VersionRequester {
-    pub(crate) place: Arc<SharedDriverContext>,
+    pub(crate) shared_context: Arc<SharedDriverContext>,
     pub(crate) warden: Arc<dyn Warden>,
 }
 
@@ -43,8 +43,8 @@ impl VersionRequester {
         version: &VersionSpec,
         timeout: Duration,
     ) -> Result<String, VersionError> {
-        let Self { place, warden } = self.clone();
-        query(VersionSubject { spec, program, place, warden }, version, timeout).await
+        let Self { shared_context, warden } = self.clone();
+        query(VersionSubject { spec, program, shared_context, warden }, version, timeout).await
     }
 }
 

@@ -70,7 +70,7 @@ pub(crate) struct Reloader {
     redaction: RedactionState,
     breakers: CredentialBreakers,
     /// Settings of the start without agents: settings that need a restart stay in effect until the end.
-    booted: Settings,
+    startup_settings: Settings,
     /// Settings in force.
     settings: Settings,
     switches: AgentSwitches,
@@ -103,14 +103,14 @@ impl Reloader {
             http_state,
             redaction,
             breakers,
-            booted: Settings { agents: Vec::new(), ..settings.clone() },
+            startup_settings: Settings { agents: Vec::new(), ..settings.clone() },
             settings,
             switches,
             program_error: None,
         };
         reloader.protect_files();
         reloader.publisher.start(reloader.watch_state(), reloader.switches.overridden());
-        reloader.show();
+        reloader.publish();
         tokio::spawn(reloader.work(requests))
     }
 
@@ -125,7 +125,7 @@ impl Reloader {
                     Some(request) => self.handle_request(request).await,
                     None => return,
                 },
-                Some(gone) = self.agents.next_departed() => self.remove_departed(gone),
+                Some(departed) = self.agents.next_departed() => self.remove_departed(departed),
                 _ = checks.tick() => {
                     self.check_files().await;
                     self.check_programs().await;
@@ -151,16 +151,16 @@ impl Reloader {
 
     async fn handle_request(&mut self, request: ReloadRequest) {
         match request {
-            ReloadRequest::Reload(why, reply) => {
+            ReloadRequest::Reload(reason, reply) => {
                 self.protection.acknowledge();
-                _ = reply.send(self.reload(why).await);
+                _ = reply.send(self.reload(reason).await);
             }
             ReloadRequest::SwitchAgent(agent, on, reply) => {
                 _ = reply.send(self.switch(agent, on).await);
             }
-            ReloadRequest::CreateToken(wanted, reply) => {
+            ReloadRequest::CreateToken(spec, reply) => {
                 let redaction = &mut self.redaction;
-                let created = self.tokens.create(*wanted, &self.settings, redaction).await;
+                let created = self.tokens.create(*spec, &self.settings, redaction).await;
                 _ = reply.send(self.show_if_ok(created));
             }
             ReloadRequest::RevokeToken(name, reply) => {
@@ -187,7 +187,7 @@ impl Reloader {
     /// Publishes the tokens in force after a successful change of them.
     fn show_if_ok<T>(&self, done: Result<T, Failure>) -> Result<T, Failure> {
         if done.is_ok() {
-            self.show();
+            self.publish();
         }
         done
     }
@@ -198,13 +198,13 @@ impl Reloader {
         // The agent may have been configured again since.
         if self.settings.agents.iter().all(|agent| agent.spec.id != id) {
             self.agents.remove(&id);
-            self.show();
+            self.publish();
         }
     }
 
     /// Protects the files of the configuration in force.
     fn protect_files(&mut self) {
-        self.protection.guard(&self.settings);
+        self.protection.protect(&self.settings);
         self.publish_watch_state();
     }
 
@@ -221,9 +221,9 @@ impl Reloader {
     }
 
     /// Publishes the configuration in force.
-    fn show(&self) {
-        let specs = self.agents.specs();
-        let guard = self.tokens.guard(specs);
-        self.http_state.show(&self.settings, specs.clone(), guard, self.publisher.since());
+    fn publish(&self) {
+        let (specs, since) = (self.agents.specs(), self.publisher.since());
+        let authenticator = self.tokens.authenticator(specs);
+        self.http_state.publish(&self.settings, specs.clone(), authenticator, since);
     }
 }

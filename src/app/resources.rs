@@ -113,8 +113,8 @@ impl ServiceResources {
 }
 
 async fn probe_host() -> Result<HostCapabilities, StartError> {
-    let looked = spawn_blocking(host_capabilities).await;
-    looked.map_err(|error| StartError::Warden { source: io::Error::other(error) })
+    let inspected = spawn_blocking(host_capabilities).await;
+    inspected.map_err(|error| StartError::Warden { source: io::Error::other(error) })
 }
 
 pub(crate) const fn listen_limits(server: &ServerSettings) -> ListenLimits {

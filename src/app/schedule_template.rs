@@ -11,19 +11,19 @@ pub(crate) struct TemplateRenderer;
 
 impl ScheduleTemplateRenderer for TemplateRenderer {
     fn input(&self, spec: &ScheduleSpec, planned: DateTime<Utc>) -> Result<String, String> {
-        let here = planned.with_timezone(&spec.timetable.zone());
-        let moment = ScheduleValues {
+        let local_time = planned.with_timezone(&spec.timetable.zone());
+        let values = ScheduleValues {
             schedule_id: spec.id.to_string(),
             schedule_name: spec.name.clone(),
             agent_id: spec.agent.to_string(),
-            planned: here.to_rfc3339_opts(SecondsFormat::Secs, true),
-            date: here.format("%Y-%m-%d").to_string(),
-            time: here.format("%H:%M").to_string(),
+            planned: local_time.to_rfc3339_opts(SecondsFormat::Secs, true),
+            date: local_time.format("%Y-%m-%d").to_string(),
+            time: local_time.format("%H:%M").to_string(),
             param: spec.params.clone(),
         };
         let template =
             Template::of::<ScheduleValues>(&spec.input).map_err(|error| error.to_string())?;
-        template.render(&moment).map_err(|error| error.to_string())
+        template.render(&values).map_err(|error| error.to_string())
     }
 }
 

@@ -59,13 +59,13 @@ pub enum StartError {
     },
     /// Others can read or replace the key of sealed inputs.
     #[error(
-        "the {what} of the key of sealed inputs is open to other users: `{}`; remove it and a new key is made, \
+        "the {kind} of the key of sealed inputs is open to other users: `{}`; remove it and a new key is made, \
          or if you trust it: chown it to the user of the service, and chmod 600 the file, 700 the folder",
         place.display()
     )]
     InputKeyOpen {
         /// Kind of the place.
-        what: &'static str,
+        kind: &'static str,
         /// Path of the place.
         place: PathBuf,
     },
@@ -106,14 +106,14 @@ pub enum StartError {
     },
     /// The sandbox of an agent is required and not available.
     #[error(
-        "this system cannot hold the agent `{agent}` to its sandbox ({means}){gaps}; \
+        "this system cannot hold the agent `{agent}` to its sandbox ({mechanisms}){gaps}; \
          `sandbox.required = false` starts it nevertheless"
     )]
     Sandbox {
         /// Id of the agent.
         agent: AgentId,
         /// Sandbox mechanisms of the machine.
-        means: String,
+        mechanisms: String,
         /// Gaps of the boundary: the actions that remain possible for the agent.
         gaps: String,
     },
@@ -127,14 +127,14 @@ pub enum StartError {
     },
     /// A control group is required for an agent and not available.
     #[error(
-        "the agent `{agent}` requires a control group, and {lack}; \
+        "the agent `{agent}` requires a control group, and {reason}; \
          `resources.group = \"auto\"` starts it nevertheless"
     )]
     Group {
         /// Id of the agent.
         agent: AgentId,
         /// Missing capability.
-        lack: &'static str,
+        reason: &'static str,
     },
     /// The home of an agent cannot be created.
     #[error("the home of the agent `{agent}` cannot be made: {source}")]

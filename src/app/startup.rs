@@ -74,7 +74,7 @@ impl StartedService {
         let observability = Observability::prepare(settings)?;
         let services = resources.services(
             Arc::clone(clock),
-            redaction.masking(),
+            redaction.redactor_handle(),
             &observability.instruments,
             agents_memory(settings.pressure, &*meter),
         );
@@ -117,7 +117,7 @@ impl StartedService {
         let url =
             super::http_state::base_url(settings.server.public.url.as_deref(), scheme, address);
         let (paths, handle) = (http_state.paths().latest(), ShutdownHandle::new());
-        let (agent_registry, kept) = (tree.agent_registry(), Arc::clone(&store));
+        let (agent_registry, service_store) = (tree.agent_registry(), Arc::clone(&store));
         let breakers = tree.api().tree.breakers();
         let context = ReloadContext {
             source,
@@ -140,7 +140,7 @@ impl StartedService {
             tree,
             push_worker,
             observability,
-            store: kept,
+            store: service_store,
             holders,
             handle,
             served,
@@ -183,7 +183,7 @@ fn agents_memory(
 /// Returns the bounds of the history. Without bounds, sealed inputs are erased nevertheless.
 fn retention(retention: Option<config::RetentionSettings>) -> RetentionSpec {
     let interval = retention.map_or(INPUT_ERASE_INTERVAL, |it| it.interval);
-    RetentionSpec { keep: retention.map(|it| it.keep), interval }
+    RetentionSpec { limits: retention.map(|it| it.keep), interval }
 }
 
 /// Starts the tree, which resumes the executions of held programs. Programs that no execution resumes are terminated.

@@ -41,7 +41,7 @@ pub(super) async fn run(
             let client = client?;
             with_suggestion(&client, &id, switch(&client, &id, "disable", out).await).await
         }
-        AgentsCommand::Add(wanted) => add::run(client, wanted, out).await,
+        AgentsCommand::Add(args) => add::run(client, args, out).await,
         AgentsCommand::Presets { config } => presets::run(config.as_deref(), out).await,
         AgentsCommand::Test { id, input } => {
             let client = client?;
@@ -54,30 +54,31 @@ pub(super) async fn run(
 async fn with_suggestion(
     client: &ServiceClient,
     id: &str,
-    done: Result<(), CliError>,
+    result: Result<(), CliError>,
 ) -> Result<(), CliError> {
-    match done {
+    match result {
         Err(error) => Err(client.with_suggestion(error, id).await),
-        done => done,
+        result => result,
     }
 }
 
 async fn list(client: &ServiceClient, out: &CliOutput) -> Result<(), CliError> {
     let list: AgentList = client.get("/api/v1/agents").await?;
     let tree = client.get::<ServiceStatus>("/status").await?.tree;
-    let of = |entry: &AgentEntry| tree.agents.iter().find(|agent| agent.id.as_str() == entry.id);
+    let status_of =
+        |entry: &AgentEntry| tree.agents.iter().find(|agent| agent.id.as_str() == entry.id);
     if out.is_json() {
         let agents = list.agents.iter().map(|entry| {
-            let mut shown = serde_json::to_value(entry).unwrap_or_default();
-            if let (Value::Object(shown), Some(status)) = (&mut shown, of(entry)) {
-                shown.insert("status".to_owned(), json!(status));
+            let mut document = serde_json::to_value(entry).unwrap_or_default();
+            if let (Value::Object(document), Some(status)) = (&mut document, status_of(entry)) {
+                document.insert("status".to_owned(), json!(status));
             }
-            shown
+            document
         });
         out.print_json(&json!({"agents": agents.collect::<Vec<_>>()}));
         return Ok(());
     }
-    let rows = list.agents.iter().map(|entry| row(entry, of(entry), tree.at)).collect();
+    let rows = list.agents.iter().map(|entry| row(entry, status_of(entry), tree.at)).collect();
     out.print_table(
         ["AGENT", "STATE", "RUNNING", "QUEUE", "ACCESS", "LAST", "WHAT"],
         rows,
@@ -104,21 +105,22 @@ fn row(entry: &AgentEntry, status: Option<&AgentStatus>, at: DateTime<Utc>) -> [
 /// Returns whether the agent accepts work, by which setting, and the health of its actor if that is unusual.
 fn state(entry: &AgentEntry, status: Option<&AgentStatus>, at: DateTime<Utc>) -> String {
     let word = if entry.enabled { "enabled" } else { "disabled" };
-    let by = if entry.switched { " (switched)" } else { "" };
+    let switch_note = if entry.switched { " (switched)" } else { "" };
     let health = status.map_or(String::new(), |status| {
         health_text(status.health, status.starts.since, status.starts.restarts, at)
     });
-    format!("{word}{by}{health}")
+    format!("{word}{switch_note}{health}")
 }
 
 fn running(status: &AgentStatus) -> String {
-    let most = status.work.capacity.map_or("∞".to_owned(), |capacity| capacity.to_string());
-    format!("{}/{most}", status.work.running.len())
+    let limit = status.work.capacity.map_or("∞".to_owned(), |capacity| capacity.to_string());
+    format!("{}/{limit}", status.work.running.len())
 }
 
 /// Returns the queued executions, and the earliest end of a deferral.
 fn queue(status: &AgentStatus) -> String {
-    let deferred = status.work.queued.iter().filter_map(|one| Some((one.until?, one.reason)));
+    let deferred =
+        status.work.queued.iter().filter_map(|queued| Some((queued.until?, queued.reason)));
     let deferred = deferred.min_by_key(|(until, _)| *until).map(|(until, reason)| {
         format!(" {} until {}", reason.as_str(), until.format("%Y-%m-%d %H:%M:%SZ"))
     });
@@ -153,14 +155,14 @@ async fn show(client: &ServiceClient, id: &str, out: &CliOutput) -> Result<(), C
     rows.extend(bounds(limits));
     rows.push(("access", entry.access.clone()));
     if let Some(Confinement { enforcement, isolation, boundary }) = &entry.confinement {
-        let means = isolation.map_or(String::new(), |it| format!(" by {}", it.as_str()));
-        rows.push(("sandbox", format!("{}{means}", enforcement.as_str())));
+        let isolation_clause = isolation.map_or(String::new(), |it| format!(" by {}", it.as_str()));
+        rows.push(("sandbox", format!("{}{isolation_clause}", enforcement.as_str())));
         rows.push(("boundary", boundary.to_string()));
     }
     if !status.resources.is_empty() {
         rows.push(("resources", status.resources.to_string()));
     }
-    rows.extend(status.unavailable.clone().map(|why| ("unavailable", why)));
+    rows.extend(status.unavailable.clone().map(|reason| ("unavailable", reason)));
     rows.extend(status.starts.last_fault.clone().map(|fault| ("fault", fault)));
     rows.push(("url", entry.url.clone()));
     rows.push(("card", entry.card.clone()));
@@ -186,10 +188,10 @@ fn bounds(limits: &AgentLimits) -> Vec<(&'static str, String)> {
 async fn switch(
     client: &ServiceClient,
     id: &str,
-    how: &str,
+    action: &str,
     out: &CliOutput,
 ) -> Result<(), CliError> {
-    let path = format!("/api/v1/agents/{}/{how}", percent_encode(id));
+    let path = format!("/api/v1/agents/{}/{action}", percent_encode(id));
     let switched: AgentSwitch = client.post(&path, json!({})).await?;
     if out.is_json() {
         out.print_json(&switched);

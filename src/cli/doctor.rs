@@ -62,9 +62,10 @@ pub(super) async fn run(
             findings.push(Finding::bad("configuration", faults.to_string(), fix));
         }
     }
-    let bad = findings.iter().filter(|finding| finding.weight == FindingLevel::Bad).count();
+    let failed_checks =
+        findings.iter().filter(|finding| finding.weight == FindingLevel::Bad).count();
     print(&capabilities, &findings, out);
-    if bad == 0 { Ok(()) } else { Err(CliError::ChecksFailed { bad }) }
+    if failed_checks == 0 { Ok(()) } else { Err(CliError::ChecksFailed { failed_checks }) }
 }
 
 /// Converts a fault that does not prevent the start. An agent that cannot serve is a problem nevertheless.

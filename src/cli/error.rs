@@ -22,8 +22,8 @@ pub(super) enum CliError {
     #[error("no service answers at {url}; start one with `algonius serve`")]
     Unreachable { url: String, source: hyper_util::client::legacy::Error },
     /// A server responds, but its identity cannot be verified.
-    #[error("nothing was sent to {url}: {why}")]
-    Insecure { url: String, why: String },
+    #[error("nothing was sent to {url}: {reason}")]
+    Insecure { url: String, reason: String },
     /// The certificate authorities cannot be read.
     #[error("no authority can be trusted: {0}")]
     Authorities(TlsError),
@@ -40,11 +40,11 @@ pub(super) enum CliError {
     #[error("{}\n  hint: {} ({})", .0.message, .0.hint, .0.code)]
     Refused(ErrorBody),
     /// No error has this code.
-    #[error("there is no error code `{given}`\n  hint: {hint}")]
-    UnknownCode { given: String, hint: String },
+    #[error("there is no error code `{code}`\n  hint: {hint}")]
+    UnknownCode { code: String, hint: String },
     /// A part of an id names several tasks.
-    #[error("`{given}` is a part of several ids; give more of it:{}", candidate_lines(.candidates, *.more))]
-    Ambiguous { given: String, candidates: Vec<String>, more: bool },
+    #[error("`{id}` is a part of several ids; give more of it:{}", candidate_lines(.candidates, *.more))]
+    Ambiguous { id: String, candidates: Vec<String>, more: bool },
     /// The service refuses requests for a known time.
     #[error("{}", too_many_requests_message(.error_body, *.seconds))]
     TooManyRequests { error_body: ErrorBody, seconds: u64 },
@@ -64,11 +64,11 @@ pub(super) enum CliError {
     #[error("{}", .0.join("\n"))]
     MissingPrograms(Vec<String>),
     /// Some checks of the machine failed.
-    #[error("{bad} of these problems prevent the service from working")]
-    ChecksFailed { bad: usize },
+    #[error("{failed_checks} of these problems prevent the service from working")]
+    ChecksFailed { failed_checks: usize },
     /// A file cannot be written or read.
-    #[error("{what} {}", file.display())]
-    File { what: &'static str, file: PathBuf, source: std::io::Error },
+    #[error("{problem} {}", file.display())]
+    File { problem: &'static str, file: PathBuf, source: std::io::Error },
     /// The service did not start.
     #[error("{0}")]
     Start(#[from] StartError),
@@ -100,9 +100,9 @@ fn message(error_body: &ErrorBody, faults: &[ConfigurationError]) -> String {
 /// Formats the refusal with its remaining time.
 fn too_many_requests_message(error_body: &ErrorBody, seconds: u64) -> String {
     let ErrorBody { code, message, hint, .. } = error_body;
-    let what = if code == "locked-out" { "wrong tokens are blocked for another" } else { "wait" };
-    let left = duration(seconds);
-    format!("{message}; {what} {left}\n  hint: {hint} ({code})")
+    let wait = if code == "locked-out" { "wrong tokens are blocked for another" } else { "wait" };
+    let remaining = duration(seconds);
+    format!("{message}; {wait} {remaining}\n  hint: {hint} ({code})")
 }
 
 /// Formats a duration in its two largest units.

@@ -34,7 +34,7 @@ pub(super) struct CliOutput {
 struct OutputStream {
     file: Box<dyn Write>,
     /// Filter of control characters; `None` prints the text unchanged.
-    visible: Option<TerminalScanner>,
+    scanner: Option<TerminalScanner>,
     is_terminal: bool,
     /// True if the last line of a text has no line end yet.
     is_open: bool,
@@ -60,8 +60,8 @@ impl CliOutput {
 
     /// True if standard output is a regular file, which is read only after the end.
     pub(super) fn writes_to_file(&self) -> bool {
-        let own = std::io::stdout().as_fd().try_clone_to_owned().map(File::from);
-        own.and_then(|file| file.metadata()).is_ok_and(|metadata| metadata.is_file())
+        let stdout = std::io::stdout().as_fd().try_clone_to_owned().map(File::from);
+        stdout.and_then(|file| file.metadata()).is_ok_and(|metadata| metadata.is_file())
     }
 
     /// Prints a line.
@@ -102,8 +102,8 @@ impl CliOutput {
     }
 
     /// Prints a shape as JSON.
-    pub(super) fn print_json(&self, shape: &impl Serialize) {
-        if let Ok(text) = serde_json::to_string_pretty(shape) {
+    pub(super) fn print_json(&self, value: &impl Serialize) {
+        if let Ok(text) = serde_json::to_string_pretty(value) {
             self.print_document(&text);
         }
     }
@@ -190,16 +190,16 @@ impl Drop for CliOutput {
 
 impl OutputStream {
     fn new(file: Box<dyn Write>, is_terminal: bool, is_raw: bool) -> Self {
-        let visible = (!is_raw).then(|| TerminalScanner::new(is_terminal));
-        Self { file, visible, is_terminal, is_open: false }
+        let scanner = (!is_raw).then(|| TerminalScanner::new(is_terminal));
+        Self { file, scanner, is_terminal, is_open: false }
     }
 
     fn print_piece(&mut self, text: &str) -> io::Result<()> {
         if let Some(last) = text.chars().next_back() {
             self.is_open = last != '\n';
         }
-        match &mut self.visible {
-            Some(visible) => self.file.write_all(visible.push(text).as_bytes())?,
+        match &mut self.scanner {
+            Some(scanner) => self.file.write_all(scanner.push(text).as_bytes())?,
             None => self.file.write_all(text.as_bytes())?,
         }
         self.file.flush()
@@ -207,8 +207,8 @@ impl OutputStream {
 
     /// Prints the text that the filter holds back, and resets colors.
     fn finish(&mut self) -> io::Result<()> {
-        let held = self.visible.as_mut().map(TerminalScanner::finish).unwrap_or_default();
-        self.file.write_all(held.as_bytes())?;
+        let pending = self.scanner.as_mut().map(TerminalScanner::finish).unwrap_or_default();
+        self.file.write_all(pending.as_bytes())?;
         self.file.flush()
     }
 
@@ -224,8 +224,8 @@ impl OutputStream {
     fn print_line(&mut self, text: &str) -> io::Result<()> {
         self.finish()?;
         self.is_open = false;
-        let text = match &mut self.visible {
-            Some(visible) => visible.push(text) + &visible.finish(),
+        let text = match &mut self.scanner {
+            Some(scanner) => scanner.push(text) + &scanner.finish(),
             None => text.to_owned(),
         };
         self.file.write_all(format!("{text}\n").as_bytes())
@@ -247,9 +247,10 @@ impl Write for JsonDocumentWriter {
         }
         self.rest.extend_from_slice(bytes);
         // The filter works on text, and a document may be cut within a character.
-        let whole = whole_characters(&self.rest);
-        let left = self.rest.split_off(whole);
-        let text = String::from_utf8_lossy(&std::mem::replace(&mut self.rest, left)).into_owned();
+        let complete_len = complete_characters_len(&self.rest);
+        let incomplete = self.rest.split_off(complete_len);
+        let text =
+            String::from_utf8_lossy(&std::mem::replace(&mut self.rest, incomplete)).into_owned();
         stdout.write_all(terminal_text::json(&text).as_bytes())?;
         Ok(bytes.len())
     }
@@ -260,7 +261,7 @@ impl Write for JsonDocumentWriter {
 }
 
 /// Returns the length of the text without an incomplete last character.
-fn whole_characters(bytes: &[u8]) -> usize {
+fn complete_characters_len(bytes: &[u8]) -> usize {
     match std::str::from_utf8(bytes) {
         Err(error) if error.error_len().is_none() => error.valid_up_to(),
         _ => bytes.len(),
@@ -282,13 +283,14 @@ fn chain(error: &dyn Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::whole_characters;
+    use super::complete_characters_len;
 
     #[test]
     fn an_incomplete_character_waits_for_its_rest() {
         let text = "aé日".as_bytes();
-        let whole: Vec<_> = (0..=text.len()).map(|end| whole_characters(&text[..end])).collect();
-        assert_eq!(whole, [0, 1, 1, 3, 3, 3, 6]);
-        assert_eq!(whole_characters(b"a\xff\xffb"), 4, "bytes that are no text do not wait");
+        let lengths: Vec<_> =
+            (0..=text.len()).map(|end| complete_characters_len(&text[..end])).collect();
+        assert_eq!(lengths, [0, 1, 1, 3, 3, 3, 6]);
+        assert_eq!(complete_characters_len(b"a\xff\xffb"), 4, "bytes that are no text do not wait");
     }
 }

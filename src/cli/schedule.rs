@@ -9,7 +9,7 @@ use super::client::ServiceClient;
 use super::error::CliError;
 use super::output::CliOutput;
 use super::output::screen::cut;
-use super::output::time_text::took;
+use super::output::time_text::format_duration;
 use crate::wire::api::schedules::{
     OccurrenceEntry, OccurrenceList, Preview, ScheduleDetail, ScheduleEntry, ScheduleList, Upcoming,
 };
@@ -27,12 +27,12 @@ pub(super) async fn run(
     match command {
         ScheduleCommand::List => list(client, out).await,
         ScheduleCommand::Show { id } => show(client, &id, out).await,
-        ScheduleCommand::Create { id, terms } => {
-            let body = terms.override_fields(json!({"id": id}))?;
+        ScheduleCommand::Create { id, options } => {
+            let body = options.override_fields(json!({"id": id}))?;
             print_entry(&client.post(SCHEDULES_PATH, body).await?, out);
             Ok(())
         }
-        ScheduleCommand::Update { id, terms } => update(client, &id, terms, out).await,
+        ScheduleCommand::Update { id, options } => update(client, &id, options, out).await,
         ScheduleCommand::Delete { id } => {
             client.remove(&format!("{SCHEDULES_PATH}/{id}")).await?;
             if out.is_json() {
@@ -56,8 +56,8 @@ pub(super) async fn run(
             preview(&client.post(&format!("{SCHEDULES_PATH}/preview"), body).await?, out);
             Ok(())
         }
-        ScheduleCommand::History { id, status: verdict, limit } => {
-            history(client, &id, verdict, limit, out).await
+        ScheduleCommand::History { id, status, limit } => {
+            history(client, &id, status, limit, out).await
         }
     }
 }
@@ -116,7 +116,7 @@ fn statistics(report: &ScheduleStatistics) -> Vec<String> {
         .times
         .iter()
         .filter(|(_, count)| **count > 0)
-        .map(|(verdict, count)| format!("{count} {}", verdict.as_str()))
+        .map(|(status, count)| format!("{count} {}", status.as_str()))
         .collect();
     if times.is_empty() {
         return vec!["30 days   no time has passed yet".to_owned()];
@@ -140,8 +140,8 @@ fn statistics(report: &ScheduleStatistics) -> Vec<String> {
         lines.push(format!("failures  {}", failed.join(", ")));
     }
     if let Some(punctual) = report.punctual_permille {
-        let latest = report.delay_max_ms.map_or(String::new(), |late| {
-            format!("; the latest was {} late", took(late.saturating_mul(1000)))
+        let latest = report.delay_max_ms.map_or(String::new(), |delay_ms| {
+            format!("; the latest was {} late", format_duration(delay_ms.saturating_mul(1000)))
         });
         lines.push(format!("on time   {} within 30 s{latest}", percent(punctual)));
     }
@@ -157,13 +157,13 @@ fn percent(permille: u64) -> String {
 async fn update(
     client: &ServiceClient,
     id: &str,
-    terms: ScheduleOptions,
+    options: ScheduleOptions,
     out: &CliOutput,
 ) -> Result<(), CliError> {
     let detail: ScheduleDetail = client.get(&format!("{SCHEDULES_PATH}/{id}")).await?;
     let body = serde_json::to_value(&detail.entry.body).unwrap_or_default();
     print_entry(
-        &client.put(&format!("{SCHEDULES_PATH}/{id}"), terms.override_fields(body)?).await?,
+        &client.put(&format!("{SCHEDULES_PATH}/{id}"), options.override_fields(body)?).await?,
         out,
     );
     Ok(())
@@ -182,12 +182,12 @@ async fn post_action(
 async fn history(
     client: &ServiceClient,
     id: &str,
-    verdict: Option<String>,
+    status: Option<String>,
     limit: u32,
     out: &CliOutput,
 ) -> Result<(), CliError> {
-    let verdict = verdict.map_or(String::new(), |verdict| format!("&status={verdict}"));
-    let path = format!("{SCHEDULES_PATH}/{id}/occurrences?limit={limit}{verdict}");
+    let status = status.map_or(String::new(), |status| format!("&status={status}"));
+    let path = format!("{SCHEDULES_PATH}/{id}/occurrences?limit={limit}{status}");
     let list: OccurrenceList = client.get(&path).await?;
     if out.is_json() {
         out.print_json(&list);
@@ -205,7 +205,7 @@ fn occurrence(entry: &OccurrenceEntry) -> [String; 6] {
     [
         format_time(entry.planned),
         format!("{}{times}", to_word(&entry.status)),
-        entry.delay_ms.map_or(String::new(), |late| format!("{late} ms")),
+        entry.delay_ms.map_or(String::new(), |delay_ms| format!("{delay_ms} ms")),
         entry.outcome.map_or(String::new(), |outcome| outcome.to_string()),
         entry.execution.clone().unwrap_or_default(),
         entry.reason.clone().or(code).unwrap_or_default(),
@@ -268,12 +268,16 @@ impl ScheduleOptions {
             None => self.input,
             Some(file) => {
                 let read = std::fs::read_to_string(&file);
-                Some(read.map_err(|source| CliError::File { what: "cannot read", file, source })?)
+                Some(read.map_err(|source| CliError::File {
+                    problem: "cannot read",
+                    file,
+                    source,
+                })?)
             }
         };
         let params: Map<_, _> =
             self.params.into_iter().map(|(name, value)| (name, Value::from(value))).collect();
-        let given = [
+        let fields = [
             ("agent", self.agent.map(Value::from)),
             ("cron", self.cron.map(Value::from)),
             ("input", input.map(Value::from)),
@@ -289,8 +293,8 @@ impl ScheduleOptions {
             ("alertAfter", self.alert_after.map(Value::from)),
             ("enabled", self.enabled.map(Value::from)),
         ];
-        let given = given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
-        body.extend(given);
+        let fields = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+        body.extend(fields);
         Ok(Value::Object(body))
     }
 }

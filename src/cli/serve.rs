@@ -80,12 +80,12 @@ fn warn_about_plain_http(server: &ServerSettings) {
 }
 
 fn init_logging(settings: &Settings, warnings: &[ConfigFault]) -> LogHandle {
-    let form = match settings.observability.log.format {
+    let format = match settings.observability.log.format {
         LogFormat::Auto => LineFormat::Auto,
         LogFormat::Human => LineFormat::Human,
         LogFormat::Json => LineFormat::Json,
     };
-    let log_handle = logging::init(form, settings.observability.log.level);
+    let log_handle = logging::init(format, settings.observability.log.level);
     for warning in warnings {
         tracing::warn!(%warning, "configuration");
     }
@@ -95,16 +95,16 @@ fn init_logging(settings: &Settings, warnings: &[ConfigFault]) -> LogHandle {
 /// Lets running executions finish. A second signal kills them.
 async fn drain_or_stop(running: RunningService, deadline: Duration, signals: &mut [Signal; 2]) {
     tracing::info!(deadline_s = deadline.as_secs_f64(), "draining");
-    let (second, at_once) = watch::channel(false);
-    let hurry = async {
+    let (kill_sender, kill_receiver) = watch::channel(false);
+    let second_signal = async {
         stop_requested(signals).await;
         tracing::warn!("second signal: killing all running programs");
-        second.send_replace(true);
+        kill_sender.send_replace(true);
         std::future::pending::<()>().await;
     };
     tokio::select! {
-        () = running.stop_until(deadline, at_once) => tracing::info!("stopped"),
-        () = hurry => {}
+        () = running.stop_until(deadline, kill_receiver) => tracing::info!("stopped"),
+        () = second_signal => {}
     }
 }
 
@@ -119,13 +119,13 @@ fn register_signal(kind: SignalKind) -> Result<Signal, CliError> {
 /// Reports the executions that remain for the next service, and for how long.
 async fn hand_over(running: RunningService, out: &CliOutput) {
     tracing::info!("handing over");
-    let left = running.hand_over().await;
+    let handover = running.hand_over().await;
     out.print_note(&format!(
         "ended for the next service: {} running go on for {} s (reattach_grace) until it is there, \
          {} end (on_supervisor_loss)",
-        left.running,
-        left.reattach_grace.as_secs_f64(),
-        left.ending,
+        handover.running,
+        handover.reattach_grace.as_secs_f64(),
+        handover.ending,
     ));
 }
 
@@ -157,8 +157,8 @@ fn banner(
         Some(_) => configuration.describe(),
         None => "shipped (`algonius init` writes one of your own)".to_owned(),
     };
-    let able = agents.iter().find(|agent| !agent.contains(' ')).or_else(|| agents.first());
-    let agent = able.and_then(|agent| agent.split(' ').next()).unwrap_or("echo");
+    let available = agents.iter().find(|agent| !agent.contains(' ')).or_else(|| agents.first());
+    let agent = available.and_then(|agent| agent.split(' ').next()).unwrap_or("echo");
     format!(
         r#"algonius {version} is ready on {url}{public}
   agents  {agents}

@@ -23,12 +23,12 @@ use unit::Unit;
 /// Installs, removes or shows the unit.
 pub(super) fn run(command: ServiceCommand, out: &CliOutput) -> Result<(), CliError> {
     match command {
-        ServiceCommand::Install { scope, wish, dry_run: true, force: _ } => {
-            out.print_text(&requested_unit(&owner(&scope), wish)?.text());
+        ServiceCommand::Install { scope, options, dry_run: true, force: _ } => {
+            out.print_text(&requested_unit(&owner(&scope), options)?.text());
             Ok(())
         }
-        ServiceCommand::Install { scope, wish, dry_run: false, force } => {
-            install(&owner(&scope), wish, force, out)
+        ServiceCommand::Install { scope, options, dry_run: false, force } => {
+            install(&owner(&scope), options, force, out)
         }
         ServiceCommand::Uninstall { scope } => uninstall(&owner(&scope), out),
         ServiceCommand::Status { scope } => status(&owner(&scope), out),
@@ -40,19 +40,19 @@ fn owner(scope: &InstallScope) -> UnitOwner {
 }
 
 /// Returns the requested unit.
-fn requested_unit(owner: &UnitOwner, wish: UnitOptions) -> Result<Unit, ServiceError> {
-    let here = DirectoryVariables::of_this_process();
-    let program = match wish.program {
+fn requested_unit(owner: &UnitOwner, options: UnitOptions) -> Result<Unit, ServiceError> {
+    let directories = DirectoryVariables::of_this_process();
+    let program = match options.program {
         Some(program) => absolute(&program)?,
         None => {
             std::env::current_exe().map_err(|source| ServiceError::UnknownProgramPath { source })?
         }
     };
-    let config = match wish.config {
+    let config = match options.config {
         Some(config) => absolute(&config)?,
-        None => owner.configuration(&here)?,
+        None => owner.configuration(&directories)?,
     };
-    let path = wish.path.unwrap_or_else(|| owner.path(&here));
+    let path = options.path.unwrap_or_else(|| owner.path(&directories));
     Unit::new(owner.clone(), &program, &config, path)
 }
 
@@ -63,12 +63,12 @@ fn absolute(file: &Path) -> Result<PathBuf, ServiceError> {
 /// Installs the unit, but writes nothing if the service could not start with it.
 fn install(
     owner: &UnitOwner,
-    wish: UnitOptions,
+    options: UnitOptions,
     force: bool,
     out: &CliOutput,
 ) -> Result<(), CliError> {
     let systemd = Systemd::of(owner)?;
-    let unit = requested_unit(owner, wish)?;
+    let unit = requested_unit(owner, options)?;
     check_configuration(&unit)?;
     owner.exists()?;
     let file = owner.unit_file(&DirectoryVariables::of_this_process())?;
@@ -88,8 +88,8 @@ fn install(
     out.print_line(&format!("unit           {}", file.display()));
     out.print_line(&format!("configuration  {}", unit.config()));
     out.print_line(&format!("log            {}", systemd.log()));
-    if let Some(more) = owner.remark() {
-        out.print_note(more);
+    if let Some(remark) = owner.remark() {
+        out.print_note(remark);
     }
     Ok(())
 }
@@ -116,17 +116,19 @@ fn check_generated(file: &Path) -> Result<(), CliError> {
         Ok(text) if unit::is_generated(&text) => Ok(()),
         Ok(_) => Err(ServiceError::ForeignUnit { file: file.to_owned() }.into()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        Err(source) => Err(CliError::File { what: "cannot read", file: file.to_owned(), source }),
+        Err(source) => {
+            Err(CliError::File { problem: "cannot read", file: file.to_owned(), source })
+        }
     }
 }
 
 /// Replaces the file atomically, because systemd may read it at any time.
 fn write(file: &Path, text: &str) -> Result<(), CliError> {
-    let fault = |source| CliError::File { what: "cannot write", file: file.to_owned(), source };
+    let fault = |source| CliError::File { problem: "cannot write", file: file.to_owned(), source };
     let folder = file.parent().unwrap_or(Path::new("/"));
     fs::create_dir_all(folder).map_err(fault)?;
-    let fresh = folder.join(format!(".{}.new", install_paths::UNIT_NAME));
-    fs::write(&fresh, text).and_then(|()| fs::rename(&fresh, file)).map_err(fault)
+    let temporary_path = folder.join(format!(".{}.new", install_paths::UNIT_NAME));
+    fs::write(&temporary_path, text).and_then(|()| fs::rename(&temporary_path, file)).map_err(fault)
 }
 
 fn uninstall(owner: &UnitOwner, out: &CliOutput) -> Result<(), CliError> {
@@ -135,8 +137,8 @@ fn uninstall(owner: &UnitOwner, out: &CliOutput) -> Result<(), CliError> {
     check_generated(&file)?;
     systemd.query(&["disable", "--now", install_paths::UNIT_NAME])?;
     fs::remove_file(&file).map_err(|source| {
-        let (what, file) = ("cannot remove", file.clone());
-        CliError::File { what, file, source }
+        let (problem, file) = ("cannot remove", file.clone());
+        CliError::File { problem, file, source }
     })?;
     systemd.query(&["daemon-reload"])?;
     if out.is_json() {

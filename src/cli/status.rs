@@ -36,11 +36,11 @@ pub(super) async fn watch(
     let mut screen = Screen::of_stdout().filter(|_| !out.is_json());
     let mut last: Option<ServiceStatus> = None;
     loop {
-        let asked = tokio::select! {
-            asked = client.get::<ServiceStatus>("/status") => asked,
+        let response = tokio::select! {
+            response = client.get::<ServiceStatus>("/status") => response,
             () = &mut stop => return Ok(()),
         };
-        let unavailable = match (asked, &last) {
+        let unavailable = match (response, &last) {
             (Ok(status), _) => {
                 last = Some(status);
                 None
@@ -48,8 +48,8 @@ pub(super) async fn watch(
             (Err(error), Some(_)) if is_transient(&error) => Some(error.to_string()),
             (Err(error), _) => return Err(error),
         };
-        let shown = last.as_ref().map(|status| show(status, unavailable, &mut screen, out));
-        if shown.is_some_and(|shown| shown.is_err()) {
+        let printed = last.as_ref().map(|status| show(status, unavailable, &mut screen, out));
+        if printed.is_some_and(|printed| printed.is_err()) {
             return Ok(()); // A reader that has gone wants no more.
         }
         tokio::select! {

@@ -15,7 +15,7 @@ use super::client::ServiceClient;
 use super::error::CliError;
 use super::output::CliOutput;
 use super::output::screen::cut;
-use super::output::time_text::{self, took};
+use super::output::time_text::{self, format_duration};
 use super::output::usage_text;
 use crate::wire::api::history::{AttemptEntry, ExecutionDetail};
 use crate::wire::api::{ExecutionEntry, ExecutionList};
@@ -27,10 +27,11 @@ pub(super) async fn list(
     (limit, cursor): (u32, Option<String>),
     out: &CliOutput,
 ) -> Result<(), CliError> {
-    let asked = [("limit", limit.to_string()), ("summary", "true".to_owned())];
-    let further: Vec<_> = asked.into_iter().chain(cursor.map(|place| ("cursor", place))).collect();
+    let base_filters = [("limit", limit.to_string()), ("summary", "true".to_owned())];
+    let extra: Vec<_> =
+        base_filters.into_iter().chain(cursor.map(|cursor| ("cursor", cursor))).collect();
     let list: ExecutionList =
-        client.get(&format!("/api/v1/executions?{}", filters.query(&further))).await?;
+        client.get(&format!("/api/v1/executions?{}", filters.query(&extra))).await?;
     if out.is_json() {
         out.print_json(&list);
         return Ok(());
@@ -66,7 +67,7 @@ fn row(entry: &ExecutionEntry) -> [String; 9] {
         entry.state.to_string(),
         entry.attempt_id.attempt.to_string(),
         entry.accepted_at.format("%Y-%m-%d %H:%M:%SZ").to_string(),
-        entry.duration_us.map_or("-".to_owned(), took),
+        entry.duration_us.map_or("-".to_owned(), format_duration),
         caller.unwrap_or_else(|| "-".to_owned()),
         request.unwrap_or_default(),
         reason_text(entry),
@@ -81,9 +82,9 @@ fn wait_text(queued: &Queued) -> String {
 
 /// Returns the reason for which a task waits or failed. A deferred task has failed once and has not ended.
 fn reason_text(entry: &ExecutionEntry) -> String {
-    let waits = entry.queue.as_ref().map(|queue| wait_text(&queue.queued));
-    let waits = waits.or_else(|| entry.interruption.map(|reason| reason.as_str().to_owned()));
-    waits.or_else(|| entry.error.as_ref().map(|error| error.code.clone())).unwrap_or_default()
+    let reason = entry.queue.as_ref().map(|queue| wait_text(&queue.queued));
+    let reason = reason.or_else(|| entry.interruption.map(|reason| reason.as_str().to_owned()));
+    reason.or_else(|| entry.error.as_ref().map(|error| error.code.clone())).unwrap_or_default()
 }
 
 /// Shows one task.
@@ -98,7 +99,7 @@ pub(super) async fn show(
         out.print_json(&detail);
         return Ok(());
     }
-    print_facts(&detail, out);
+    print_details(&detail, out);
     out.print_line("── what happened ──");
     if has_events {
         detail.events.iter().for_each(|event| out.print_line(&event_line(event)));
@@ -133,7 +134,7 @@ pub(super) async fn show(
 }
 
 /// Prints the facts about a task, one per line.
-fn print_facts(detail: &ExecutionDetail, out: &CliOutput) {
+fn print_details(detail: &ExecutionDetail, out: &CliOutput) {
     let entry = &detail.entry;
     out.print_line(&format!("task     {}", entry.id));
     out.print_line(&format!("agent    {}", entry.agent));
@@ -200,10 +201,11 @@ fn requester(detail: &ExecutionDetail) -> &str {
 
 fn attempt_line(attempt: &AttemptEntry) -> String {
     let AttemptEntry { attempt_id, started_at, ended_at, .. } = attempt;
-    let took = ended_at.and_then(|ended| (ended - *started_at).num_microseconds()).map(took);
+    let duration =
+        ended_at.and_then(|ended| (ended - *started_at).num_microseconds()).map(format_duration);
     let parts = [
         attempt.ended_in.map(|state| state.to_string()),
-        took.map(|took| format!("after {took}")),
+        duration.map(|duration| format!("after {duration}")),
         attempt.exit_code.map(|code| format!("exit code {code}")),
         attempt.error.as_ref().map(|error| error.code.clone()),
     ];
@@ -216,15 +218,15 @@ fn attempt_line(attempt: &AttemptEntry) -> String {
 
 /// Formats an event with its number and all its fields, for the analysis of the service.
 fn event_line(event: &Event) -> String {
-    let mut fact = serde_json::to_value(&event.data).unwrap_or_default();
-    let kind = fact.get("kind").and_then(|kind| kind.as_str()).unwrap_or_default().to_owned();
-    if let Some(fields) = fact.as_object_mut() {
+    let mut data = serde_json::to_value(&event.data).unwrap_or_default();
+    let kind = data.get("kind").and_then(|kind| kind.as_str()).unwrap_or_default().to_owned();
+    if let Some(fields) = data.as_object_mut() {
         for name in ["kind", "at", "attemptId"] {
             fields.remove(name);
         }
     }
     let at = event.at.format("%H:%M:%S%.6f");
-    format!("{:>7}  {at} {kind} {fact}", event.number)
+    format!("{:>7}  {at} {kind} {data}", event.number)
 }
 
 /// Cancels a task.
@@ -282,7 +284,7 @@ pub(super) async fn export(
     out: &CliOutput,
 ) -> Result<(), CliError> {
     let limit = limit.map(|limit| ("limit", limit.to_string()));
-    let further: Vec<_> = limit.into_iter().chain([("text", text.to_string())]).collect();
-    let path = format!("/api/v1/executions/export?{}", filters.query(&further));
+    let extra: Vec<_> = limit.into_iter().chain([("text", text.to_string())]).collect();
+    let path = format!("/api/v1/executions/export?{}", filters.query(&extra));
     client.copy(&path, &mut out.document_writer()).await
 }

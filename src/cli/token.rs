@@ -11,19 +11,19 @@ use crate::wire::admin::{CreatedToken, TokenEntry, TokenList, TokenRequest};
 /// Creates a token. Its text is the only line on standard output.
 pub(super) async fn create(
     client: &ServiceClient,
-    new: CreateTokenArgs,
+    args: CreateTokenArgs,
     out: &CliOutput,
 ) -> Result<(), CliError> {
-    let CreateTokenArgs { name, scopes, agents, expires, replace } = new;
-    let given = |words: Vec<String>| (!words.is_empty()).then_some(words);
-    let (scopes, agents) = (given(scopes), given(agents));
-    let order = json!(TokenRequest { name, scopes, agents, expires, replace });
-    let made: CreatedToken = client.post("/api/v1/tokens", order).await?;
+    let CreateTokenArgs { name, scopes, agents, expires, replace } = args;
+    let non_empty = |words: Vec<String>| (!words.is_empty()).then_some(words);
+    let (scopes, agents) = (non_empty(scopes), non_empty(agents));
+    let request = json!(TokenRequest { name, scopes, agents, expires, replace });
+    let created: CreatedToken = client.post("/api/v1/tokens", request).await?;
     if out.is_json() {
-        out.print_json(&made);
+        out.print_json(&created);
         return Ok(());
     }
-    out.print_line(&made.token);
+    out.print_line(&created.token);
     out.print_note("this text is shown this once");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Faults of a configuration: complaints about places, and suggestions of corrections.
+//! Faults of a configuration: complaints about positions, and suggestions of corrections.
 
 mod builder;
 mod fault;

@@ -28,7 +28,7 @@ pub(super) fn read<'c>(
     // The ids are read before all else that may name an agent.
     let sections = with_valid_ids(reader, root.sections("agents"));
     if sections.is_empty() {
-        reader.error(&root.place.below("agents"), "one agent at least is needed");
+        reader.error(&root.position.below("agents"), "one agent at least is needed");
     }
     let ids: Vec<AgentId> = sections.iter().map(|(id, _)| id.value.clone()).collect();
     let mut from = root.section("server");
@@ -85,8 +85,8 @@ fn with_valid_ids<'c>(
     let mut identified = Vec::new();
     for (name, section) in sections {
         match AgentId::new(name.value.as_str()) {
-            Ok(value) => identified.push((Spanned { value, place: name.place }, section)),
-            Err(error) => reader.error(&name.place, error.to_string()),
+            Ok(value) => identified.push((Spanned { value, position: name.position }, section)),
+            Err(error) => reader.error(&name.position, error.to_string()),
         }
     }
     identified

@@ -80,8 +80,8 @@ fn check(
     let (document, broken) = DeTable::parse_recoverable(text);
     for error in &broken {
         let span = error.span().unwrap_or_default();
-        let place = SourcePosition { path: String::new(), span, is_printable: false };
-        reader.error(&place, from_message(error.message()).with_code(FaultCode::Syntax));
+        let position = SourcePosition { path: String::new(), span, is_printable: false };
+        reader.error(&position, from_message(error.message()).with_code(FaultCode::Syntax));
     }
     let preset_source = PresetSource::open(document.get_ref(), file.parent().unwrap_or(&file));
     let merged_document =

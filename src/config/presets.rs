@@ -104,7 +104,7 @@ impl PresetSource {
 fn files(folder: &Path) -> Vec<(String, PathBuf)> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let files = entries.map(|entry| entry.path()).filter_map(|file| {
-        let is_preset = file.extension().is_some_and(|ending| ending == PRESET_EXTENSION);
+        let is_preset = file.extension().is_some_and(|extension| extension == PRESET_EXTENSION);
         let name = file.file_stem().filter(|_| is_preset)?.to_str()?.to_owned();
         Some((name, file))
     });

@@ -155,15 +155,16 @@ impl Node {
         match &self.shape {
             Some(ValueShape::Table) | None => self.object(path, words),
             Some(ValueShape::NamedTables) => {
-                let one =
-                    self.below.values().next().map(|one| one.object(&format!("{path}.*"), words));
-                object(json!({"type": "object", "additionalProperties": one}))
+                let item =
+                    self.below.values().next().map(|item| item.object(&format!("{path}.*"), words));
+                object(json!({"type": "object", "additionalProperties": item}))
             }
             Some(ValueShape::List) => {
-                let one = self.below.get("[]").map(|one| one.object(&format!("{path}.[]"), words));
-                let plain = LIST_ITEM_TYPES.iter().find(|(list, _)| *list == key);
-                let plain = plain.map(|(_, kind)| object(json!({"type": kind})));
-                object(json!({"type": "array", "items": one.or(plain)}))
+                let item =
+                    self.below.get("[]").map(|item| item.object(&format!("{path}.[]"), words));
+                let scalar_item = LIST_ITEM_TYPES.iter().find(|(list, _)| *list == key);
+                let scalar_item = scalar_item.map(|(_, kind)| object(json!({"type": kind})));
+                object(json!({"type": "array", "items": item.or(scalar_item)}))
             }
             Some(shape) => object(value_schema(shape)),
         }

@@ -75,8 +75,8 @@ impl ServiceFiles {
             list.extend(aliases);
         }
         // A new file appears under every name of the folder.
-        let beside = self.folder.iter().flat_map(|folder| mounts.aliases(folder));
-        self.unwritable.extend(beside);
+        let folder_aliases = self.folder.iter().flat_map(|folder| mounts.aliases(folder));
+        self.unwritable.extend(folder_aliases);
     }
 
     /// Adds the files of another configuration.

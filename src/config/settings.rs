@@ -92,7 +92,7 @@ pub struct ObservabilitySettings {
 }
 
 impl std::fmt::Debug for Settings {
-    /// Omits the files: the text at the place of a path may be a secret.
+    /// Omits the files: the text at the position of a path may be a secret.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Settings")
             .field("server", &self.server)

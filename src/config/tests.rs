@@ -90,8 +90,8 @@ fn settings(text: &str) -> Settings {
 
 /// Checks the faults of `cat` with further lines; the first of them is line 3.
 fn check_agent(rows: &[(&str, &[&str])]) {
-    for (lines, wanted) in rows {
-        assert_eq!(fault_messages(&format!("{CAT}{lines}\n")), *wanted, "{lines}");
+    for (lines, expected) in rows {
+        assert_eq!(fault_messages(&format!("{CAT}{lines}\n")), *expected, "{lines}");
     }
 }
 
@@ -99,7 +99,7 @@ fn check_agent(rows: &[(&str, &[&str])]) {
 fn a_minimal_file_gives_the_default_settings() {
     let Settings { server, default_agent, callers, secrecy, observability, .. } = settings(CAT);
     let data_dir = PathBuf::from("/people/me/.local/state/algonius");
-    let wanted = ServerSettings {
+    let expected = ServerSettings {
         tls: None,
         listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
         public: PublicSettings { url: None, card: true },
@@ -126,7 +126,7 @@ fn a_minimal_file_gives_the_default_settings() {
         },
         entry: AccessSettings::default(),
     };
-    assert_eq!(server, wanted);
+    assert_eq!(server, expected);
     assert_eq!(
         observability.log,
         LogSettings { level: tracing::Level::INFO, format: LogFormat::Auto }
@@ -147,7 +147,7 @@ fn an_agent_of_one_line_gets_every_default() {
         tags: vec!["a".into()],
         ..Skill::default()
     };
-    let wanted = AgentSpec {
+    let expected = AgentSpec {
         id: AgentId::new("a").unwrap(),
         profile: AgentProfile {
             name: "a".into(),
@@ -183,7 +183,7 @@ fn an_agent_of_one_line_gets_every_default() {
         override_policy: OverridePolicy::default(),
         a2a_exposure: Arc::default(),
     };
-    assert_eq!(*spec, wanted);
+    assert_eq!(*spec, expected);
     assert_eq!((program.input, program.output), (InputPattern::Stdin, OutputPattern::Stdout));
     assert!(program.command.ends_with("bin/cat") && program.command.is_absolute());
     assert_eq!(program.working_dir, std::env::current_dir().unwrap());
@@ -239,17 +239,17 @@ timeout_max = 5
 #[test]
 fn all_syntax_errors_are_reported_without_follow_up_errors() {
     let lines = fault_messages("[agents.a]\ncommand = cat\ntimeout = \n[agents.a]\n");
-    let places: Vec<_> =
+    let positions: Vec<_> =
         lines.iter().map(|line| line.rsplit(": ").nth(2).unwrap_or(line)).collect();
     assert_eq!(lines.len(), 3, "{lines:#?}");
-    assert!(places.iter().all(|place| place.starts_with("c:")), "{places:?}");
+    assert!(positions.iter().all(|position| position.starts_with("c:")), "{positions:?}");
     assert_eq!(lines[2], "c:4:9: error: duplicate key");
 }
 
 #[test]
 fn an_unreadable_file_is_reported_as_a_whole() {
     let faults = load(Path::new("/no/such.toml"), &env).unwrap_err();
-    let wanted = "/no/such.toml: error: cannot be read: No such file or directory (os error 2)";
-    assert_eq!((faults.to_string().as_str(), faults.errors()), (wanted, 1));
+    let expected = "/no/such.toml: error: cannot be read: No such file or directory (os error 2)";
+    assert_eq!((faults.to_string().as_str(), faults.errors()), (expected, 1));
     assert_eq!(fault_messages(""), ["c:1:1: error: agents: one agent at least is needed"]);
 }

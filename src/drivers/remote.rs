@@ -73,7 +73,7 @@ impl Driver for RemoteDriver {
     fn resume(&self, _: Work, report: Reporter) -> Lease {
         // The id of the remote task is stored at the end of an attempt only, so after a crash it is not known.
         let message = "the service lost its connection to the remote agent";
-        report.ended(Err(Failure::new(Code::Interrupted, message)), None);
+        report.report_exit(Err(Failure::new(Code::Interrupted, message)), None);
         Box::new(RemoteLease { stop: watch::Sender::new(true), task: None })
     }
 }

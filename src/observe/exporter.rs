@@ -66,9 +66,9 @@ impl Exporter {
         webhook_client: WebhookClient,
         metrics: Arc<Metrics>,
     ) -> Self {
-        let (items, coming) = mpsc::channel(QUEUE_CAPACITY);
+        let (items, queue) = mpsc::channel(QUEUE_CAPACITY);
         let logs = collector.logs;
-        tokio::spawn(ExportWorker { collector, client: webhook_client, metrics }.work(coming));
+        tokio::spawn(ExportWorker { collector, client: webhook_client, metrics }.work(queue));
         Self { items, logs }
     }
 
@@ -99,7 +99,7 @@ struct ExportWorker {
 struct Batch {
     spans: Vec<Value>,
     lines: Vec<Value>,
-    last: Option<oneshot::Sender<()>>,
+    flush_done: Option<oneshot::Sender<()>>,
 }
 
 impl Batch {
@@ -107,17 +107,17 @@ impl Batch {
         match item {
             ExportItem::Span(span) => self.spans.push(span),
             ExportItem::Line(line) => self.lines.push(line),
-            ExportItem::Flush(done) => self.last = Some(done),
+            ExportItem::Flush(done) => self.flush_done = Some(done),
         }
     }
 
     /// Collects the items of a batch; returns `None` after the end of the queue.
-    async fn gather(coming: &mut mpsc::Receiver<ExportItem>) -> Option<Self> {
+    async fn gather(queue: &mut mpsc::Receiver<ExportItem>) -> Option<Self> {
         let mut batch = Self::default();
-        batch.push(coming.recv().await?);
+        batch.push(queue.recv().await?);
         let until = Instant::now() + BATCH_DELAY;
-        while batch.last.is_none() && batch.spans.len() + batch.lines.len() < MAX_BATCH {
-            match timeout_at(until, coming.recv()).await {
+        while batch.flush_done.is_none() && batch.spans.len() + batch.lines.len() < MAX_BATCH {
+            match timeout_at(until, queue.recv()).await {
                 Ok(Some(item)) => batch.push(item),
                 Ok(None) | Err(_) => break,
             }
@@ -127,20 +127,20 @@ impl Batch {
 }
 
 impl ExportWorker {
-    async fn work(self, mut coming: mpsc::Receiver<ExportItem>) {
+    async fn work(self, mut queue: mpsc::Receiver<ExportItem>) {
         let mut is_reachable = true;
-        while let Some(Batch { spans, lines, last }) = Batch::gather(&mut coming).await {
+        while let Some(Batch { spans, lines, flush_done }) = Batch::gather(&mut queue).await {
             // At the end there is no time for another attempt.
-            let tries = if last.is_some() { 1 } else { MAX_ATTEMPTS };
+            let tries = if flush_done.is_some() { 1 } else { MAX_ATTEMPTS };
             let counts = [("spans", spans.len()), ("lines", lines.len())];
             let bodies = [("traces", otlp::traces(spans)), ("logs", otlp::logs(lines))];
-            for ((what, count), (path, body)) in counts.into_iter().zip(bodies) {
+            for ((kind, count), (path, body)) in counts.into_iter().zip(bodies) {
                 if count > 0 {
                     is_reachable =
-                        self.send((what, count), (path, body), (tries, is_reachable)).await;
+                        self.send((kind, count), (path, body), (tries, is_reachable)).await;
                 }
             }
-            if let Some(done) = last {
+            if let Some(done) = flush_done {
                 _ = done.send(()); // It may have waited for long enough.
             }
         }
@@ -150,7 +150,7 @@ impl ExportWorker {
     /// only once while it is unreachable.
     async fn send(
         &self,
-        (what, count): (&str, usize),
+        (kind, count): (&str, usize),
         (path, body): (&str, Value),
         (tries, was_reachable): (u32, bool),
     ) -> bool {
@@ -172,7 +172,7 @@ impl ExportWorker {
                 Err(_) => {}
             }
         }
-        self.metrics.count_dropped(what, u64::try_from(count).unwrap_or(u64::MAX));
+        self.metrics.count_dropped(kind, u64::try_from(count).unwrap_or(u64::MAX));
         false
     }
 }

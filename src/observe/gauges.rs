@@ -34,10 +34,10 @@ impl GaugeValues {
     /// Returns the registry with the gauges.
     pub(super) fn registry(&self) -> Registry {
         let mut registry = Registry::default();
-        let ours = registry.sub_registry_with_prefix("algonius");
-        self.agents(ours);
-        self.budgets(ours);
-        self.machine(ours);
+        let service_registry = registry.sub_registry_with_prefix("algonius");
+        self.agents(service_registry);
+        self.budgets(service_registry);
+        self.machine(service_registry);
         process::register_metrics(&mut registry);
         registry
     }
@@ -66,18 +66,21 @@ impl GaugeValues {
     }
 
     fn budgets(&self, registry: &mut Registry) {
-        let (spent, left, credentials) =
+        let (spent, remaining, credentials) =
             (GaugeFamily::default(), GaugeFamily::default(), GaugeFamily::default());
         for agent in &self.tree.agents {
             let Some(budget) = &agent.budget else { continue };
-            let labels = |of: BudgetMeasure| {
-                vec![("agent", agent.id.to_string().into()), ("measure", of.as_str().into())]
+            let labels = |measure: BudgetMeasure| {
+                vec![("agent", agent.id.to_string().into()), ("measure", measure.as_str().into())]
             };
-            for of in BudgetMeasure::ALL {
-                spent.get_or_create(&labels(*of)).set(amount(*of, of.of(budget.spent)));
+            for measure in BudgetMeasure::ALL {
+                spent
+                    .get_or_create(&labels(*measure))
+                    .set(amount(*measure, measure.of(budget.spent)));
             }
             for bound in &budget.bounds {
-                left.get_or_create(&labels(bound.measure))
+                remaining
+                    .get_or_create(&labels(bound.measure))
                     .set(amount(bound.measure, bound.remaining));
             }
         }
@@ -86,13 +89,14 @@ impl GaugeValues {
             quota::AccountCause::CredentialRefused,
             quota::AccountCause::RateLimited,
         ] {
-            let shut = self.tree.credentials.iter().filter(|one| one.cause == cause).count();
+            let blocked =
+                self.tree.credentials.iter().filter(|account| account.cause == cause).count();
             let labels = vec![("cause", cause.as_str().to_owned().into())];
-            credentials.get_or_create(&labels).set(number(shut));
+            credentials.get_or_create(&labels).set(number(blocked));
         }
         let help = "Budget of an agent that it has spent today: counts, US dollars or seconds.";
         registry.register("budget_spent", help, spent);
-        registry.register("budget_remaining", "Budget of an agent that remains today.", left);
+        registry.register("budget_remaining", "Budget of an agent that remains today.", remaining);
         registry.register(
             "accounts_blocked",
             "Accounts that agents cannot use at present.",
@@ -102,9 +106,9 @@ impl GaugeValues {
 
     fn machine(&self, registry: &mut Registry) {
         let pressure = GaugeFamily::default();
-        let short = self.tree.pressure.as_ref().map(|pressure| pressure.short.as_slice());
+        let shortages = self.tree.pressure.as_ref().map(|pressure| pressure.short.as_slice());
         for shortage in SHORTAGES {
-            let is_short = short.unwrap_or_default().contains(&shortage);
+            let is_short = shortages.unwrap_or_default().contains(&shortage);
             let labels = vec![("resource", label(shortage).to_owned().into())];
             pressure.get_or_create(&labels).set(f64::from(u8::from(is_short)));
         }

@@ -40,8 +40,8 @@ pub(crate) struct LogHandle {
 impl LogHandle {
     /// Changes the level of the log, unless `RUST_LOG` sets it.
     pub(crate) fn set_level(&self, level: Level) {
-        let turned = self.filter.as_ref().map(|filter| filter.reload(filter_of(level)));
-        if let Some(Err(error)) = turned {
+        let result = self.filter.as_ref().map(|filter| filter.reload(filter_of(level)));
+        if let Some(Err(error)) = result {
             tracing::error!(%error, "failed to change the log level");
         }
     }
@@ -56,10 +56,10 @@ impl LogHandle {
 
 /// Starts the log. `RUST_LOG` overrides `level`. A second call changes nothing.
 pub(crate) fn init(form: LineFormat, level: Level) -> LogHandle {
-    let given = EnvFilter::try_from_default_env().ok();
-    let is_given = given.is_some();
-    let (filter, handle) = reload::Layer::new(given.unwrap_or_else(|| filter_of(level)));
-    let log_handle = LogHandle { filter: (!is_given).then_some(handle), ..LogHandle::default() };
+    let env_filter = EnvFilter::try_from_default_env().ok();
+    let is_from_env = env_filter.is_some();
+    let (filter, handle) = reload::Layer::new(env_filter.unwrap_or_else(|| filter_of(level)));
+    let log_handle = LogHandle { filter: (!is_from_env).then_some(handle), ..LogHandle::default() };
     let is_terminal = stderr().is_terminal();
     let is_json = form == LineFormat::Json || (form == LineFormat::Auto && !is_terminal);
     let log = LogWriter { is_json, is_coloured: is_terminal, log_handle: log_handle.clone() };

@@ -73,8 +73,8 @@ impl Metrics {
     }
 
     /// Counts dropped items.
-    pub(super) fn count_dropped(&self, what: &str, count: u64) {
-        self.dropped.get_or_create(&vec![("what", what.to_owned().into())]).inc_by(count);
+    pub(super) fn count_dropped(&self, kind: &str, count: u64) {
+        self.dropped.get_or_create(&vec![("what", kind.to_owned().into())]).inc_by(count);
     }
 
     pub(super) fn count_request(&self, requested: &RequestRecord<'_>) {
@@ -83,26 +83,27 @@ impl Metrics {
         let mut labels = vec![("endpoint", endpoint), ("method", method), ("status", status)];
         self.requests.get_or_create(&labels).inc();
         labels.truncate(1);
-        self.request_times.get_or_create(&labels).observe(requested.took.as_secs_f64());
+        self.request_times.get_or_create(&labels).observe(requested.duration.as_secs_f64());
     }
 
     pub(super) fn count_attempt(&self, attempted: &EndedAttempt) {
-        let EndedAttempt { of, code, .. } = attempted;
+        let EndedAttempt { subject: of, code, .. } = attempted;
         let code = code.map(|code| code.as_str()).unwrap_or_default();
         let labels = vec![("agent", of.agent.to_string().into()), ("code", code.into())];
         self.attempts.get_or_create(&labels).inc();
     }
 
     pub(super) fn count_execution(&self, ended: &EndedExecution) {
-        let EndedExecution { of, outcome, code, tokens, .. } = ended;
+        let EndedExecution { subject: of, outcome, code, tokens, .. } = ended;
         let (agent, outcome) =
             (LabelValue::from(of.agent.to_string()), LabelValue::from(outcome.to_string()));
         let class = code.map(|code| code.category().as_str()).unwrap_or_default();
         let code = code.map(|code| code.as_str()).unwrap_or_default();
-        let whose = vec![("agent", agent.clone()), ("outcome", outcome)];
-        let took = (ended.at - ended.accepted).to_std().unwrap_or_default();
-        self.execution_times.get_or_create(&whose).observe(took.as_secs_f64());
-        let labels = [whose, vec![("class", class.into()), ("code", code.into())]].concat();
+        let outcome_labels = vec![("agent", agent.clone()), ("outcome", outcome)];
+        let duration = (ended.at - ended.accepted).to_std().unwrap_or_default();
+        self.execution_times.get_or_create(&outcome_labels).observe(duration.as_secs_f64());
+        let labels =
+            [outcome_labels, vec![("class", class.into()), ("code", code.into())]].concat();
         self.executions.get_or_create(&labels).inc();
         for (kind, count) in [("input", tokens.input), ("output", tokens.output)] {
             if count > 0 {

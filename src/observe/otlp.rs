@@ -70,23 +70,23 @@ impl OtlpSpan {
 
 /// Returns the span of a request.
 pub(super) fn request_span(requested: &RequestRecord<'_>) -> Value {
-    let RequestRecord { method, endpoint, status, begun, took, trace, parent } = requested;
-    let ended = *begun + *took;
+    let RequestRecord { method, endpoint, status, started_at, duration, trace, parent } = requested;
+    let ended = *started_at + *duration;
     let mut attributes = vec![
         attribute("http.request.method", *method),
         attribute("http.response.status_code", *status),
     ];
     attributes.extend(endpoint.map(|route| attribute("http.route", route)));
     let name = endpoint.map_or_else(|| (*method).to_owned(), |route| format!("{method} {route}"));
-    let (times, has_failed) = ((*begun, ended), *status >= 500);
+    let (times, has_failed) = ((*started_at, ended), *status >= 500);
     let (trace, parent) = (trace.clone(), *parent);
     OtlpSpan { trace, parent, name, kind: SPAN_KIND_SERVER, times, attributes, has_failed }.write()
 }
 
 /// Returns the span of an execution.
 pub(super) fn execution_span(ended: &EndedExecution) -> Value {
-    let EndedExecution { of, attempt_id, accepted, at, outcome, code, tokens } = ended;
-    let trace = TraceContext::of_execution(of.asked.as_ref(), of.execution);
+    let EndedExecution { subject: of, attempt_id, accepted, at, outcome, code, tokens } = ended;
+    let trace = TraceContext::of_execution(of.request_trace.as_ref(), of.execution);
     let mut attributes = subject_attributes(of);
     attributes.push(attribute("algonius.outcome", outcome.to_string()));
     attributes.push(attribute("algonius.attempts", attempt_id.attempt));
@@ -97,8 +97,10 @@ pub(super) fn execution_span(ended: &EndedExecution) -> Value {
     ];
     let used = used.into_iter().filter(|(_, count)| *count > 0);
     attributes.extend(used.map(|(name, count)| attribute(name, count)));
-    let (parent, name) =
-        (of.asked.as_ref().map(|asked| asked.span), format!("invoke_agent {}", of.agent));
+    let (parent, name) = (
+        of.request_trace.as_ref().map(|caller_trace| caller_trace.span),
+        format!("invoke_agent {}", of.agent),
+    );
     let (times, has_failed) = ((*accepted, *at), code.is_some());
     OtlpSpan { trace, parent, name, kind: SPAN_KIND_INTERNAL, times, attributes, has_failed }
         .write()
@@ -106,8 +108,8 @@ pub(super) fn execution_span(ended: &EndedExecution) -> Value {
 
 /// Returns the span of an attempt.
 pub(super) fn attempt_span(attempted: &EndedAttempt) -> Value {
-    let EndedAttempt { of, attempt_id, begun, at, code, exit_code } = attempted;
-    let trace = TraceContext::of_attempt(of.asked.as_ref(), of.execution, *attempt_id);
+    let EndedAttempt { subject: of, attempt_id, started_at, at, code, exit_code } = attempted;
+    let trace = TraceContext::of_attempt(of.request_trace.as_ref(), of.execution, *attempt_id);
     let mut attributes = subject_attributes(of);
     attributes.push(attribute("algonius.turn", attempt_id.turn));
     attributes.push(attribute("algonius.attempt", attempt_id.attempt));
@@ -115,7 +117,7 @@ pub(super) fn attempt_span(attempted: &EndedAttempt) -> Value {
     attributes.extend(code.map(|code| attribute("error.type", code.as_str())));
     let (parent, name) =
         (Some(SpanId::of_execution(of.execution)), format!("attempt {}", of.agent));
-    let (times, has_failed) = ((*begun, *at), code.is_some());
+    let (times, has_failed) = ((*started_at, *at), code.is_some());
     OtlpSpan { trace, parent, name, kind: SPAN_KIND_INTERNAL, times, attributes, has_failed }
         .write()
 }
@@ -143,8 +145,8 @@ pub(super) fn log_record(line: &ExportedLogLine) -> Value {
     let attributes = line.fields.iter().filter(|(name, _)| !is_own(name));
     let attributes: Vec<_> =
         attributes.map(|(name, value)| attribute(name, value.clone())).collect();
-    let text_field = |wanted: &str| {
-        let found = line.fields.iter().find(|(name, _)| *name == wanted);
+    let text_field = |field_name: &str| {
+        let found = line.fields.iter().find(|(name, _)| *name == field_name);
         found.and_then(|(_, value)| value.as_str()).unwrap_or_default().to_owned()
     };
     json!({

@@ -26,12 +26,12 @@ pub(super) fn register_metrics(registry: &mut Registry) {
     register_gauge(registry, "process_open_fds", "Open files.", files);
     register_gauge(registry, "process_threads", "Threads.", stat_field(&stat, 20));
     let boot = System::boot_time().ok().map(to_f64);
-    let begun = boot.zip(stat_field(&stat, 22)).map(|(boot, since)| boot + since / ticks);
+    let started_at = boot.zip(stat_field(&stat, 22)).map(|(boot, since)| boot + since / ticks);
     register_gauge(
         registry,
         "process_start_time_seconds",
         "Start time in seconds since the Unix epoch.",
-        begun,
+        started_at,
     );
 }
 

@@ -50,8 +50,8 @@ mod tests {
         let refusal = |text| form.validate(text).unwrap_err();
         assert_eq!(refusal("Here it is: {}"), "is no JSON document");
         assert_eq!(refusal("{}"), "does not fit its schema at `/required`");
-        let told = refusal(r#"{"findings": ["SECRET"]}"#);
-        assert_eq!(told, "does not fit its schema at `/properties/findings/items/pattern`");
+        let message = refusal(r#"{"findings": ["SECRET"]}"#);
+        assert_eq!(message, "does not fit its schema at `/properties/findings/items/pattern`");
     }
 
     #[test]

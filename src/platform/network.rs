@@ -59,17 +59,17 @@ mod tests {
         let tunnel = "tun0\t00000000\t010200C0\t0003\t0\t0\t0\t00000080\t0\t0\t0";
         let bridge = "docker0\t000011AC\t00000000\t0001\t0\t0\t0\t0000FFFF\t0\t0\t0";
         let refused = "eth0\t00000000\t00000000\t0201\t0\t0\t0\t00000000\t0\t0\t0";
-        let seen = [head, default, tunnel, bridge, refused].map(is_default_route);
-        assert_eq!(seen, [false, true, true, false, false]);
+        let found = [head, default, tunnel, bridge, refused].map(is_default_route);
+        assert_eq!(found, [false, true, true, false, false]);
         let zero = "0".repeat(32);
         let line = |length: &str, flags: &str, device: &str| {
             format!("{zero} {length} {zero} 00 {zero} 00000400 00000003 00000000 {flags} {device}")
         };
-        let seen = [
+        let lines = [
             line("00", "00000003", "eth0"),
             line("00", "00200200", "lo"),
             line("40", "00000001", "eth0"),
         ];
-        assert_eq!(seen.map(|line| is_default_ipv6_route(&line)), [true, false, false]);
+        assert_eq!(lines.map(|line| is_default_ipv6_route(&line)), [true, false, false]);
     }
 }

@@ -28,32 +28,32 @@ impl TerminalScanner {
 
     /// Receives a piece, and returns the text that can be shown now.
     pub(crate) fn push(&mut self, text: &str) -> String {
-        let mut shown = String::with_capacity(text.len());
+        let mut output = String::with_capacity(text.len());
         for char in text.chars() {
-            self.take(char, &mut shown);
+            self.take(char, &mut output);
         }
-        shown
+        output
     }
 
     /// Ends the text: returns the held characters, and turns colours off for the text that follows.
     pub(crate) fn finish(&mut self) -> String {
-        let mut shown = String::new();
-        self.release(&mut shown);
+        let mut output = String::new();
+        self.release(&mut output);
         if std::mem::take(&mut self.is_coloured) {
-            shown.push_str("\x1b[0m");
+            output.push_str("\x1b[0m");
         }
-        shown
+        output
     }
 
-    fn take(&mut self, char: char, shown: &mut String) {
+    fn take(&mut self, char: char, output: &mut String) {
         if self.held.is_empty() {
-            return self.plain(char, shown);
+            return self.hold_or_show(char, output);
         }
         match (self.held.as_str(), char) {
             // A lone carriage return would overwrite the line before it.
             ("\r", '\n') => {
                 self.held.clear();
-                shown.push_str("\r\n");
+                output.push_str("\r\n");
             }
             ("\x1b", '[') => self.held.push(char),
             (held, '0'..='9' | ';' | ':') if held.len() > 1 && held.len() < MAX_COLOUR_BYTES => {
@@ -61,28 +61,28 @@ impl TerminalScanner {
             }
             (held, 'm') if self.colours && colour(held).is_some() => {
                 self.is_coloured = colour(held) == Some(Colour::On);
-                shown.push_str(held);
-                shown.push('m');
+                output.push_str(held);
+                output.push('m');
                 self.held.clear();
             }
             _ => {
-                self.release(shown);
-                self.plain(char, shown);
+                self.release(output);
+                self.hold_or_show(char, output);
             }
         }
     }
 
     /// Shows the held characters as text.
-    fn release(&mut self, shown: &mut String) {
+    fn release(&mut self, output: &mut String) {
         for char in std::mem::take(&mut self.held).chars() {
-            show(char, shown);
+            show(char, output);
         }
     }
 
-    fn plain(&mut self, char: char, shown: &mut String) {
+    fn hold_or_show(&mut self, char: char, output: &mut String) {
         match char {
             '\x1b' | '\r' => self.held.push(char),
-            _ => show(char, shown),
+            _ => show(char, output),
         }
     }
 }
@@ -134,13 +134,13 @@ fn colour(sequence: &str) -> Option<Colour> {
 }
 
 /// Appends a character: unchanged, or escaped if a terminal would interpret it.
-fn show(char: char, shown: &mut String) {
+fn show(char: char, output: &mut String) {
     _ = match char {
-        '\n' | '\t' => shown.write_char(char),
-        '\r' => shown.write_str("\\r"),
-        '\0'..='\x1f' | '\x7f' => write!(shown, "\\x{:02x}", u32::from(char)),
-        _ if is_terminal_control(char) => write!(shown, "\\u{{{:x}}}", u32::from(char)),
-        _ => shown.write_char(char),
+        '\n' | '\t' => output.write_char(char),
+        '\r' => output.write_str("\\r"),
+        '\0'..='\x1f' | '\x7f' => write!(output, "\\x{:02x}", u32::from(char)),
+        _ if is_terminal_control(char) => write!(output, "\\u{{{:x}}}", u32::from(char)),
+        _ => output.write_char(char),
     }; // Writing to memory does not fail.
 }
 
@@ -159,31 +159,31 @@ const fn is_terminal_control(char: char) -> bool {
 }
 
 /// Returns a whole text without colours.
-pub(crate) fn plain(text: &str) -> String {
-    let mut visible = TerminalScanner::new(false);
-    let mut shown = visible.push(text);
-    shown.push_str(&visible.finish());
-    shown
+pub(crate) fn uncoloured(text: &str) -> String {
+    let mut scanner = TerminalScanner::new(false);
+    let mut output = scanner.push(text);
+    output.push_str(&scanner.finish());
+    output
 }
 
 /// Returns a whole text on one line, without colours.
 pub(crate) fn line(text: &str) -> String {
-    plain(text).replace(['\n', '\t', '\r'], " ")
+    uncoloured(text).replace(['\n', '\t', '\r'], " ")
 }
 
 /// Returns an equivalent JSON document without characters that a terminal interprets. JSON itself escapes
 /// only the characters below the space.
 pub(crate) fn json(document: &str) -> String {
-    let mut shown = String::with_capacity(document.len());
+    let mut output = String::with_capacity(document.len());
     for char in document.chars() {
         match char {
-            '\x7f' => shown.push_str("\\u007f"),
+            '\x7f' => output.push_str("\\u007f"),
             // Writing to memory does not fail.
-            _ if is_terminal_control(char) => _ = write!(shown, "\\u{:04x}", u32::from(char)),
-            _ => shown.push(char),
+            _ if is_terminal_control(char) => _ = write!(output, "\\u{:04x}", u32::from(char)),
+            _ => output.push(char),
         }
     }
-    shown
+    output
 }
 
 #[cfg(test)]
@@ -191,14 +191,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn shown(text: &str, colours: bool) -> String {
-        let mut visible = TerminalScanner::new(colours);
-        visible.push(text) + &visible.finish()
+    fn scan(text: &str, colours: bool) -> String {
+        let mut scanner = TerminalScanner::new(colours);
+        scanner.push(text) + &scanner.finish()
     }
 
     #[test]
     fn terminal_control_sequences_are_shown_as_text() {
-        for (text, wanted) in [
+        for (text, expected) in [
             ("\x1b]52;c;cm0gLXJm\x07", r"\x1b]52;c;cm0gLXJm\x07"),
             ("\x1b]0;title\x1b\\", r"\x1b]0;title\x1b\"),
             ("\x1b]8;;http://a.example\x1b\\link", r"\x1b]8;;http://a.example\x1b\link"),
@@ -218,18 +218,18 @@ mod tests {
             ("\0\x07\x0b\x7f", r"\x00\x07\x0b\x7f"),
             ("one\r\ntwo\n\tthree é 日本 🏳️‍🌈", "one\r\ntwo\n\tthree é 日本 🏳️‍🌈"),
         ] {
-            assert_eq!(shown(text, true), wanted, "{text:?}");
+            assert_eq!(scan(text, true), expected, "{text:?}");
         }
     }
 
     #[test]
     fn colours_are_kept_if_enabled_and_reset_at_the_end() {
-        assert_eq!(shown("\x1b[31mred\x1b[0m", true), "\x1b[31mred\x1b[0m");
-        assert_eq!(shown("\x1b[1;38;5;8mred", true), "\x1b[1;38;5;8mred\x1b[0m");
-        assert_eq!(shown("\x1b[38;2;1;2;3mx\x1b[m", true), "\x1b[38;2;1;2;3mx\x1b[m");
-        assert_eq!(shown("\x1b[38:2::1:2:3mx\x1b[m", true), "\x1b[38:2::1:2:3mx\x1b[m");
-        assert_eq!(shown("\x1b[0;31mred", true), "\x1b[0;31mred\x1b[0m");
-        assert_eq!(shown("\x1b[31mred", false), r"\x1b[31mred");
+        assert_eq!(scan("\x1b[31mred\x1b[0m", true), "\x1b[31mred\x1b[0m");
+        assert_eq!(scan("\x1b[1;38;5;8mred", true), "\x1b[1;38;5;8mred\x1b[0m");
+        assert_eq!(scan("\x1b[38;2;1;2;3mx\x1b[m", true), "\x1b[38;2;1;2;3mx\x1b[m");
+        assert_eq!(scan("\x1b[38:2::1:2:3mx\x1b[m", true), "\x1b[38:2::1:2:3mx\x1b[m");
+        assert_eq!(scan("\x1b[0;31mred", true), "\x1b[0;31mred\x1b[0m");
+        assert_eq!(scan("\x1b[31mred", false), r"\x1b[31mred");
     }
 
     #[test]
@@ -263,9 +263,9 @@ mod tests {
     }
 
     /// Removes all colours; an escape that remains was not a colour.
-    fn without_colours(shown: &str) -> String {
+    fn without_colours(text: &str) -> String {
         let regex = regex::Regex::new("\x1b\\[[0-9;:]*m").expect("a pattern");
-        regex.replace_all(shown, "").into_owned()
+        regex.replace_all(text, "").into_owned()
     }
 
     proptest! {
@@ -273,28 +273,28 @@ mod tests {
         fn no_text_reaches_the_terminal_as_a_control_sequence(
             text in hostile(), cuts in proptest::collection::vec(0_usize..200, 0..8), colours: bool,
         ) {
-            let whole = shown(&text, colours);
-            let mut visible = TerminalScanner::new(colours);
+            let unsplit = scan(&text, colours);
+            let mut scanner = TerminalScanner::new(colours);
             let chars: Vec<char> = text.chars().collect();
             let mut ends: Vec<usize> = cuts.into_iter().map(|cut| cut.min(chars.len())).collect();
             ends.extend([0, chars.len()]);
             ends.sort_unstable();
             let pieces = ends.windows(2).map(|at| chars[at[0]..at[1]].iter().collect::<String>());
-            let mut cut = pieces.map(|piece| visible.push(&piece)).collect::<String>();
-            cut.push_str(&visible.finish());
-            prop_assert_eq!(&cut, &whole, "the pieces changed it");
-            let rest = if colours { without_colours(&whole) } else { whole.clone() };
+            let mut cut = pieces.map(|piece| scanner.push(&piece)).collect::<String>();
+            cut.push_str(&scanner.finish());
+            prop_assert_eq!(&cut, &unsplit, "the pieces changed it");
+            let rest = if colours { without_colours(&unsplit) } else { unsplit.clone() };
             let rest = rest.replace("\r\n", "\n");
             let is_text = |char: char| {
                 matches!(char, '\n' | '\t') || !char.is_control() && !is_terminal_control(char)
             };
             prop_assert!(rest.chars().all(is_text), "{:?} of {:?}", rest, text);
-            prop_assert!(!colours || visible.finish().is_empty());
+            prop_assert!(!colours || scanner.finish().is_empty());
         }
 
         #[test]
         fn a_printable_text_is_unchanged(text in "[a-zA-Z0-9 \n\té日本.,;:{}\\[\\]]{0,60}") {
-            prop_assert_eq!(shown(&text, true), text);
+            prop_assert_eq!(scan(&text, true), text);
         }
     }
 }

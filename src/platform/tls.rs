@@ -38,12 +38,12 @@ pub enum TlsError {
         source: io::Error,
     },
     /// A file does not contain the expected item.
-    #[error("{} holds no {what} in PEM form", file.display())]
+    #[error("{} holds no {item} in PEM form", file.display())]
     MissingItem {
         /// Path of the file.
         file: PathBuf,
         /// Expected item.
-        what: &'static str,
+        item: &'static str,
     },
     /// A certificate cannot be used.
     #[error("the certificate in {} cannot be used: {source}", file.display())]
@@ -154,8 +154,8 @@ impl Authorities {
 
     /// Returns these authorities and those of another file.
     #[must_use]
-    pub fn and(&self, others: &Self) -> Self {
-        Self(Arc::new(self.iter().chain(others.iter()).cloned().collect()))
+    pub fn and(&self, other: &Self) -> Self {
+        Self(Arc::new(self.iter().chain(other.iter()).cloned().collect()))
     }
 
     /// Iterates over the certificates.
@@ -188,8 +188,8 @@ fn bytes(file: &Path) -> Result<Vec<u8>, TlsError> {
 }
 
 /// Creates the error without a description of the content, which may be a part of a key.
-fn missing_item(file: &Path, what: &'static str, _: &pem::Error) -> TlsError {
-    TlsError::MissingItem { file: file.to_owned(), what }
+fn missing_item(file: &Path, item: &'static str, _: &pem::Error) -> TlsError {
+    TlsError::MissingItem { file: file.to_owned(), item }
 }
 
 fn provider() -> Arc<CryptoProvider> {

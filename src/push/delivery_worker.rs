@@ -113,7 +113,7 @@ impl RunningDeliveries {
                 break;
             }
             // Notifications to one target must arrive in order, so only one is on its way.
-            if !self.has_room_for(&pending) {
+            if !self.has_capacity_for(&pending) {
                 continue;
             }
             let key = (pending.execution, pending.id.clone(), pending.owner);
@@ -127,15 +127,15 @@ impl RunningDeliveries {
     }
 
     /// True if no delivery to the target runs, and fewer than the maximum run for its owner.
-    fn has_room_for(&self, pending: &PendingTarget) -> bool {
-        let mut share = 0;
+    fn has_capacity_for(&self, pending: &PendingTarget) -> bool {
+        let mut owner_deliveries = 0;
         for (execution, id, owner) in self.targets.values() {
             if *execution == pending.execution && *id == pending.id {
                 return false;
             }
-            share += usize::from(*owner == pending.owner);
+            owner_deliveries += usize::from(*owner == pending.owner);
         }
-        share < MAX_DELIVERIES_PER_OWNER
+        owner_deliveries < MAX_DELIVERIES_PER_OWNER
     }
 
     /// Waits until a delivery ends; never returns if none runs.

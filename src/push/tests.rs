@@ -77,7 +77,7 @@ const BROKEN: ReceiverResponse =
 /// Receiver on loopback that gives its responses in turn, then success.
 struct TestReceiver {
     address: SocketAddr,
-    got: mpsc::UnboundedReceiver<ReceivedRequest>,
+    requests: mpsc::UnboundedReceiver<ReceivedRequest>,
     serving: JoinHandle<()>,
 }
 
@@ -85,14 +85,14 @@ impl TestReceiver {
     async fn with_responses(answers: &[ReceiverResponse]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let (sender, got) = mpsc::unbounded_channel();
+        let (sender, requests) = mpsc::unbounded_channel();
         let mut answers: VecDeque<_> = answers.iter().cloned().collect();
         let serving = tokio::spawn(async move {
             let mut silent = Vec::new();
             loop {
                 let (mut stream, _) = listener.accept().await.unwrap();
-                let Some(got) = read(&mut stream).await else { continue };
-                _ = sender.send(got);
+                let Some(request) = read(&mut stream).await else { continue };
+                _ = sender.send(request);
                 match answers.pop_front().unwrap_or(OK) {
                     ReceiverResponse::Head(head) => {
                         stream.write_all(head.as_bytes()).await.unwrap();
@@ -101,7 +101,7 @@ impl TestReceiver {
                 }
             }
         });
-        Self { address, got, serving }
+        Self { address, requests, serving }
     }
 
     fn url(&self) -> String {
@@ -109,7 +109,7 @@ impl TestReceiver {
     }
 
     async fn next(&mut self) -> ReceivedRequest {
-        tokio::time::timeout(DEADLINE, self.got.recv()).await.unwrap().unwrap()
+        tokio::time::timeout(DEADLINE, self.requests.recv()).await.unwrap().unwrap()
     }
 
     /// Returns the bodies of the next notifications.
@@ -123,7 +123,7 @@ impl TestReceiver {
 
     /// Waits long enough for another notification to arrive.
     async fn is_quiet(&mut self) -> bool {
-        tokio::time::timeout(Duration::from_millis(1500), self.got.recv()).await.is_err()
+        tokio::time::timeout(Duration::from_millis(1500), self.requests.recv()).await.is_err()
     }
 }
 
@@ -140,10 +140,10 @@ async fn read<S: tokio::io::AsyncRead + Unpin>(stream: &mut S) -> Option<Receive
             return None;
         }
     }
-    let got = ReceivedRequest { head, body: String::new() };
-    let mut body = vec![0; got.header("content-length")?.parse().ok()?];
+    let partial = ReceivedRequest { head, body: String::new() };
+    let mut body = vec![0; partial.header("content-length")?.parse().ok()?];
     reader.read_exact(&mut body).await.ok()?;
-    Some(ReceivedRequest { body: String::from_utf8(body).unwrap(), ..got })
+    Some(ReceivedRequest { body: String::from_utf8(body).unwrap(), ..partial })
 }
 
 /// Store with a push worker.
@@ -169,8 +169,8 @@ fn policy() -> AddressPolicy {
 fn scripted_renderer() -> RenderFn {
     Arc::new(|_, version: ProtocolVersion, event| {
         let body = format!("{} {event}", version.as_str());
-        let is_told = version == ProtocolVersion::V0_3 || event != 4;
-        Box::pin(async move { Ok(is_told.then(|| body.into_bytes())) })
+        let is_sent = version == ProtocolVersion::V0_3 || event != 4;
+        Box::pin(async move { Ok(is_sent.then(|| body.into_bytes())) })
     })
 }
 
@@ -201,7 +201,7 @@ impl PushHarness {
         Self::over(folder, clock, policy()).await
     }
 
-    async fn accepted(&self) -> ExecutionId {
+    async fn accept_execution(&self) -> ExecutionId {
         let id = ExecutionId::fresh();
         let mut key = [0; 32];
         key[..16].copy_from_slice(id.0.as_bytes());
@@ -233,7 +233,7 @@ impl PushHarness {
     }
 
     /// Adds events after the caller's message, event 1: 2 is notified, 3 is not, 4 is the artifact and notified.
-    async fn begun(&self, id: ExecutionId) {
+    async fn start_execution(&self, id: ExecutionId) {
         let moved = state_change(State::Idle, State::Starting);
         let (agent, fence) = (agent(), Fence(0));
         let (limit, workspace) = (None, None);
@@ -246,16 +246,17 @@ impl PushHarness {
         .await;
         let (artifact, name, description) = ("answer".to_owned(), None, None);
         let (pieces, append, last) = (Vec::new(), false, true);
-        let made = EventKind::Artifact { id: artifact, name, description, pieces, append, last };
-        self.record(id, made).await;
+        let artifact_event =
+            EventKind::Artifact { id: artifact, name, description, pieces, append, last };
+        self.record(id, artifact_event).await;
     }
 
-    async fn record(&self, id: ExecutionId, fact: EventKind) {
-        assert!(self.store.record(id, Fence(1), vec![(start_time(), fact)]).await.unwrap());
+    async fn record(&self, id: ExecutionId, event: EventKind) {
+        assert!(self.store.record(id, Fence(1), vec![(start_time(), event)]).await.unwrap());
     }
 
     /// Adds events 5 and 6, of which the last is notified; 7 follows the end.
-    async fn ended(&self, id: ExecutionId) {
+    async fn end_execution(&self, id: ExecutionId) {
         let settlement = Settlement {
             id,
             fence: Fence(1),
@@ -274,10 +275,10 @@ impl PushHarness {
         self.record(id, EventKind::StateChanged(state_change(State::Cleanup, State::Idle))).await;
     }
 
-    async fn ran(&self) -> ExecutionId {
-        let id = self.accepted().await;
-        self.begun(id).await;
-        self.ended(id).await;
+    async fn run_execution(&self) -> ExecutionId {
+        let id = self.accept_execution().await;
+        self.start_execution(id).await;
+        self.end_execution(id).await;
         id
     }
 

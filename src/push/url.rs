@@ -109,8 +109,8 @@ pub fn check_url(url: &str, policy: &AddressPolicy) -> Result<(), Failure> {
     }
 }
 
-fn invalid_url(what: &str) -> Failure {
-    Failure::new(Code::InvalidParams, format!("the url {what}"))
+fn invalid_url(fault: &str) -> Failure {
+    Failure::new(Code::InvalidParams, format!("the url {fault}"))
 }
 
 /// Splits an authority into host and port.
@@ -153,9 +153,9 @@ fn parse_host(host: &str) -> Result<ReceiverHost, Failure> {
 }
 
 fn is_label(label: &str) -> bool {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    let is_label_byte = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     let ends_well = !label.starts_with('-') && !label.ends_with('-');
-    (1..=63).contains(&label.len()) && label.bytes().all(plain) && ends_well
+    (1..=63).contains(&label.len()) && label.bytes().all(is_label_byte) && ends_well
 }
 
 /// True if some programs read a name with this last label as a number.

@@ -96,10 +96,10 @@ impl WebhookRequest {
             ProtocolVersion::V1_0 => "application/a2a+json",
         };
         let mut headers = Vec::new();
-        if let Some(given) = &target.authentication
-            && let Some(credentials) = &given.credentials
+        if let Some(auth) = &target.authentication
+            && let Some(credentials) = &auth.credentials
         {
-            let authorization = Secret(format!("{} {}", given.scheme, credentials.0));
+            let authorization = Secret(format!("{} {}", auth.scheme, credentials.0));
             headers.push((header::AUTHORIZATION.to_string(), authorization));
         }
         headers.extend(target.token.clone().map(|token| (TOKEN_HEADER.to_owned(), token)));
@@ -110,9 +110,9 @@ impl WebhookRequest {
 
 /// Returns a trace context as headers.
 fn trace_headers(trace: &TraceContext) -> impl Iterator<Item = (String, Secret)> {
-    let place = [("traceparent", trace.traceparent()), ("tracestate", trace.state.clone())];
-    let said = place.into_iter().filter(|(_, text)| !text.is_empty());
-    said.map(|(name, text)| (name.to_owned(), Secret(text)))
+    let headers = [("traceparent", trace.traceparent()), ("tracestate", trace.state.clone())];
+    let present = headers.into_iter().filter(|(_, text)| !text.is_empty());
+    present.map(|(name, text)| (name.to_owned(), Secret(text)))
 }
 
 /// HTTP client for webhooks under one policy.
@@ -151,8 +151,8 @@ impl WebhookClient {
     /// # Errors
     /// Fails if the request is not delivered.
     pub async fn send(&self, webhook_request: &WebhookRequest) -> Result<(), WebhookError> {
-        let brought = Box::pin(self.exchange(webhook_request));
-        tokio::time::timeout(self.policy.timeout, brought)
+        let exchange = Box::pin(self.exchange(webhook_request));
+        tokio::time::timeout(self.policy.timeout, exchange)
             .await
             .unwrap_or(Err(WebhookError::Timeout))
     }

@@ -68,7 +68,7 @@ pub async fn respond(
     let observed = RequestObservation::begin(app, request.headers_mut());
     let method = request.method().clone();
     // Copied before the request is moved into the router.
-    let wanted = extensions(request.headers());
+    let requested_extensions = extensions(request.headers());
     // Before the gate, which consumes the request and replaces an alias by the usual path.
     let format = ErrorFormat::of(&request, &app.agents.aliases);
     let span = observed.span();
@@ -88,12 +88,13 @@ pub async fn respond(
     };
     let (mut response, path) = answering.instrument(span).await;
     let endpoint = observed.end(app, &method, path.as_deref(), &mut response);
-    if let Some(spec) =
-        endpoint.and_then(MatchedEndpoint::called_agent).filter(|_| !wanted.is_empty())
+    if let Some(spec) = endpoint
+        .and_then(MatchedEndpoint::called_agent)
+        .filter(|_| !requested_extensions.is_empty())
     {
         extension::add_extension_headers(
             &mut response,
-            &wanted,
+            &requested_extensions,
             &extension::agent_extensions(&spec),
         );
     }

@@ -117,7 +117,7 @@ pub struct ReloadRejection {
     pub problem: Problem,
     /// Result of the reload.
     #[serde(flatten)]
-    pub told: ReloadResult,
+    pub result: ReloadResult,
 }
 
 /// Configuration in force.

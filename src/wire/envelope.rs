@@ -142,8 +142,8 @@ impl Envelope {
     #[must_use]
     pub fn response(&self, id: &str, at: DateTime<Utc>, result: Value) -> Value {
         // A new conversation gets its id from the service, and the client must be able to continue it.
-        let told = result.get("contextId").and_then(Value::as_str).map(str::to_owned);
-        let conversation = self.conversation_id.clone().or(told);
+        let result_context = result.get("contextId").and_then(Value::as_str).map(str::to_owned);
+        let conversation = self.conversation_id.clone().or(result_context);
         self.answer("response", (id, at), conversation, ObjectBuilder::of("result", result))
     }
 
@@ -226,10 +226,10 @@ mod tests {
         #[test]
         fn no_json_value_causes_a_panic(value in any_json(), field in any_json()) {
             _ = Envelope::read(value);
-            let mut whole = body(&field);
-            _ = Envelope::read(whole.clone());
-            whole["context"] = field;
-            _ = Envelope::read(whole);
+            let mut envelope = body(&field);
+            _ = Envelope::read(envelope.clone());
+            envelope["context"] = field;
+            _ = Envelope::read(envelope);
         }
     }
 

@@ -14,7 +14,9 @@ where
     T: TryFrom<u64>,
 {
     let number = Option::<Number>::deserialize(deserializer)?;
-    number.map(|number| whole(&number).ok_or_else(|| D::Error::custom(NOT_AN_INTEGER))).transpose()
+    number
+        .map(|number| to_integer(&number).ok_or_else(|| D::Error::custom(NOT_AN_INTEGER)))
+        .transpose()
 }
 
 /// Reads a whole number.
@@ -27,18 +29,18 @@ where
     T: TryFrom<u64>,
 {
     let number = Number::deserialize(deserializer)?;
-    whole(&number).ok_or_else(|| D::Error::custom(NOT_AN_INTEGER))
+    to_integer(&number).ok_or_else(|| D::Error::custom(NOT_AN_INTEGER))
 }
 
 const NOT_AN_INTEGER: &str = "a number must be whole, not below 0 and not too large";
 
-fn whole<T: TryFrom<u64>>(number: &Number) -> Option<T> {
-    let written = number.as_u64().or_else(|| {
+fn to_integer<T: TryFrom<u64>>(number: &Number) -> Option<T> {
+    let parsed = number.as_u64().or_else(|| {
         // JSON has one kind of number, and JavaScript writes some whole numbers with a fraction or an exponent.
         let float = number.as_f64().filter(|float| float.fract() == 0.0)?;
         format!("{:.0}", float + 0.0).parse().ok() // Below 0 and beyond the type it is none.
     });
-    T::try_from(written?).ok()
+    T::try_from(parsed?).ok()
 }
 
 #[cfg(test)]
@@ -47,7 +49,7 @@ mod tests {
 
     #[test]
     fn integers_are_read_in_every_notation() {
-        let read = |text: &str| whole::<u32>(&serde_json::from_str(text).expect("a number"));
+        let read = |text: &str| to_integer::<u32>(&serde_json::from_str(text).expect("a number"));
         for text in ["7", "7.0", "0.7e1"] {
             assert_eq!(read(text), Some(7), "{text}");
         }

@@ -11,14 +11,14 @@ pub(crate) enum Package {
 }
 
 impl Package {
-    pub(crate) const fn shown(self) -> &'static str {
+    pub(crate) const fn specifier(self) -> &'static str {
         match self {
             Self::Npm(package) | Self::Pip(package) => package,
         }
     }
 
     pub(crate) fn version(self) -> &'static str {
-        self.shown().rsplit(['@', '=']).next().unwrap_or_default()
+        self.specifier().rsplit(['@', '=']).next().unwrap_or_default()
     }
 }
 

@@ -47,145 +47,157 @@ const QUOTA_PROMPT: &str = "too much";
 const QUOTA_DIRECTIVE: &str = "status=429 retry_after=1 reset=1";
 
 /// Case: the version is the installed one, and one that its preset was tested with.
-fn version(stage: &AgentFixture<'_>) {
+fn version(fixture: &AgentFixture<'_>) {
     for id in [AGENT, SHORT_IDLE_AGENT, DEFERRING_AGENT, PRESET_AGENT] {
-        let program = stage.client.program(id);
-        assert_eq!(program["version"], stage.agent.package.version(), "{program}");
+        let program = fixture.client.program(id);
+        assert_eq!(program["version"], fixture.agent.package.version(), "{program}");
         assert!(program["warning"].is_null(), "{program}");
     }
 }
 
 /// Case: three requests, one of them with all characters that a shell would interpret.
-fn three_commands(stage: &AgentFixture<'_>) {
-    let begun = Instant::now();
+fn three_commands(fixture: &AgentFixture<'_>) {
+    let started_at = Instant::now();
     for text in
         ["say hello", "count to three", "first \"line\"\nsecond $HOME `id` 'ünïcode' & done"]
     {
-        let task = stage.client.send(AGENT, text);
-        stage.completed(&task, &format!("ECHO: {text}"));
+        let task = fixture.client.send(AGENT, text);
+        fixture.assert_completed(&task, &format!("ECHO: {text}"));
     }
-    stage.row("short answer", &format!("{:.1} s", begun.elapsed().as_secs_f64() / 3.0));
+    fixture.row("short answer", &format!("{:.1} s", started_at.elapsed().as_secs_f64() / 3.0));
 }
 
 /// Case: a tool reads a file of the working directory, and the model receives its contents.
-fn a_tool(stage: &AgentFixture<'_>) {
-    let tool = stage.agent.reads.expect("an agent with tools");
-    let prompt = format!("read it {}", stage.directive(tool));
-    stage.completed(&stage.client.send(AGENT, &prompt), "a note for the test");
+fn a_tool(fixture: &AgentFixture<'_>) {
+    let tool = fixture.agent.reads.expect("an agent with tools");
+    let prompt = format!("read it {}", fixture.directive(tool));
+    fixture.assert_completed(&fixture.client.send(AGENT, &prompt), "a note for the test");
 }
 
 /// Case: the agent does not do what it may not, however the model requests it.
-fn permission_denied(stage: &AgentFixture<'_>) {
-    let tool = stage.agent.writes.expect("an agent with tools");
-    let task = stage.client.send(AGENT, &format!("write it {}", stage.directive(tool)));
-    assert!(!stage.work.join("denied.txt").exists(), "it wrote what it may not: {task}");
-    stage.ended(&task, stage.agent.when_denied);
-    let is_warned = stage.facts(&task, "warning").iter().any(|fact| {
-        fact["message"].as_str().is_some_and(|said| said.starts_with("it answered, but was not"))
+fn permission_denied(fixture: &AgentFixture<'_>) {
+    let tool = fixture.agent.writes.expect("an agent with tools");
+    let task = fixture.client.send(AGENT, &format!("write it {}", fixture.directive(tool)));
+    assert!(!fixture.work.join("denied.txt").exists(), "it wrote what it may not: {task}");
+    fixture.assert_ended(&task, fixture.agent.when_denied);
+    let is_warned = fixture.events_of_kind(&task, "warning").iter().any(|event| {
+        event["message"]
+            .as_str()
+            .is_some_and(|message| message.starts_with("it answered, but was not"))
     });
-    assert_eq!(is_warned, stage.agent.is_warned, "{}", stage.client.execution(&task));
+    assert_eq!(is_warned, fixture.agent.is_warned, "{}", fixture.client.execution(&task));
 }
 
 /// Case: a refused key is reported at once, without another attempt.
-fn unauthorised(stage: &AgentFixture<'_>) {
-    let task = stage.client.send(AGENT, "not for you [[mock status=401]]");
-    stage.ended(&task, stage.agent.when_unauthorised);
-    assert_eq!(stage.attempts(&task), 1, "{task}");
+fn unauthorised(fixture: &AgentFixture<'_>) {
+    let task = fixture.client.send(AGENT, "not for you [[mock status=401]]");
+    fixture.assert_ended(&task, fixture.agent.when_unauthorised);
+    assert_eq!(fixture.attempts(&task), 1, "{task}");
 }
 
 /// Case: an exhausted quota is not retried if no deferral is permitted.
-fn limited(stage: &AgentFixture<'_>) {
-    let task = stage.client.send(AGENT, &format!("{QUOTA_PROMPT} [[mock {QUOTA_DIRECTIVE}]]"));
-    stage.ended(&task, stage.agent.when_limited);
-    assert_eq!(stage.attempts(&task), 1, "{task}");
+fn limited(fixture: &AgentFixture<'_>) {
+    let task = fixture.client.send(AGENT, &format!("{QUOTA_PROMPT} [[mock {QUOTA_DIRECTIVE}]]"));
+    fixture.assert_ended(&task, fixture.agent.when_limited);
+    assert_eq!(fixture.attempts(&task), 1, "{task}");
 }
 
 /// Case: with deferral permitted, the execution continues after the quota is renewed. The quota is exhausted for as
 /// many requests as the agent sent before.
-fn deferred(stage: &AgentFixture<'_>) {
-    let times = stage.model.asked(QUOTA_PROMPT).len();
-    let task = stage
+fn deferred(fixture: &AgentFixture<'_>) {
+    let times = fixture.model.requests_containing(QUOTA_PROMPT).len();
+    let task = fixture
         .client
         .send(DEFERRING_AGENT, &format!("go on then [[mock {QUOTA_DIRECTIVE} times={times}]]"));
-    stage.completed(&task, "ECHO: go on then");
-    assert_eq!(stage.facts(&task, "deferred").len(), 1, "{}", stage.client.execution(&task));
-    assert_eq!(stage.attempts(&task), 2, "{task}");
+    fixture.assert_completed(&task, "ECHO: go on then");
+    assert_eq!(
+        fixture.events_of_kind(&task, "deferred").len(),
+        1,
+        "{}",
+        fixture.client.execution(&task)
+    );
+    assert_eq!(fixture.attempts(&task), 2, "{task}");
 }
 
 /// Case: a transient failure is overcome, by the agent itself or by another attempt.
-fn recovered(stage: &AgentFixture<'_>) {
-    let task = stage.client.send(AGENT, "try again [[mock status=500 times=1]]");
-    stage.completed(&task, "ECHO: try again");
-    assert!(stage.model.asked("try again").len() > 1, "nobody tried again");
+fn recovered(fixture: &AgentFixture<'_>) {
+    let task = fixture.client.send(AGENT, "try again [[mock status=500 times=1]]");
+    fixture.assert_completed(&task, "ECHO: try again");
+    assert!(fixture.model.requests_containing("try again").len() > 1, "nobody tried again");
 }
 
 /// Case: the connection breaks in the middle of every answer.
-fn dropped(stage: &AgentFixture<'_>) {
-    let task = stage.client.send(AGENT, "some words that will be broken off [[mock drop]]");
-    stage.ended(&task, stage.agent.when_dropped);
+fn dropped(fixture: &AgentFixture<'_>) {
+    let task = fixture.client.send(AGENT, "some words that will be broken off [[mock drop]]");
+    fixture.assert_ended(&task, fixture.agent.when_dropped);
 }
 
 /// Case: the stream of every answer ends in the middle without an error. Half an answer is never a success, and the
 /// number of requests is bounded.
-fn cut(stage: &AgentFixture<'_>) {
+fn cut(fixture: &AgentFixture<'_>) {
     let prompt = "words that will be cut off, so that nobody takes them for all [[mock cut]]";
-    let task = stage.client.send(AGENT, prompt);
-    let (state, why) = outcome(&task);
+    let task = fixture.client.send(AGENT, prompt);
+    let (state, code) = outcome(&task);
     assert_eq!(state, "failed", "{task}");
-    let asked = stage.model.asked("words that will be cut off").len();
-    assert!(asked <= MAX_REQUESTS, "{asked} requests");
-    stage.row("cut answer", &format!("`{why}` after {asked} calls of the model"));
+    let requests = fixture.model.requests_containing("words that will be cut off").len();
+    assert!(requests <= MAX_REQUESTS, "{requests} requests");
+    fixture.row("cut answer", &format!("`{code}` after {requests} calls of the model"));
 }
 
 /// Case: a follower has the start of the answer long before the model has written its end, and the pieces together are
 /// the answer.
-fn streamed(stage: &AgentFixture<'_>) {
+fn streamed(fixture: &AgentFixture<'_>) {
     let text = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen";
-    let events = stage.client.follow(AGENT, &format!("[[mock text=\"{text}\" piece=6 drip=0.25]]"));
+    let events =
+        fixture.client.follow(AGENT, &format!("[[mock text=\"{text}\" piece=6 drip=0.25]]"));
     let (end, last) = events.last().expect("an end");
     assert_eq!(last.pointer("/status/state"), Some(&"completed".into()), "{last}");
     let pieces: Vec<_> =
         events.iter().filter(|(_, event)| event["kind"] == "artifact-update").collect();
     // Some programs write lines of their own before the model's first text.
-    let (mut whole, mut first) = (String::new(), None);
+    let (mut streamed_text, mut first) = (String::new(), None);
     for (at, piece) in &pieces {
         if piece["append"] != true {
-            whole.clear();
+            streamed_text.clear();
         }
-        whole += piece.pointer("/artifact/parts/0/text").and_then(Value::as_str).unwrap_or("");
-        first = first.or_else(|| whole.contains("one two").then_some(*at));
+        streamed_text +=
+            piece.pointer("/artifact/parts/0/text").and_then(Value::as_str).unwrap_or("");
+        first = first.or_else(|| streamed_text.contains("one two").then_some(*at));
     }
     let id = last["taskId"].as_str().expect("a task");
-    let task = stage.client.task(AGENT, id);
-    assert_eq!(whole, answer(&task), "the pieces are another text: {pieces:?}");
-    stage.completed(&task, text);
+    let task = fixture.client.task(AGENT, id);
+    assert_eq!(streamed_text, answer(&task), "the pieces are another text: {pieces:?}");
+    fixture.assert_completed(&task, text);
     // The model writes 14 pieces, with a quarter of a second after each. Some programs work for a second after their
     // answer.
     let before = end.saturating_sub(first.expect("the beginning of the answer"));
     let is_streamed = pieces.len() > 3 && before > Duration::from_secs(2);
-    assert_eq!(is_streamed, stage.agent.is_streamed, "{} pieces, {before:?}", pieces.len());
-    stage.row("stream", if is_streamed { "while the model writes" } else { "at the end" });
+    assert_eq!(is_streamed, fixture.agent.is_streamed, "{} pieces, {before:?}", pieces.len());
+    fixture.row("stream", if is_streamed { "while the model writes" } else { "at the end" });
 }
 
 /// Case: a silent program is ended.
-fn hang(stage: &AgentFixture<'_>) {
-    let task = stage.client.send(SHORT_IDLE_AGENT, "are you there? [[mock hang]]");
+fn hang(fixture: &AgentFixture<'_>) {
+    let task = fixture.client.send(SHORT_IDLE_AGENT, "are you there? [[mock hang]]");
     assert_eq!(outcome(&task).1, "idle-timeout", "{task}");
 }
 
 /// Case: a program that is cancelled while the model thinks is gone when the caller gets the answer.
-fn cancel(stage: &AgentFixture<'_>) {
-    let id = stage.client.begin(AGENT, "call this off [[mock hang]]");
-    stage.model.wait_for("call this off");
-    let begun = Instant::now();
-    let task = stage.client.cancel(AGENT, &id);
+fn cancel(fixture: &AgentFixture<'_>) {
+    let id = fixture.client.begin(AGENT, "call this off [[mock hang]]");
+    fixture.model.wait_for("call this off");
+    let started_at = Instant::now();
+    let task = fixture.client.cancel(AGENT, &id);
     assert_eq!(outcome(&task).0, "canceled", "{task}");
-    stage.row("cancel", &format!("after {} ms, no process is left", begun.elapsed().as_millis()));
+    fixture.row(
+        "cancel",
+        &format!("after {} ms, no process is left", started_at.elapsed().as_millis()),
+    );
 }
 
 /// Case: an answer of two million bytes arrives whole.
-fn large(stage: &AgentFixture<'_>) {
-    let task = stage.client.send(AGENT, "at length [[mock size=2000000]]");
+fn large(fixture: &AgentFixture<'_>) {
+    let task = fixture.client.send(AGENT, "at length [[mock size=2000000]]");
     assert_eq!(outcome(&task).0, "completed", "{:?}", outcome(&task));
     let answer = answer(&task);
     let lines = answer.matches("line 00").count();
@@ -195,28 +207,28 @@ fn large(stage: &AgentFixture<'_>) {
 /// Case: ten runs are active at once, because the model answers none before an eleventh request arrives, and each has
 /// its own answer. Their memory is bounded; their slowdown is only reported, because it depends on the processors of
 /// the machine.
-fn ten_at_once(stage: &AgentFixture<'_>) {
+fn ten_at_once(fixture: &AgentFixture<'_>) {
     const TOGETHER_DIRECTIVE: &str = "[[mock together=11]]";
-    let begun = Instant::now();
-    stage.completed(&stage.client.send(AGENT, "one alone"), "ECHO: one alone");
-    let alone = begun.elapsed();
+    let started_at = Instant::now();
+    fixture.assert_completed(&fixture.client.send(AGENT, "one alone"), "ECHO: one alone");
+    let alone = started_at.elapsed();
     let texts: Vec<_> = (0..10).map(|number| format!("number {number} of ten")).collect();
-    let (client, begun) = (&stage.client, Instant::now());
+    let (client, started_at) = (&fixture.client, Instant::now());
     let (memory, tasks) = thread::scope(|scope| {
         let send = |text| client.send(AGENT, &format!("{text} {TOGETHER_DIRECTIVE}"));
         let sends: Vec<_> = texts.iter().map(|text| scope.spawn(move || send(text))).collect();
-        texts.iter().for_each(|text| stage.model.wait_for(text));
-        let memory = stage.memory();
-        stage.model.ask(&format!("the eleventh {TOGETHER_DIRECTIVE}"));
+        texts.iter().for_each(|text| fixture.model.wait_for(text));
+        let memory = fixture.memory();
+        fixture.model.send_prompt(&format!("the eleventh {TOGETHER_DIRECTIVE}"));
         let tasks = sends.into_iter().map(|send| send.join().expect("a task"));
         (memory, tasks.collect::<Vec<_>>())
     });
-    let together = begun.elapsed();
+    let together = started_at.elapsed();
     for (task, text) in tasks.iter().zip(&texts) {
-        stage.completed(task, &format!("ECHO: {text}"));
+        fixture.assert_completed(task, &format!("ECHO: {text}"));
     }
-    assert!(memory < stage.agent.ten_runs_bytes, "they take {memory} bytes");
-    stage.note(format!(
+    assert!(memory < fixture.agent.ten_runs_bytes, "they take {memory} bytes");
+    fixture.note(format!(
         "in {:.1} s and {} MB, where one takes {:.1} s; {} processors",
         together.as_secs_f64(),
         memory / 1_000_000,
@@ -226,29 +238,29 @@ fn ten_at_once(stage: &AgentFixture<'_>) {
 }
 
 /// Case: no file outside the home of the agent contains the prompt; the check follows at the end.
-fn secret_prompt(stage: &AgentFixture<'_>) {
+fn secret_prompt(fixture: &AgentFixture<'_>) {
     let task =
-        stage.client.send(AGENT, &format!("keep {SECRET_WORD} [[mock text=\"no word of it\"]]"));
-    stage.completed(&task, "no word of it");
-    assert!(!stage.model.asked(SECRET_WORD).is_empty(), "the model was not asked");
+        fixture.client.send(AGENT, &format!("keep {SECRET_WORD} [[mock text=\"no word of it\"]]"));
+    fixture.assert_completed(&task, "no word of it");
+    assert!(!fixture.model.requests_containing(SECRET_WORD).is_empty(), "the model was not asked");
 }
 
 /// Case: the reported usage matches the model's numbers.
-fn usage(stage: &AgentFixture<'_>) {
-    let task = stage.client.send(AGENT, "count this [[mock usage=1000,50]]");
-    let execution = stage.client.execution(&task);
+fn usage(fixture: &AgentFixture<'_>) {
+    let task = fixture.client.send(AGENT, "count this [[mock usage=1000,50]]");
+    let execution = fixture.client.execution(&task);
     let used = execution.pointer("/attempts/0/used").unwrap_or(&Value::Null);
     let counted = [&used["input_tokens"], &used["output_tokens"]].map(Value::as_u64);
-    let told = [Some(1000), Some(50)];
-    match stage.agent.usage_accuracy {
-        UsageAccuracy::Exact => assert_eq!(counted, told, "{execution}"),
+    let expected = [Some(1000), Some(50)];
+    match fixture.agent.usage_accuracy {
+        UsageAccuracy::Exact => assert_eq!(counted, expected, "{execution}"),
         UsageAccuracy::AtLeast => {
-            assert!(counted[0] > told[0] && counted[1] > told[1], "{execution}");
+            assert!(counted[0] > expected[0] && counted[1] > expected[1], "{execution}");
         }
     }
-    stage.row(
+    fixture.row(
         "tokens",
-        match stage.agent.usage_accuracy {
+        match fixture.agent.usage_accuracy {
             UsageAccuracy::Exact => "as the model counts them",
             UsageAccuracy::AtLeast => "as the model counts them, with those of further calls",
         },
@@ -257,20 +269,20 @@ fn usage(stage: &AgentFixture<'_>) {
 
 /// Case: a second message of the same conversation resumes the agent's own session: the model receives the first one
 /// too.
-fn session(stage: &AgentFixture<'_>) {
-    let first = stage.client.send(AGENT, "the first turn");
+fn session(fixture: &AgentFixture<'_>) {
+    let first = fixture.client.send(AGENT, "the first turn");
     let context = first["contextId"].as_str().expect("a task has a context");
-    let second = stage.client.send_in(AGENT, "the second turn", context);
-    stage.completed(&second, "ECHO: the second turn");
-    let asked = stage.model.asked("the second turn");
-    let turns = asked.last().and_then(|line| line["turns"].as_u64());
-    assert!(turns >= Some(2), "the agent began anew: {asked:?}");
-    stage.row("session", "the second turn knows the first");
+    let second = fixture.client.send_in(AGENT, "the second turn", context);
+    fixture.assert_completed(&second, "ECHO: the second turn");
+    let requests = fixture.model.requests_containing("the second turn");
+    let turns = requests.last().and_then(|line| line["turns"].as_u64());
+    assert!(turns >= Some(2), "the agent began anew: {requests:?}");
+    fixture.row("session", "the second turn knows the first");
 }
 
 impl AgentFixture<'_> {
     /// Asserts that a task was completed, and that its answer contains this text.
-    pub(crate) fn completed(&self, task: &Value, text: &str) {
+    pub(crate) fn assert_completed(&self, task: &Value, text: &str) {
         assert_eq!(outcome(task).0, "completed", "{task}");
         let answer = answer(task);
         let is_right = if self.agent.is_exact && text.starts_with("ECHO") {
@@ -281,18 +293,21 @@ impl AgentFixture<'_> {
         assert!(is_right, "expected {text:?}, got {answer:?}");
     }
 
-    fn ended(&self, task: &Value, (state, code): (&str, &str)) {
-        let (ended, why) = outcome(task);
-        let is_why = code.is_empty() && state == "failed" || why == code;
-        assert!(ended == state && is_why, "expected {state} {code}, got {ended} {why}: {task}");
+    fn assert_ended(&self, task: &Value, (state, code): (&str, &str)) {
+        let (actual_state, actual_code) = outcome(task);
+        let is_expected_code = code.is_empty() && state == "failed" || actual_code == code;
+        assert!(
+            actual_state == state && is_expected_code,
+            "expected {state} {code}, got {actual_state} {actual_code}: {task}"
+        );
     }
 
     /// Returns the events of this kind of a task.
-    fn facts(&self, task: &Value, kind: &str) -> Vec<Value> {
+    fn events_of_kind(&self, task: &Value, kind: &str) -> Vec<Value> {
         let execution = self.client.execution(task);
         let events = execution["events"].as_array().unwrap_or_else(|| panic!("{execution}"));
-        let facts = events.iter().map(|event| &event["data"]);
-        facts.filter(|fact| fact["kind"] == kind).cloned().collect()
+        let event_data = events.iter().map(|event| &event["data"]);
+        event_data.filter(|data| data["kind"] == kind).cloned().collect()
     }
 
     pub(crate) fn attempts(&self, task: &Value) -> usize {

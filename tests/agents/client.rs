@@ -45,7 +45,7 @@ impl AgentClient {
              Accept: text/event-stream\r\nContent-Length: {}\r\n\r\n{body}",
             body.len()
         );
-        let begun = Instant::now();
+        let started_at = Instant::now();
         stream.write_all(head.as_bytes()).expect("a request");
         let mut events = Vec::new();
         for line in BufReader::new(stream).lines() {
@@ -53,7 +53,7 @@ impl AgentClient {
             let Some(data) = line.strip_prefix("data:") else { continue };
             let mut event: Value = serde_json::from_str(data).expect("an event");
             assert!(event["error"].is_null(), "message/stream: {event}");
-            events.push((begun.elapsed(), event["result"].take()));
+            events.push((started_at.elapsed(), event["result"].take()));
         }
         events
     }
@@ -113,9 +113,9 @@ impl AgentClient {
             let agents = status["agents"].as_array().expect("agents").iter();
             let mut program =
                 agents.filter(|known| known["id"] == agent).map(|known| &known["program"]);
-            let asked =
+            let is_inspected =
                 |program: &&Value| !(program["version"].is_null() && program["warning"].is_null());
-            if let Some(program) = program.find(asked) {
+            if let Some(program) = program.find(is_inspected) {
                 return program.clone();
             }
             std::thread::sleep(POLL_INTERVAL); // Between two readings; the loop ends at the deadline.
@@ -167,8 +167,9 @@ fn message(text: &str, is_blocking: bool) -> Value {
 
 /// Returns the state of a task, and the code of its failure.
 pub(crate) fn outcome(task: &Value) -> (String, String) {
-    let text =
-        |place: &str| task.pointer(place).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let text = |pointer: &str| {
+        task.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
     (text("/status/state"), text("/status/message/metadata/code"))
 }
 

@@ -14,7 +14,7 @@ use crate::cases::{CASES, TEN_AT_ONCE};
 use crate::client::AgentClient;
 use crate::limits::LIMIT_CASES;
 use crate::model::{ADDRESS, FakeModel};
-use crate::processes::{MARK_VARIABLE, marked, sweep};
+use crate::processes::{MARK_VARIABLE, kill_marked, marked_processes};
 use crate::service::Service;
 use crate::{leftover_files, measurements, network_namespace, processes};
 
@@ -62,38 +62,40 @@ pub(crate) struct AgentFixture<'a> {
 /// Runs every case with an agent, and reports.
 pub(crate) fn run_cases(agent: &TestedAgent) {
     network_namespace::assert_no_route();
-    let refused = network_namespace::refused();
-    let here = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("agents-run-{}", agent.name));
-    _ = fs::remove_dir_all(&here); // The folder may be left over from an earlier run.
-    let work = here.join("work");
+    let refused_before = network_namespace::refused_connections();
+    let run_folder =
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("agents-run-{}", agent.name));
+    _ = fs::remove_dir_all(&run_folder); // The folder may be left over from an earlier run.
+    let work = run_folder.join("work");
     write(&work.join("notes.txt"), "a note for the test\n");
     let (key, mark) = (unique_word("key"), unique_word("mark"));
-    let secret = here.join("key");
+    let secret = run_folder.join("key");
     write(&secret, &key);
     let model = FakeModel::start(&key);
-    let service = Service::start(&configuration(agent, &here, &mark), &unique_word("stranger"));
+    let service =
+        Service::start(&configuration(agent, &run_folder, &mark), &unique_word("stranger"));
     let address = service.url().trim_start_matches("http://").trim_end_matches('/').to_owned();
     let client = AgentClient { address, token: service.token().to_owned() };
     let (note, rows) = (RefCell::default(), RefCell::default());
-    let stage = AgentFixture { agent, client, model, work, mark, note, rows };
-    let played = stage.cases(&service);
-    let names = stage.model.names();
-    let places = [Path::new("/tmp"), &here];
-    let left = leftover_files::files_containing(&places, &[Path::new(HOMES), &secret], &key);
-    assert!(left.is_empty(), "the key was left in {left:?}");
-    let left = leftover_files::files_containing(&places, &[Path::new(DATA)], SECRET_WORD);
-    assert!(left.is_empty(), "a prompt was left in {left:?}");
+    let fixture = AgentFixture { agent, client, model, work, mark, note, rows };
+    let results = fixture.cases(&service);
+    let names = fixture.model.names();
+    let folders = [Path::new("/tmp"), &run_folder];
+    let leftovers = leftover_files::files_containing(&folders, &[Path::new(HOMES), &secret], &key);
+    assert!(leftovers.is_empty(), "the key was left in {leftovers:?}");
+    let leftovers = leftover_files::files_containing(&folders, &[Path::new(DATA)], SECRET_WORD);
+    assert!(leftovers.is_empty(), "a prompt was left in {leftovers:?}");
     assert!(service.stop().success(), "the service did not end well");
-    let tried = network_namespace::refused() - refused;
+    let refused_connections = network_namespace::refused_connections() - refused_before;
     network_namespace::report(&format!(
-        "{} ({}):\n  {}\n  refused connections to other addresses: {tried}; names looked up: {names:?}\n",
+        "{} ({}):\n  {}\n  refused connections to other addresses: {refused_connections}; names looked up: {names:?}\n",
         agent.name,
-        agent.package.shown(),
-        played.join("\n  "),
+        agent.package.specifier(),
+        results.join("\n  "),
     ));
-    let failed = played.iter().filter(|line| line.contains(FAILED)).count();
-    assert_eq!(failed, 0, "{}", played.join("\n"));
-    measurements::store_rows(agent, stage.rows.take());
+    let failed = results.iter().filter(|line| line.contains(FAILED)).count();
+    assert_eq!(failed, 0, "{}", results.join("\n"));
+    measurements::store_rows(agent, fixture.rows.take());
 }
 
 /// Verdict of a case that failed.
@@ -104,44 +106,48 @@ pub(crate) const SECRET_WORD: &str = "xylophonist-in-the-rafters";
 
 impl AgentFixture<'_> {
     fn cases(&self, service: &Service) -> Vec<String> {
-        let mut played = Vec::new();
+        let mut results = Vec::new();
         for (name, case) in CASES.iter().chain(LIMIT_CASES) {
-            if let Some(why) = self.skip_reason(name) {
-                played.push(format!("{name}: LEFT OUT, {why}"));
+            if let Some(reason) = self.skip_reason(name) {
+                results.push(format!("{name}: LEFT OUT, {reason}"));
                 continue;
             }
-            let begun = Instant::now();
+            let started_at = Instant::now();
             // The other cases show more about the changes of an agent's release.
             let ended = catch_unwind(AssertUnwindSafe(|| {
-                let _shown = FailureReport { name, service };
+                let _failure_report = FailureReport { name, service };
                 case(self);
-                self.nothing_is_left(name);
+                self.assert_no_process_left(name);
             }));
-            let verdict = if ended.is_ok() { "ok" } else { FAILED };
-            let (took, note) = (begun.elapsed().as_secs_f64(), self.note.take());
-            played.push(format!("{name}: {verdict}, {took:.1} s{note}"));
+            let status = if ended.is_ok() { "ok" } else { FAILED };
+            let (seconds, note) = (started_at.elapsed().as_secs_f64(), self.note.take());
+            results.push(format!("{name}: {status}, {seconds:.1} s{note}"));
         }
-        played
+        results
     }
 
     /// Returns the reason why a case is skipped.
     fn skip_reason(&self, case: &str) -> Option<String> {
-        let skipped_case = self.agent.skipped_cases.iter().find(|(left, _)| *left == case);
-        let (wanted, free) = (self.agent.ten_runs_bytes, processes::available_memory());
-        let lack = || format!("it may take {wanted} bytes, and {free} are free");
+        let skipped_case = self.agent.skipped_cases.iter().find(|(name, _)| *name == case);
+        let (required_bytes, free_bytes) =
+            (self.agent.ten_runs_bytes, processes::available_memory());
+        let shortage = || format!("it may take {required_bytes} bytes, and {free_bytes} are free");
         skipped_case
-            .map(|(_, why)| (*why).to_owned())
-            .or_else(|| (case == TEN_AT_ONCE && free < wanted).then(lack))
+            .map(|(_, reason)| (*reason).to_owned())
+            .or_else(|| (case == TEN_AT_ONCE && free_bytes < required_bytes).then(shortage))
     }
 
     /// Returns the memory of all processes of the fixture in bytes.
     pub(crate) fn memory(&self) -> u64 {
-        marked(&self.mark).into_iter().map(|(pid, _)| processes::proportional_bytes(pid)).sum()
+        marked_processes(&self.mark)
+            .into_iter()
+            .map(|(pid, _)| processes::proportional_bytes(pid))
+            .sum()
     }
 
     /// Adds a note to the report of the present case.
-    pub(crate) fn note(&self, what: String) {
-        self.note.replace(format!(", {what}"));
+    pub(crate) fn note(&self, text: String) {
+        self.note.replace(format!(", {text}"));
     }
 
     /// Adds a row with this name to the page of the agent.
@@ -150,15 +156,15 @@ impl AgentFixture<'_> {
     }
 
     /// Asserts that no process of a program runs after its execution has ended.
-    pub(crate) fn nothing_is_left(&self, after: &str) {
-        let left = marked(&self.mark);
-        assert!(left.is_empty(), "{after}: these were left running: {left:?}");
+    pub(crate) fn assert_no_process_left(&self, after: &str) {
+        let processes = marked_processes(&self.mark);
+        assert!(processes.is_empty(), "{after}: these were left running: {processes:?}");
     }
 }
 
 impl Drop for AgentFixture<'_> {
     fn drop(&mut self) {
-        sweep(&self.mark);
+        kill_marked(&self.mark);
     }
 }
 
@@ -171,31 +177,32 @@ struct FailureReport<'a> {
 impl Drop for FailureReport<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let said = self.service.stderr_text();
-            crate::report(&format!("in the case `{}` the service said:\n{said}", self.name));
+            let stderr = self.service.stderr_text();
+            crate::report(&format!("in the case `{}` the service said:\n{stderr}", self.name));
         }
     }
 }
 
 /// Returns the configuration: the agent as it is, with a short idle limit, and with deferral for quotas.
-fn configuration(agent: &TestedAgent, here: &Path, mark: &str) -> String {
+fn configuration(agent: &TestedAgent, run_folder: &Path, mark: &str) -> String {
     let program = Path::new(&network_namespace::folder()).join(agent.program).display().to_string();
     let common = format!(
         "command = '{program}'\nenv.{MARK_VARIABLE} = \"{mark}\"\n{SHARED}{}",
         agent.settings
     );
-    let short_idle = format!("idle_timeout = {}\nquota.max_wait = 0\n{RETRY}", agent.idle_limit);
-    let (plain, patient) =
+    let short_idle_settings =
+        format!("idle_timeout = {}\nquota.max_wait = 0\n{RETRY}", agent.idle_limit);
+    let (default_settings, deferring_settings) =
         (format!("quota.max_wait = 0\n{RETRY}"), format!("quota.first_wait = 1\n{RETRY}"));
     let kinds = [
-        (AGENT, plain.as_str()),
-        (SHORT_IDLE_AGENT, short_idle.as_str()),
-        (DEFERRING_AGENT, patient.as_str()),
+        (AGENT, default_settings.as_str()),
+        (SHORT_IDLE_AGENT, short_idle_settings.as_str()),
+        (DEFERRING_AGENT, deferring_settings.as_str()),
         (PRESET_AGENT, ""),
     ];
-    let agents = kinds.map(|(id, own)| format!("[agents.{id}]\n{own}\n{common}\n"));
-    let whole = format!("{SERVER_SETTINGS}{}", agents.concat());
-    whole.replace("ADDRESS", ADDRESS).replace("HERE", &here.display().to_string())
+    let agents = kinds.map(|(id, settings)| format!("[agents.{id}]\n{settings}\n{common}\n"));
+    let text = format!("{SERVER_SETTINGS}{}", agents.concat());
+    text.replace("ADDRESS", ADDRESS).replace("HERE", &run_folder.display().to_string())
 }
 
 /// Writes a file that only its owner can read, and creates its folder if necessary.

@@ -19,13 +19,14 @@ pub(crate) struct InstallFolders {
 
 /// Returns the reason why an agent cannot be installed here, if there is one.
 pub(crate) fn missing_requirement(agent: &TestedAgent) -> Option<String> {
-    let runs = |program: &str| Command::new(program).arg("--version").output();
+    let version_output = |program: &str| Command::new(program).arg("--version").output();
     let needed: &[&str] = match agent.package {
         Package::Npm(_) => &["node", "npm"],
         Package::Pip(_) => &["python3"],
     };
-    let lacks = |program: &&&str| !runs(program).is_ok_and(|ran| ran.status.success());
-    needed.iter().find(lacks).map(|program| format!("{program} is not installed"))
+    let is_missing =
+        |program: &&&str| !version_output(program).is_ok_and(|output| output.status.success());
+    needed.iter().find(is_missing).map(|program| format!("{program} is not installed"))
 }
 
 /// Returns the folders of an agent, which are created if they are missing or of another version.
@@ -59,13 +60,14 @@ pub(crate) fn folders(agent: &TestedAgent) -> Result<InstallFolders, String> {
 
 /// Installs a package with the Node of this folder, without running its scripts.
 fn npm(programs: Option<&Path>) -> impl Fn(&Path, &str) -> Result<(), String> {
-    let before = programs.map(|programs| format!("{}:", programs.display())).unwrap_or_default();
+    let path_prefix =
+        programs.map(|programs| format!("{}:", programs.display())).unwrap_or_default();
     move |folder, package| {
         fs::write(folder.join("package.json"), "{\"private\": true}").expect("a folder");
         let path = std::env::var("PATH").unwrap_or_default();
         let mut command = Command::new("npm");
         command.args(NPM).arg("--ignore-scripts").arg("--prefix").arg(folder).arg(package);
-        install(command.env("PATH", format!("{before}{path}")))
+        install(command.env("PATH", format!("{path_prefix}{path}")))
     }
 }
 
@@ -73,19 +75,19 @@ fn npm(programs: Option<&Path>) -> impl Fn(&Path, &str) -> Result<(), String> {
 fn install_package(
     name: &str,
     package: &str,
-    make: impl Fn(&Path, &str) -> Result<(), String>,
+    install_into: impl Fn(&Path, &str) -> Result<(), String>,
 ) -> Result<PathBuf, String> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("agents-{name}"));
     fs::create_dir_all(env!("CARGO_TARGET_TMPDIR")).expect("a folder for what tests make");
     let lock = File::create(folder.with_extension("lock")).expect("a lock file");
     lock.lock().expect("one test at a time makes the folder");
-    let stamp = folder.join("stamp");
-    if fs::read_to_string(&stamp).is_ok_and(|made| made == package) {
+    let marker = folder.join("stamp");
+    if fs::read_to_string(&marker).is_ok_and(|installed| installed == package) {
         return Ok(folder);
     }
     _ = fs::remove_dir_all(&folder); // It may not be there.
     fs::create_dir_all(&folder).expect("a folder");
-    make(&folder, package)?;
-    fs::write(stamp, package).expect("a stamp");
+    install_into(&folder, package)?;
+    fs::write(marker, package).expect("a stamp");
     Ok(folder)
 }

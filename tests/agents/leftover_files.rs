@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 /// Returns the files below these folders that contain this text; paths that end as one of `hidden` are skipped.
 pub(crate) fn files_containing(folders: &[&Path], hidden: &[&Path], text: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    let mut left: Vec<PathBuf> = folders.iter().map(|folder| (*folder).to_owned()).collect();
-    while let Some(place) = left.pop() {
-        if hidden.iter().any(|end| place.ends_with(end)) {
+    let mut pending: Vec<PathBuf> = folders.iter().map(|folder| (*folder).to_owned()).collect();
+    while let Some(path) = pending.pop() {
+        if hidden.iter().any(|suffix| path.ends_with(suffix)) {
             continue;
         }
-        let Ok(kind) = fs::symlink_metadata(&place) else { continue };
-        if kind.is_dir() {
-            let entries = fs::read_dir(&place).into_iter().flatten().flatten();
-            left.extend(entries.map(|entry| entry.path()));
-        } else if kind.is_file() && contains_text(&place, text) {
-            found.push(place);
+        let Ok(metadata) = fs::symlink_metadata(&path) else { continue };
+        if metadata.is_dir() {
+            let entries = fs::read_dir(&path).into_iter().flatten().flatten();
+            pending.extend(entries.map(|entry| entry.path()));
+        } else if metadata.is_file() && contains_text(&path, text) {
+            found.push(path);
         }
     }
     found

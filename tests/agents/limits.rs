@@ -39,74 +39,87 @@ const AGENTS_WITHOUT_DELAY: [&str; 5] = ["codex", "copilot", "llm", "aider", "op
 
 /// Case: the first request is refused with a delay. No request arrives before its end, and one arrives soon after: from
 /// the agent itself, or from another attempt of the service.
-fn retry_after(stage: &AgentFixture<'_>) {
+fn retry_after(fixture: &AgentFixture<'_>) {
     let text = "one short limit";
     let directive = format!(
         "[[mock status=429 retry_after={REQUESTED_DELAY_SECONDS} reset={REQUESTED_DELAY_SECONDS} times=1]]"
     );
-    let begun = Instant::now();
-    let task = stage.client.send(PRESET_AGENT, &format!("{text} {directive}"));
-    stage.completed(&task, &format!("ECHO: {text}"));
-    let took = begun.elapsed().as_secs();
-    stage.note(format!("{} requests, after {took} s in all", stage.model.asked(text).len()));
+    let started_at = Instant::now();
+    let task = fixture.client.send(PRESET_AGENT, &format!("{text} {directive}"));
+    fixture.assert_completed(&task, &format!("ECHO: {text}"));
+    let seconds = started_at.elapsed().as_secs();
+    fixture.note(format!(
+        "{} requests, after {seconds} s in all",
+        fixture.model.requests_containing(text).len()
+    ));
     // Agents with shorter pauses of their own retry earlier, and this model answers them.
-    assert!(took < 60, "answered after {took} s");
+    assert!(seconds < 60, "answered after {seconds} s");
 }
 
 /// Case: a limit without a delay that outlasts the agent's own retries defers the execution for five seconds at first,
 /// and never for a quarter of an hour. A limit with a delay defers it for that delay.
-fn back_off(stage: &AgentFixture<'_>) {
-    for (text, named) in
+fn back_off(fixture: &AgentFixture<'_>) {
+    for (text, requested_delay) in
         [("a limit of no time", None), ("a limit of some time", Some(REQUESTED_DELAY_SECONDS))]
     {
-        let time = named.map_or(String::new(), |named| format!("retry_after={named}"));
-        let id = stage.client.begin(PRESET_AGENT, &format!("{text} [[mock status=429 {time}]]"));
-        let deferred = stage.deferred(&id);
-        stage.client.cancel(PRESET_AGENT, &id);
-        let waits = deferred.waits();
-        let expected = match named {
-            Some(named) if !AGENTS_WITHOUT_DELAY.contains(&stage.agent.name) => named,
+        let delay_setting = requested_delay
+            .map_or(String::new(), |requested_delay| format!("retry_after={requested_delay}"));
+        let id = fixture
+            .client
+            .begin(PRESET_AGENT, &format!("{text} [[mock status=429 {delay_setting}]]"));
+        let deferral = fixture.observe_deferral(&id);
+        fixture.client.cancel(PRESET_AGENT, &id);
+        let wait_time = deferral.wait_time();
+        let expected = match requested_delay {
+            Some(requested_delay) if !AGENTS_WITHOUT_DELAY.contains(&fixture.agent.name) => {
+                requested_delay
+            }
             _ => 5,
         };
         // An agent that reports its own pause adds a little to the requested delay; a busy machine records it late.
-        let (least, most) = (TimeDelta::seconds(expected - 3), TimeDelta::seconds(expected + 3));
-        assert_eq!(deferred.cause, "rate-limited", "{text}");
-        assert!(least <= waits && waits <= most, "{text}: it waits for {waits}");
+        let (shortest, longest) =
+            (TimeDelta::seconds(expected - 3), TimeDelta::seconds(expected + 3));
+        assert_eq!(deferral.cause, "rate-limited", "{text}");
+        assert!(shortest <= wait_time && wait_time <= longest, "{text}: it waits for {wait_time}");
     }
 }
 
 /// Case: the retries of the agent and of the service are not multiplied, and the caller soon learns of a lasting
 /// failure.
-fn endless_errors(stage: &AgentFixture<'_>) {
-    let (text, begun) = ("nothing but errors", Instant::now());
-    let task = stage.client.send(PRESET_AGENT, &format!("{text} [[mock status=500]]"));
-    let took = begun.elapsed().as_secs();
+fn endless_errors(fixture: &AgentFixture<'_>) {
+    let (text, started_at) = ("nothing but errors", Instant::now());
+    let task = fixture.client.send(PRESET_AGENT, &format!("{text} [[mock status=500]]"));
+    let seconds = started_at.elapsed().as_secs();
     assert_eq!(outcome(&task), ("failed".to_owned(), "agent-transient".to_owned()), "{task}");
-    let requests = stage.model.asked(text).len();
-    stage.note(format!("{requests} requests in {took} s, {} attempts", stage.attempts(&task)));
+    let requests = fixture.model.requests_containing(text).len();
+    fixture
+        .note(format!("{requests} requests in {seconds} s, {} attempts", fixture.attempts(&task)));
     assert!(requests <= MAX_REQUESTS, "{requests} requests");
-    assert!(took <= MAX_REPORT_SECONDS, "known after {took} s");
+    assert!(seconds <= MAX_REPORT_SECONDS, "known after {seconds} s");
 }
 
 /// Case: an overload is neither a limit of the account nor an ordinary error.
-fn overloaded(stage: &AgentFixture<'_>) {
-    let task = stage.client.send(AGENT, "too busy for now [[mock status=529]]");
+fn overloaded(fixture: &AgentFixture<'_>) {
+    let task = fixture.client.send(AGENT, "too busy for now [[mock status=529]]");
     assert_eq!(outcome(&task), ("failed".to_owned(), "agent-overloaded".to_owned()), "{task}");
-    let (text, begun) = ("too busy for long", Instant::now());
-    let id = stage.client.begin(PRESET_AGENT, &format!("{text} [[mock status=529]]"));
-    let deferred = stage.deferred(&id);
-    let took = begun.elapsed().as_secs();
-    stage.client.cancel(PRESET_AGENT, &id);
-    assert_eq!(deferred.cause, "overloaded");
-    let requests = stage.model.asked(text).len();
-    stage.note(format!("{requests} requests in {took} s, then deferred for {}", deferred.waits()));
+    let (text, started_at) = ("too busy for long", Instant::now());
+    let id = fixture.client.begin(PRESET_AGENT, &format!("{text} [[mock status=529]]"));
+    let deferral = fixture.observe_deferral(&id);
+    let seconds = started_at.elapsed().as_secs();
+    fixture.client.cancel(PRESET_AGENT, &id);
+    assert_eq!(deferral.cause, "overloaded");
+    let requests = fixture.model.requests_containing(text).len();
+    fixture.note(format!(
+        "{requests} requests in {seconds} s, then deferred for {}",
+        deferral.wait_time()
+    ));
     assert!(requests * 2 <= MAX_REQUESTS, "{requests} requests, and as many after the pause");
-    assert!(took <= MAX_REPORT_SECONDS, "known after {took} s");
+    assert!(seconds <= MAX_REPORT_SECONDS, "known after {seconds} s");
 }
 
 /// Case: the preset lets an agent work for long, and ends no agent whose model is silent for two minutes.
-fn model_silence(stage: &AgentFixture<'_>) {
-    let limits = &stage.client.agent(PRESET_AGENT)["limits"];
+fn model_silence(fixture: &AgentFixture<'_>) {
+    let limits = &fixture.client.agent(PRESET_AGENT)["limits"];
     assert!(limits["timeout"].as_f64() >= Some(LONG_WORK_SECONDS), "{limits}");
     assert!(
         limits["idleTimeout"].as_f64().is_none_or(|idle| idle > MAX_MODEL_SILENCE_SECONDS),
@@ -122,18 +135,18 @@ struct ObservedDeferral {
 }
 
 impl ObservedDeferral {
-    fn waits(&self) -> TimeDelta {
+    fn wait_time(&self) -> TimeDelta {
         self.until - self.at
     }
 }
 
 impl AgentFixture<'_> {
     /// Returns the first deferral of an execution.
-    fn deferred(&self, id: &str) -> ObservedDeferral {
+    fn observe_deferral(&self, id: &str) -> ObservedDeferral {
         let event = self.client.event(id, "deferred");
         let time = |value: &Value| value.as_str().and_then(|text| text.parse().ok());
-        let deferred = (time(&event["at"]), time(&event["data"]["until"]));
-        let (Some(at), Some(until)) = deferred else { panic!("{event}") };
+        let times = (time(&event["at"]), time(&event["data"]["until"]));
+        let (Some(at), Some(until)) = times else { panic!("{event}") };
         let cause = event["data"]["cause"].as_str().expect("a cause").to_owned();
         ObservedDeferral { at, until, cause }
     }

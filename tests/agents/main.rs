@@ -37,17 +37,19 @@ fn drive(agent: &TestedAgent) {
         fixture::run_cases(agent);
         return;
     }
-    let why_not = match std::env::var("ALGONIUS_AGENTS") {
+    let skip_reason = match std::env::var("ALGONIUS_AGENTS") {
         Err(_) => Some("real agents are not driven; ALGONIUS_AGENTS=1 drives them".to_owned()),
-        Ok(wanted) if wanted != "1" && !wanted.split(',').any(|name| name == agent.name) => {
-            Some(format!("not among ALGONIUS_AGENTS={wanted}"))
+        Ok(selection)
+            if selection != "1" && !selection.split(',').any(|name| name == agent.name) =>
+        {
+            Some(format!("not among ALGONIUS_AGENTS={selection}"))
         }
         Ok(_) => {
             install::missing_requirement(agent).or_else(network_namespace::missing_requirement)
         }
     };
-    match why_not {
-        Some(why) => skip(&format!("{}: {why}", agent.name)),
+    match skip_reason {
+        Some(reason) => skip(&format!("{}: {reason}", agent.name)),
         None => match install::folders(agent) {
             Ok(folders) => report(&network_namespace::enter(agent.test, &folders)),
             Err(reason) => skip(&format!("{}: {reason}", agent.name)),

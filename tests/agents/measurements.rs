@@ -19,10 +19,10 @@ pub(crate) fn store_rows(agent: &TestedAgent, rows: BTreeMap<String, String>) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/agents/measured.json");
     let lock = File::create(Path::new(env!("CARGO_TARGET_TMPDIR")).join("measured.lock"));
     lock.and_then(|lock| lock.lock().map(|()| lock)).map(drop).expect("a lock");
-    let kept = fs::read_to_string(&file).unwrap_or_else(|_| "{}".to_owned());
-    let mut kept: BTreeMap<String, Value> = serde_json::from_str(&kept).expect("an object");
+    let stored = fs::read_to_string(&file).unwrap_or_else(|_| "{}".to_owned());
+    let mut stored: BTreeMap<String, Value> = serde_json::from_str(&stored).expect("an object");
     let version = agent.package.version();
-    kept.insert(preset, json!({"version": version, "date": date, "rows": rows}));
-    let text = serde_json::to_string_pretty(&kept).expect("an object");
+    stored.insert(preset, json!({"version": version, "date": date, "rows": rows}));
+    let text = serde_json::to_string_pretty(&stored).expect("an object");
     fs::write(file, text + "\n").expect("a file");
 }

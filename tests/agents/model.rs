@@ -20,8 +20,8 @@ pub(crate) struct FakeModel {
 impl FakeModel {
     /// Starts a model that accepts this key only.
     pub(crate) fn start(key: &str) -> Self {
-        let beside = std::env::current_exe().expect("this executable");
-        let mut command = Command::new(algonius_fakes::mock_model_path(&beside));
+        let executable = std::env::current_exe().expect("this executable");
+        let mut command = Command::new(algonius_fakes::mock_model_path(&executable));
         command.args(["--listen", ADDRESS, "--names", NAME_SERVER_ADDRESS, "--key", key]);
         let mut child = command.stdout(Stdio::piped()).spawn().expect("the model");
         let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
@@ -31,11 +31,12 @@ impl FakeModel {
     }
 
     /// Returns the requests with this in the text.
-    pub(crate) fn asked(&self, text: &str) -> Vec<Value> {
+    pub(crate) fn requests_containing(&self, text: &str) -> Vec<Value> {
         let log: Vec<Value> =
             serde_json::from_str(&exchange(ADDRESS, "GET /_mock/log", "", "")).expect("a log");
-        let has = |line: &Value| line["text"].as_str().is_some_and(|said| said.contains(text));
-        log.into_iter().filter(has).collect()
+        let contains_text =
+            |line: &Value| line["text"].as_str().is_some_and(|logged| logged.contains(text));
+        log.into_iter().filter(contains_text).collect()
     }
 
     /// Waits for a request with this in the text.
@@ -44,7 +45,7 @@ impl FakeModel {
     }
 
     /// Sends a request to the model, as an agent would.
-    pub(crate) fn ask(&self, text: &str) {
+    pub(crate) fn send_prompt(&self, text: &str) {
         let body = json!({"model": "mock-1", "messages": [{"role": "user", "content": text}]});
         let key =
             format!("Authorization: Bearer {}\r\nContent-Type: application/json\r\n", self.key);
@@ -56,7 +57,7 @@ impl FakeModel {
         let names: Value = serde_json::from_str(&exchange(ADDRESS, "GET /_mock/names", "", ""))
             .expect("an object of names");
         let names = names.as_object().into_iter().flatten();
-        names.map(|(name, often)| format!("{name} ×{often}")).collect()
+        names.map(|(name, count)| format!("{name} ×{count}")).collect()
     }
 }
 

@@ -39,10 +39,10 @@ pub(crate) fn is_inside() -> bool {
 pub(crate) fn missing_requirement() -> Option<String> {
     let hidden = ["/tmp", "/run"]
         .iter()
-        .find(|place| Path::new(env!("CARGO_TARGET_TMPDIR")).starts_with(place));
-    if let Some(place) = hidden {
+        .find(|folder| Path::new(env!("CARGO_TARGET_TMPDIR")).starts_with(folder));
+    if let Some(folder) = hidden {
         return Some(format!(
-            "the target folder is below {place}, which agents have for themselves"
+            "the target folder is below {folder}, which agents have for themselves"
         ));
     }
     let output = unshare(&scratch("try"), Path::new("true")).output();
@@ -50,8 +50,8 @@ pub(crate) fn missing_requirement() -> Option<String> {
         Err(error) => Some(format!("`unshare` cannot be run: {error}")),
         Ok(output) if output.status.success() => None,
         Ok(output) => {
-            let why = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-            Some(format!("no namespace without a network can be made: {why}"))
+            let stderr = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            Some(format!("no namespace without a network can be made: {stderr}"))
         }
     }
 }
@@ -60,9 +60,9 @@ pub(crate) fn missing_requirement() -> Option<String> {
 pub(crate) fn enter(test: &str, folders: &InstallFolders) -> String {
     let report = scratch(test).with_extension("report");
     _ = fs::remove_file(&report); // The file may be left over from an earlier run.
-    let this = std::env::current_exe().expect("this executable");
+    let program = std::env::current_exe().expect("this executable");
     let path = std::env::var("PATH").unwrap_or_default();
-    let status = unshare(&scratch(test), &this)
+    let status = unshare(&scratch(test), &program)
         .args([test, "--exact", "--nocapture"])
         .env(REPORT_VARIABLE, &report)
         .env(FOLDER_VARIABLE, &folders.agent)
@@ -76,8 +76,8 @@ pub(crate) fn enter(test: &str, folders: &InstallFolders) -> String {
 
 /// Writes the report for the process outside.
 pub(crate) fn report(text: &str) {
-    let place = std::env::var_os(REPORT_VARIABLE).expect("this is inside");
-    fs::write(place, text).expect("a report");
+    let file = std::env::var_os(REPORT_VARIABLE).expect("this is inside");
+    fs::write(file, text).expect("a report");
 }
 
 /// Returns the folder in which the agent was installed.
@@ -87,31 +87,34 @@ pub(crate) fn folder() -> String {
 
 /// Returns the number of packets that the kernel has refused since the creation of the namespace: with loopback alone
 /// no external address has a route.
-pub(crate) fn refused() -> u64 {
-    let four = fs::read_to_string("/proc/net/snmp").unwrap_or_default();
-    let mut lines = four.lines().filter_map(|line| line.strip_prefix("Ip: "));
+pub(crate) fn refused_connections() -> u64 {
+    let ipv4 = fs::read_to_string("/proc/net/snmp").unwrap_or_default();
+    let mut lines = ipv4.lines().filter_map(|line| line.strip_prefix("Ip: "));
     let (names, values) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
-    let at = names.split(' ').position(|name| name == "OutNoRoutes").expect("a counter");
-    let four: u64 = values.split(' ').nth(at).and_then(|n| n.parse().ok()).expect("a number");
-    let six = fs::read_to_string("/proc/net/snmp6").unwrap_or_default();
-    let six = six.lines().find_map(|line| line.strip_prefix("Ip6OutNoRoutes"));
-    four + six.and_then(|number| number.trim().parse::<u64>().ok()).unwrap_or_default()
+    let index = names.split(' ').position(|name| name == "OutNoRoutes").expect("a counter");
+    let ipv4: u64 = values.split(' ').nth(index).and_then(|n| n.parse().ok()).expect("a number");
+    let ipv6 = fs::read_to_string("/proc/net/snmp6").unwrap_or_default();
+    let ipv6 = ipv6.lines().find_map(|line| line.strip_prefix("Ip6OutNoRoutes"));
+    ipv4 + ipv6.and_then(|number| number.trim().parse::<u64>().ok()).unwrap_or_default()
 }
 
 /// Asserts that there is no route out, and that the kernel counts the attempts.
 pub(crate) fn assert_no_route() {
-    let before = refused();
+    let before = refused_connections();
     let reached = TcpStream::connect_timeout(&UNREACHABLE, Duration::from_secs(2));
     assert!(reached.is_err(), "there is a way out of the namespace");
-    assert!(refused() > before, "what is refused is not counted");
+    assert!(refused_connections() > before, "what is refused is not counted");
 }
 
-fn unshare(names: &Path, program: &Path) -> Command {
+fn unshare(resolver_file: &Path, program: &Path) -> Command {
     let mut command = Command::new("unshare");
     if !nix::unistd::geteuid().is_root() {
         command.args(["--user", "--map-root-user"]);
     }
-    command.args(["--net", "--mount", "sh", "-c", NAMESPACE_SCRIPT]).arg(names).arg(program);
+    command
+        .args(["--net", "--mount", "sh", "-c", NAMESPACE_SCRIPT])
+        .arg(resolver_file)
+        .arg(program);
     command
 }
 

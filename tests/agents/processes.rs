@@ -9,39 +9,39 @@ use nix::unistd::Pid;
 pub(crate) const MARK_VARIABLE: &str = "AGENTS_MARK";
 
 /// Returns the living processes with this mark: their ids and command lines.
-pub(crate) fn marked(mark: &str) -> Vec<(i32, String)> {
+pub(crate) fn marked_processes(mark: &str) -> Vec<(i32, String)> {
     let entry = format!("{MARK_VARIABLE}={mark}");
     let pids = fs::read_dir("/proc").expect("the processes").flatten();
     let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let carries = |pid: &i32| {
+    let has_mark = |pid: &i32| {
         let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environment.split(|byte| *byte == 0).any(|have| have == entry.as_bytes())
+        environment.split(|byte| *byte == 0).any(|variable| variable == entry.as_bytes())
     };
-    let alive = pids.filter(carries).filter(|pid| is_alive(*pid));
+    let alive = pids.filter(has_mark).filter(|pid| is_alive(*pid));
     alive.map(|pid| (pid, command(pid))).collect()
 }
 
 /// Kills all processes with this mark.
-pub(crate) fn sweep(mark: &str) {
-    for (pid, _) in marked(mark) {
+pub(crate) fn kill_marked(mark: &str) {
+    for (pid, _) in marked_processes(mark) {
         _ = kill(Pid::from_raw(pid), Signal::SIGKILL); // The process may have ended meanwhile.
     }
 }
 
 /// Returns the available memory of the machine in bytes.
 pub(crate) fn available_memory() -> u64 {
-    let facts = fs::read_to_string("/proc/meminfo").expect("the memory");
-    bytes(&facts, "MemAvailable:").expect("what is available")
+    let meminfo = fs::read_to_string("/proc/meminfo").expect("the memory");
+    bytes(&meminfo, "MemAvailable:").expect("what is available")
 }
 
 /// Returns the proportional set size of a process in bytes; zero for one that has ended.
 pub(crate) fn proportional_bytes(pid: i32) -> u64 {
-    let facts = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
-    bytes(&facts, "Pss:").unwrap_or_default()
+    let smaps = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
+    bytes(&smaps, "Pss:").unwrap_or_default()
 }
 
-fn bytes(facts: &str, name: &str) -> Option<u64> {
-    let line = facts.lines().find_map(|line| line.strip_prefix(name))?;
+fn bytes(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     Some(line.trim().trim_end_matches(" kB").parse::<u64>().ok()? * 1024)
 }
 

@@ -79,8 +79,8 @@ impl ConformanceKit {
         let kit = folder().join(format!("kit-{}", self.version));
         let lock = File::create(kit.with_extension("lock")).expect("a lock file");
         lock.lock().expect("one test at a time makes the folder");
-        let stamp = kit.join(".commit");
-        if fs::read_to_string(&stamp).is_ok_and(|commit| commit == self.commit) {
+        let marker = kit.join(".commit");
+        if fs::read_to_string(&marker).is_ok_and(|commit| commit == self.commit) {
             return Ok(kit);
         }
         _ = fs::remove_dir_all(&kit); // It may not be there.
@@ -92,7 +92,7 @@ impl ConformanceKit {
         };
         install(git().args(["fetch", "--quiet", "--depth=1"]).arg(repository).arg(self.commit))?;
         install(git().args(["checkout", "--quiet", "FETCH_HEAD"]))?;
-        fs::write(&stamp, self.commit).expect("a stamp");
+        fs::write(&marker, self.commit).expect("a stamp");
         Ok(kit)
     }
 }

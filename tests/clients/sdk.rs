@@ -67,28 +67,28 @@ impl Sdk {
 
     /// Returns the folder of the SDK. Installs the SDK first if it is missing or of another version.
     fn folder(&self) -> Result<PathBuf, String> {
-        let (name, wanted) = self.wanted();
+        let (name, requirements) = self.requirements();
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("clients-{name}"));
         fs::create_dir_all(env!("CARGO_TARGET_TMPDIR")).expect("a folder for what tests make");
         let lock = File::create(folder.with_extension("lock")).expect("a lock file");
         lock.lock().expect("one test at a time makes the folder");
-        let stamp = folder.join("stamp");
-        if fs::read_to_string(&stamp).is_ok_and(|made| made == wanted) {
+        let marker = folder.join("stamp");
+        if fs::read_to_string(&marker).is_ok_and(|installed| installed == requirements) {
             return Ok(folder);
         }
         if self.is_python() {
             install(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder))?;
             let list = folder.join("wanted.txt");
-            fs::write(&list, wanted).expect("a list");
+            fs::write(&list, requirements).expect("a list");
             let mut pip = Command::new(folder.join("bin/python"));
             install(pip.args(["-m", "pip"]).args(PIP).arg("-r").arg(list))?;
         } else {
             _ = fs::remove_dir_all(&folder); // It may not be there.
             fs::create_dir_all(&folder).expect("a folder");
-            fs::write(folder.join("package.json"), wanted).expect("a list");
+            fs::write(folder.join("package.json"), requirements).expect("a list");
             install(Command::new("npm").args(NPM).arg("--prefix").arg(&folder))?;
         }
-        fs::write(&stamp, wanted).expect("a stamp");
+        fs::write(&marker, requirements).expect("a stamp");
         Ok(folder)
     }
 
@@ -98,7 +98,7 @@ impl Sdk {
     }
 
     /// A name for its folder, and what is installed, by exact version.
-    const fn wanted(&self) -> (&'static str, &'static str) {
+    const fn requirements(&self) -> (&'static str, &'static str) {
         match self {
             Self::Python03 => ("python03", include_str!("python03.txt")),
             Self::Python10 => ("python10", include_str!("python10.txt")),
@@ -116,8 +116,10 @@ impl Sdk {
 
 /// Whether JavaScript can be run here.
 pub(crate) fn has_node() -> bool {
-    let runs = |program: &str| Command::new(program).arg("--version").output();
-    ["node", "npm"].into_iter().all(|program| runs(program).is_ok_and(|ran| ran.status.success()))
+    let version_output = |program: &str| Command::new(program).arg("--version").output();
+    ["node", "npm"]
+        .into_iter()
+        .all(|program| version_output(program).is_ok_and(|output| output.status.success()))
 }
 
 fn scripts_folder() -> PathBuf {
@@ -128,7 +130,7 @@ fn scripts_folder() -> PathBuf {
 fn run_command(command: &mut Command) -> String {
     let output = command.output();
     let output = output.unwrap_or_else(|error| panic!("{command:?} did not start: {error}"));
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?}: {}\n{told}", output.status);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {}\n{stderr}", output.status);
     String::from_utf8(output.stdout).expect("text")
 }

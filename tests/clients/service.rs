@@ -25,7 +25,7 @@ pub(crate) struct Service {
 
 impl Service {
     /// Starts a configuration beside a file with a second token.
-    pub(crate) fn start(text: &str, stranger: &str) -> Self {
+    pub(crate) fn start(text: &str, second_token: &str) -> Self {
         let home = tempfile::tempdir().expect("a home");
         let mut command = Command::new(env!("CARGO_BIN_EXE_algonius"));
         command.args(["serve", "--listen", "127.0.0.1:0"]).current_dir(home.path());
@@ -36,7 +36,7 @@ impl Service {
         command.envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
         let file = home.path().join("supervisor.toml");
         fs::write(&file, text).expect("a configuration");
-        write_private(&home.path().join("stranger.token"), stranger);
+        write_private(&home.path().join("stranger.token"), second_token);
         command.arg("--config").arg(file);
         let log = File::create(home.path().join("log")).expect("a log");
         let mut child = command.stderr(Stdio::piped()).spawn().expect("the program");

@@ -3,9 +3,9 @@
 //! Those that take a variable number of arguments are written with all that they can have: on the
 //! machines that we run on, arguments travel alike in both.
 
-mod make;
-mod put;
-mod spawn;
+mod filesystem;
+mod process;
+mod write;
 
 use libc::{c_int, c_long};
 
@@ -19,7 +19,7 @@ enum CallExtent {
 }
 
 /// Makes a call as it was planned.
-fn make(
+fn perform(
     kind: CallKind,
     name: &str,
     fd: Option<c_int>,

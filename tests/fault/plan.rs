@@ -57,40 +57,40 @@ static ERRNO: AtomicI32 = AtomicI32::new(0);
 /// Runs before `main`; the loader hands it the arguments.
 #[used]
 #[unsafe(link_section = ".init_array")]
-static INIT_FUNCTION: unsafe extern "C" fn(c_int, *const *const c_char) = begin;
+static INIT_FUNCTION: unsafe extern "C" fn(c_int, *const *const c_char) = initialize;
 
-unsafe extern "C" fn begin(count: c_int, args: *const *const c_char) {
+unsafe extern "C" fn initialize(count: c_int, args: *const *const c_char) {
     // SAFETY: the loader gives so many strings, and the environment is nobody else's yet.
-    let (first, wanted) = unsafe {
+    let (first, expected) = unsafe {
         let first = if count > 1 { bytes(*args.add(1)) } else { None };
         (first, variable(c"ALGONIUS_FAULT_IN"))
     };
-    if first.is_some() && first == wanted {
-        read();
+    if first.is_some() && first == expected {
+        read_settings();
     }
 }
 
-fn read() {
-    // SAFETY: as in `begin`.
-    let (calls, at, how, tally) = unsafe {
+fn read_settings() {
+    // SAFETY: as in `initialize`.
+    let (calls, at, mode_words, tally) = unsafe {
         let words = [c"ALGONIUS_FAULT_CALLS", c"ALGONIUS_FAULT_AT", c"ALGONIUS_FAULT_HOW"];
-        let [calls, at, how] = words.map(|name| variable(name).unwrap_or_default());
-        (calls, at, how, tally::open(libc::getenv(c"ALGONIUS_FAULT_TALLY".as_ptr())))
+        let [calls, at, mode_words] = words.map(|name| variable(name).unwrap_or_default());
+        (calls, at, mode_words, tally::open(libc::getenv(c"ALGONIUS_FAULT_TALLY".as_ptr())))
     };
-    let mut how = how.split(|byte| *byte == b':');
-    let way = match how.next() {
+    let mut mode_words = mode_words.split(|byte| *byte == b':');
+    let mode = match mode_words.next() {
         Some(b"die") => MODE_DIE,
         Some(b"tear") => MODE_TEAR,
         Some(b"once") => MODE_ONCE,
         Some(b"on") => MODE_ALWAYS,
         _ => return,
     };
-    FAULT_MODE.store(way, Ordering::Relaxed);
-    let errno = i32::try_from(number(how.next().unwrap_or_default())).unwrap_or_default();
+    FAULT_MODE.store(mode, Ordering::Relaxed);
+    let errno = i32::try_from(number(mode_words.next().unwrap_or_default())).unwrap_or_default();
     ERRNO.store(errno, Ordering::Relaxed);
     FAULT_AT.store(number(at), Ordering::Relaxed);
-    let wanted = |name: &[u8]| calls.split(|byte| *byte == b',').any(|word| word == name);
-    let kinds = KINDS.iter().filter(|(name, _)| wanted(name));
+    let is_counted = |name: &[u8]| calls.split(|byte| *byte == b',').any(|word| word == name);
+    let kinds = KINDS.iter().filter(|(name, _)| is_counted(name));
     let kinds = kinds.fold(0, |all, (_, kind)| all | *kind as u8);
     if tally {
         COUNTED_KINDS.store(kinds, Ordering::Release);
@@ -102,13 +102,13 @@ pub(crate) fn count_call(kind: CallKind, name: &[u8], fd: Option<c_int>) -> Call
     if COUNTED_KINDS.load(Ordering::Acquire) & kind as u8 == 0 {
         return CallOutcome::Pass;
     }
-    let (which, at, how) =
+    let (number, at, mode) =
         (tally::count(), FAULT_AT.load(Ordering::Relaxed), FAULT_MODE.load(Ordering::Relaxed));
-    if which < at || (which > at && how != MODE_ALWAYS) {
+    if number < at || (number > at && mode != MODE_ALWAYS) {
         return CallOutcome::Pass;
     }
     tally::record_fault(name, fd);
-    match how {
+    match mode {
         MODE_DIE => die(),
         MODE_TEAR => CallOutcome::Tear,
         _ => CallOutcome::Fail(ERRNO.load(Ordering::Relaxed)),

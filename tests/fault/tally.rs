@@ -12,7 +12,7 @@ const TEXT_BYTES: usize = 496;
 #[repr(C)]
 pub(crate) struct TallyPage {
     counted: AtomicU64,
-    struck: AtomicU64,
+    faults: AtomicU64,
     text: [AtomicU8; TEXT_BYTES],
 }
 
@@ -48,13 +48,13 @@ pub(crate) fn count() -> u64 {
 /// Notes what is struck: the name of the call and, the first time, what its descriptor is.
 pub(crate) fn record_fault(name: &[u8], fd: Option<c_int>) {
     let Some(page) = page() else { return };
-    if page.struck.fetch_add(1, Ordering::Relaxed) > 0 {
+    if page.faults.fetch_add(1, Ordering::Relaxed) > 0 {
         return;
     }
     let mut target = [0_u8; 400];
     let length = fd.map_or(0, |fd| read_link(fd, &mut target));
     let text = name.iter().chain(b" ").chain(target.iter().take(length));
-    page.text.iter().zip(text).for_each(|(place, byte)| place.store(*byte, Ordering::Relaxed));
+    page.text.iter().zip(text).for_each(|(slot, byte)| slot.store(*byte, Ordering::Relaxed));
 }
 
 fn page<'a>() -> Option<&'a TallyPage> {
@@ -64,16 +64,16 @@ fn page<'a>() -> Option<&'a TallyPage> {
 
 /// What a descriptor is, without allocating: this may run between `clone` and `execve`.
 fn read_link(fd: c_int, into: &mut [u8]) -> usize {
-    let mut place = [0_u8; 32];
+    let mut path_bytes = [0_u8; 32];
     let digits = fd.unsigned_abs().checked_ilog10().unwrap_or(0) + 1;
     let digits = (0..digits).rev().map(|at| fd.unsigned_abs() / 10_u32.pow(at) % 10);
     let digits = digits.map(|digit| b'0' + u8::try_from(digit).unwrap_or_default());
     let path = b"/proc/self/fd/".iter().copied().chain(digits);
-    place.iter_mut().zip(path).for_each(|(place, byte)| *place = byte);
+    path_bytes.iter_mut().zip(path).for_each(|(slot, byte)| *slot = byte);
     // SAFETY: the path ends in a zero, and the room is as long as is said.
     let length = unsafe {
         let call = libc::SYS_readlinkat;
-        libc::syscall(call, libc::AT_FDCWD, place.as_ptr(), into.as_mut_ptr(), into.len())
+        libc::syscall(call, libc::AT_FDCWD, path_bytes.as_ptr(), into.as_mut_ptr(), into.len())
     };
     usize::try_from(length).unwrap_or_default()
 }

@@ -46,35 +46,35 @@ const DIALECTS: [DialectCodec; 3] = [
 /// What one dialect hears, every dialect tells so that it is heard the same but for its losses,
 /// and then told the same again.
 pub fn check(bytes: &[u8]) {
-    let Ok(said) = serde_json::from_slice::<Value>(bytes) else { return };
-    for from in &DIALECTS {
-        if let Ok(event) = (from.read)(said.clone()) {
+    let Ok(value) = serde_json::from_slice::<Value>(bytes) else { return };
+    for source in &DIALECTS {
+        if let Ok(event) = (source.read)(value.clone()) {
             let event = in_milliseconds(event);
-            DIALECTS.iter().for_each(|to| event_survives(&event, to));
+            DIALECTS.iter().for_each(|target| event_survives(&event, target));
         }
-        let push = (from.read_push)(said.clone());
+        let push = (source.read_push)(value.clone());
         if let Some(push) = push.ok().filter(can_be_named) {
-            DIALECTS.iter().for_each(|to| push_survives(&push, to));
+            DIALECTS.iter().for_each(|target| push_survives(&push, target));
         }
     }
 }
 
-fn event_survives(event: &StreamEvent, to: &DialectCodec) {
-    let told = (to.write)(event.clone());
-    let heard = (to.read)(told.clone());
-    assert_eq!(heard, Ok(to.losses.event(event.clone())), "{told}");
-    assert_eq!(heard.map(to.write), Ok(told));
+fn event_survives(event: &StreamEvent, target: &DialectCodec) {
+    let written = (target.write)(event.clone());
+    let reread = (target.read)(written.clone());
+    assert_eq!(reread, Ok(target.losses.event(event.clone())), "{written}");
+    assert_eq!(reread.map(target.write), Ok(written));
 }
 
 /// Where the path says which task is meant, the body need not; and a configuration without an id
 /// may have got its task's.
-fn push_survives(push: &PushConfig, to: &DialectCodec) {
+fn push_survives(push: &PushConfig, target: &DialectCodec) {
     let task = push.task_id.as_deref().unwrap_or_default();
-    let told = (to.write_push)(push.clone());
-    let body = with_path_params(told.clone(), &[("taskId", task)]);
-    let heard = body.and_then(to.read_push);
+    let written = (target.write_push)(push.clone());
+    let body = with_path_params(written.clone(), &[("taskId", task)]);
+    let reread = body.and_then(target.read_push);
     let named = PushConfig { id: push.id.clone().or(push.task_id.clone()), ..push.clone() };
-    assert!(heard.as_ref() == Ok(push) || heard == Ok(named), "{told}: {heard:?}");
+    assert!(reread.as_ref() == Ok(push) || reread == Ok(named), "{written}: {reread:?}");
 }
 
 /// Whether the ids can stand in `tasks/ID/pushNotificationConfigs/ID`, and none is a word that

@@ -82,19 +82,19 @@ impl DialectReaders {
     /// Reads the parameters of a method. What nobody knows must not change what is heard, and what
     /// is heard must be sound.
     pub(super) fn read(&self, method: Method, params: &Value) -> Result<ParsedRequest, Failure> {
-        let asked = self.heard(method, params.clone());
+        let request = self.parse(method, params.clone());
         if let Value::Object(fields) = params {
             let mut fields = fields.clone();
             fields.insert("xStranger".to_owned(), Value::from(1));
-            assert_eq!(self.heard(method, fields.into()), asked, "a stranger changes it");
+            assert_eq!(self.parse(method, fields.into()), request, "a stranger changes it");
         }
-        if let Ok(asked) = &asked {
-            check_request(asked);
+        if let Ok(request) = &request {
+            check_request(request);
         }
-        asked
+        request
     }
 
-    fn heard(&self, method: Method, params: Value) -> Result<ParsedRequest, Failure> {
+    fn parse(&self, method: Method, params: Value) -> Result<ParsedRequest, Failure> {
         match method {
             Method::Send | Method::Stream => {
                 (self.send)(params).map(|send| ParsedRequest::Send(Box::new(send)))
@@ -113,14 +113,14 @@ impl DialectReaders {
 }
 
 /// What the inside relies on in what was read.
-fn check_request(asked: &ParsedRequest) {
-    match asked {
+fn check_request(request: &ParsedRequest) {
+    match request {
         ParsedRequest::Send(send) => check_send(send),
         ParsedRequest::List(ListRequest { page_size, .. }) => {
-            assert!(page_size.is_none_or(|size| (1..=100).contains(&size)), "{asked:?}");
+            assert!(page_size.is_none_or(|size| (1..=100).contains(&size)), "{request:?}");
         }
         ParsedRequest::Push(config) => {
-            assert!(config.task_id.is_some(), "{asked:?}");
+            assert!(config.task_id.is_some(), "{request:?}");
             check_push(config);
         }
         ParsedRequest::Get(TaskQuery { history, .. }) => check_history(*history),
@@ -134,8 +134,8 @@ fn check_request(asked: &ParsedRequest) {
 pub(super) fn check_send(send: &SendRequest) {
     assert!(!send.message.message_id.is_empty(), "{send:?}");
     assert!(!send.message.parts.is_empty(), "{send:?}");
-    let filled = |id: &Option<String>| id.as_ref().is_none_or(|id| !id.is_empty());
-    assert!(filled(&send.message.context_id) && filled(&send.message.task_id), "{send:?}");
+    let is_filled = |id: &Option<String>| id.as_ref().is_none_or(|id| !id.is_empty());
+    assert!(is_filled(&send.message.context_id) && is_filled(&send.message.task_id), "{send:?}");
     for part in &send.message.parts {
         if let PartContent::Raw(text) = &part.content {
             let bytes = base64::decode(text).map(|bytes| base64::encode(&bytes));
@@ -143,7 +143,10 @@ pub(super) fn check_send(send: &SendRequest) {
         }
     }
     assert!(
-        send.message.metadata.get(PARAMETERS_EXTENSION).is_none_or(|given| *given != Value::Null)
+        send.message
+            .metadata
+            .get(PARAMETERS_EXTENSION)
+            .is_none_or(|parameters| *parameters != Value::Null)
     );
     check_history(send.history);
     send.push.iter().for_each(check_push);

@@ -40,8 +40,8 @@ pub fn check(bytes: &[u8]) {
     let response = envelope.response(ANSWER, DateTime::UNIX_EPOCH, result);
     check_names(&response, &envelope);
     let conversation = envelope.conversation_id.as_deref().unwrap_or("told");
-    let told = response.pointer("/context/conversation_id");
-    assert_eq!(told.and_then(Value::as_str), Some(conversation));
+    let reported = response.pointer("/context/conversation_id");
+    assert_eq!(reported.and_then(Value::as_str), Some(conversation));
 }
 
 /// What is to be executed is one part, with nothing beside it but the values for templates.
@@ -58,7 +58,7 @@ fn check_execution(envelope: &Envelope, send: &SendRequest) {
 
 fn check_names(answer: &Value, envelope: &Envelope) {
     assert_no_request(answer);
-    let text = |place| answer.pointer(place).and_then(Value::as_str).map(str::to_owned);
+    let text = |pointer| answer.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
     assert_eq!(text("/in_response_to").as_ref(), Some(&envelope.id));
     assert_eq!(text("/context/from"), envelope.to);
     assert_eq!(text("/context/to"), envelope.from);
@@ -69,6 +69,6 @@ fn check_names(answer: &Value, envelope: &Envelope) {
 fn assert_no_request(answer: &Value) {
     assert!(is_envelope(answer), "{answer}");
     assert_eq!(answer.get("id"), Some(&Value::from(ANSWER)));
-    let again = Envelope::read(answer.clone()).map_err(|failure| failure.code);
-    assert_eq!(again, Err(Code::InvalidRequest), "{answer}");
+    let reread = Envelope::read(answer.clone()).map_err(|failure| failure.code);
+    assert_eq!(reread, Err(Code::InvalidRequest), "{answer}");
 }

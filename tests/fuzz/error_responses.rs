@@ -22,9 +22,9 @@ pub(super) fn check_refusal(failure: &Failure, codes: &[Code]) {
 }
 
 /// The JSON-RPC answer to a refused call is one, and has its id.
-pub(super) fn check_answer(id: &Id, failure: &Failure, wanted: &Value) {
+pub(super) fn check_answer(id: &Id, failure: &Failure, expected_id: &Value) {
     let answer = jsonrpc::failure(id.clone(), failure);
-    assert_eq!(answer.get("id"), Some(wanted));
+    assert_eq!(answer.get("id"), Some(expected_id));
     assert!(answer.get("result").is_none(), "{answer}");
     let number = answer.pointer("/error/code").and_then(Value::as_i64);
     assert_eq!(number, Some(problem::wire_codes(failure.code).jsonrpc));

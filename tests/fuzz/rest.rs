@@ -43,15 +43,15 @@ pub fn check(bytes: &[u8]) {
         };
         for readers in [REST_0_3, V1_0] {
             match readers.read(method, &params) {
-                Ok(asked) => check_ids_of_path(&asked, &body),
+                Ok(request) => check_ids_of_path(&request, &body),
                 Err(failure) => check_refusal(&failure, &[Code::InvalidParams]),
             }
         }
     }
 }
 
-fn check_ids_of_path(asked: &ParsedRequest, body: &Value) {
-    match asked {
+fn check_ids_of_path(request: &ParsedRequest, body: &Value) {
+    match request {
         ParsedRequest::Get(query) => assert_eq!(query.id, TASK, "{body}"),
         ParsedRequest::Task(id) | ParsedRequest::Pushes(id) => assert_eq!(id, TASK, "{body}"),
         ParsedRequest::Push(config) => assert_eq!(config.task_id.as_deref(), Some(TASK), "{body}"),

@@ -13,27 +13,27 @@ use super::error_responses::{check_answer, check_refusal};
 /// belongs to one version, and parameters that it cannot take are the caller's fault.
 pub fn check(bytes: &[u8]) {
     let body: Option<Value> = serde_json::from_slice(bytes).ok();
-    let (call, id) = (parse(bytes), wanted_id(body.as_ref()));
-    let JsonRpcCall { id: given, method, params } = match call {
+    let (call, expected_id) = (parse(bytes), id_of_call(body.as_ref()));
+    let JsonRpcCall { id: actual_id, method, params } = match call {
         Ok(call) => call,
-        Err(RejectedCall { id: given, failure }) => {
+        Err(RejectedCall { id: actual_id, failure }) => {
             let code = if body.is_some() { Code::InvalidRequest } else { Code::MalformedJson };
             check_refusal(&failure, &[code]);
-            return check_answer(&given, &failure, &id);
+            return check_answer(&actual_id, &failure, &expected_id);
         }
     };
-    let answer = success(given.clone(), Value::Null);
-    assert_eq!(answer.get("id"), Some(&id));
+    let answer = success(actual_id.clone(), Value::Null);
+    assert_eq!(answer.get("id"), Some(&expected_id));
     let (old, new) = (Method::of_0_3(&method), Method::of_1_0(&method));
     assert!(old.is_none() || new.is_none(), "both versions know `{method}`");
-    let asked = match (old, new) {
+    let request = match (old, new) {
         (Some(method), _) => RPC_0_3.read(method, &params),
         (None, Some(method)) => V1_0.read(method, &params),
         (None, None) => return,
     };
-    if let Err(failure) = asked {
+    if let Err(failure) = request {
         check_refusal(&failure, &[Code::InvalidParams]);
-        check_answer(&given, &failure, &id);
+        check_answer(&actual_id, &failure, &expected_id);
     }
     if let Err(failure) = json::read::tenant(&params) {
         check_refusal(&failure, &[Code::InvalidParams]);
@@ -41,7 +41,7 @@ pub fn check(bytes: &[u8]) {
 }
 
 /// The id that an answer must have: that of the call, if it can be one.
-fn wanted_id(body: Option<&Value>) -> Value {
+fn id_of_call(body: Option<&Value>) -> Value {
     let id = body.filter(|body| body.is_object()).and_then(|body| body.get("id"));
     id.filter(|id| id.is_string() || id.is_number()).cloned().unwrap_or_default()
 }

@@ -180,6 +180,7 @@ pub(crate) fn http2(address: SocketAddr) -> Http2 {
     Client::builder(TokioExecutor::new()).http2_only(true).build(Connector(address))
 }
 
-pub(crate) async fn soon<T>(work: impl Future<Output = T>) -> T {
+/// Result of the work, which must end within the time limit of a step.
+pub(crate) async fn timed<T>(work: impl Future<Output = T>) -> T {
     tokio::time::timeout(STEP_TIMEOUT, work).await.expect("in time")
 }

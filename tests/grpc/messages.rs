@@ -5,7 +5,7 @@ use algonius_a2a::grpc::proto::lf_a2a_v1 as new;
 use prost::Message as _;
 use tonic::Status;
 
-use crate::harness::{GrpcHarness, soon, with};
+use crate::harness::{GrpcHarness, timed, with};
 
 pub(crate) fn old_text(text: &str) -> old::SendMessageRequest {
     let part = old::Part { part: Some(old::part::Part::Text(text.to_owned())), metadata: None };
@@ -63,16 +63,16 @@ pub(crate) fn new_answer(task: &new::Task) -> &str {
 }
 
 pub(crate) async fn send_new(
-    world: &GrpcHarness,
+    grpc: &GrpcHarness,
     host: &str,
     tenant: &str,
     agent: Option<&str>,
 ) -> String {
-    let mut call = world.call(new_text(tenant, "you"));
+    let mut call = grpc.call(new_text(tenant, "you"));
     if let Some(agent) = agent {
         call = with(call, "a2a-agent", agent);
     }
-    match soon(world.client_of_1_0(host).send_message(call)).await {
+    match timed(grpc.client_of_1_0(host).send_message(call)).await {
         Ok(answer) => new_answer(&new_task(answer.into_inner())).to_owned(),
         Err(status) => format!("{:?}", status.code()),
     }

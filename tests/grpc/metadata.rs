@@ -4,14 +4,14 @@ use algonius_a2a::grpc::proto::lf_a2a_v1 as new;
 use new::stream_response::Payload;
 use tonic::{Code, Streaming};
 
-use crate::harness::{GrpcHarness, id, soon, with};
+use crate::harness::{GrpcHarness, id, timed, with};
 use crate::messages::{new_task, new_text};
 
 const CURSOR_EXTENSION: &str = "https://algonius.dev/a2a/ext/event-cursor/v1";
 
 async fn events(mut stream: Streaming<new::StreamResponse>) -> Vec<Payload> {
     let mut events = Vec::new();
-    while let Some(event) = soon(stream.message()).await.expect("an event") {
+    while let Some(event) = timed(stream.message()).await.expect("an event") {
         events.push(event.payload.expect("a payload"));
     }
     events
@@ -34,56 +34,56 @@ fn cursor(event: &Payload) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_grpc_stream_resumes_after_an_event_number() {
-    let world = GrpcHarness::start(|settings| settings.default_agent = Some(id("echo"))).await;
-    let mut client = world.client_of_1_0("service");
-    let call = with(world.call(new_text("", "tea")), "a2a-extensions", CURSOR_EXTENSION);
-    let answer = soon(client.send_streaming_message(call)).await.expect("a stream");
+    let grpc = GrpcHarness::start(|settings| settings.default_agent = Some(id("echo"))).await;
+    let mut client = grpc.client_of_1_0("service");
+    let call = with(grpc.call(new_text("", "tea")), "a2a-extensions", CURSOR_EXTENSION);
+    let answer = timed(client.send_streaming_message(call)).await.expect("a stream");
     let used = answer.metadata().get("a2a-extensions").and_then(|value| value.to_str().ok());
     assert_eq!(used, Some(CURSOR_EXTENSION));
-    let told = events(answer.into_inner()).await;
-    let numbers: Vec<_> = told.iter().map(cursor).collect();
-    let Payload::Task(task) = &told[0] else { panic!("no task: {told:?}") };
+    let first_events = events(answer.into_inner()).await;
+    let numbers: Vec<_> = first_events.iter().map(cursor).collect();
+    let Payload::Task(task) = &first_events[0] else { panic!("no task: {first_events:?}") };
 
-    let asked = new::SubscribeToTaskRequest { id: task.id.clone(), ..Default::default() };
-    let call = with(world.call(asked), "last-event-id", &numbers[0]);
-    let rest = soon(client.subscribe_to_task(call)).await.expect("the rest").into_inner();
+    let request = new::SubscribeToTaskRequest { id: task.id.clone(), ..Default::default() };
+    let call = with(grpc.call(request), "last-event-id", &numbers[0]);
+    let rest = timed(client.subscribe_to_task(call)).await.expect("the rest").into_inner();
     let rest = events(rest).await;
-    assert_eq!(rest.len(), told.len() - 1);
+    assert_eq!(rest.len(), first_events.len() - 1);
     let Payload::StatusUpdate(end) = &rest[rest.len() - 1] else { panic!("no end: {rest:?}") };
     assert_eq!(end.status.as_ref().expect("a status").state(), new::TaskState::Completed);
-    world.stop().await;
+    grpc.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_idempotency_key_identifies_a_grpc_request() {
-    let world = GrpcHarness::start(|settings| settings.default_agent = Some(id("echo"))).await;
-    let mut client = world.client_of_1_0("service");
+    let grpc = GrpcHarness::start(|settings| settings.default_agent = Some(id("echo"))).await;
+    let mut client = grpc.client_of_1_0("service");
     let mut ids = Vec::new();
     for _ in 0..2 {
-        let call = with(world.call(new_text("", "tea")), "idempotency-key", "k-1");
-        let sent = soon(client.send_message(call)).await.expect("an answer").into_inner();
+        let call = with(grpc.call(new_text("", "tea")), "idempotency-key", "k-1");
+        let sent = timed(client.send_message(call)).await.expect("an answer").into_inner();
         ids.push(new_task(sent).id);
     }
     assert_eq!(ids[0], ids[1]);
-    let call = with(world.call(new_text("", "coffee")), "idempotency-key", "k-1");
-    let refused = soon(client.send_message(call)).await.expect_err("another body");
+    let call = with(grpc.call(new_text("", "coffee")), "idempotency-key", "k-1");
+    let refused = timed(client.send_message(call)).await.expect_err("another body");
     assert_eq!(refused.code(), Code::AlreadyExists);
-    world.stop().await;
+    grpc.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_grpc_call_continues_its_trace_and_has_a_request_id() {
     const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-    let world = GrpcHarness::start(|settings| settings.default_agent = Some(id("env"))).await;
-    let mut client = world.client_of_1_0("service");
-    let call = with(world.call(new_text("", "tea")), "traceparent", PARENT);
+    let grpc = GrpcHarness::start(|settings| settings.default_agent = Some(id("env"))).await;
+    let mut client = grpc.client_of_1_0("service");
+    let call = with(grpc.call(new_text("", "tea")), "traceparent", PARENT);
     let answer =
-        soon(client.send_message(with(call, "x-request-id", "mine"))).await.expect("a task");
-    let given = answer.metadata().get("x-request-id").and_then(|value| value.to_str().ok());
-    assert_eq!(given, Some("mine"));
+        timed(client.send_message(with(call, "x-request-id", "mine"))).await.expect("a task");
+    let request_id = answer.metadata().get("x-request-id").and_then(|value| value.to_str().ok());
+    assert_eq!(request_id, Some("mine"));
     let printed = format!("{:?}", answer.into_inner());
-    let (_, place) = printed.split_once("TRACEPARENT=").expect("the environment");
-    assert_eq!(place.get(..36), PARENT.get(..36));
-    assert_ne!(place.get(..55), Some(PARENT));
-    world.stop().await;
+    let (_, traceparent) = printed.split_once("TRACEPARENT=").expect("the environment");
+    assert_eq!(traceparent.get(..36), PARENT.get(..36));
+    assert_ne!(traceparent.get(..55), Some(PARENT));
+    grpc.stop().await;
 }

@@ -4,7 +4,7 @@ use algonius_a2a::grpc::proto::a2a_v1 as old;
 use algonius_a2a::grpc::proto::lf_a2a_v1 as new;
 use prost_types::value::Kind;
 
-use crate::harness::{GrpcHarness, id, soon, with};
+use crate::harness::{GrpcHarness, id, timed, with};
 use crate::messages::{new_task, new_text, old_task, old_text};
 
 /// Returns the number of bytes that are missing from an artifact, from its metadata.
@@ -19,16 +19,16 @@ fn dropped(metadata: Option<&prost_types::Struct>) -> Option<f64> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_truncated_answer_is_marked_in_both_versions() {
-    let world = GrpcHarness::start(|settings| settings.default_agent = Some(id("flood"))).await;
-    let call = world.call(old_text("go"));
-    let sent = soon(world.client_of_0_3("service").send_message(call)).await.expect("an answer");
+    let grpc = GrpcHarness::start(|settings| settings.default_agent = Some(id("flood"))).await;
+    let call = grpc.call(old_text("go"));
+    let sent = timed(grpc.client_of_0_3("service").send_message(call)).await.expect("an answer");
     let task: old::Task = old_task(sent.into_inner());
     assert_eq!(dropped(task.artifacts[0].metadata.as_ref()), Some(90_000.0));
-    let call = world.call(new_text("", "go"));
-    let sent = soon(world.client_of_1_0("service").send_message(call)).await.expect("an answer");
+    let call = grpc.call(new_text("", "go"));
+    let sent = timed(grpc.client_of_1_0("service").send_message(call)).await.expect("an answer");
     let task: new::Task = new_task(sent.into_inner());
     assert_eq!(dropped(task.artifacts[0].metadata.as_ref()), Some(90_000.0));
-    world.stop().await;
+    grpc.stop().await;
 }
 
 /// Waits for the file that its message names after each of two lines.
@@ -40,28 +40,28 @@ fn gate_file() -> (tempfile::TempDir, String) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn output_is_streamed_over_grpc_while_the_program_waits() {
-    let world = GrpcHarness::start(|settings| settings.default_agent = Some(id("lines"))).await;
+    let grpc = GrpcHarness::start(|settings| settings.default_agent = Some(id("lines"))).await;
     let (_folder, gate) = gate_file();
-    let call = with(world.call(old_text(&gate)), "a2a-extensions", EXTENSIONS);
-    let mut client = world.client_of_0_3("service");
+    let call = with(grpc.call(old_text(&gate)), "a2a-extensions", EXTENSIONS);
+    let mut client = grpc.client_of_0_3("service");
     let mut events =
-        soon(client.send_streaming_message(call)).await.expect("a stream").into_inner();
-    let (mut whole, mut last) = (String::new(), false);
-    while let Some(event) = soon(events.message()).await.expect("an event") {
+        timed(client.send_streaming_message(call)).await.expect("a stream").into_inner();
+    let (mut output, mut last) = (String::new(), false);
+    while let Some(event) = timed(events.message()).await.expect("an event") {
         use old::stream_response::Payload;
         let Some(Payload::ArtifactUpdate(update)) = event.payload else { continue };
-        assert_eq!(update.append, !whole.is_empty());
+        assert_eq!(update.append, !output.is_empty());
         for part in update.artifact.expect("an artifact").parts {
             let Some(old::part::Part::Text(text)) = part.part else { panic!("no text") };
-            whole += &text;
+            output += &text;
         }
         last = update.last_chunk;
-        if whole.contains("one") {
+        if output.contains("one") {
             std::fs::write(&gate, "").expect("a gate"); // Not before.
         }
     }
-    assert_eq!((whole.as_str(), last), ("one\ntwo\n", true));
-    world.stop().await;
+    assert_eq!((output.as_str(), last), ("one\ntwo\n", true));
+    grpc.stop().await;
 }
 
 const EXTENSIONS: &str = "https://algonius.dev/a2a/ext/stderr/v1, \
@@ -79,20 +79,20 @@ fn new_texts(artifact: Option<new::Artifact>) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn standard_error_is_streamed_and_a_stream_is_resumed() {
-    let world = GrpcHarness::start(|settings| settings.default_agent = Some(id("lines"))).await;
+    let grpc = GrpcHarness::start(|settings| settings.default_agent = Some(id("lines"))).await;
     let (_folder, gate) = gate_file();
-    let call = with(world.call(new_text("", &gate)), "a2a-extensions", EXTENSIONS);
-    let mut client = world.client_of_1_0("service");
+    let call = with(grpc.call(new_text("", &gate)), "a2a-extensions", EXTENSIONS);
+    let mut client = grpc.client_of_1_0("service");
     let mut events =
-        soon(client.send_streaming_message(call)).await.expect("a stream").into_inner();
-    let [mut task, mut place, mut errors, mut text] = [const { String::new() }; 4];
+        timed(client.send_streaming_message(call)).await.expect("a stream").into_inner();
+    let [mut task_id, mut last_cursor, mut errors, mut text] = [const { String::new() }; 4];
     while !(errors.contains("err one") && text.contains("one")) {
         use new::stream_response::Payload;
-        let event = soon(events.message()).await.expect("an event").expect("one more");
+        let event = timed(events.message()).await.expect("an event").expect("one more");
         let metadata = match event.payload.expect("a payload") {
-            Payload::Task(begun) => {
-                task = begun.id;
-                begun.metadata
+            Payload::Task(created) => {
+                task_id = created.id;
+                created.metadata
             }
             Payload::StatusUpdate(update) => update.metadata,
             Payload::ArtifactUpdate(update) => {
@@ -112,15 +112,15 @@ async fn standard_error_is_streamed_and_a_stream_is_resumed() {
         }
         let cursor = &fields["https://algonius.dev/a2a/ext/event-cursor/v1"];
         let Some(Kind::StringValue(cursor)) = &cursor.kind else { panic!("no place") };
-        place = cursor.clone();
+        last_cursor = cursor.clone();
     }
     drop(events);
     std::fs::write(&gate, "").expect("a gate");
-    let asked = new::SubscribeToTaskRequest { tenant: String::new(), id: task };
-    let call = with(world.call(asked), "last-event-id", &place);
-    let mut rest = soon(client.subscribe_to_task(call)).await.expect("a stream").into_inner();
+    let request = new::SubscribeToTaskRequest { tenant: String::new(), id: task_id };
+    let call = with(grpc.call(request), "last-event-id", &last_cursor);
+    let mut rest = timed(client.subscribe_to_task(call)).await.expect("a stream").into_inner();
     let mut more = String::new();
-    while let Some(event) = soon(rest.message()).await.expect("an event") {
+    while let Some(event) = timed(rest.message()).await.expect("an event") {
         let Some(new::stream_response::Payload::ArtifactUpdate(update)) = event.payload else {
             continue;
         };
@@ -128,5 +128,5 @@ async fn standard_error_is_streamed_and_a_stream_is_resumed() {
         more += &new_texts(update.artifact);
     }
     assert_eq!(more, "two\n");
-    world.stop().await;
+    grpc.stop().await;
 }

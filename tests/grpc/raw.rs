@@ -5,7 +5,7 @@ use std::sync::Arc;
 use algonius_a2a::grpc::proto::a2a_v1 as old;
 use algonius_a2a::grpc::proto::lf_a2a_v1 as new;
 
-use crate::harness::{GrpcHarness, id, soon};
+use crate::harness::{GrpcHarness, id, timed};
 use crate::messages::{new_answer, new_task, new_text, old_answer, old_task, old_text};
 
 const RAW_TEXT: &str = "write to someone@mail.example";
@@ -13,7 +13,7 @@ const REDACTED_TEXT: &str = "write to s***@mail.example";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_waiting_caller_gets_raw_text_and_a_lookup_masked_text() {
-    let world = GrpcHarness::start(|settings| {
+    let grpc = GrpcHarness::start(|settings| {
         settings.default_agent = Some(id("echo"));
         for agent in &mut settings.agents {
             let is_echo = agent.spec.id == id("echo");
@@ -22,24 +22,24 @@ async fn a_waiting_caller_gets_raw_text_and_a_lookup_masked_text() {
         }
     })
     .await;
-    let mut client = world.client_of_0_3("service");
-    let sent = soon(client.send_message(world.call(old_text(RAW_TEXT)))).await.expect("an answer");
+    let mut client = grpc.client_of_0_3("service");
+    let sent = timed(client.send_message(grpc.call(old_text(RAW_TEXT)))).await.expect("an answer");
     let sent = old_task(sent.into_inner());
     assert_eq!(old_answer(&sent), RAW_TEXT);
     let name = format!("tasks/{}", sent.id);
-    let asked = old::GetTaskRequest { name, history_length: 0 };
-    let found = soon(client.get_task(world.call(asked))).await.expect("a task").into_inner();
+    let request = old::GetTaskRequest { name, history_length: 0 };
+    let found = timed(client.get_task(grpc.call(request))).await.expect("a task").into_inner();
     assert_eq!(old_answer(&found), REDACTED_TEXT);
 
-    let mut client = world.client_of_1_0("service");
+    let mut client = grpc.client_of_1_0("service");
     let sent =
-        soon(client.send_message(world.call(new_text("", RAW_TEXT)))).await.expect("an answer");
+        timed(client.send_message(grpc.call(new_text("", RAW_TEXT)))).await.expect("an answer");
     let sent = new_task(sent.into_inner());
     assert_eq!((new_answer(&sent), &sent.artifacts[0].metadata), (RAW_TEXT, &None));
-    let asked = new::GetTaskRequest { id: sent.id, ..new::GetTaskRequest::default() };
-    let found = soon(client.get_task(world.call(asked))).await.expect("a task").into_inner();
+    let request = new::GetTaskRequest { id: sent.id, ..new::GetTaskRequest::default() };
+    let found = timed(client.get_task(grpc.call(request))).await.expect("a task").into_inner();
     assert_eq!(new_answer(&found), REDACTED_TEXT);
-    let told = found.artifacts[0].metadata.as_ref().expect("metadata");
-    assert_eq!(told.fields["redacted"].kind, Some(prost_types::value::Kind::NumberValue(1.0)));
-    world.stop().await;
+    let metadata = found.artifacts[0].metadata.as_ref().expect("metadata");
+    assert_eq!(metadata.fields["redacted"].kind, Some(prost_types::value::Kind::NumberValue(1.0)));
+    grpc.stop().await;
 }

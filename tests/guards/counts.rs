@@ -50,11 +50,11 @@ fn instructions(name: &str, rounds: usize) -> u64 {
     command.arg(env::current_exe().unwrap());
     command.args(["counts::a_routine_that_is_counted", "--exact", "--test-threads=1"]);
     command.env(ROUTINE_VARIABLE, name).env(ROUNDS_VARIABLE, rounds.to_string());
-    let told = command.output().unwrap();
-    let told = String::from_utf8_lossy(&told.stderr).into_owned();
-    let line = told.lines().find_map(|line| line.split_once("Collected : "));
+    let output = command.output().unwrap();
+    let output = String::from_utf8_lossy(&output.stderr).into_owned();
+    let line = output.lines().find_map(|line| line.split_once("Collected : "));
     let count = line.map(|(_, count)| count.trim().parse().unwrap());
-    count.unwrap_or_else(|| panic!("{name} is not counted:\n{told}"))
+    count.unwrap_or_else(|| panic!("{name} is not counted:\n{output}"))
 }
 
 #[test]
@@ -68,16 +68,20 @@ fn no_routine_exceeds_its_recorded_instructions() {
     if env::var_os(REWRITE).is_some() {
         return fs::write(file(), text).unwrap();
     }
-    let kept = fs::read_to_string(file()).unwrap_or_default();
-    let kept: BTreeMap<_, u64> = kept
+    let recorded = fs::read_to_string(file()).unwrap_or_default();
+    let recorded: BTreeMap<_, u64> = recorded
         .lines()
         .filter_map(|line| line.trim().split_once(' '))
         .map(|(count, name)| (name.to_owned(), count.parse().unwrap()))
         .collect();
-    assert_eq!(kept.keys().collect::<Vec<_>>(), counts.keys().collect::<Vec<_>>(), "{REWRITE}=1");
-    let beside =
-        counts.iter().filter_map(|(name, count)| deviation(name, *kept.get(*name)?, *count));
-    let wrong: Vec<_> = beside.collect();
+    assert_eq!(
+        recorded.keys().collect::<Vec<_>>(),
+        counts.keys().collect::<Vec<_>>(),
+        "{REWRITE}=1"
+    );
+    let deviations =
+        counts.iter().filter_map(|(name, count)| deviation(name, *recorded.get(*name)?, *count));
+    let wrong: Vec<_> = deviations.collect();
     assert!(
         wrong.is_empty(),
         "{wrong:#?}\nwhere it must be so, {REWRITE}=1 keeps what is now:\n{text}"
@@ -85,10 +89,10 @@ fn no_routine_exceeds_its_recorded_instructions() {
 }
 
 /// What there is to say of a count beside the one that is kept.
-fn deviation(name: &str, kept: u64, now: u64) -> Option<String> {
-    if now * 1000 > kept * (1000 + MAX_GROWTH_THOUSANDTHS) {
-        return Some(format!("{name} takes {now} instructions; it took {kept}"));
+fn deviation(name: &str, recorded: u64, current: u64) -> Option<String> {
+    if current * 1000 > recorded * (1000 + MAX_GROWTH_THOUSANDTHS) {
+        return Some(format!("{name} takes {current} instructions; it took {recorded}"));
     }
-    (now * 1000 < kept * (1000 - 2 * MAX_GROWTH_THOUSANDTHS))
-        .then(|| format!("{name} takes {now} instructions only, of {kept}: keep that"))
+    (current * 1000 < recorded * (1000 - 2 * MAX_GROWTH_THOUSANDTHS))
+        .then(|| format!("{name} takes {current} instructions only, of {recorded}: keep that"))
 }

@@ -12,11 +12,11 @@ use algonius_skips::skip_without;
 
 /// Returns whether a tool can watch a program here; records the skip otherwise.
 fn is_available(tool: &str) -> bool {
-    let mut asked = Command::new(tool);
-    let asked = asked.arg("true").stdout(Stdio::null()).stderr(Stdio::null()).status();
-    let is_there = asked.is_ok_and(|status| status.success());
-    if !is_there {
+    let mut probe = Command::new(tool);
+    let probe = probe.arg("true").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let is_installed = probe.is_ok_and(|status| status.success());
+    if !is_installed {
         skip_without(tool);
     }
-    is_there
+    is_installed
 }

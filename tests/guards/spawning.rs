@@ -29,7 +29,7 @@ const TRACE_TIMEOUT: Duration = Duration::from_secs(20);
 struct SyscallTrace {
     lines: Vec<String>,
     /// The service and its warden.
-    own: [u32; 2],
+    service_pids: [u32; 2],
     requests: usize,
 }
 
@@ -41,14 +41,14 @@ async fn trace_service() -> Option<SyscallTrace> {
     let folder = tempfile::tempdir().unwrap();
     let (script, trace) = script(&folder);
     let service = Service::on(script.to_str().unwrap(), CONFIG).await;
-    let own = service.processes();
+    let service_pids = service.processes();
     let agents = ["cat", "versioned", "writing"];
     for agent in agents {
         run(service.address, &service.rpc(agent, 64), 1, StopCondition::Completed(3)).await;
     }
     drop(service);
-    let lines = read_trace(&trace, own[0]).await;
-    Some(SyscallTrace { lines, own, requests: 3 * agents.len() })
+    let lines = read_trace(&trace, service_pids[0]).await;
+    Some(SyscallTrace { lines, service_pids, requests: 3 * agents.len() })
 }
 
 /// A program that is the service under strace: the tracer stands aside, so that the process that is
@@ -67,56 +67,60 @@ fn script(folder: &TempDir) -> (PathBuf, PathBuf) {
 
 /// The lines of a trace, once this process has ended in it.
 async fn read_trace(trace: &Path, process: u32) -> Vec<String> {
-    let begin = Instant::now();
+    let started_at = Instant::now();
     loop {
         let text = fs::read_to_string(trace).unwrap_or_default();
         let lines: Vec<_> = text.lines().map(str::to_owned).collect();
-        let is_its = |line: &&String| line.split_whitespace().next() == Some(&process.to_string());
-        if lines.iter().filter(is_its).any(|line| line.contains("exit_group")) {
+        let is_of_process =
+            |line: &&String| line.split_whitespace().next() == Some(&process.to_string());
+        if lines.iter().filter(is_of_process).any(|line| line.contains("exit_group")) {
             return lines;
         }
-        assert!(begin.elapsed() < TRACE_TIMEOUT, "the trace has no end:\n{text}");
+        assert!(started_at.elapsed() < TRACE_TIMEOUT, "the trace has no end:\n{text}");
         sleep(Duration::from_millis(20)).await; // The tracer writes at its own pace.
     }
 }
 
 /// The calls by which the service and its warden made processes; a wrapper may make its own as it likes.
-fn process_creations(lines: &[String], own: [u32; 2]) -> Vec<&str> {
-    let (mut ours, mut births) = (own.map(|id| id.to_string()).to_vec(), Vec::new());
-    let mut begun = BTreeMap::new();
+fn process_creations(lines: &[String], service_pids: [u32; 2]) -> Vec<&str> {
+    let (mut service_ids, mut creations) =
+        (service_pids.map(|id| id.to_string()).to_vec(), Vec::new());
+    let mut unfinished = BTreeMap::new();
     for line in lines {
         let (id, call) = line.split_once(' ').unwrap();
         let is_call = ["clone(", "clone3(", "fork(", "vfork("].iter().any(|it| call.contains(it));
         let is_end = call.contains("clone3 resumed>") || call.contains("clone resumed>");
-        if !(is_call || is_end) || !ours.iter().any(|known| known == id) {
+        if !(is_call || is_end) || !service_ids.iter().any(|known| known == id) {
             continue;
         }
-        let of_thread = match is_call {
+        let is_thread = match is_call {
             true => call.contains("CLONE_THREAD"),
-            false => begun.remove(id).unwrap_or(false),
+            false => unfinished.remove(id).unwrap_or(false),
         };
-        begun.insert(id, of_thread);
-        if of_thread && let Some((_, thread)) = call.rsplit_once(" = ") {
-            ours.push(thread.trim().to_owned());
+        unfinished.insert(id, is_thread);
+        if is_thread && let Some((_, thread)) = call.rsplit_once(" = ") {
+            service_ids.push(thread.trim().to_owned());
         }
-        if is_call && !of_thread {
-            births.push(line.as_str());
+        if is_call && !is_thread {
+            creations.push(line.as_str());
         }
     }
-    births
+    creations
 }
 
-fn is_shared(birth: &str) -> bool {
-    let borrows = birth.contains("CLONE_VM") && birth.contains("CLONE_VFORK");
-    borrows || birth.contains(" vfork(")
+fn is_shared(creation: &str) -> bool {
+    let shares_memory = creation.contains("CLONE_VM") && creation.contains("CLONE_VFORK");
+    shares_memory || creation.contains(" vfork(")
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_process_is_created_by_fork() {
-    let Some(SyscallTrace { lines, own, requests }) = trace_service().await else { return };
-    let births = process_creations(&lines, own);
-    assert!(births.len() > requests, "{births:#?}");
-    let copies: Vec<_> = births.iter().filter(|birth| !is_shared(birth)).collect();
+    let Some(SyscallTrace { lines, service_pids, requests }) = trace_service().await else {
+        return;
+    };
+    let creations = process_creations(&lines, service_pids);
+    assert!(creations.len() > requests, "{creations:#?}");
+    let copies: Vec<_> = creations.iter().filter(|creation| !is_shared(creation)).collect();
     assert!(copies.is_empty(), "made by fork: {copies:#?}");
 }
 
@@ -124,12 +128,12 @@ async fn no_process_is_created_by_fork() {
 async fn every_accepted_connection_sets_tcp_nodelay() {
     let Some(SyscallTrace { lines, .. }) = trace_service().await else { return };
     let mut accepted = 0;
-    for (at, line) in lines.iter().enumerate() {
+    for (index, line) in lines.iter().enumerate() {
         let Some(socket) = accepted_socket(line) else { continue };
         accepted += 1;
         let set = format!("setsockopt({socket}, SOL_TCP, TCP_NODELAY, [1]");
         let after =
-            lines.iter().skip(at + 1).take_while(|line| accepted_socket(line) != Some(socket));
+            lines.iter().skip(index + 1).take_while(|line| accepted_socket(line) != Some(socket));
         assert!(
             after.into_iter().any(|line| line.contains(&set)),
             "{line}: TCP_NODELAY is not set"

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use crate::harness::client::{completed, id, message_with_id, outcome};
 use crate::harness::processes::{cpu_time, peak_memory, reset_peak_memory, sockets};
-use crate::harness::{Service, Setup, fake, json_rpc_call, message, soon, until};
+use crate::harness::{Service, Setup, fake, json_rpc_call, message, poll_until, within_deadline};
 
 const MIB: u64 = 1 << 20;
 
@@ -26,7 +26,7 @@ async fn growth(service: &Service, work: impl Future<Output = ()>) -> u64 {
 }
 
 /// Connections that have sent this.
-async fn open(service: &Service, count: usize, bytes: &[u8]) -> Vec<TcpStream> {
+async fn open_connections(service: &Service, count: usize, bytes: &[u8]) -> Vec<TcpStream> {
     let mut opened = Vec::with_capacity(count);
     for _ in 0..count {
         let mut stream = service.connect().await;
@@ -40,7 +40,8 @@ async fn open(service: &Service, count: usize, bytes: &[u8]) -> Vec<TcpStream> {
 async fn non_reading_client(service: &Service, bytes: &[u8]) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4096).unwrap();
-    let mut stream = soon("a connection", socket.connect(service.address)).await.unwrap();
+    let mut stream =
+        within_deadline("a connection", socket.connect(service.address)).await.unwrap();
     stream.write_all(bytes).await.unwrap();
     stream
 }
@@ -70,21 +71,24 @@ async fn slow_heads_and_bodies_are_cut_and_delay_no_other_caller() {
          Content-Type: application/json\r\nContent-Length: 100000\r\n\r\n{{",
         service.token
     );
-    let mut slow = JoinSet::new();
-    let grown = growth(&service, async {
-        for stream in open(&service, 300, head).await {
-            slow.spawn(drip(stream));
+    let mut slow_clients = JoinSet::new();
+    let growth_bytes = growth(&service, async {
+        for stream in open_connections(&service, 300, head).await {
+            slow_clients.spawn(drip(stream));
         }
-        for stream in open(&service, 40, body.as_bytes()).await {
-            slow.spawn(drip(stream));
+        for stream in open_connections(&service, 40, body.as_bytes()).await {
+            slow_clients.spawn(drip(stream));
         }
         for _ in 0..10 {
             assert_eq!(outcome(&service.send("echo", "hello").await), completed("hello"));
         }
     })
     .await;
-    assert!(grown < 64 * MIB, "grew by {grown} bytes");
-    soon("the end of the slow", async { while slow.join_next().await.is_some() {} }).await;
+    assert!(growth_bytes < 64 * MIB, "grew by {growth_bytes} bytes");
+    within_deadline("the end of the slow", async {
+        while slow_clients.join_next().await.is_some() {}
+    })
+    .await;
     assert_eq!(outcome(&service.send("echo", "again").await), completed("again"));
 }
 
@@ -97,7 +101,7 @@ async fn a_connection_without_a_protocol_is_closed() {
         let mut stream = service.connect().await;
         stream.write_all(bytes).await.unwrap();
         let mut rest = Vec::new();
-        _ = soon("the close", stream.read_to_end(&mut rest)).await; // A reset is a close.
+        _ = within_deadline("the close", stream.read_to_end(&mut rest)).await; // A reset is a close.
         assert_eq!(rest, b"");
     }
 }
@@ -107,17 +111,23 @@ async fn two_thousand_idle_connections_cost_little_memory() {
     // Half of the places are for one address that does not authenticate.
     let server = "max_connections = 4200\nheader_timeout = 60";
     let service = Setup::server(server, &fake("echo", "echo", "")).start().await;
-    let quiet = sockets(service.pid());
+    let initial_sockets = sockets(service.pid());
     let mut idle = Vec::new();
-    let grown = growth(&service, async {
-        idle = open(&service, 2000, b"GET /heal").await;
-        until("all of them", async || (sockets(service.pid()) >= quiet + 2000).then_some(())).await;
+    let growth_bytes = growth(&service, async {
+        idle = open_connections(&service, 2000, b"GET /heal").await;
+        poll_until("all of them", async || {
+            (sockets(service.pid()) >= initial_sockets + 2000).then_some(())
+        })
+        .await;
     })
     .await;
-    assert!(grown < 100 * MIB, "grew by {grown} bytes");
+    assert!(growth_bytes < 100 * MIB, "grew by {growth_bytes} bytes");
     assert_eq!(outcome(&service.send("echo", "hello").await), completed("hello"));
     drop(idle);
-    until("their places", async || (sockets(service.pid()) <= quiet + 1).then_some(())).await;
+    poll_until("their places", async || {
+        (sockets(service.pid()) <= initial_sockets + 1).then_some(())
+    })
+    .await;
 }
 
 /// What says 20 MB in pieces, when the gate is open.
@@ -137,7 +147,7 @@ max_output_bytes = 40000000
 async fn followers_that_never_read_are_disconnected() {
     let setup = Setup::server("write_timeout = 1", TALKER);
     let service = setup.start().await;
-    let quiet = sockets(service.pid());
+    let initial_sockets = sockets(service.pid());
     let task = service.begin("talker", "talk").await;
     let body = json_rpc_call("tasks/resubscribe", &json!({"id": task}));
     let request = format!(
@@ -146,10 +156,10 @@ async fn followers_that_never_read_are_disconnected() {
         service.token,
         body.len()
     );
-    let mut held = Vec::new();
-    let grown = growth(&service, async {
+    let mut clients = Vec::new();
+    let growth_bytes = growth(&service, async {
         for _ in 0..20 {
-            held.push(non_reading_client(&service, request.as_bytes()).await);
+            clients.push(non_reading_client(&service, request.as_bytes()).await);
         }
         service.setup.open("go");
         let ended = async {
@@ -161,9 +171,10 @@ async fn followers_that_never_read_are_disconnected() {
         timeout(HEAVY_WORK_TIMEOUT, ended).await.expect("the talker ends");
     })
     .await;
-    assert!(grown < 96 * MIB, "grew by {grown} bytes");
-    until("their end", async || (sockets(service.pid()) <= quiet + 1).then_some(())).await;
-    assert_eq!(held.len(), 20);
+    assert!(growth_bytes < 96 * MIB, "grew by {growth_bytes} bytes");
+    poll_until("their end", async || (sockets(service.pid()) <= initial_sockets + 1).then_some(()))
+        .await;
+    assert_eq!(clients.len(), 20);
     let list = service.get("/api/v1/executions").await.json();
     assert_eq!(list["executions"][0]["outcome"], "completed", "{list}");
 }
@@ -184,7 +195,7 @@ async fn twenty_unread_streams_of_50_megabytes_use_little_memory() {
     let agents = [PRINTER, &fake("echo", "echo", "")].concat();
     let service = Setup::server("write_timeout = 3600", &agents).start().await;
     reset_peak_memory(service.pid());
-    let mut held = Vec::new();
+    let mut clients = Vec::new();
     for number in 0..20 {
         let body = json_rpc_call(
             "message/stream",
@@ -196,7 +207,7 @@ async fn twenty_unread_streams_of_50_megabytes_use_little_memory() {
             service.token,
             body.len()
         );
-        held.push(non_reading_client(&service, request.as_bytes()).await);
+        clients.push(non_reading_client(&service, request.as_bytes()).await);
     }
     let ended = async {
         loop {
@@ -211,11 +222,11 @@ async fn twenty_unread_streams_of_50_megabytes_use_little_memory() {
         }
     };
     timeout(HEAVY_WORK_TIMEOUT, ended).await.expect("the programs end");
-    let most = peak_memory(service.pid());
+    let peak_bytes = peak_memory(service.pid());
     // R-98: Programs that print much output use little memory of the service, also if no client
     // reads their answers
-    assert!(most < MAX_GROWTH_BYTES, "had {} MiB", most / MIB);
-    let mut stream = held.pop().expect("twenty");
+    assert!(peak_bytes < MAX_GROWTH_BYTES, "had {} MiB", peak_bytes / MIB);
+    let mut stream = clients.pop().expect("twenty");
     let mut answer = String::new();
     timeout(HEAVY_WORK_TIMEOUT, stream.read_to_string(&mut answer))
         .await
@@ -223,8 +234,8 @@ async fn twenty_unread_streams_of_50_megabytes_use_little_memory() {
         .unwrap();
     assert!(answer.len() > 10 << 20, "{} bytes", answer.len());
     assert!(answer.contains(" bytes were dropped ...]") && answer.contains("\"completed\""));
-    let most = peak_memory(service.pid());
-    assert!(most < MAX_GROWTH_BYTES, "had {} MiB after a stream was read", most / MIB);
+    let peak_bytes = peak_memory(service.pid());
+    assert!(peak_bytes < MAX_GROWTH_BYTES, "had {} MiB after a stream was read", peak_bytes / MIB);
 }
 
 /// Both print 4 MB; the first ends when the gate is open.
@@ -244,9 +255,9 @@ async fn a_program_that_waits_for_output_memory_is_not_idle() {
     let agents = [TWO_PRINTERS, &fake("echo", "echo", "")].concat();
     let service = Setup::server("output_memory = 1048576", &agents).start().await;
     let first = service.begin("first", "").await;
-    service.setup.written("printed", "\n").await;
+    service.setup.wait_for_text("printed", "\n").await;
     let second = service.begin("second", "").await;
-    until("a stream that waits", async || {
+    poll_until("a stream that waits", async || {
         let memory = service.get("/status").await.json()["machine"]["outputMemory"].clone();
         assert_eq!(memory["limitBytes"], 1_048_576, "{memory}");
         (memory["waiting"].as_u64() > Some(0)).then_some(())
@@ -263,26 +274,26 @@ async fn a_program_that_waits_for_output_memory_is_not_idle() {
     }
     service.setup.open("go");
     for (agent, task) in [("first", first), ("second", second)] {
-        let (state, text) = outcome(&service.ended(agent, &task).await);
+        let (state, text) = outcome(&service.wait_for_end(agent, &task).await);
         assert_eq!((state.as_str(), text.len()), ("completed", 4_000_000), "{agent}");
     }
 }
 
 #[tokio::test]
 async fn too_many_connections_neither_stop_nor_load_the_service() {
-    let setup = Setup::server("header_timeout = 4", &fake("echo", "echo", "")).files(256);
+    let setup = Setup::server("header_timeout = 4", &fake("echo", "echo", "")).max_open_files(256);
     let service = setup.start().await;
-    let crowd = open(&service, 400, b"GET /heal").await;
+    let connections = open_connections(&service, 400, b"GET /heal").await;
     let before = cpu_time(service.pid());
     let mut closed = 0;
-    for mut stream in crowd {
+    for mut stream in connections {
         let mut rest = Vec::new();
-        _ = soon("the close", stream.read_to_end(&mut rest)).await; // A reset is a close.
+        _ = within_deadline("the close", stream.read_to_end(&mut rest)).await; // A reset is a close.
         closed += 1;
     }
     assert_eq!(closed, 400);
-    let worked = cpu_time(service.pid()) - before;
-    assert!(worked < 200, "worked for {worked} hundredths of a second");
+    let cpu_used = cpu_time(service.pid()) - before;
+    assert!(cpu_used < 200, "worked for {cpu_used} hundredths of a second");
     assert_eq!(outcome(&service.send("echo", "hello").await), completed("hello"));
     assert!(
         service.stderr_text().contains("connection limit reduced"),
@@ -295,7 +306,7 @@ async fn too_many_connections_neither_stop_nor_load_the_service() {
 /// While as many connections are open as may be, what is asked over one of them is still done.
 #[tokio::test]
 async fn programs_start_while_all_connections_are_taken() {
-    let setup = Setup::server("header_timeout = 60", &fake("echo", "echo", "")).files(256);
+    let setup = Setup::server("header_timeout = 60", &fake("echo", "echo", "")).max_open_files(256);
     let service = setup.start().await;
     let mut first = service.connect().await;
     let body = json_rpc_call("message/send", &message("hello"));
@@ -306,12 +317,12 @@ async fn programs_start_while_all_connections_are_taken() {
         body.len()
     );
     first.write_all(request.as_bytes()).await.unwrap();
-    let crowd = open(&service, 300, b"GET /heal").await;
+    let connections = open_connections(&service, 300, b"GET /heal").await;
     first.write_all(body.as_bytes()).await.unwrap();
     let mut answer = String::new();
-    soon("the answer", first.read_to_string(&mut answer)).await.unwrap();
+    within_deadline("the answer", first.read_to_string(&mut answer)).await.unwrap();
     let document = answer.split("\r\n\r\n").nth(1).unwrap();
     let document: serde_json::Value = serde_json::from_str(document).unwrap();
     assert_eq!(outcome(&document["result"]), completed("hello"), "{document}");
-    assert!(!id(&document["result"]).is_empty() && crowd.len() == 300);
+    assert!(!id(&document["result"]).is_empty() && connections.len() == 300);
 }

@@ -70,7 +70,7 @@ async fn every_path_refuses_invalid_tokens_alike() {
     let service = setup.env("OLD", &old).start().await;
     let token = service.token.clone();
     let bearer = |text: &str| vec![format!("Authorization: Bearer {text}")];
-    let wrong = [
+    let invalid_headers = [
         vec![],
         bearer(""),
         bearer("short"),
@@ -92,12 +92,16 @@ async fn every_path_refuses_invalid_tokens_alike() {
     let kinds = [PATHS[0], "POST /agents/echo/v1", "GET /agents/echo/v1/tasks"];
     let mut bodies = Vec::new();
     for path in kinds {
-        let plain = expect_refused(&service, path, &[]).await;
-        assert_eq!(plain.code(), "unauthenticated");
-        for headers in &wrong {
-            assert_eq!(expect_refused(&service, path, headers).await.body, plain.body, "{path}");
+        let without_token = expect_refused(&service, path, &[]).await;
+        assert_eq!(without_token.code(), "unauthenticated");
+        for headers in &invalid_headers {
+            assert_eq!(
+                expect_refused(&service, path, headers).await.body,
+                without_token.body,
+                "{path}"
+            );
         }
-        bodies.push(plain.body);
+        bodies.push(without_token.body);
     }
     let cards = CARDS.iter().map(|path| format!("GET {path}"));
     for path in PATHS.iter().map(|path| (*path).to_owned()).chain(cards) {
@@ -106,11 +110,11 @@ async fn every_path_refuses_invalid_tokens_alike() {
             Some((_, rest)) if !rest.contains("well-known") => &bodies[2],
             _ => &bodies[0],
         };
-        for headers in [&wrong[0], &wrong[3], &wrong[8]] {
+        for headers in [&invalid_headers[0], &invalid_headers[3], &invalid_headers[8]] {
             assert_eq!(expect_refused(&service, &path, headers).await.body, *body, "{path}");
         }
-        let sign = if path.contains('?') { '&' } else { '?' };
-        let query = format!("{path}{sign}access_token={token}&token={token}");
+        let separator = if path.contains('?') { '&' } else { '?' };
+        let query = format!("{path}{separator}access_token={token}&token={token}");
         assert_eq!(expect_refused(&service, &query, &[]).await.body, *body, "{path}");
     }
     let health = service.request("GET /health", &[], b"").await;
@@ -185,17 +189,17 @@ async fn a_rate_limit_counts_authenticated_calls_of_its_agent() {
     let agents = [fake("one", "echo", limit), fake("two", "echo", "")].concat();
     let setup = Setup::new(&format!("{agents}[lockout]\nenabled = false\n"));
     let service = setup.start().await;
-    let stranger = service.with(&"x".repeat(40));
+    let unauthenticated = service.with(&"x".repeat(40));
     for _ in 0..3 {
-        assert_eq!(stranger.call("one", "message/send", &message("x")).await.status, 401);
+        assert_eq!(unauthenticated.call("one", "message/send", &message("x")).await.status, 401);
     }
     for _ in 0..2 {
         assert_eq!(outcome(&service.send("one", "hello").await), completed("hello"));
     }
     let refused = service.call("one", "message/send", &message("hello")).await;
     assert_eq!((refused.status, refused.code().as_str()), (429, "rate-limited"));
-    let wait: u64 = refused.header("retry-after").unwrap().parse().unwrap();
-    assert!((1..=1000).contains(&wait), "{wait}");
+    let retry_after: u64 = refused.header("retry-after").unwrap().parse().unwrap();
+    assert!((1..=1000).contains(&retry_after), "{retry_after}");
     assert_eq!(service.get("/agents/one/v1/tasks").await.status, 429);
     for _ in 0..3 {
         assert_eq!(outcome(&service.send("two", "hello").await), completed("hello"));

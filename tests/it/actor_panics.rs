@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::harness::client::{completed, failed, id, outcome};
-use crate::harness::processes::marked;
-use crate::harness::{EmbeddedService, Setup, fake, gated, message, until};
+use crate::harness::processes::processes_with_env;
+use crate::harness::{EmbeddedService, Setup, fake, gated, message, poll_until};
 
 /// Where an agent's actor looks at the clock when it takes a message.
 const SUBMIT_SOURCE: &str = "agent/submit.rs";
@@ -29,12 +29,12 @@ struct PanickingClock {
 
 impl Clock for PanickingClock {
     fn now(&self) -> DateTime<Utc> {
-        let place = *self.panic_site.borrow();
-        if let Some(place) = place {
-            let is_there = Backtrace::force_capture().to_string().contains(place);
-            let burns = is_there
+        let site = *self.panic_site.borrow();
+        if let Some(site) = site {
+            let at_site = Backtrace::force_capture().to_string().contains(site);
+            let must_panic = at_site
                 && self.panic_site.send_if_modified(|panic_site| panic_site.take().is_some());
-            assert!(!burns, "the fuse has burnt down");
+            assert!(!must_panic, "the fuse has burnt down");
         }
         WallClock.now()
     }
@@ -71,7 +71,7 @@ impl PanicFixture {
     }
 
     async fn restarts(&self, agent: &str, count: u32) -> Value {
-        until("the restart", async || {
+        poll_until("the restart", async || {
             let status = self.client.agent(agent).await;
             (status["restarts"] == json!(count) && status["health"] == "alive").then_some(status)
         })
@@ -86,32 +86,32 @@ impl PanicFixture {
 #[tokio::test]
 async fn a_panicked_agent_actor_restarts_and_others_are_unaffected() {
     let agents = [fake("one", "echo", ""), fake("two", "echo", "")].concat();
-    let world = PanicFixture::start(Setup::new(&agents)).await;
-    let other = world.client.agent("two").await;
-    assert_eq!(world.panic_in("one").await["error"]["code"], -32603);
-    let status = world.restarts("one", 1).await;
+    let fixture = PanicFixture::start(Setup::new(&agents)).await;
+    let other = fixture.client.agent("two").await;
+    assert_eq!(fixture.panic_in("one").await["error"]["code"], -32603);
+    let status = fixture.restarts("one", 1).await;
     assert!(status["lastFault"].as_str().unwrap().contains("the fuse has burnt down"), "{status}");
-    assert_eq!(world.client.agent("two").await, other);
+    assert_eq!(fixture.client.agent("two").await, other);
     for agent in ["one", "two"] {
-        assert_eq!(outcome(&world.client.send(agent, "hello").await), completed("hello"));
+        assert_eq!(outcome(&fixture.client.send(agent, "hello").await), completed("hello"));
     }
-    world.stop().await;
+    fixture.stop().await;
 }
 
 #[tokio::test]
 async fn work_of_a_panicked_actor_continues_under_the_next_one() {
-    let world = PanicFixture::start(Setup::new(&gated("one", "access = 'read-write'"))).await;
-    let running = world.client.begin("one", "ann").await;
-    world.setup.written("log", "start ann\n").await;
-    let waiting = world.client.begin("one", "bob").await;
-    world.panic_in("one").await;
-    world.restarts("one", 1).await;
-    world.setup.open("go");
-    assert_eq!(outcome(&world.client.ended("one", &running).await), completed("ann\n"));
-    assert_eq!(outcome(&world.client.ended("one", &waiting).await), completed("bob\n"));
+    let fixture = PanicFixture::start(Setup::new(&gated("one", "access = 'read-write'"))).await;
+    let running = fixture.client.begin("one", "ann").await;
+    fixture.setup.wait_for_text("log", "start ann\n").await;
+    let waiting = fixture.client.begin("one", "bob").await;
+    fixture.panic_in("one").await;
+    fixture.restarts("one", 1).await;
+    fixture.setup.open("go");
+    assert_eq!(outcome(&fixture.client.wait_for_end("one", &running).await), completed("ann\n"));
+    assert_eq!(outcome(&fixture.client.wait_for_end("one", &waiting).await), completed("bob\n"));
     // Work of a failed actor continues under its successor, and its answer is complete
-    assert_eq!(world.setup.read("log"), "start ann\nend ann\nstart bob\nend bob\n");
-    world.stop().await;
+    assert_eq!(fixture.setup.read("log"), "start ann\nend ann\nstart bob\nend bob\n");
+    fixture.stop().await;
 }
 
 /// Tells half of its answer before the gate and half behind it.
@@ -124,73 +124,74 @@ sandbox.writable = ['HERE']
 
 #[tokio::test]
 async fn an_actor_panic_at_the_end_loses_no_output() {
-    let world = PanicFixture::start(Setup::new(HALVES)).await;
-    let id = world.client.begin("one", "count").await;
-    world.setup.written("log", "begun\n").await;
-    world.clock.panic_site.send_replace(Some(EXECUTION_SOURCE));
-    world.setup.open("go");
-    let whole: String = (1..=100_000).map(|number| format!("{number}\n")).collect();
+    let fixture = PanicFixture::start(Setup::new(HALVES)).await;
+    let id = fixture.client.begin("one", "count").await;
+    fixture.setup.wait_for_text("log", "begun\n").await;
+    fixture.clock.panic_site.send_replace(Some(EXECUTION_SOURCE));
+    fixture.setup.open("go");
+    let full_output: String = (1..=100_000).map(|number| format!("{number}\n")).collect();
     // Work of a failed actor continues under its successor, and its answer is complete
-    assert!(outcome(&world.client.ended("one", &id).await) == completed(&whole));
-    assert!(world.clock.panic_site.borrow().is_none(), "no actor looked at the clock");
-    assert_eq!(world.setup.read("log"), "begun\n");
-    assert_eq!(world.client.agent("one").await["restarts"], 0);
-    world.stop().await;
+    assert!(outcome(&fixture.client.wait_for_end("one", &id).await) == completed(&full_output));
+    assert!(fixture.clock.panic_site.borrow().is_none(), "no actor looked at the clock");
+    assert_eq!(fixture.setup.read("log"), "begun\n");
+    assert_eq!(fixture.client.agent("one").await["restarts"], 0);
+    fixture.stop().await;
 }
 
 /// What would make every actor panic is not tried for ever.
 #[tokio::test]
 async fn an_execution_whose_actors_panic_twice_is_interrupted() {
-    let world = PanicFixture::start(Setup::new(&format!(
+    let fixture = PanicFixture::start(Setup::new(&format!(
         "\nheartbeat_min = 0.1\n{}",
         gated("one", "heartbeat = 0.1")
     )))
     .await;
-    let id = world.client.begin("one", "ann").await;
-    world.setup.written("log", "start ann\n").await;
+    let id = fixture.client.begin("one", "ann").await;
+    fixture.setup.wait_for_text("log", "start ann\n").await;
     for _ in 0..2 {
-        world.clock.panic_site.send_replace(Some(EXECUTION_SOURCE));
-        until("a panic", async || world.clock.panic_site.borrow().is_none().then_some(())).await;
+        fixture.clock.panic_site.send_replace(Some(EXECUTION_SOURCE));
+        poll_until("a panic", async || fixture.clock.panic_site.borrow().is_none().then_some(()))
+            .await;
     }
     // An execution that makes its actors fail is not retried forever
-    assert_eq!(outcome(&world.client.ended("one", &id).await), failed("interrupted"));
-    assert_eq!(marked(&format!("ALGONIUS_EXECUTION_ID={id}")), Vec::<i32>::new());
-    world.setup.open("go");
-    assert_eq!(outcome(&world.client.send("one", "bob").await), completed("bob\n"));
-    assert_eq!(world.setup.read("log"), "start ann\nstart bob\nend bob\n");
-    world.stop().await;
+    assert_eq!(outcome(&fixture.client.wait_for_end("one", &id).await), failed("interrupted"));
+    assert_eq!(processes_with_env(&format!("ALGONIUS_EXECUTION_ID={id}")), Vec::<i32>::new());
+    fixture.setup.open("go");
+    assert_eq!(outcome(&fixture.client.send("one", "bob").await), completed("bob\n"));
+    assert_eq!(fixture.setup.read("log"), "start ann\nstart bob\nend bob\n");
+    fixture.stop().await;
 }
 
 #[tokio::test]
 async fn an_agent_that_panics_too_often_is_quarantined_alone() {
     let agents = [fake("one", "echo", ""), fake("two", "echo", "")].concat();
-    let world = PanicFixture::start(Setup::new(&agents)).await;
+    let fixture = PanicFixture::start(Setup::new(&agents)).await;
     for restarts in 1..=3 {
-        world.panic_in("one").await;
-        world.restarts("one", restarts).await;
+        fixture.panic_in("one").await;
+        fixture.restarts("one", restarts).await;
     }
-    world.panic_in("one").await;
-    until("the quarantine", async || {
-        (world.client.agent("one").await["health"] == "quarantined").then_some(())
+    fixture.panic_in("one").await;
+    poll_until("the quarantine", async || {
+        (fixture.client.agent("one").await["health"] == "quarantined").then_some(())
     })
     .await;
-    let refused = world.client.refused("one", "message/send", message("again")).await;
+    let refused = fixture.client.refused("one", "message/send", message("again")).await;
     assert_eq!(refused, (-32054, "agent-quarantined".to_owned()));
     // An agent that fails too often is quarantined, without an effect on the others
-    assert_eq!(outcome(&world.client.send("two", "hello").await), completed("hello"));
-    world.stop().await;
+    assert_eq!(outcome(&fixture.client.send("two", "hello").await), completed("hello"));
+    fixture.stop().await;
 }
 
 #[tokio::test]
 async fn cards_and_the_directory_name_the_public_address() {
     let server = "public_url = 'https://agents.example.org/a/'\ndefault_agent = 'one'";
-    let world = PanicFixture::start(Setup::server(server, &fake("one", "echo", ""))).await;
+    let fixture = PanicFixture::start(Setup::server(server, &fake("one", "echo", ""))).await;
     let url = "https://agents.example.org/a/agents/one/v1";
-    let card = world.client.get("/.well-known/agent-card.json").await.json();
+    let card = fixture.client.get("/.well-known/agent-card.json").await.json();
     assert_eq!((&card["url"], &card["additionalInterfaces"][0]["url"]), (&json!(url), &json!(url)));
-    let list = world.client.get("/api/v1/agents").await.json();
+    let list = fixture.client.get("/api/v1/agents").await.json();
     assert_eq!(list["agents"][0]["url"], url);
-    let task = world.client.send("one", "hello").await;
+    let task = fixture.client.send("one", "hello").await;
     assert!(!id(&task).is_empty());
-    world.stop().await;
+    fixture.stop().await;
 }

@@ -12,7 +12,8 @@ use tokio_rustls::TlsAcceptor;
 use crate::harness::authority::CertificateAuthority;
 use crate::harness::client::{completed, outcome};
 use crate::harness::{
-    Service, ServiceClient, Setup, TestResponse, fake, json_rpc_call, message, soon, until,
+    Service, ServiceClient, Setup, TestResponse, fake, json_rpc_call, message, poll_until,
+    within_deadline,
 };
 
 const CARD: &str = "/agents/echo/.well-known/agent-card.json";
@@ -60,14 +61,14 @@ async fn a_wildcard_listener_publishes_the_host_of_its_caller() {
             ("GET /api/v1/agents/echo".to_owned(), ""),
             ("GET /a2a/status".to_owned(), ""),
         ] {
-            let told = request_to_host(&service, &host, &line, body).await;
-            let (all, wanted) = (addresses(&told.json()), format!("http://{host}"));
-            assert!(!all.is_empty() && told.status == 200, "{line}: {told:?}");
-            let foreign: Vec<_> = all
+            let response = request_to_host(&service, &host, &line, body).await;
+            let (urls, expected) = (addresses(&response.json()), format!("http://{host}"));
+            assert!(!urls.is_empty() && response.status == 200, "{line}: {response:?}");
+            let unexpected: Vec<_> = urls
                 .iter()
-                .filter(|url| !url.starts_with(&wanted) && !url.contains("algonius.dev"))
+                .filter(|url| !url.starts_with(&expected) && !url.contains("algonius.dev"))
                 .collect();
-            assert!(foreign.is_empty(), "{host} {line}: {foreign:?}");
+            assert!(unexpected.is_empty(), "{host} {line}: {unexpected:?}");
         }
     }
     let card =
@@ -77,9 +78,9 @@ async fn a_wildcard_listener_publishes_the_host_of_its_caller() {
     let answer = service.post(path, &json_rpc_call("message/send", &message("hello"))).await;
     assert_eq!(outcome(&answer.json()["result"]), completed("hello"));
     for host in ["evil.example", "localhost.evil.example", "me@localhost", "box.lan.evil"] {
-        let told = request_to_host(&service, host, &format!("GET {CARD}"), "").await;
-        assert_eq!((told.status, told.code().as_str()), (421, "host-unknown"), "{host}");
-        assert!(!told.body.contains(host), "{told:?}");
+        let response = request_to_host(&service, host, &format!("GET {CARD}"), "").await;
+        assert_eq!((response.status, response.code().as_str()), (421, "host-unknown"), "{host}");
+        assert!(!response.body.contains(host), "{response:?}");
     }
 }
 
@@ -97,14 +98,14 @@ async fn receiver(
     authority: &CertificateAuthority,
     setup: &Setup,
 ) -> (u16, JoinHandle<Option<String>>) {
-    let folder = setup.here().join("receiver");
+    let folder = setup.test_folder().join("receiver");
     fs::create_dir(&folder).unwrap();
     authority.issue(&["localhost"]).write(&folder);
-    let pair = TlsKeyPair { cert: folder.join("cert.pem"), key: folder.join("key.pem") };
-    let acceptor = TlsAcceptor::from(pair.read().unwrap());
+    let key_pair = TlsKeyPair { cert: folder.join("cert.pem"), key: folder.join("key.pem") };
+    let acceptor = TlsAcceptor::from(key_pair.read().unwrap());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let got = tokio::spawn(async move {
+    let received = tokio::spawn(async move {
         let (stream, _) = listener.accept().await.ok()?;
         let mut stream = acceptor.accept(stream).await.ok()?;
         let mut bytes = Vec::new();
@@ -116,11 +117,11 @@ async fn receiver(
         stream.write_all(b"HTTP/1.1 204 Fine\r\ncontent-length: 0\r\n\r\n").await.ok()?;
         Some(String::from_utf8_lossy(&bytes).into_owned())
     });
-    (port, got)
+    (port, received)
 }
 
 /// Raises an alert: a hundred requests and one.
-async fn alert(service: &Service) {
+async fn raise_alert(service: &Service) {
     for _ in 0..101 {
         service.get("/agents").await;
     }
@@ -140,10 +141,10 @@ async fn an_internal_webhook_does_not_allow_its_address_to_callers() {
     let service = Setup::new(&[fake("echo", "echo", ""), alerts].concat()).start().await;
     let (_, code) = service.refused("echo", "message/send", push_message(&url)).await;
     assert_eq!(code, "invalid-params");
-    alert(&service).await;
-    let (mut stream, _) = soon("the webhook", listener.accept()).await.unwrap();
+    raise_alert(&service).await;
+    let (mut stream, _) = within_deadline("the webhook", listener.accept()).await.unwrap();
     let mut bytes = vec![0; 4096];
-    let length = soon("the alert", stream.read(&mut bytes)).await.unwrap();
+    let length = within_deadline("the alert", stream.read(&mut bytes)).await.unwrap();
     let text = String::from_utf8_lossy(&bytes[..length]).into_owned();
     assert!(text.starts_with("POST /hook HTTP/1.1"), "{text}");
 }
@@ -153,8 +154,8 @@ async fn receivers_with_a_private_authority_get_their_messages() {
     let authority = CertificateAuthority::new();
     for (section, with_ca) in [("push", true), ("alerts", true), ("push", false)] {
         let setup = Setup::new("");
-        authority.write(setup.here());
-        let (port, got) = receiver(&authority, &setup).await;
+        authority.write(setup.test_folder());
+        let (port, received) = receiver(&authority, &setup).await;
         let url = format!("https://localhost:{port}/hook");
         let hook = if section == "alerts" { format!("webhook = '{url}'") } else { String::new() };
         let ca = if with_ca { "ca_file = 'HERE/ca.pem'" } else { "" };
@@ -166,12 +167,16 @@ async fn receivers_with_a_private_authority_get_their_messages() {
         ));
         let service = setup.start().await;
         if section == "alerts" {
-            alert(&service).await;
+            raise_alert(&service).await;
         } else {
             service.rpc("echo", "message/send", &push_message(&url)).await;
         }
-        let got = soon("the receiver", got).await.unwrap();
-        assert_eq!(got.is_some_and(|got| got.starts_with("POST /hook")), with_ca, "{section}");
+        let received = within_deadline("the receiver", received).await.unwrap();
+        assert_eq!(
+            received.is_some_and(|request| request.starts_with("POST /hook")),
+            with_ca,
+            "{section}"
+        );
     }
 }
 
@@ -180,8 +185,8 @@ async fn an_invalid_ca_file_is_reported_with_its_key() {
     let setup =
         Setup::new(&[fake("echo", "echo", ""), "[push]\nca_file = 'none.pem'\n".into()].concat());
     let config = setup.write().display().to_string();
-    let told = setup.run(&["check", &config], "").await;
-    assert!(told.code == Some(4) && told.stderr.contains("push.ca_file"), "{told:?}");
+    let output = setup.run(&["check", &config], "").await;
+    assert!(output.code == Some(4) && output.stderr.contains("push.ca_file"), "{output:?}");
 }
 
 #[tokio::test]
@@ -197,14 +202,15 @@ async fn the_container_command_starts_a_usable_service() {
     let card =
         request_to_host(&service, "localhost:18080", "GET /.well-known/agent-card.json", "").await;
     assert_eq!(card.json()["url"], "http://localhost:18080/agents/echo/v1");
-    let asked = json_rpc_call("message/send", &message("hi"));
-    let sent = request_to_host(&service, "localhost:18080", "POST /agents/echo/v1", &asked).await;
-    assert_eq!(outcome(&sent.json()["result"]), completed("hi"));
+    let request_body = json_rpc_call("message/send", &message("hi"));
+    let response =
+        request_to_host(&service, "localhost:18080", "POST /agents/echo/v1", &request_body).await;
+    assert_eq!(outcome(&response.json()["result"]), completed("hi"));
     // As its own check of health does.
     let url = format!("http://127.0.0.1:{port}");
     let healthy = async || {
         let status = service.setup.run_with(&["status"], "", &[("ALGONIUS_URL", &url)]).await;
         (status.code == Some(0)).then_some(())
     };
-    until("a healthy status", healthy).await;
+    poll_until("a healthy status", healthy).await;
 }

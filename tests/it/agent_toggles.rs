@@ -5,14 +5,14 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::harness::client::{completed, id, outcome, state};
-use crate::harness::{Service, Setup, fake, gated, message, until};
+use crate::harness::{Service, Setup, fake, gated, message, poll_until};
 
 fn json_of(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| panic!("no JSON: {text}"))
 }
 
 /// Asks first, and answers with what it is told.
-const ASKS: &str = r#"
+const QUESTION_AGENT: &str = r#"
 [agents.asks]
 command = "sh"
 args = ["-c", '''
@@ -27,30 +27,30 @@ output = "events"
 async fn a_disabled_agent_refuses_work_and_finishes_its_own() {
     let service = Service::start(&gated("one", "max_concurrent = 1")).await;
     let (running, waiting) = (service.begin("one", "ann").await, service.begin("one", "bob").await);
-    service.setup.written("log", "start ann\n").await;
-    let off = service.command(&["agents", "disable", "one"], "").await;
-    assert_eq!(off.code, Some(0), "{off:?}");
+    service.setup.wait_for_text("log", "start ann\n").await;
+    let disabled = service.command(&["agents", "disable", "one"], "").await;
+    assert_eq!(disabled.code, Some(0), "{disabled:?}");
     let refused = service.command(&["send", "one", "cat"], "").await;
     assert!(refused.stderr.contains("agent-disabled") && refused.code == Some(1), "{refused:?}");
     let list = service.command(&["agents", "list"], "").await.stdout;
     assert!(list.contains("disabled (switched)") && list.contains("1/1"), "{list}");
     service.setup.open("go");
     for (task, word) in [(running, "ann\n"), (waiting, "bob\n")] {
-        assert_eq!(outcome(&service.ended("one", &task).await), completed(word));
+        assert_eq!(outcome(&service.wait_for_end("one", &task).await), completed(word));
     }
-    let on = service.command(&["agents", "enable", "one"], "").await;
-    assert_eq!(on.stdout, "agent one is enabled, as configured\n");
+    let enabled = service.command(&["agents", "enable", "one"], "").await;
+    assert_eq!(enabled.stdout, "agent one is enabled, as configured\n");
     assert_eq!(service.command(&["send", "one", "cat"], "").await.stdout, "cat\n");
 }
 
 #[tokio::test]
 async fn a_disabled_agent_accepts_the_answer_to_its_question() {
-    let service = Service::start(ASKS).await;
-    let asking = service.send("asks", "ask").await;
-    assert_eq!(state(&asking), "input-required");
+    let service = Service::start(QUESTION_AGENT).await;
+    let open_task = service.send("asks", "ask").await;
+    assert_eq!(state(&open_task), "input-required");
     service.command(&["agents", "disable", "asks"], "").await;
     let mut answer = message("blue");
-    answer["message"]["taskId"] = json!(id(&asking));
+    answer["message"]["taskId"] = json!(id(&open_task));
     let task = service.rpc("asks", "message/send", &answer).await;
     assert_eq!(outcome(&task), completed("blue"));
     let (_, code) = service.refused("asks", "message/send", message("more")).await;
@@ -64,24 +64,24 @@ async fn a_disabled_agent_stays_disabled_over_reloads_and_restarts() {
     let reload = service.command(&["reload"], "").await;
     assert_eq!(reload.code, Some(0), "{reload:?}");
     assert_eq!(service.agent("echo").await["enabled"], json!(false));
-    for signal in [false, true] {
-        if signal {
+    for is_graceful in [false, true] {
+        if is_graceful {
             service.sigterm();
             assert!(service.exit().await.success());
         } else {
             service.kill9().await;
         }
         service.restart().await;
-        let shown = service.get("/status").await.json();
-        assert_eq!(shown["configuration"]["switched"], json!(["echo"]), "{shown}");
+        let status = service.get("/status").await.json();
+        assert_eq!(status["configuration"]["switched"], json!(["echo"]), "{status}");
         assert_eq!(service.agent("echo").await["enabled"], json!(false));
     }
     service.command(&["agents", "enable", "echo"], "").await;
     service.kill9().await;
     service.restart().await;
     assert_eq!(service.agent("echo").await["enabled"], json!(true));
-    let shown = service.get("/status").await.json();
-    assert_eq!(shown["configuration"]["switched"], json!([]), "{shown}");
+    let status = service.get("/status").await.json();
+    assert_eq!(status["configuration"]["switched"], json!([]), "{status}");
 }
 
 #[tokio::test]
@@ -90,16 +90,17 @@ async fn a_disabled_agent_is_enabled_once_its_program_exists() {
     let service = Service::start(&format!("{agent}{}", fake("echo", "echo", ""))).await;
     let refused = service.command(&["agents", "enable", "late"], "").await;
     assert_eq!(refused.code, Some(4), "{refused:?}");
-    for told in ["configuration-rejected", "agents.late.command", "not an executable file"] {
-        assert!(refused.stderr.contains(told), "{told}: {refused:?}");
+    for expected in ["configuration-rejected", "agents.late.command", "not an executable file"] {
+        assert!(refused.stderr.contains(expected), "{expected}: {refused:?}");
     }
     assert_eq!(service.agent("late").await["enabled"], json!(false));
-    let place = service.setup.here().join("late");
-    fs::write(&place, "#!/bin/sh\nexec cat\n").unwrap();
+    let path = service.setup.test_folder().join("late");
+    fs::write(&path, "#!/bin/sh\nexec cat\n").unwrap();
     use std::os::unix::fs::PermissionsExt;
-    fs::set_permissions(&place, fs::Permissions::from_mode(0o755)).unwrap();
-    let on = json_of(&service.command(&["agents", "enable", "late", "--json"], "").await.stdout);
-    assert_eq!(on, json!({"id": "late", "enabled": true, "configured": false}));
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    let enabled =
+        json_of(&service.command(&["agents", "enable", "late", "--json"], "").await.stdout);
+    assert_eq!(enabled, json!({"id": "late", "enabled": true, "configured": false}));
     assert_eq!(service.command(&["send", "late", "here"], "").await.stdout, "here");
 }
 
@@ -107,29 +108,30 @@ async fn a_disabled_agent_is_enabled_once_its_program_exists() {
 async fn only_an_administrator_enables_and_disables_an_agent() {
     let agents = [fake("echo", "echo", ""), fake("other", "echo", "")].concat();
     let service = Service::start(&agents).await;
-    let make = async |name: &str, scopes: &str| {
+    let create_client = async |name: &str, scopes: &str| {
         let words = ["token", "create", name, "--scope", scopes, "--agent", "echo", "--json"];
-        let made = service.command(&words, "").await;
-        service.with(json_of(&made.stdout)["token"].as_str().unwrap())
+        let output = service.command(&words, "").await;
+        service.with(json_of(&output.stdout)["token"].as_str().unwrap())
     };
-    let (reader, admin) = (make("ann", "read,run").await, make("bob", "read,admin").await);
+    let (reader, admin) =
+        (create_client("ann", "read,run").await, create_client("bob", "read,admin").await);
     let switch = |agent: &str| format!("/api/v1/agents/{agent}/disable");
     assert_eq!(reader.post(&switch("echo"), "").await.status, 403);
     assert_eq!(admin.post(&switch("other"), "").await.status, 403);
     assert_eq!(admin.post(&switch("nobody"), "").await.status, 404);
     assert_eq!(service.post(&switch("other"), "").await.status, 200);
     assert_eq!(admin.post(&switch("echo"), "").await.status, 200);
-    let terms = ["--agent", "other", "--cron", "@every 9h", "--input", "x"];
+    let settings = ["--agent", "other", "--cron", "@every 9h", "--input", "x"];
     service.command(&["agents", "enable", "other"], "").await;
-    let made = [&["schedule", "create", "nightly"][..], &terms].concat();
-    assert_eq!(service.command(&made, "").await.code, Some(0));
+    let create_schedule = [&["schedule", "create", "nightly"][..], &settings].concat();
+    assert_eq!(service.command(&create_schedule, "").await.code, Some(0));
     service.command(&["agents", "disable", "other"], "").await;
-    let seen = reader.get("/status").await.json();
-    assert_eq!(seen["configuration"]["switched"], json!(["echo"]), "{seen}");
-    assert_eq!(seen["scheduler"].get("due"), None, "{seen}");
-    let whole = service.get("/status").await.json();
-    assert_eq!(whole["configuration"]["switched"], json!(["echo", "other"]), "{whole}");
-    assert_eq!(whole["scheduler"]["due"][0]["schedule"], "nightly", "{whole}");
+    let visible_status = reader.get("/status").await.json();
+    assert_eq!(visible_status["configuration"]["switched"], json!(["echo"]), "{visible_status}");
+    assert_eq!(visible_status["scheduler"].get("due"), None, "{visible_status}");
+    let full_status = service.get("/status").await.json();
+    assert_eq!(full_status["configuration"]["switched"], json!(["echo", "other"]), "{full_status}");
+    assert_eq!(full_status["scheduler"]["due"][0]["schedule"], "nightly", "{full_status}");
 }
 
 #[tokio::test]
@@ -137,7 +139,7 @@ async fn unreadable_agent_states_disable_all_agents() {
     let mut service = Service::start(&fake("echo", "echo", "")).await;
     service.sigterm();
     service.exit().await;
-    let file = service.setup.here().join("state/algonius/switches.json");
+    let file = service.setup.test_folder().join("state/algonius/switches.json");
     fs::write(&file, "{\"echo\": fal").unwrap();
     let config = service.setup.write().display().to_string();
     let words = ["serve", "--config", &config, "--listen", "127.0.0.1:0"];
@@ -150,22 +152,24 @@ async fn unreadable_agent_states_disable_all_agents() {
 
 #[tokio::test]
 async fn agents_test_reports_exactly_the_failure() {
-    let agents = [fake("echo", "echo", ""), fake("exit", "exit 7", ""), ASKS.to_owned()].concat();
+    let agents =
+        [fake("echo", "echo", ""), fake("exit", "exit 7", ""), QUESTION_AGENT.to_owned()].concat();
     let service = Setup::new(&agents).start().await;
-    let good = service.command(&["agents", "test", "echo", "--input", "ping"], "").await;
-    assert_eq!(good.code, Some(0), "{good:?}");
-    assert!(good.stdout.contains("answer    ping\ngood      agent echo works"), "{good:?}");
+    let passed = service.command(&["agents", "test", "echo", "--input", "ping"], "").await;
+    assert_eq!(passed.code, Some(0), "{passed:?}");
+    assert!(passed.stdout.contains("answer    ping\ngood      agent echo works"), "{passed:?}");
     let list = service.command(&["tasks", "list", "--trigger", "probe", "--json"], "").await.stdout;
     assert_eq!(json_of(&list)["executions"][0]["trigger"], "probe", "{list}");
-    let bad = service.command(&["agents", "test", "exit"], "").await;
-    assert_eq!(bad.code, Some(5), "{bad:?}");
-    for told in ["hint: ", "(agent-exit, agent)", "page: `algonius explain agent-exit`"] {
-        assert!(bad.stderr.contains(told), "{told}: {bad:?}");
+    let failed = service.command(&["agents", "test", "exit"], "").await;
+    assert_eq!(failed.code, Some(5), "{failed:?}");
+    for expected in ["hint: ", "(agent-exit, agent)", "page: `algonius explain agent-exit`"] {
+        assert!(failed.stderr.contains(expected), "{expected}: {failed:?}");
     }
-    let asks = service.command(&["agents", "test", "asks", "--input", "ask", "--json"], "").await;
-    assert_eq!(asks.code, Some(5), "{asks:?}");
-    assert_eq!(json_of(&asks.stdout)["asksAQuestion"], json!(true));
-    let task = json_of(&asks.stdout)["task"].as_str().unwrap().to_owned();
+    let questioned =
+        service.command(&["agents", "test", "asks", "--input", "ask", "--json"], "").await;
+    assert_eq!(questioned.code, Some(5), "{questioned:?}");
+    assert_eq!(json_of(&questioned.stdout)["asksAQuestion"], json!(true));
+    let task = json_of(&questioned.stdout)["task"].as_str().unwrap().to_owned();
     let is_over = async || (service.execution(&task).await["outcome"] == "cancelled").then_some(());
-    until("its end", is_over).await;
+    poll_until("its end", is_over).await;
 }

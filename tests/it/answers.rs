@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::harness::client::{completed, failed, id, outcome, state};
-use crate::harness::{Service, Setup, fake, gated, message, until};
+use crate::harness::{Service, Setup, fake, gated, message, poll_until};
 
 const PARAMETERS: &str = "https://algonius.dev/a2a/ext/parameters/v1";
 
@@ -38,13 +38,13 @@ async fn a_task_that_was_not_waited_for_is_polled_until_it_completes() {
     let task = service.submit("one", message("ann")).await;
     assert!(["submitted", "working"].contains(&state(&task).as_str()), "{task}");
     assert_eq!((&task["kind"], &task["artifacts"]), (&json!("task"), &json!([])));
-    service.setup.written("log", "start ann\n").await;
-    until("work", async || {
+    service.setup.wait_for_text("log", "start ann\n").await;
+    poll_until("work", async || {
         (state(&service.task("one", &id(&task)).await) == "working").then_some(())
     })
     .await;
     service.setup.open("go");
-    assert_eq!(outcome(&service.ended("one", &id(&task)).await), completed("ann\n"));
+    assert_eq!(outcome(&service.wait_for_end("one", &id(&task)).await), completed("ann\n"));
 }
 
 #[tokio::test]
@@ -54,20 +54,20 @@ async fn a_waiting_caller_gets_the_output_and_the_request() {
     assert_eq!(outcome(&task), completed("grüße\tan alle\n"));
     assert_eq!(task["history"][0]["parts"][0]["text"], "grüße\tan alle\n");
     assert_eq!(task["history"][0]["role"], "user");
-    let without = json!({"id": task["id"], "historyLength": 0});
-    assert_eq!(service.rpc("echo", "tasks/get", &without).await["history"], json!([]));
+    let without_history = json!({"id": task["id"], "historyLength": 0});
+    assert_eq!(service.rpc("echo", "tasks/get", &without_history).await["history"], json!([]));
 }
 
 #[tokio::test]
 async fn only_the_named_agent_runs_and_agents_run_in_parallel() {
     let service = Service::start(&[gated("one", ""), gated("two", "")].concat()).await;
     let first = service.begin("one", "ann").await;
-    service.setup.written("log", "start ann\n").await;
+    service.setup.wait_for_text("log", "start ann\n").await;
     let second = service.begin("two", "bob").await;
-    service.setup.written("log", "start ann\nstart bob\n").await;
+    service.setup.wait_for_text("log", "start ann\nstart bob\n").await;
     service.setup.open("go");
-    assert_eq!(outcome(&service.ended("one", &first).await), completed("ann\n"));
-    assert_eq!(outcome(&service.ended("two", &second).await), completed("bob\n"));
+    assert_eq!(outcome(&service.wait_for_end("one", &first).await), completed("ann\n"));
+    assert_eq!(outcome(&service.wait_for_end("two", &second).await), completed("bob\n"));
     let list = service.get("/api/v1/executions?agent=two").await.json();
     assert_eq!(list["executions"].as_array().unwrap().len(), 1);
 }
@@ -114,28 +114,28 @@ output_file = "answer to {{ agent_id }}.md"
     let output = output.trim_end_matches('|');
     assert!(input.ends_with(&format!("/{}.md", id(&task))), "{names}");
     assert!(output.ends_with("/answer to file.md"), "{names}");
-    until("an empty place", async || (!Path::new(input).exists()).then_some(())).await;
+    poll_until("an empty place", async || (!Path::new(input).exists()).then_some(())).await;
     assert!(!Path::new(output).exists());
 }
 
 #[tokio::test]
 async fn a_program_gets_its_folder_and_its_variables_only() {
-    let place = "working_dir = 'HERE/home'\n";
+    let working_dir = "working_dir = 'HERE/home'\n";
     let env = "[agents.env.env]\nCOLOUR = 'blue ${SHADE}'\n";
-    let agents = [fake("cwd", "cwd", place), fake("env", "env", env)].concat();
+    let agents = [fake("cwd", "cwd", working_dir), fake("env", "env", env)].concat();
     let setup = Setup::new(&agents).env("SHADE", "dark").env("PRIVATE", "of the service");
     let service = setup.start().await;
-    let home = service.setup.here().join("home").canonicalize().unwrap();
+    let home = service.setup.test_folder().join("home").canonicalize().unwrap();
     let answer = format!("{}\n", home.display());
     assert_eq!(outcome(&service.send("cwd", "").await), completed(&answer));
     let task = service.send("env", "").await;
-    let (_, seen) = outcome(&task);
+    let (_, output) = outcome(&task);
     for line in ["COLOUR=blue dark", "ALGONIUS_AGENT_ID=env", "ALGONIUS_ATTEMPT=1"] {
-        assert!(seen.lines().any(|seen| seen == line), "{line} is not in {seen}");
+        assert!(output.lines().any(|entry| entry == line), "{line} is not in {output}");
     }
-    assert!(seen.contains(&format!("ALGONIUS_EXECUTION_ID={}\n", id(&task))));
+    assert!(output.contains(&format!("ALGONIUS_EXECUTION_ID={}\n", id(&task))));
     for name in ["PRIVATE", "SHADE", "XDG_STATE_HOME"] {
-        assert!(!seen.contains(name), "{name} is in {seen}");
+        assert!(!output.contains(name), "{name} is in {output}");
     }
 }
 
@@ -167,13 +167,13 @@ async fn the_record_of_an_execution_is_complete() {
     let mut params = message("ann");
     params["message"]["contextId"] = json!("talk-1");
     let id = id(&service.submit("one", params.clone()).await);
-    service.setup.written("log", "start ann\n").await;
+    service.setup.wait_for_text("log", "start ann\n").await;
     let running = service.execution(&id).await;
     for absent in ["endedAt", "outcome", "exitCode", "durationUs", "output"] {
         assert!(running.get(absent).is_none(), "{absent} in {running}");
     }
     service.setup.open("go");
-    service.ended("one", &id).await;
+    service.wait_for_end("one", &id).await;
     let record = service.execution(&id).await;
     for (name, value) in [
         ("id", json!(id)),
@@ -194,12 +194,14 @@ async fn the_record_of_an_execution_is_complete() {
     assert!(times.is_sorted(), "{times:?}");
     assert!(record["durationUs"].as_i64().unwrap() > 0);
     let events = record["events"].as_array().unwrap();
-    let moves =
-        events.iter().map(|event| &event["data"]).filter(|fact| fact["kind"] == "state-changed");
-    let moves: Vec<_> = moves.map(|fact| format!("{} {}", fact["from"], fact["to"])).collect();
-    let path = ["idle", "starting", "running", "completed", "cleanup", "idle"];
-    let told: Vec<_> = path.windows(2).map(|two| format!("{:?} {:?}", two[0], two[1])).collect();
-    assert!(told.starts_with(&moves) && moves.len() >= 3, "{moves:?}");
+    let transitions =
+        events.iter().map(|event| &event["data"]).filter(|data| data["kind"] == "state-changed");
+    let transitions: Vec<_> =
+        transitions.map(|data| format!("{} {}", data["from"], data["to"])).collect();
+    let states = ["idle", "starting", "running", "completed", "cleanup", "idle"];
+    let expected: Vec<_> =
+        states.windows(2).map(|pair| format!("{:?} {:?}", pair[0], pair[1])).collect();
+    assert!(expected.starts_with(&transitions) && transitions.len() >= 3, "{transitions:?}");
     assert!(events.iter().any(|event| event["data"]["pid"].as_u64().is_some()));
 }
 

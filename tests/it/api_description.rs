@@ -5,7 +5,7 @@ mod response_validator;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Service, ServiceClient, Setup, TestResponse, fake, gated, until};
+use crate::harness::{Service, ServiceClient, Setup, TestResponse, fake, gated, poll_until};
 use crate::reload::text;
 use response_validator::ResponseValidator;
 
@@ -41,15 +41,15 @@ async fn send_request(
 /// Asks, and holds the answer to what is described of the operation.
 struct ValidatingClient<'s> {
     client: &'s ServiceClient,
-    judge: ResponseValidator,
+    validator: ResponseValidator,
 }
 
 impl ValidatingClient<'_> {
-    async fn ask(&mut self, operation: &str, path: &str, body: Option<Value>) -> TestResponse {
-        self.ask_with(operation, path, &[], body).await
+    async fn request(&mut self, operation: &str, path: &str, body: Option<Value>) -> TestResponse {
+        self.request_with_headers(operation, path, &[], body).await
     }
 
-    async fn ask_with(
+    async fn request_with_headers(
         &mut self,
         operation: &str,
         path: &str,
@@ -59,14 +59,14 @@ impl ValidatingClient<'_> {
         let method = operation.split(' ').next().unwrap();
         let line = format!("{method} {path}");
         let answer = send_request(self.client, &line, headers, body.as_ref()).await;
-        self.judge.hold(operation, &answer);
+        self.validator.assert_documented(operation, &answer);
         answer
     }
 
     /// The same where the path names nothing.
-    async fn plain(&mut self, operation: &str, body: Option<Value>) -> TestResponse {
+    async fn request_literal(&mut self, operation: &str, body: Option<Value>) -> TestResponse {
         let path = operation.split(' ').nth(1).unwrap().to_owned();
-        self.ask(operation, &path, body).await
+        self.request(operation, &path, body).await
     }
 }
 
@@ -74,160 +74,169 @@ fn schedule_body(cron: &str) -> Value {
     json!({"id": "beat", "agent": "echo", "cron": cron, "input": "x", "timezone": "UTC"})
 }
 
-async fn executions(asker: &mut ValidatingClient<'_>, service: &Service) {
-    let order = json!({"agent": "echo", "text": "hello", "wait": 30, "parameters": {"a": 1}});
-    let done = asker.plain("POST /api/v1/executions", Some(order)).await;
+async fn executions(api: &mut ValidatingClient<'_>, service: &Service) {
+    let body = json!({"agent": "echo", "text": "hello", "wait": 30, "parameters": {"a": 1}});
+    let done = api.request_literal("POST /api/v1/executions", Some(body)).await;
     let done = done.json()["id"].as_str().unwrap().to_owned();
-    let order = |agent: &str| json!({"agent": agent, "parts": [{"text": "ann"}]});
-    asker
-        .plain("POST /api/v1/executions", Some(json!({"agent": "exit", "text": "x", "wait": 30.0})))
-        .await;
-    let runs = asker.plain("POST /api/v1/executions", Some(order("gate"))).await;
-    service.setup.written("log", "start ann\n").await;
-    let waits = asker.plain("POST /api/v1/executions", Some(order("gate"))).await;
-    assert_eq!((runs.status, waits.status), (202, 202));
-    let [runs, waits] = [runs, waits].map(|it| it.json()["id"].as_str().unwrap().to_owned());
-    until("a place in the line", async || {
-        let shown = service.execution(&waits).await;
-        (shown["queue"]["position"] == 1).then_some(())
+    let body = |agent: &str| json!({"agent": agent, "parts": [{"text": "ann"}]});
+    let failing = json!({"agent": "exit", "text": "x", "wait": 30.0});
+    api.request_literal("POST /api/v1/executions", Some(failing)).await;
+    let running = api.request_literal("POST /api/v1/executions", Some(body("gate"))).await;
+    service.setup.wait_for_text("log", "start ann\n").await;
+    let queued = api.request_literal("POST /api/v1/executions", Some(body("gate"))).await;
+    assert_eq!((running.status, queued.status), (202, 202));
+    let [running, queued] =
+        [running, queued].map(|it| it.json()["id"].as_str().unwrap().to_owned());
+    poll_until("a place in the line", async || {
+        let execution = service.execution(&queued).await;
+        (execution["queue"]["position"] == 1).then_some(())
     })
     .await;
-    for id in [&done, &runs, &waits] {
-        let at = format!("/api/v1/executions/{id}");
-        asker.ask("GET /api/v1/executions/{id}", &at, None).await;
-        asker
-            .ask("GET /api/v1/executions/{id}/events", &format!("{at}/events?limit=2"), None)
-            .await;
-        asker
-            .ask("GET /api/v1/executions/{id}/text", &format!("{at}/text?channel=input"), None)
-            .await;
+    for id in [&done, &running, &queued] {
+        request_details(api, id).await;
     }
-    asker.plain("GET /status", None).await; // While something runs and something waits.
-    asker.ask("GET /api/v1/agents/{id}", "/api/v1/agents/gate", None).await;
-    asker.ask("GET /status/agents/{agent}", "/status/agents/gate", None).await;
+    api.request_literal("GET /status", None).await; // While something runs and something waits.
+    api.request("GET /api/v1/agents/{id}", "/api/v1/agents/gate", None).await;
+    api.request("GET /status/agents/{agent}", "/status/agents/gate", None).await;
     let stream = async |client: &ServiceClient, id: &str| {
         let line = format!("GET /api/v1/executions/{id}/events");
         send_request(client, &line, &["Accept: text/event-stream"], None).await
     };
     let cancel = async {
         // Who follows is told its place first.
-        let at = format!("/api/v1/executions/{waits}/cancel");
-        send_request(asker.client, &format!("POST {at}"), &[], None).await
+        let path = format!("/api/v1/executions/{queued}/cancel");
+        send_request(api.client, &format!("POST {path}"), &[], None).await
     };
-    let (followed, cancelled) = tokio::join!(stream(asker.client, &waits), cancel);
-    asker.judge.hold("GET /api/v1/executions/{id}/events", &followed);
-    asker.judge.hold("POST /api/v1/executions/{id}/cancel", &cancelled);
+    let (followed, cancelled) = tokio::join!(stream(api.client, &queued), cancel);
+    api.validator.assert_documented("GET /api/v1/executions/{id}/events", &followed);
+    api.validator.assert_documented("POST /api/v1/executions/{id}/cancel", &cancelled);
     service.setup.open("go");
-    let followed = stream(asker.client, &runs).await;
+    let followed = stream(api.client, &running).await;
     assert!(followed.body.contains("event: rest"), "{followed:?}");
-    asker.judge.hold("GET /api/v1/executions/{id}/events", &followed);
-    let (retry, at) = ("POST /api/v1/executions/{id}/retry", format!("/api/v1/executions/{done}"));
-    asker.ask(retry, &format!("{at}/retry"), None).await;
-    asker.ask("GET /api/v1/executions", "/api/v1/executions?limit=2", None).await;
+    api.validator.assert_documented("GET /api/v1/executions/{id}/events", &followed);
+    let (retry, path) =
+        ("POST /api/v1/executions/{id}/retry", format!("/api/v1/executions/{done}"));
+    api.request(retry, &format!("{path}/retry"), None).await;
+    api.request("GET /api/v1/executions", "/api/v1/executions?limit=2", None).await;
     for query in ["", "?text=true&limit=3"] {
         let path = format!("/api/v1/executions/export{query}");
-        let lines = asker.ask("GET /api/v1/executions/export", &path, None).await;
+        let lines = api.request("GET /api/v1/executions/export", &path, None).await;
         assert!(lines.body.lines().count() >= 3, "{lines:?}");
     }
-    asker.ask("DELETE /api/v1/executions/{id}", &at, None).await;
-    let gone = asker.ask("GET /api/v1/executions/{id}", &at, None).await;
-    assert_eq!(gone.status, 404);
+    api.request("DELETE /api/v1/executions/{id}", &path, None).await;
+    let deleted = api.request("GET /api/v1/executions/{id}", &path, None).await;
+    assert_eq!(deleted.status, 404);
 }
 
-async fn interactions(asker: &mut ValidatingClient<'_>) {
+/// Requests the views of one execution.
+async fn request_details(api: &mut ValidatingClient<'_>, id: &str) {
+    let path = format!("/api/v1/executions/{id}");
+    api.request("GET /api/v1/executions/{id}", &path, None).await;
+    let events = format!("{path}/events?limit=2");
+    api.request("GET /api/v1/executions/{id}/events", &events, None).await;
+    let text = format!("{path}/text?channel=input");
+    api.request("GET /api/v1/executions/{id}/text", &text, None).await;
+}
+
+async fn interactions(api: &mut ValidatingClient<'_>) {
     let text = "[[tool Bash kind=execute command=\"make test\"]] [[say done]]";
-    let order = json!({"agent": "coder", "text": text});
-    let task = asker.plain("POST /api/v1/executions", Some(order)).await.json();
-    let open = until("a question", async || {
-        let list =
-            send_request(asker.client, "GET /api/v1/interactions?state=open", &[], None).await;
+    let request_body = json!({"agent": "coder", "text": text});
+    let task = api.request_literal("POST /api/v1/executions", Some(request_body)).await.json();
+    let open_id = poll_until("a question", async || {
+        let list = send_request(api.client, "GET /api/v1/interactions?state=open", &[], None).await;
         list.json()["interactions"][0]["id"].as_str().map(str::to_owned)
     })
     .await;
-    let (list, one) = ("GET /api/v1/interactions", "GET /api/v1/interactions/{id}");
-    let (answer, at) =
-        ("POST /api/v1/interactions/{id}/answer", format!("/api/v1/interactions/{open}"));
-    asker.plain(list, None).await;
-    asker.ask(one, &at, None).await;
-    asker
-        .ask(
-            "GET /api/v1/executions/{id}",
-            &format!("/api/v1/executions/{}", task["id"].as_str().unwrap()),
-            None,
-        )
-        .await;
+    let (list, get) = ("GET /api/v1/interactions", "GET /api/v1/interactions/{id}");
+    let (answer, interaction_path) =
+        ("POST /api/v1/interactions/{id}/answer", format!("/api/v1/interactions/{open_id}"));
+    api.request_literal(list, None).await;
+    api.request(get, &interaction_path, None).await;
+    api.request(
+        "GET /api/v1/executions/{id}",
+        &format!("/api/v1/executions/{}", task["id"].as_str().unwrap()),
+        None,
+    )
+    .await;
     for (body, status) in [
         (json!({"verdict": "ask"}), 400),
         (json!({"verdict": "allow", "digest": "other"}), 409),
         (json!({"verdict": "allow"}), 200),
         (json!({"verdict": "deny"}), 409),
     ] {
-        let told = asker.ask(answer, &format!("{at}/answer"), Some(body.clone())).await;
-        assert_eq!(told.status, status, "{body}: {told:?}");
+        let response =
+            api.request(answer, &format!("{interaction_path}/answer"), Some(body.clone())).await;
+        assert_eq!(response.status, status, "{body}: {response:?}");
     }
-    asker.ask(one, &at, None).await;
+    api.request(get, &interaction_path, None).await;
     for operation in [list, "GET /api/v1/permission-decisions"] {
         let path = operation.split(' ').nth(1).unwrap();
-        asker.plain(operation, None).await;
-        asker.ask(operation, &format!("{path}?limit=1"), None).await;
-        asker.ask(operation, &format!("{path}?limit=0"), None).await;
+        api.request_literal(operation, None).await;
+        api.request(operation, &format!("{path}?limit=1"), None).await;
+        api.request(operation, &format!("{path}?limit=0"), None).await;
     }
     let unknown = "/api/v1/interactions/00000000-0000-7000-8000-000000000000";
-    asker.ask(one, unknown, None).await;
+    api.request(get, unknown, None).await;
     let body = Some(json!({"verdict": "allow"}));
-    asker.ask(answer, &format!("{unknown}/answer"), body).await;
+    api.request(answer, &format!("{unknown}/answer"), body).await;
 }
 
-async fn schedules(asker: &mut ValidatingClient<'_>) {
-    let at = format!("{SCHEDULES}/beat");
-    asker.plain("POST /api/v1/schedules", Some(schedule_body("@daily"))).await;
-    let twice = asker.plain("POST /api/v1/schedules", Some(schedule_body("@daily"))).await;
-    let wrong = asker.plain("POST /api/v1/schedules", Some(schedule_body("never"))).await;
-    assert_eq!((twice.status, wrong.status), (409, 400));
-    asker.ask("PUT /api/v1/schedules/{id}", &at, Some(schedule_body("*/5 * * * *"))).await;
-    for way in ["run", "pause", "resume"] {
-        let operation = format!("POST /api/v1/schedules/{{id}}/{way}");
-        asker.ask(&operation, &format!("{at}/{way}"), None).await;
+async fn schedules(api: &mut ValidatingClient<'_>) {
+    let schedule_path = format!("{SCHEDULES}/beat");
+    api.request_literal("POST /api/v1/schedules", Some(schedule_body("@daily"))).await;
+    let duplicate =
+        api.request_literal("POST /api/v1/schedules", Some(schedule_body("@daily"))).await;
+    let invalid = api.request_literal("POST /api/v1/schedules", Some(schedule_body("never"))).await;
+    assert_eq!((duplicate.status, invalid.status), (409, 400));
+    api.request("PUT /api/v1/schedules/{id}", &schedule_path, Some(schedule_body("*/5 * * * *")))
+        .await;
+    for action in ["run", "pause", "resume"] {
+        let operation = format!("POST /api/v1/schedules/{{id}}/{action}");
+        api.request(&operation, &format!("{schedule_path}/{action}"), None).await;
     }
-    until("the end of what it asked for", async || {
-        let told =
-            send_request(asker.client, &format!("GET {at}/occurrences"), &[], None).await.json();
-        told["occurrences"][0]["outcome"].is_string().then_some(())
+    poll_until("the end of what it asked for", async || {
+        let occurrences =
+            send_request(api.client, &format!("GET {schedule_path}/occurrences"), &[], None)
+                .await
+                .json();
+        occurrences["occurrences"][0]["outcome"].is_string().then_some(())
     })
     .await;
-    asker.plain("GET /api/v1/schedules", None).await;
-    asker.ask("GET /api/v1/schedules/{id}", &at, None).await;
-    asker.ask("GET /api/v1/schedules/{id}/next", &format!("{at}/next?count=3"), None).await;
-    let listed = format!("{at}/occurrences?limit=1");
-    asker.ask("GET /api/v1/schedules/{id}/occurrences", &listed, None).await;
+    api.request_literal("GET /api/v1/schedules", None).await;
+    api.request("GET /api/v1/schedules/{id}", &schedule_path, None).await;
+    api.request("GET /api/v1/schedules/{id}/next", &format!("{schedule_path}/next?count=3"), None)
+        .await;
+    let listed = format!("{schedule_path}/occurrences?limit=1");
+    api.request("GET /api/v1/schedules/{id}/occurrences", &listed, None).await;
     let preview = json!({"cron": "@weekly", "count": 2.0});
-    asker.plain("POST /api/v1/schedules/preview", Some(preview)).await;
-    asker.ask("DELETE /api/v1/schedules/{id}", &at, None).await;
-    let gone = asker.ask("GET /api/v1/schedules/{id}", &at, None).await;
-    assert_eq!(gone.status, 404);
+    api.request_literal("POST /api/v1/schedules/preview", Some(preview)).await;
+    api.request("DELETE /api/v1/schedules/{id}", &schedule_path, None).await;
+    let deleted = api.request("GET /api/v1/schedules/{id}", &schedule_path, None).await;
+    assert_eq!(deleted.status, 404);
 }
 
-async fn administration(asker: &mut ValidatingClient<'_>, service: &mut Service) {
-    let order = json!({"name": "bob", "scopes": ["read"], "expires": "2999-01-01T00:00:00Z"});
-    asker.plain("POST /api/v1/tokens", Some(order.clone())).await;
-    asker.plain("POST /api/v1/tokens", Some(order)).await;
-    asker.plain("GET /api/v1/tokens", None).await;
-    asker.ask("DELETE /api/v1/tokens/{name}", "/api/v1/tokens/bob", None).await;
-    asker.ask("DELETE /api/v1/tokens/{name}", "/api/v1/tokens/bob", None).await;
-    asker.plain("GET /api/v1/quota", None).await;
+async fn administration(api: &mut ValidatingClient<'_>, service: &mut Service) {
+    let token_request =
+        json!({"name": "bob", "scopes": ["read"], "expires": "2999-01-01T00:00:00Z"});
+    api.request_literal("POST /api/v1/tokens", Some(token_request.clone())).await;
+    api.request_literal("POST /api/v1/tokens", Some(token_request)).await;
+    api.request_literal("GET /api/v1/tokens", None).await;
+    api.request("DELETE /api/v1/tokens/{name}", "/api/v1/tokens/bob", None).await;
+    api.request("DELETE /api/v1/tokens/{name}", "/api/v1/tokens/bob", None).await;
+    api.request_literal("GET /api/v1/quota", None).await;
     for account in ["agent:echo", "nobody"] {
-        let at = format!("/api/v1/quota/{account}/reopen");
-        asker.ask("POST /api/v1/quota/{account}/reopen", &at, None).await;
+        let path = format!("/api/v1/quota/{account}/reopen");
+        api.request("POST /api/v1/quota/{account}/reopen", &path, None).await;
     }
-    asker.plain("POST /api/v1/reload", None).await;
+    api.request_literal("POST /api/v1/reload", None).await;
     service.setup.rewrite("[agents.echo]\ncommnd = 'x'\n");
     service.setup.write();
-    let rejected = asker.plain("POST /api/v1/reload", None).await;
+    let rejected = api.request_literal("POST /api/v1/reload", None).await;
     assert_eq!(rejected.status, 422);
-    asker.plain("GET /status", None).await; // It tells what was rejected.
+    api.request_literal("GET /status", None).await; // It tells what was rejected.
 }
 
-async fn agents(asker: &mut ValidatingClient<'_>) {
+async fn agents(api: &mut ValidatingClient<'_>) {
     for operation in [
         "GET /health",
         "GET /ready",
@@ -239,26 +248,26 @@ async fn agents(asker: &mut ValidatingClient<'_>) {
         "GET /api/v1/agents",
         "GET /api/v1/openapi.json",
     ] {
-        asker.plain(operation, None).await;
+        api.request_literal(operation, None).await;
     }
     for path in ["", "?agent=echo&days=30", "?days=0"] {
-        asker.ask("GET /api/v1/usage", &format!("/api/v1/usage{path}"), None).await;
+        api.request("GET /api/v1/usage", &format!("/api/v1/usage{path}"), None).await;
     }
     for path in ["?names=PATH,NOT_SET", "?names=PATH&file=%2Fno%2Fsuch.toml", "?names="] {
-        asker.ask("GET /api/v1/environment", &format!("/api/v1/environment{path}"), None).await;
+        api.request("GET /api/v1/environment", &format!("/api/v1/environment{path}"), None).await;
     }
     for code in ["queue-full", "nonsense"] {
-        asker.ask("GET /errors/{code}", &format!("/errors/{code}"), None).await;
+        api.request("GET /errors/{code}", &format!("/errors/{code}"), None).await;
     }
     let wait = "POST /api/v1/agents/{id}/wait";
-    asker.ask(wait, "/api/v1/agents/echo/wait?seconds=20", None).await;
-    asker.ask(wait, "/api/v1/agents/nobody/wait", None).await;
-    asker.ask(wait, "/api/v1/agents/echo/wait?seconds=3601", None).await;
-    for way in ["disable", "enable"] {
-        let operation = format!("POST /api/v1/agents/{{id}}/{way}");
+    api.request(wait, "/api/v1/agents/echo/wait?seconds=20", None).await;
+    api.request(wait, "/api/v1/agents/nobody/wait", None).await;
+    api.request(wait, "/api/v1/agents/echo/wait?seconds=3601", None).await;
+    for action in ["disable", "enable"] {
+        let operation = format!("POST /api/v1/agents/{{id}}/{action}");
         for (agent, status) in [("exit", 200), ("nobody", 404)] {
-            let path = format!("/api/v1/agents/{agent}/{way}");
-            assert_eq!(asker.ask(&operation, &path, None).await.status, status, "{path}");
+            let path = format!("/api/v1/agents/{agent}/{action}");
+            assert_eq!(api.request(&operation, &path, None).await.status, status, "{path}");
         }
     }
 }
@@ -287,15 +296,15 @@ async fn start_service() -> Service {
 async fn every_operation_responds_as_documented() {
     let mut service = start_service().await;
     let client = service.client.clone();
-    let mut asker =
-        ValidatingClient { judge: ResponseValidator::of(&client).await, client: &client };
-    agents(&mut asker).await;
-    executions(&mut asker, &service).await;
-    interactions(&mut asker).await;
-    schedules(&mut asker).await;
-    administration(&mut asker, &mut service).await;
-    asker.plain("POST /api/v1/operator/rotate", None).await;
-    assert_eq!(asker.judge.unseen(), Vec::<String>::new());
+    let mut api =
+        ValidatingClient { validator: ResponseValidator::fetch(&client).await, client: &client };
+    agents(&mut api).await;
+    executions(&mut api, &service).await;
+    interactions(&mut api).await;
+    schedules(&mut api).await;
+    administration(&mut api, &mut service).await;
+    api.request_literal("POST /api/v1/operator/rotate", None).await;
+    assert_eq!(api.validator.unseen(), Vec::<String>::new());
 }
 
 /// A body that is read as far as the question who may do this.
@@ -312,47 +321,52 @@ fn body(path: &str) -> Option<Value> {
 #[tokio::test]
 async fn every_operation_requires_its_documented_right() {
     let service = start_service().await;
-    let judge = ResponseValidator::of(&service).await;
-    let mut open = Vec::new();
-    for (method, path, operation) in judge.operations() {
+    let validator = ResponseValidator::fetch(&service).await;
+    let mut public_operations = Vec::new();
+    for (method, path, operation) in validator.operations() {
         let line = format!("{method} {path}");
-        let at = path.replace("{id}", "echo").replace("{agent}", "echo").replace("{name}", "x");
+        let target = path.replace("{id}", "echo").replace("{agent}", "echo").replace("{name}", "x");
         let body = body(&path).filter(|_| operation.get("requestBody").is_some());
-        let told = async |token: &str| {
+        let status_with_token = async |token: &str| {
             let client = service.with(token);
-            let answer = send_request(&client, &format!("{method} {at}"), &[], body.as_ref()).await;
-            assert_eq!(judge.faults(&line, &answer), Vec::<String>::new(), "{line}: {answer:?}");
+            let request = format!("{method} {target}");
+            let answer = send_request(&client, &request, &[], body.as_ref()).await;
+            assert_eq!(validator.faults(&line, &answer), [""; 0], "{line}: {answer:?}");
             answer.status
         };
         if operation["security"].as_array().unwrap().is_empty() {
-            open.push(line.clone());
+            public_operations.push(line.clone());
             continue;
         }
-        let needed = operation.pointer("/security/0/token/0").unwrap();
-        let powerless = if needed == "run" { READER } else { RUNNER };
+        let required = operation.pointer("/security/0/token/0").unwrap();
+        let powerless = if required == "run" { READER } else { RUNNER };
         // A path that is not there would be told to anybody.
-        assert_eq!((told("").await, told(powerless).await), (401, 403), "{line}");
+        let statuses = (status_with_token("").await, status_with_token(powerless).await);
+        assert_eq!(statuses, (401, 403), "{line}");
     }
-    assert_eq!(open, ["GET /errors", "GET /errors/{code}", "GET /health", "GET /ready"]);
+    assert_eq!(
+        public_operations,
+        ["GET /errors", "GET /errors/{code}", "GET /health", "GET /ready"]
+    );
 }
 
 /// A token with one right alone is let in where that one is named, and nowhere else.
 #[tokio::test]
 async fn the_documented_right_is_sufficient() {
     let service = start_service().await;
-    let judge = ResponseValidator::of(&service).await;
+    let validator = ResponseValidator::fetch(&service).await;
     for right in ["read", "run", "approve", "admin"] {
-        let order = json!({"name": right, "scopes": [right]}).to_string();
-        let made = service.post("/api/v1/tokens", &order).await.json();
-        let client = service.with(made["token"].as_str().unwrap());
-        for (method, path, operation) in judge.operations() {
-            let Some(needed) = operation.pointer("/security/0/token/0") else { continue };
-            let at = path.replace("{id}", "echo").replace("{agent}", "echo");
-            let at = at.replace("{name}", "nobody");
+        let token_request = json!({"name": right, "scopes": [right]}).to_string();
+        let created = service.post("/api/v1/tokens", &token_request).await.json();
+        let client = service.with(created["token"].as_str().unwrap());
+        for (method, path, operation) in validator.operations() {
+            let Some(required) = operation.pointer("/security/0/token/0") else { continue };
+            let target = path.replace("{id}", "echo").replace("{agent}", "echo");
+            let request = format!("{method} {}", target.replace("{name}", "nobody"));
             let body = body(&path).filter(|_| operation.get("requestBody").is_some());
-            let answer = send_request(&client, &format!("{method} {at}"), &[], body.as_ref()).await;
+            let answer = send_request(&client, &request, &[], body.as_ref()).await;
             let line = format!("{method} {path} with {right}");
-            assert_eq!(answer.status != 403, needed == right, "{line}: {answer:?}");
+            assert_eq!(answer.status != 403, required == right, "{line}: {answer:?}");
         }
     }
 }
@@ -360,21 +374,21 @@ async fn the_documented_right_is_sufficient() {
 #[tokio::test]
 async fn undescribed_and_missing_members_are_detected() {
     let service = start_service().await;
-    let document = ResponseValidator::of(&service).await.document().clone();
+    let document = ResponseValidator::fetch(&service).await.document().clone();
     let answer = send_request(&service, "GET /status", &[], None).await;
-    let found = |place: &str, name: &str| {
-        let mut other = document.clone();
-        let members = other.pointer_mut(&format!("/components/schemas/{place}")).unwrap();
-        assert!(members.as_object_mut().unwrap().remove(name).is_some(), "{place}/{name}");
-        ResponseValidator::with_position(other).faults("GET /status", &answer)
+    let faults_without = |schema_path: &str, name: &str| {
+        let mut reduced = document.clone();
+        let members = reduced.pointer_mut(&format!("/components/schemas/{schema_path}")).unwrap();
+        assert!(members.as_object_mut().unwrap().remove(name).is_some(), "{schema_path}/{name}");
+        ResponseValidator::with_document(reduced).faults("GET /status", &answer)
     };
-    assert_eq!(found("ServiceStatus", "description"), Vec::<String>::new());
-    assert_ne!(found("ServiceStatus/properties", "machine"), Vec::<String>::new());
-    assert_ne!(found("AgentStatus/properties", "restarts"), Vec::<String>::new());
-    let less = answer.body.replacen("\"restarts\":0,", "", 1);
-    let less = TestResponse { body: less, ..answer.clone() };
+    assert_eq!(faults_without("ServiceStatus", "description"), Vec::<String>::new());
+    assert_ne!(faults_without("ServiceStatus/properties", "machine"), Vec::<String>::new());
+    assert_ne!(faults_without("AgentStatus/properties", "restarts"), Vec::<String>::new());
+    let incomplete = answer.body.replacen("\"restarts\":0,", "", 1);
+    let incomplete = TestResponse { body: incomplete, ..answer.clone() };
     assert_ne!(
-        ResponseValidator::with_position(document.clone()).faults("GET /status", &less),
+        ResponseValidator::with_document(document.clone()).faults("GET /status", &incomplete),
         Vec::<String>::new()
     );
 }

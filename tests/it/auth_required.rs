@@ -6,7 +6,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::harness::client::{TestResponse, completed, id, outcome, state};
-use crate::harness::{Service, Setup, json_rpc_call, message, soon};
+use crate::harness::{Service, Setup, json_rpc_call, message, within_deadline};
 use crate::streams::{open_stream, read_to};
 
 const URL: &str = "https://login.example.org/device";
@@ -80,9 +80,10 @@ async fn a_task_of_0_3_requires_authentication_and_continues() {
     assert_eq!(message["role"], "agent");
     let history = task["history"].as_array().unwrap();
     assert_eq!(history.len(), 1, "an open request is the status and not history: {task}");
-    let told = service.rpc("guarded", "message/send", &answer_message(&id(&task), "done")).await;
-    assert_eq!(outcome(&told), completed("turn 2: done"));
-    assert_eq!(told["history"].as_array().unwrap().len(), 3, "{told}");
+    let continued =
+        service.rpc("guarded", "message/send", &answer_message(&id(&task), "done")).await;
+    assert_eq!(outcome(&continued), completed("turn 2: done"));
+    assert_eq!(continued["history"].as_array().unwrap().len(), 3, "{continued}");
 
     let body = json!({"message": {"messageId": "m-1", "role": "ROLE_USER",
         "content": [{"text": "start"}]}});
@@ -90,8 +91,8 @@ async fn a_task_of_0_3_requires_authentication_and_continues() {
     let task = &sent["task"];
     assert_eq!(task["status"]["state"], "TASK_STATE_AUTH_REQUIRED", "{sent}");
     let path = format!("GET /agents/guarded/v1/tasks/{}", id(task));
-    let found = rest(&service, "0.3", &path, &Value::Null).await.json();
-    assert_eq!(found["status"]["state"], "TASK_STATE_AUTH_REQUIRED", "{found}");
+    let fetched = rest(&service, "0.3", &path, &Value::Null).await.json();
+    assert_eq!(fetched["status"]["state"], "TASK_STATE_AUTH_REQUIRED", "{fetched}");
 }
 
 #[tokio::test]
@@ -105,10 +106,10 @@ async fn a_task_of_1_0_requires_authentication_and_continues() {
         json!([{"text": "Sign in to the tracker."}, {"url": URL, "mediaType": "text/html"}])
     );
     // An agent may need it again, and for something else.
-    let again = rpc_1_0(&service, "SendMessage", &message_1_0("silent", Some(&id(task)))).await;
-    assert_eq!(again["task"]["status"]["state"], "TASK_STATE_AUTH_REQUIRED", "{again}");
-    let words = again.pointer("/task/status/message/parts/0/text").and_then(Value::as_str);
-    assert_eq!(words, Some("the agent needs you to authenticate before it can continue"));
+    let second = rpc_1_0(&service, "SendMessage", &message_1_0("silent", Some(&id(task)))).await;
+    assert_eq!(second["task"]["status"]["state"], "TASK_STATE_AUTH_REQUIRED", "{second}");
+    let text = second.pointer("/task/status/message/parts/0/text").and_then(Value::as_str);
+    assert_eq!(text, Some("the agent needs you to authenticate before it can continue"));
 
     let body = message_1_0("done", Some(&id(task)));
     let sent = rest(&service, "1.0", "POST /agents/guarded/v1/message:send", &body).await.json();
@@ -119,32 +120,36 @@ async fn a_task_of_1_0_requires_authentication_and_continues() {
 #[tokio::test]
 async fn tasks_that_require_authentication_can_be_listed() {
     let service = Service::start(AGENTS).await;
-    let guarded = id(&service.send("guarded", "start").await);
-    let asked = id(&service.send("guarded", "ask").await);
+    let auth_required = id(&service.send("guarded", "start").await);
+    let input_required = id(&service.send("guarded", "ask").await);
     let listed = async |state: &str| {
         let list = rpc_1_0(&service, "ListTasks", &json!({"status": state})).await;
         let path = format!("GET /agents/guarded/v1/tasks?status={state}");
-        let same = rest(&service, "1.0", &path, &Value::Null).await.json();
-        assert_eq!(list["tasks"], same["tasks"]);
+        let rest_list = rest(&service, "1.0", &path, &Value::Null).await.json();
+        assert_eq!(list["tasks"], rest_list["tasks"]);
         let tasks = list["tasks"].as_array().unwrap();
         assert_eq!(list["totalSize"], tasks.len());
         tasks.iter().map(id).collect::<Vec<_>>()
     };
-    assert_eq!(listed("TASK_STATE_AUTH_REQUIRED").await, [guarded.as_str()]);
-    assert_eq!(listed("TASK_STATE_INPUT_REQUIRED").await, [asked.as_str()]);
+    assert_eq!(listed("TASK_STATE_AUTH_REQUIRED").await, [auth_required.as_str()]);
+    assert_eq!(listed("TASK_STATE_INPUT_REQUIRED").await, [input_required.as_str()]);
 
-    let detail = service.execution(&guarded).await;
+    let detail = service.execution(&auth_required).await;
     assert_eq!((&detail["state"], &detail["phase"]), (&json!("waiting"), &json!("waiting")));
     assert_eq!(detail["interruption"], "auth-required");
     assert_eq!(detail["request"], format!("Sign in to the tracker.\n{URL}"));
-    let detail = service.execution(&asked).await;
+    let detail = service.execution(&input_required).await;
     assert_eq!(detail["interruption"], "input-required");
-    let all = service.get("/api/v1/executions").await.json();
-    let words = all["executions"].as_array().unwrap().iter().map(|one| &one["interruption"]);
-    assert_eq!(words.collect::<Vec<_>>(), ["input-required", "auth-required"]);
+    let executions = service.get("/api/v1/executions").await.json();
+    let interruptions = executions["executions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|execution| &execution["interruption"]);
+    assert_eq!(interruptions.collect::<Vec<_>>(), ["input-required", "auth-required"]);
 
-    service.rpc("guarded", "message/send", &answer_message(&guarded, "done")).await;
-    let detail = service.execution(&guarded).await;
+    service.rpc("guarded", "message/send", &answer_message(&auth_required, "done")).await;
+    let detail = service.execution(&auth_required).await;
     assert_eq!((&detail["interruption"], &detail["request"]), (&Value::Null, &Value::Null));
     assert!(listed("TASK_STATE_AUTH_REQUIRED").await.is_empty());
 }
@@ -173,9 +178,9 @@ async fn streams_show_auth_required_and_the_work_after_the_answer() {
     let mut stream = open_stream(&service, "guarded", "1.0", &body).await;
     read_to(&mut stream, "TASK_STATE_AUTH_REQUIRED").await;
     service.rpc("guarded", "message/send", &answer_message(&task, "done")).await;
-    let more = read_to(&mut stream, "never").await;
-    let working = more.find("TASK_STATE_WORKING").unwrap_or_else(|| panic!("{more}"));
-    assert!(more.find("TASK_STATE_COMPLETED").is_some_and(|at| at > working), "{more}");
+    let events = read_to(&mut stream, "never").await;
+    let working = events.find("TASK_STATE_WORKING").unwrap_or_else(|| panic!("{events}"));
+    assert!(events.find("TASK_STATE_COMPLETED").is_some_and(|at| at > working), "{events}");
 }
 
 #[tokio::test]
@@ -189,8 +194,9 @@ async fn a_task_in_auth_required_survives_every_restart() {
     service.kill9().await;
     service.restart().await;
     assert_eq!(service.task("guarded", &id(&task)).await["status"], task["status"]);
-    let told = service.rpc("guarded", "message/send", &answer_message(&id(&task), "done")).await;
-    assert_eq!(outcome(&told), completed("turn 2: done"));
+    let continued =
+        service.rpc("guarded", "message/send", &answer_message(&id(&task), "done")).await;
+    assert_eq!(outcome(&continued), completed("turn 2: done"));
     let other = id(&service.send("guarded", "start").await);
     assert_eq!(state(&service.cancel("guarded", &other).await), "canceled");
 }
@@ -198,10 +204,10 @@ async fn a_task_in_auth_required_survives_every_restart() {
 /// Receives notices until one holds this word; returns that one.
 async fn receive_notice(listener: &TcpListener, word: &str) -> String {
     loop {
-        let (mut stream, _) = soon("a notice", listener.accept()).await.unwrap();
+        let (mut stream, _) = within_deadline("a notice", listener.accept()).await.unwrap();
         let body = read_notice(&mut stream).await;
         let reply = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-        soon("the reply", stream.write_all(reply)).await.unwrap();
+        within_deadline("the reply", stream.write_all(reply)).await.unwrap();
         if body.contains(word) {
             return body;
         }
@@ -211,9 +217,9 @@ async fn receive_notice(listener: &TcpListener, word: &str) -> String {
 async fn read_notice(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     loop {
-        let count = soon("a request", stream.read_buf(&mut bytes)).await.unwrap();
+        let count = within_deadline("a request", stream.read_buf(&mut bytes)).await.unwrap();
         if let Some(request) = TestResponse::read(&[b"HTTP/1.1 200 x\r\n", &bytes[..]].concat()) {
-            let length = request.header("content-length").and_then(|it| it.parse().ok());
+            let length = request.header("content-length").and_then(|value| value.parse().ok());
             if request.body.len() >= length.unwrap_or(0) {
                 return request.body;
             }
@@ -232,15 +238,15 @@ async fn push_notifications_carry_auth_required_in_both_versions() {
     let mut params = message("start");
     params["configuration"] = json!({"pushNotificationConfig": {"url": url}});
     let task = service.rpc("guarded", "message/send", &params).await;
-    let told = receive_notice(&listener, "auth-required").await;
-    let told: Value = serde_json::from_str(&told).unwrap();
-    assert_eq!((&told["id"], &told["status"]), (&task["id"], &task["status"]));
+    let notice = receive_notice(&listener, "auth-required").await;
+    let notice: Value = serde_json::from_str(&notice).unwrap();
+    assert_eq!((&notice["id"], &notice["status"]), (&task["id"], &task["status"]));
 
     let mut params = message_1_0("start", None);
     params["configuration"] = json!({"taskPushNotificationConfig": {"url": url}});
     let sent = rpc_1_0(&service, "SendMessage", &params).await;
-    let told = receive_notice(&listener, "TASK_STATE_AUTH_REQUIRED").await;
-    let told: Value = serde_json::from_str(&told).unwrap();
-    assert_eq!(told["statusUpdate"]["taskId"], sent["task"]["id"]);
-    assert_eq!(told["statusUpdate"]["status"], sent["task"]["status"]);
+    let notice = receive_notice(&listener, "TASK_STATE_AUTH_REQUIRED").await;
+    let notice: Value = serde_json::from_str(&notice).unwrap();
+    assert_eq!(notice["statusUpdate"]["taskId"], sent["task"]["id"]);
+    assert_eq!(notice["statusUpdate"]["status"], sent["task"]["status"]);
 }

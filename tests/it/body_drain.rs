@@ -4,16 +4,16 @@
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::harness::wait::soon;
+use crate::harness::wait::within_deadline;
 use crate::harness::{Service, TestResponse, json_rpc_call, message};
 
 const AGENTS: &str = "[agents.echo]\ncommand = \"cat\"\n";
 
 /// The head of a call without credentials, with a body of so many bytes.
-fn head(length: usize, more: &str) -> String {
+fn head(length: usize, headers: &str) -> String {
     format!(
         "POST /agents/echo/v1 HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
-         Content-Length: {length}\r\n{more}\r\n"
+         Content-Length: {length}\r\n{headers}\r\n"
     )
 }
 
@@ -25,13 +25,15 @@ async fn answer(stream: &mut TcpStream) -> TestResponse {
             let byte = stream.read_u8().await.unwrap();
             bytes.push(byte);
             let answer = TestResponse::read(&bytes);
-            let length = answer.as_ref().and_then(|it| it.header("content-length")?.parse().ok());
-            if let Some(answer) = answer.filter(|it| Some(it.body.len()) == length) {
+            let length = answer
+                .as_ref()
+                .and_then(|response| response.header("content-length")?.parse().ok());
+            if let Some(answer) = answer.filter(|response| Some(response.body.len()) == length) {
                 return answer;
             }
         }
     };
-    soon("an answer", read).await
+    within_deadline("an answer", read).await
 }
 
 #[tokio::test]

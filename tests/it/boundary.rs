@@ -24,15 +24,15 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::harness::client::{id, outcome};
-use crate::harness::processes::marked;
-use crate::harness::{Service, Setup, until};
+use crate::harness::processes::processes_with_env;
+use crate::harness::{Service, Setup, poll_until};
 use crate::read_only::skips;
 
 /// The program of the hostile agent.
 const HOSTILE: &str = include_str!("boundary/hostile.pl");
 
 /// Agents beside the hostile one: a victim that runs, and one with a secret file.
-const OTHERS: &str = r#"
+const OTHER_AGENTS: &str = r#"
 [agents.other]
 command = "sh"
 args = ["-c", "exec sleep 600 < $0", "{{ input_file }}"]
@@ -63,34 +63,34 @@ fn setup(settings: &str) -> Setup {
     let mark = Uuid::new_v4();
     let text = format!(
         "[agents.hostile]\ncommand = 'HERE/hostile'\nworking_dir = 'HERE/home'\n\
-         env.PLACE = 'HERE'\nenv.CONFIG_FOLDER = 'HERE/../service'\nenv.ABSTRACT = '{mark}'\n{settings}\n{OTHERS}\n{}",
+         env.PLACE = 'HERE'\nenv.CONFIG_FOLDER = 'HERE/../service'\nenv.ABSTRACT = '{mark}'\n{settings}\n{OTHER_AGENTS}\n{}",
         if settings.contains(CONFINED) { KEY_FILE } else { "" }
     );
     let setup = Setup::new(&text).executable("hostile", HOSTILE).env("ABSTRACT", &mark.to_string());
-    let here = setup.here();
-    fs::create_dir(here.join("secrets")).unwrap();
-    private(&here.join("secrets/key"), "first-secret-value\n");
-    private(&here.join("secrets/inputs.key"), "");
+    let test_folder = setup.test_folder();
+    fs::create_dir(test_folder.join("secrets")).unwrap();
+    write_private(&test_folder.join("secrets/key"), "first-secret-value\n");
+    write_private(&test_folder.join("secrets/inputs.key"), "");
     if settings.contains(CONFINED) {
-        private(&here.join("secrets/inputs.key"), &"0a".repeat(32));
+        write_private(&test_folder.join("secrets/inputs.key"), &"0a".repeat(32));
     }
-    fs::write(here.join("pids"), "").unwrap();
-    private(setup.write(), &fs::read_to_string(setup.write()).unwrap());
+    fs::write(test_folder.join("pids"), "").unwrap();
+    write_private(setup.write(), &fs::read_to_string(setup.write()).unwrap());
     setup
 }
 
-fn private(file: &Path, text: &str) {
+fn write_private(file: &Path, text: &str) {
     fs::write(file, text).unwrap();
     fs::set_permissions(file, fs::Permissions::from_mode(0o600)).unwrap();
 }
 
 /// The same setup with the configuration in the working folder and home of the hostile agent.
-fn beside(setup: Setup) -> Setup {
+fn with_config_in_home(setup: Setup) -> Setup {
     let text = fs::read_to_string(setup.write()).unwrap();
-    let config = setup.here().join("home/supervisor.toml");
-    let shown = config.parent().unwrap().display().to_string();
-    let folder = format!("{}/../service", setup.here().display());
-    private(&config, &text.replace(&folder, &shown));
+    let config = setup.test_folder().join("home/supervisor.toml");
+    let config_folder = config.parent().unwrap().display().to_string();
+    let service_folder = format!("{}/../service", setup.test_folder().display());
+    write_private(&config, &text.replace(&service_folder, &config_folder));
     setup.configured(&config)
 }
 
@@ -98,14 +98,14 @@ fn beside(setup: Setup) -> Setup {
 fn as_nobody(setup: Setup) -> Setup {
     let setup = setup.of_nobody();
     for name in ["hostile", "secrets", "secrets/key", "secrets/inputs.key", "pids"] {
-        chown(setup.here().join(name), Some(65_532), Some(65_532)).unwrap();
+        chown(setup.test_folder().join(name), Some(65_532), Some(65_532)).unwrap();
     }
     setup
 }
 
 /// A setup with the socket of a service manager, which belongs to the service's user.
 fn with_bus(setup: Setup) -> (Setup, UnixListener) {
-    let folder = setup.here().join("run");
+    let folder = setup.test_folder().join("run");
     let socket = UnixListener::bind(folder.join("bus")).unwrap();
     let owner = fs::metadata(&folder).unwrap().uid();
     chown(folder.join("bus"), Some(owner), Some(owner)).unwrap();
@@ -114,7 +114,7 @@ fn with_bus(setup: Setup) -> (Setup, UnixListener) {
 
 /// Result of the hostile agent's attempts, and the service that it attacked.
 struct Attack {
-    worked: Vec<String>,
+    successful: Vec<String>,
     service: Service,
     agent: Value,
 }
@@ -122,38 +122,38 @@ struct Attack {
 /// Starts the service and a victim, and lets the hostile agent try everything.
 async fn attack(setup: Setup) -> Attack {
     let service = setup.start().await;
-    let here = service.setup.here().to_owned();
+    let test_folder = service.setup.test_folder().to_owned();
     let name = format!("algonius-boundary-{}", service.setup.variables()["ABSTRACT"]);
     let name = SocketAddr::from_abstract_name(name).unwrap();
     let _listener = UnixListener::bind_addr(&name).unwrap();
     let victim = service.begin("other", "input of another caller").await;
-    let program = until("the victim", async || {
-        let pids = marked(&format!("ALGONIUS_EXECUTION_ID={victim}"));
-        let runs = |pid: &&i32| {
+    let program = poll_until("the victim", async || {
+        let pids = processes_with_env(&format!("ALGONIUS_EXECUTION_ID={victim}"));
+        let is_sleep = |pid: &&i32| {
             fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "sleep")
         };
-        pids.iter().find(runs).copied()
+        pids.iter().find(is_sleep).copied()
     })
     .await;
     let pids = format!("{} {} {program}", service.pid(), service.warden());
-    fs::write(here.join("pids"), pids).unwrap();
+    fs::write(test_folder.join("pids"), pids).unwrap();
     let task = service.send("hostile", "go").await;
     let (state, text) = outcome(&task);
     assert_eq!(state, "completed", "{}", service.execution(&id(&task)).await);
-    let worked = text.trim().split(", ").filter(|way| !way.is_empty());
-    let worked = worked.map(str::to_owned).collect();
+    let successful = text.trim().split(", ").filter(|method| !method.is_empty());
+    let successful = successful.map(str::to_owned).collect();
     let agent = service.agent("hostile").await;
-    Attack { worked, service, agent }
+    Attack { successful, service, agent }
 }
 
 impl Attack {
     /// These ways worked and no others; the status reports this level and these gaps.
-    async fn worked(self, worked: &[&str], level: &str, gaps: &[&str]) -> Service {
-        assert_eq!(self.worked, worked);
+    async fn expect_result(self, expected: &[&str], level: &str, gaps: &[&str]) -> Service {
+        assert_eq!(self.successful, expected);
         let boundary = &self.agent["boundary"];
         assert_eq!(boundary["level"], level, "{}", self.agent);
-        let open = boundary["gaps"].as_array().cloned().unwrap_or_default();
-        assert_eq!(open, gaps, "{}", self.agent);
+        let gaps_found = boundary["gaps"].as_array().cloned().unwrap_or_default();
+        assert_eq!(gaps_found, gaps, "{}", self.agent);
         self.service
     }
 }
@@ -167,7 +167,7 @@ async fn under_landlock_a_read_only_agent_reaches_nothing() {
         return;
     }
     let attack = attack(setup("").without_bubblewrap()).await;
-    attack.worked(&MODES, "landlock", &[]).await;
+    attack.expect_result(&MODES, "landlock", &[]).await;
 }
 
 #[tokio::test]
@@ -176,7 +176,7 @@ async fn under_landlock_a_confined_agent_reaches_nothing() {
         return;
     }
     let attack = attack(setup(CONFINED).without_bubblewrap()).await;
-    attack.worked(&MODES, "landlock", &[]).await;
+    attack.expect_result(&MODES, "landlock", &[]).await;
 }
 
 #[tokio::test]
@@ -186,7 +186,7 @@ async fn under_landlock_agents_of_a_plain_user_reach_nothing() {
     }
     for settings in ["", CONFINED] {
         let attack = attack(as_nobody(setup(settings)).without_bubblewrap()).await;
-        attack.worked(&MODES, "landlock", &[]).await;
+        attack.expect_result(&MODES, "landlock", &[]).await;
     }
 }
 
@@ -197,8 +197,8 @@ async fn under_landlock_a_socket_that_starts_programs_is_a_gap() {
         return;
     }
     let (setup, _bus) = with_bus(setup("").without_bubblewrap());
-    let ways = [MODES[0], "connect to a service manager", MODES[1]];
-    attack(setup).await.worked(&ways, "landlock", &["sockets"]).await;
+    let expected = [MODES[0], "connect to a service manager", MODES[1]];
+    attack(setup).await.expect_result(&expected, "landlock", &["sockets"]).await;
 }
 
 #[tokio::test]
@@ -208,7 +208,7 @@ async fn under_bubblewrap_agents_reach_nothing() {
     }
     for settings in [WRAPPED, &format!("{WRAPPED}\n{CONFINED}")] {
         let (setup, _bus) = with_bus(setup(settings));
-        attack(setup).await.worked(&[], "mount-namespace", &[]).await;
+        attack(setup).await.expect_result(&[], "mount-namespace", &[]).await;
     }
 }
 
@@ -219,7 +219,7 @@ async fn under_bubblewrap_agents_of_a_plain_user_reach_nothing() {
     }
     for settings in [WRAPPED, &format!("{WRAPPED}\n{CONFINED}")] {
         let (setup, _bus) = with_bus(as_nobody(setup(settings)));
-        attack(setup).await.worked(&[], "mount-namespace", &[]).await;
+        attack(setup).await.expect_result(&[], "mount-namespace", &[]).await;
     }
 }
 
@@ -230,7 +230,7 @@ async fn an_unconfined_agent_is_wrapped_and_reaches_nothing() {
         return;
     }
     let (setup, _bus) = with_bus(setup(UNCONFINED));
-    attack(setup).await.worked(&[], "mount-namespace", &["user-files"]).await;
+    attack(setup).await.expect_result(&[], "mount-namespace", &["user-files"]).await;
 }
 
 #[tokio::test]
@@ -239,7 +239,7 @@ async fn an_unconfined_agent_of_a_plain_user_reaches_nothing() {
         return;
     }
     let (setup, _bus) = with_bus(as_nobody(setup(UNCONFINED)));
-    attack(setup).await.worked(&[], "mount-namespace", &["user-files"]).await;
+    attack(setup).await.expect_result(&[], "mount-namespace", &["user-files"]).await;
 }
 
 /// No mount keeps a file from being made in the folder where an agent works.
@@ -248,9 +248,12 @@ async fn an_agent_that_works_beside_the_configuration_is_reported() {
     if skips("bubblewrap") {
         return;
     }
-    let ways = ["add a preset", "add variables to the unit"];
+    let expected = ["add a preset", "add variables to the unit"];
     let gaps = ["configuration-folder", "user-files"];
-    attack(beside(setup(UNCONFINED))).await.worked(&ways, "mount-namespace", &gaps).await;
+    attack(with_config_in_home(setup(UNCONFINED)))
+        .await
+        .expect_result(&expected, "mount-namespace", &gaps)
+        .await;
 }
 
 /// Without bubblewrap it reaches the service's files, which is reported; its domain keeps it from other
@@ -261,13 +264,16 @@ async fn without_bubblewrap_an_unconfined_agent_is_reported() {
         return;
     }
     let attack = attack(as_nobody(setup(UNCONFINED)).without_bubblewrap()).await;
-    let said = attack.service.stderr_text();
-    assert!(said.contains("agent is not isolated from the service"), "{said}");
+    let stderr = attack.service.stderr_text();
+    assert!(stderr.contains("agent is not isolated from the service"), "{stderr}");
     let processes = ["environment", "memory", "trace", "signal", "abstract", "speak", "root of"];
-    let reached = attack.worked.iter().filter(|way| processes.iter().any(|it| way.contains(it)));
+    let reached = attack
+        .successful
+        .iter()
+        .filter(|method| processes.iter().any(|word| method.contains(word)));
     assert_eq!(reached.collect::<Vec<_>>(), Vec::<&String>::new());
-    for way in ["read the token", "read the key of sealed inputs"] {
-        assert!(attack.worked.contains(&way.to_owned()), "{:?}", attack.worked);
+    for method in ["read the token", "read the key of sealed inputs"] {
+        assert!(attack.successful.contains(&method.to_owned()), "{:?}", attack.successful);
     }
     let boundary = &attack.agent["boundary"];
     assert_eq!(boundary["level"], "none", "{boundary}");

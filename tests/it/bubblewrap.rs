@@ -7,16 +7,16 @@ use std::os::unix::fs::symlink;
 use std::process::Command;
 
 use crate::harness::client::{completed, failed, outcome, state};
-use crate::harness::processes::{children, marked};
-use crate::harness::{Service, Setup, gated, message, until};
+use crate::harness::processes::{children, processes_with_env};
+use crate::harness::{Service, Setup, gated, message, poll_until};
 use crate::read_only::{WITHOUT_LANDLOCK, as_nobody, changes_nothing, setup, skips};
 
 /// What is wrapped, and may write its log.
 const WRAPPED: &str = "sandbox.isolation = 'bubblewrap'";
 
 /// The processes of an execution.
-fn of(id: &str) -> Vec<i32> {
-    marked(&format!("ALGONIUS_EXECUTION_ID={id}"))
+fn processes_of(id: &str) -> Vec<i32> {
+    processes_with_env(&format!("ALGONIUS_EXECUTION_ID={id}"))
 }
 
 /// An agent of one script, with further settings.
@@ -24,9 +24,12 @@ fn script(settings: &str, script: &str) -> String {
     format!("[agents.one]\ncommand = 'sh'\nargs = ['-c', '''{script}''']\n{settings}\n")
 }
 
-async fn held_by(service: &Service, agent: &str, means: &str) {
+async fn expect_isolation(service: &Service, agent: &str, isolation: &str) {
     let status = service.agent(agent).await;
-    assert_eq!((&status["enforcement"], &status["isolation"]), (&"enforced".into(), &means.into()));
+    assert_eq!(
+        (&status["enforcement"], &status["isolation"]),
+        (&"enforced".into(), &isolation.into())
+    );
 }
 
 /// It is tried at the start whether bubblewrap works here.
@@ -42,7 +45,7 @@ async fn a_service_starts_with_its_warden_as_its_only_child() {
 async fn a_wrapped_read_only_agent_cannot_change_its_workspace() {
     if !skips("bubblewrap") {
         // R-72: A read-only agent cannot change its workspace, as root and as a plain user
-        held_by(&changes_nothing(setup(WRAPPED)).await, "reader", "bubblewrap").await;
+        expect_isolation(&changes_nothing(setup(WRAPPED)).await, "reader", "bubblewrap").await;
     }
 }
 
@@ -51,7 +54,7 @@ async fn an_unprivileged_service_wraps_read_only_agents_too() {
     if !skips("bubblewrap") && !skips("root") {
         // R-72: A read-only agent cannot change its workspace, as root and as a plain user
         let service = changes_nothing(as_nobody(setup(WRAPPED))).await;
-        held_by(&service, "reader", "bubblewrap").await;
+        expect_isolation(&service, "reader", "bubblewrap").await;
     }
 }
 
@@ -59,10 +62,11 @@ async fn an_unprivileged_service_wraps_read_only_agents_too() {
 async fn without_landlock_bubblewrap_is_used_by_default() {
     if !skips("bubblewrap") {
         // R-73: If the kernel has no Landlock, bubblewrap confines read-only agents by default
-        let service = changes_nothing(setup("").through(&["perl", "-e", WITHOUT_LANDLOCK])).await;
-        held_by(&service, "reader", "bubblewrap").await;
-        let shown = service.command(&["status"], "").await.stdout;
-        assert!(shown.contains("wrapped by bubblewrap"), "{shown}");
+        let service =
+            changes_nothing(setup("").launched_by(&["perl", "-e", WITHOUT_LANDLOCK])).await;
+        expect_isolation(&service, "reader", "bubblewrap").await;
+        let status = service.command(&["status"], "").await.stdout;
+        assert!(status.contains("wrapped by bubblewrap"), "{status}");
     }
 }
 
@@ -93,10 +97,10 @@ fn curious() -> Setup {
         agent.replace("env.PLACE", &format!("env.SERVICE = '{}'\nenv.PLACE", std::process::id()));
     let setup = Setup::new(&agent).executable("curious", CURIOUS);
     for folder in ["secrets", "site/.git/hooks"] {
-        fs::create_dir_all(setup.here().join(folder)).unwrap();
+        fs::create_dir_all(setup.test_folder().join(folder)).unwrap();
     }
     for file in ["secrets/key", "site/.env", "site/.git/config"] {
-        fs::write(setup.here().join(file), "as it was").unwrap();
+        fs::write(setup.test_folder().join(file), "as it was").unwrap();
     }
     setup
 }
@@ -107,8 +111,11 @@ async fn sees_and_changes_the_rest_only(setup: Setup) {
     let read = |name| service.setup.read(name);
     assert_eq!(["secrets/key", "site/.env", "site/.git/config"].map(read), ["as it was"; 3]);
     assert_eq!(["site/.git/HEAD", "site/moved", "beside"].map(read), ["ok\n"; 3]);
-    assert_eq!(fs::read_dir(service.setup.here().join("site/.git/hooks")).unwrap().count(), 0);
-    held_by(&service, "one", "bubblewrap").await;
+    assert_eq!(
+        fs::read_dir(service.setup.test_folder().join("site/.git/hooks")).unwrap().count(),
+        0
+    );
+    expect_isolation(&service, "one", "bubblewrap").await;
 }
 
 #[tokio::test]
@@ -124,7 +131,8 @@ async fn hidden_and_protected_paths_hold_in_a_wrapped_agent() {
 async fn an_unprivileged_service_hides_and_protects_paths_too() {
     if !skips("bubblewrap") && !skips("root") {
         let setup = curious();
-        let owned = Command::new("chown").args(["-R", "65532:65532"]).arg(setup.here()).status();
+        let owned =
+            Command::new("chown").args(["-R", "65532:65532"]).arg(setup.test_folder()).status();
         assert!(owned.unwrap().success());
         sees_and_changes_the_rest_only(setup.of_nobody()).await;
     }
@@ -145,16 +153,16 @@ done
 "#;
     let setup = Setup::new(agent).executable("teller", script);
     for (file, text) in [(".env", "secret"), ("seen", "seen")] {
-        fs::write(setup.here().join(file), text).unwrap();
+        fs::write(setup.test_folder().join(file), text).unwrap();
     }
     let service = setup.start().await;
-    fs::write(service.setup.here().join("run/algonius/other"), "of another").unwrap();
+    fs::write(service.setup.test_folder().join("run/algonius/other"), "of another").unwrap();
     let task = service.send("one", "go").await;
-    let made = task["artifacts"].as_array().unwrap();
-    assert_eq!((state(&task).as_str(), made.len()), ("completed", 1), "{task}");
+    let artifacts = task["artifacts"].as_array().unwrap();
+    assert_eq!((state(&task).as_str(), artifacts.len()), ("completed", 1), "{task}");
     // R-75: The service does not deliver hidden files or the ledger that an agent names in its
     // events
-    assert_eq!(made[0]["parts"][0]["file"]["name"], "seen");
+    assert_eq!(artifacts[0]["parts"][0]["file"]["name"], "seen");
 }
 
 #[tokio::test]
@@ -163,15 +171,15 @@ async fn a_missing_or_replaceable_protected_path_stops_the_start() {
         return;
     }
     let service = curious().start().await;
-    let hooks = service.setup.here().join("site/.git/hooks");
+    let hooks = service.setup.test_folder().join("site/.git/hooks");
     fs::remove_dir(&hooks).unwrap();
     // R-77: A protected path that is missing or replaceable stops the start of the program
     assert_eq!(outcome(&service.send("one", "go").await), failed("agent-not-started"));
-    assert!(!hooks.exists() && !service.setup.here().join("beside").exists());
+    assert!(!hooks.exists() && !service.setup.test_folder().join("beside").exists());
     symlink("../../elsewhere", &hooks).unwrap();
-    fs::create_dir(service.setup.here().join("elsewhere")).unwrap();
+    fs::create_dir(service.setup.test_folder().join("elsewhere")).unwrap();
     assert_eq!(outcome(&service.send("one", "go").await), failed("agent-not-started"));
-    assert!(!service.setup.here().join("beside").exists());
+    assert!(!service.setup.test_folder().join("beside").exists());
 }
 
 /// Calls by TCP and by UDP.
@@ -189,8 +197,8 @@ async fn without_network_neither_tcp_nor_udp_works() {
     }
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let ear = UdpSocket::bind(("127.0.0.1", port)).unwrap();
-    ear.set_nonblocking(true).unwrap();
+    let udp_socket = UdpSocket::bind(("127.0.0.1", port)).unwrap();
+    udp_socket.set_nonblocking(true).unwrap();
     let agent = |id, network| {
         format!(
             "[agents.{id}]\ncommand = 'HERE/caller'\nenv.PORT = '{port}'\n\
@@ -202,9 +210,9 @@ async fn without_network_neither_tcp_nor_udp_works() {
     let answer = outcome(&service.send("shut", "go").await).1;
     // R-78: Without network, neither TCP nor UDP reaches a host
     assert!(!answer.contains("connected"), "{answer}");
-    assert!(ear.recv(&mut [0; 9]).is_err(), "it was heard");
+    assert!(udp_socket.recv(&mut [0; 9]).is_err(), "it was heard");
     assert_eq!(outcome(&service.send("open", "go").await), completed("sent\nconnected\n"));
-    assert_eq!(ear.recv(&mut [0; 9]).unwrap(), 5);
+    assert_eq!(udp_socket.recv(&mut [0; 9]).unwrap(), 5);
 }
 
 #[tokio::test]
@@ -220,7 +228,7 @@ async fn output_and_exit_code_pass_through_the_wrapper() {
     assert_eq!(outcome(&task), completed(&format!("{id} 1\nand what was asked")));
     let record = service.execution(id).await;
     assert_eq!((&record["exitCode"], &record["stderr"]), (&3.into(), &"oops\n".into()));
-    assert!(of(id).is_empty());
+    assert!(processes_of(id).is_empty());
 }
 
 #[tokio::test]
@@ -233,13 +241,13 @@ async fn a_wrapped_program_handles_sigterm() {
     let settings = format!("{WRAPPED}\nsandbox.writable = ['HERE']\nstop_grace = 20");
     let service = Service::start(&script(&settings, text)).await;
     let id = service.begin("one", "x").await;
-    service.setup.written("log", "start\n").await;
+    service.setup.wait_for_text("log", "start\n").await;
     assert_eq!(state(&service.cancel("one", &id).await), "canceled");
     let record = service.execution(&id).await;
-    let said = record["stderr"].as_str().unwrap();
+    let stderr = record["stderr"].as_str().unwrap();
     // R-79: A wrapped program that receives SIGTERM can still write within its grace period
-    assert!(record["exitCode"] == 3 && said.ends_with("farewell\n"), "{record}");
-    assert!(of(&id).is_empty());
+    assert!(record["exitCode"] == 3 && stderr.ends_with("farewell\n"), "{record}");
+    assert!(processes_of(&id).is_empty());
 }
 
 #[tokio::test]
@@ -252,12 +260,15 @@ async fn a_wrapped_program_that_ignores_its_stop_is_killed() {
     let settings = format!("{WRAPPED}\nsandbox.writable = ['HERE']\nstop_grace = 0.1");
     let service = Service::start(&script(&settings, text)).await;
     let id = service.begin("one", "x").await;
-    service.setup.written("log", "start\n").await;
-    assert!(of(&id).len() >= 4, "the wrapper, its first process, the program and its child");
+    service.setup.wait_for_text("log", "start\n").await;
+    assert!(
+        processes_of(&id).len() >= 4,
+        "the wrapper, its first process, the program and its child"
+    );
     assert_eq!(state(&service.cancel("one", &id).await), "canceled");
     // R-80: A wrapped program is killed after its grace period with all that it started, in any
     // session
-    assert!(of(&id).is_empty());
+    assert!(processes_of(&id).is_empty());
 }
 
 #[tokio::test]
@@ -267,12 +278,12 @@ async fn a_wrapped_program_survives_a_kill_of_the_service() {
     }
     let mut service = Service::start(&gated("one", WRAPPED)).await;
     let id = service.begin("one", "ann").await;
-    service.setup.written("log", "start ann\n").await;
+    service.setup.wait_for_text("log", "start ann\n").await;
     service.kill9().await;
     service.restart().await;
     service.setup.open("go");
     // R-81: A wrapped program continues when the service is killed, and is resumed
-    assert_eq!(outcome(&service.ended("one", &id).await), completed("ann\n"));
+    assert_eq!(outcome(&service.wait_for_end("one", &id).await), completed("ann\n"));
     assert_eq!(service.setup.read("log"), "start ann\nend ann\n");
 }
 
@@ -286,14 +297,14 @@ async fn usage_of_a_wrapped_program_is_measured_from_outside() {
     let service = Setup::new(&format!("heartbeat_min = 0.01\n{agent}")).start().await;
     let id = service.begin("one", "x").await;
     // R-76: The service measures the usage of a wrapped program from outside
-    until("a reading of the program itself", async || {
+    poll_until("a reading of the program itself", async || {
         let usage = service.agent("one").await.pointer("/running/0/usage").cloned()?;
-        let is_whole = usage["processes"].as_u64()? >= 3 && usage["cpuMs"].as_u64()? >= 100;
-        is_whole.then_some(())
+        let is_complete = usage["processes"].as_u64()? >= 3 && usage["cpuMs"].as_u64()? >= 100;
+        is_complete.then_some(())
     })
     .await;
     service.setup.open("go");
-    assert_eq!(outcome(&service.ended("one", &id).await), completed("over\n"));
+    assert_eq!(outcome(&service.wait_for_end("one", &id).await), completed("over\n"));
     let record = service.execution(&id).await.to_string();
     assert!(
         !record.contains("\"spent\"") && !record.contains("resource-usage"),
@@ -310,10 +321,10 @@ async fn a_wrapped_program_ends_with_its_warden() {
     let settings = format!("{WRAPPED}\nsandbox.writable = ['HERE']");
     let mut service = Service::start(&script(&settings, text)).await;
     let id = service.begin("one", "x").await;
-    service.setup.written("log", "start\n").await;
+    service.setup.wait_for_text("log", "start\n").await;
     service.kill9_both().await;
     // R-82: A wrapped program ends with its warden, even if no service returns
-    until("the end of all", async || of(&id).is_empty().then_some(())).await;
+    poll_until("the end of all", async || processes_of(&id).is_empty().then_some(())).await;
 }
 
 #[tokio::test]
@@ -325,10 +336,10 @@ async fn a_failed_start_in_the_wrapper_is_reported_as_not_started() {
     let setup = Setup::new(&agent).executable("tool", "#!/nowhere/interpreter\n");
     let service = setup.start().await;
     assert_eq!(outcome(&service.send("one", "x").await), failed("agent-not-started"));
-    fs::remove_file(service.setup.here().join("tool")).unwrap();
+    fs::remove_file(service.setup.test_folder().join("tool")).unwrap();
     // The attempt fails, or the request is refused if the service has already noticed the missing program.
-    let told = service.call("one", "message/send", &message("x")).await.body;
-    assert!(told.contains("agent-unavailable"), "{told}");
+    let response = service.call("one", "message/send", &message("x")).await.body;
+    assert!(response.contains("agent-unavailable"), "{response}");
 }
 
 #[tokio::test]

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::harness::client::{id, outcome, state};
-use crate::harness::processes::marked;
-use crate::harness::{Service, Setup, gated, message, soon};
+use crate::harness::processes::processes_with_env;
+use crate::harness::{Service, Setup, gated, message, within_deadline};
 
 fn canceled() -> (String, String) {
     ("canceled".to_owned(), "execution-cancelled".to_owned())
@@ -15,13 +15,13 @@ async fn a_running_task_is_cancelled_with_all_its_processes() {
     let service = Service::start(&gated("one", "")).await;
     let client = service.client.clone();
     let caller = tokio::spawn(async move { client.send("one", "ann").await });
-    service.setup.written("log", "start ann\n").await;
+    service.setup.wait_for_text("log", "start ann\n").await;
     let list = service.get("/api/v1/executions").await.json();
     let id = list["executions"][0]["id"].as_str().unwrap();
-    assert!(!marked(&format!("ALGONIUS_EXECUTION_ID={id}")).is_empty());
+    assert!(!processes_with_env(&format!("ALGONIUS_EXECUTION_ID={id}")).is_empty());
     assert_eq!(outcome(&service.cancel("one", id).await), canceled());
-    assert_eq!(outcome(&soon("the caller's answer", caller).await.unwrap()), canceled());
-    assert!(marked(&format!("ALGONIUS_EXECUTION_ID={id}")).is_empty());
+    assert_eq!(outcome(&within_deadline("the caller's answer", caller).await.unwrap()), canceled());
+    assert!(processes_with_env(&format!("ALGONIUS_EXECUTION_ID={id}")).is_empty());
     assert_eq!(service.setup.read("log"), "start ann\n");
 }
 
@@ -33,8 +33,8 @@ async fn a_queued_task_is_cancelled_and_never_runs() {
     let third = service.begin("one", "cid").await;
     assert_eq!(outcome(&service.cancel("one", &second).await), canceled());
     service.setup.open("go");
-    service.ended("one", &first).await;
-    service.ended("one", &third).await;
+    service.wait_for_end("one", &first).await;
+    service.wait_for_end("one", &third).await;
     assert_eq!(service.setup.read("log"), "start ann\nend ann\nstart cid\nend cid\n");
 }
 
@@ -51,8 +51,8 @@ async fn ended_and_unknown_tasks_cannot_be_cancelled() {
         let (number, code) = service.refused("one", "tasks/cancel", json!({"id": id})).await;
         assert_eq!((number, code.as_str()), refusal, "{id}");
     }
-    let again = service.post(&format!("/api/v1/executions/{id}/cancel"), "{}").await;
-    assert_eq!((again.status, &again.json()["code"]), (409, &json!("execution-ended")));
+    let response = service.post(&format!("/api/v1/executions/{id}/cancel"), "{}").await;
+    assert_eq!((response.status, &response.json()["code"]), (409, &json!("execution-ended")));
 }
 
 /// What is somebody else's, or another agent's, looks like what never was: byte for byte.
@@ -65,27 +65,27 @@ async fn tasks_of_other_callers_and_agents_are_unknown() {
     let service = setup.start().await;
     let (ann, bob) = (service.with(&ann), service.with(&bob));
     let task = id(&ann.submit("one", message("ann")).await);
-    service.setup.written("log", "start ann\n").await;
-    let nobodys = "018f0000-0000-7000-8000-000000000000";
+    service.setup.wait_for_text("log", "start ann\n").await;
+    let unknown_id = "018f0000-0000-7000-8000-000000000000";
     for method in ["tasks/get", "tasks/cancel"] {
         let known = bob.call("one", method, &json!({"id": task})).await;
-        let unknown = bob.call("one", method, &json!({"id": nobodys})).await;
+        let unknown = bob.call("one", method, &json!({"id": unknown_id})).await;
         assert_eq!(known.json()["error"]["code"], -32001);
         assert_eq!((known.status, &known.body), (unknown.status, &unknown.body), "{method}");
-        let elsewhere = ann.call("two", method, &json!({"id": task})).await;
-        assert_eq!((elsewhere.status, &elsewhere.body), (unknown.status, &unknown.body));
+        let other_agent = ann.call("two", method, &json!({"id": task})).await;
+        assert_eq!((other_agent.status, &other_agent.body), (unknown.status, &unknown.body));
     }
     let mut continued = message("more");
     continued["message"]["taskId"] = json!(task);
     let refused = bob.refused("one", "message/send", continued).await;
     assert_eq!(refused.0, -32001);
     let path = format!("/api/v1/executions/{task}");
-    let nobodys = bob.get(&format!("/api/v1/executions/{nobodys}")).await;
+    let unknown = bob.get(&format!("/api/v1/executions/{unknown_id}")).await;
     let known = bob.get(&path).await;
     assert_eq!((known.status, known.json()["code"].clone()), (404, json!("execution-unknown")));
     assert_eq!(
         known.body.replace(&task, ""),
-        nobodys.body.replace("018f0000-0000-7000-8000-000000000000", "")
+        unknown.body.replace("018f0000-0000-7000-8000-000000000000", "")
     );
     assert_eq!(bob.post(&format!("{path}/cancel"), "{}").await.status, 404);
     assert_eq!(bob.get("/api/v1/executions").await.json()["executions"], json!([]));

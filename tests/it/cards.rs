@@ -20,12 +20,12 @@ fn agents() -> String {
 async fn the_public_card_has_three_paths_and_a_working_url() {
     let service = Setup::server("default_agent = 'echo'", &agents()).start().await;
     let mut cards = Vec::new();
-    for place in CARD_PATHS {
-        let answer = service.request(&format!("GET {place}"), &[], b"").await;
-        assert_eq!(answer.status, 200, "{place}");
+    for path in CARD_PATHS {
+        let answer = service.request(&format!("GET {path}"), &[], b"").await;
+        assert_eq!(answer.status, 200, "{path}");
         assert_eq!(answer.header("content-type"), Some("application/json"));
-        let head = service.request(&format!("HEAD {place}"), &[], b"").await;
-        assert_eq!((head.status, head.body.as_str()), (200, ""), "{place}");
+        let head = service.request(&format!("HEAD {path}"), &[], b"").await;
+        assert_eq!((head.status, head.body.as_str()), (200, ""), "{path}");
         assert_eq!(head.header("content-length"), answer.header("content-length"));
         cards.push(answer.json());
     }
@@ -51,10 +51,10 @@ async fn the_public_card_has_three_paths_and_a_working_url() {
 async fn private_cards_need_a_token() {
     let server = "default_agent = 'echo'\npublic_card = false";
     let service = Setup::server(server, &agents()).start().await;
-    for place in CARD_PATHS {
-        assert_eq!(service.request(&format!("GET {place}"), &[], b"").await.status, 401);
-        assert_eq!(service.request(&format!("HEAD {place}"), &[], b"").await.status, 401);
-        assert_eq!(service.get(place).await.json()["name"], "Echo", "{place}");
+    for path in CARD_PATHS {
+        assert_eq!(service.request(&format!("GET {path}"), &[], b"").await.status, 401);
+        assert_eq!(service.request(&format!("HEAD {path}"), &[], b"").await.status, 401);
+        assert_eq!(service.get(path).await.json()["name"], "Echo", "{path}");
     }
 }
 
@@ -79,32 +79,40 @@ async fn the_directory_lists_urls_and_cards_of_all_agents() {
 
 /// The ways in that a card lists, each as `binding version`.
 fn listed(card: &serde_json::Value) -> Vec<String> {
-    let ways = card["supportedInterfaces"].as_array().unwrap();
-    let text = |way: &serde_json::Value, name: &str| way[name].as_str().unwrap().to_owned();
-    ways.iter()
-        .map(|way| format!("{} {}", text(way, "protocolBinding"), text(way, "protocolVersion")))
+    let interfaces = card["supportedInterfaces"].as_array().unwrap();
+    let field =
+        |interface: &serde_json::Value, name: &str| interface[name].as_str().unwrap().to_owned();
+    interfaces
+        .iter()
+        .map(|interface| {
+            format!(
+                "{} {}",
+                field(interface, "protocolBinding"),
+                field(interface, "protocolVersion")
+            )
+        })
         .collect()
 }
 
 #[tokio::test]
 async fn clients_of_1_0_find_every_interface_of_both_versions() {
     let service = Setup::server("default_agent = 'echo'", &agents()).start().await;
-    let all =
+    let all_interfaces =
         ["JSONRPC 1.0", "HTTP+JSON 1.0", "GRPC 1.0", "JSONRPC 0.3", "HTTP+JSON 0.3", "GRPC 0.3"];
     for version in [None, Some("A2A-Version: 1.0".to_owned())] {
         let headers: Vec<_> = version.into_iter().collect();
         let card = service.request(&format!("GET {}", CARD_PATHS[0]), &headers, b"").await.json();
-        assert_eq!(listed(&card), all, "{card}");
+        assert_eq!(listed(&card), all_interfaces, "{card}");
         let base = format!("http://{}/agents/echo", service.address);
-        let ways = card["supportedInterfaces"].as_array().unwrap().iter();
-        let urls: Vec<_> = ways.map(|way| way["url"].as_str().unwrap()).collect();
+        let interfaces = card["supportedInterfaces"].as_array().unwrap().iter();
+        let urls: Vec<_> = interfaces.map(|interface| interface["url"].as_str().unwrap()).collect();
         let (rpc, host) = (format!("{base}/v1"), service.address.to_string());
         assert_eq!(urls, [&rpc, &rpc, &host, &rpc, &base, &host]);
     }
     // An agent that no client of 0.3 can name over gRPC does not list that.
     let other = "GET /agents/other/.well-known/agent-card.json";
     let card = service.request(other, &[], b"").await.json();
-    assert_eq!(listed(&card), all[..5], "{card}");
+    assert_eq!(listed(&card), all_interfaces[..5], "{card}");
 }
 
 #[tokio::test]
@@ -113,8 +121,8 @@ async fn a_binding_can_be_served_without_being_published() {
     let setup = Setup::server("default_agent = 'echo'", &fake("echo", "echo", settings));
     let service = setup.start().await;
     let card = service.request(&format!("GET {}", CARD_PATHS[0]), &[], b"").await.json();
-    let ways = ["JSONRPC 1.0", "HTTP+JSON 1.0", "JSONRPC 0.3", "HTTP+JSON 0.3"];
-    assert_eq!(listed(&card), ways, "{card}");
+    let expected = ["JSONRPC 1.0", "HTTP+JSON 1.0", "JSONRPC 0.3", "HTTP+JSON 0.3"];
+    assert_eq!(listed(&card), expected, "{card}");
     assert!(!card.to_string().contains("GRPC"), "{card}");
     let extended = service.rpc("echo", "agent/getAuthenticatedExtendedCard", &json!({})).await;
     assert!(!extended.to_string().contains("GRPC"), "{extended}");
@@ -132,12 +140,12 @@ async fn configured_card_details_are_shown_in_both_versions() {
                     output_modes = ['text/html'] }]";
     let agents = [fake("echo", "echo", settings), fake("other", "echo", "")].concat();
     let service = Setup::new(&format!("{agents}{provider}")).start().await;
-    let card = async |agent: &str, lines: &[String]| {
+    let card = async |agent: &str, headers: &[String]| {
         let line = format!("GET /agents/{agent}/.well-known/agent-card.json");
-        service.request(&line, lines, b"").await.json()
+        service.request(&line, headers, b"").await.json()
     };
-    let new = ["A2A-Version: 1.0".to_owned()];
-    let cards = [card("echo", &[]).await, card("echo", &new).await];
+    let headers_1_0 = ["A2A-Version: 1.0".to_owned()];
+    let cards = [card("echo", &[]).await, card("echo", &headers_1_0).await];
     let extended = service.rpc("echo", "agent/getAuthenticatedExtendedCard", &json!({})).await;
     for card in cards.into_iter().chain([extended]) {
         let provider = json!({"organization": "Us", "url": "https://us.example"});
@@ -149,7 +157,7 @@ async fn configured_card_details_are_shown_in_both_versions() {
         assert_eq!(skill["inputModes"], json!(["image/*"]), "{card}");
         assert_eq!(skill["outputModes"], json!(["text/html"]), "{card}");
     }
-    let other = card("other", &new).await;
+    let other = card("other", &headers_1_0).await;
     assert_eq!(other["provider"]["organization"], "Us", "{other}");
     assert!(other.get("iconUrl").is_none() && other["skills"][0].get("examples").is_none());
 }

@@ -7,8 +7,8 @@ use algonius_skips::skip;
 use serde_json::{Value, json};
 
 use crate::harness::client::{failed, outcome, state};
-use crate::harness::processes::marked;
-use crate::harness::{Service, Setup, fake, until};
+use crate::harness::processes::processes_with_env;
+use crate::harness::{Service, Setup, fake, poll_until};
 
 /// What the service would find here.
 async fn capabilities() -> Value {
@@ -28,25 +28,27 @@ async fn skips() -> bool {
 }
 
 /// The processes of an execution.
-fn of(id: &str) -> Vec<i32> {
-    marked(&format!("ALGONIUS_EXECUTION_ID={id}"))
+fn processes_of(id: &str) -> Vec<i32> {
+    processes_with_env(&format!("ALGONIUS_EXECUTION_ID={id}"))
 }
 
 /// The group of an execution, from one of its processes.
 fn group_of(id: &str, pid: i32) -> Option<PathBuf> {
-    let own = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
-    let path = own.lines().find_map(|line| line.strip_prefix("0::"))?;
+    let cgroup = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+    let path = cgroup.lines().find_map(|line| line.strip_prefix("0::"))?;
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
     let mount = mounts.lines().find(|line| line.contains(" - cgroup2 "))?.split(' ').nth(4)?;
     path.contains(&id.replace('-', "")).then(|| PathBuf::from(format!("{mount}{path}")))
 }
 
 /// All of an execution, in its group.
-async fn grouped(id: &str, processes: usize) -> PathBuf {
-    until("all in one group", async || {
-        let all: Vec<_> = of(id).into_iter().map(|pid| group_of(id, pid)).collect();
-        let group = all.first().cloned().flatten();
-        (all.len() == processes && all.iter().all(|one| *one == group)).then_some(group).flatten()
+async fn wait_for_group(id: &str, processes: usize) -> PathBuf {
+    poll_until("all in one group", async || {
+        let groups: Vec<_> = processes_of(id).into_iter().map(|pid| group_of(id, pid)).collect();
+        let group = groups.first().cloned().flatten();
+        (groups.len() == processes && groups.iter().all(|member| *member == group))
+            .then_some(group)
+            .flatten()
     })
     .await
 }
@@ -63,18 +65,18 @@ async fn an_agent_with_limits_has_one_group_per_attempt() {
         (&resources["controlGroup"], &resources["processes"]["limit"]),
         (&json!(true), &json!(50))
     );
-    let shown = service.command(&["status"], "").await.stdout;
-    assert!(shown.contains("at most 50 processes and threads"), "{shown}");
+    let status = service.command(&["status"], "").await.stdout;
+    assert!(status.contains("at most 50 processes and threads"), "{status}");
     let id = service.begin("tree", "x").await;
-    let group = grouped(&id, 2).await;
+    let group = wait_for_group(&id, 2).await;
     service.kill9().await;
     service.restart().await;
     // If the system provides control groups, each attempt of an agent with limits has its own
     // group, which survives a restart and disappears with the attempt
-    assert_eq!(grouped(&id, 2).await, group, "it is left as it was");
+    assert_eq!(wait_for_group(&id, 2).await, group, "it is left as it was");
     assert_eq!(state(&service.cancel("tree", &id).await), "canceled");
-    until("the end of all", async || of(&id).is_empty().then_some(())).await;
-    until("the end of its group", async || (!group.exists()).then_some(())).await;
+    poll_until("the end of all", async || processes_of(&id).is_empty().then_some(())).await;
+    poll_until("the end of its group", async || (!group.exists()).then_some(())).await;
 }
 
 #[tokio::test]
@@ -91,19 +93,20 @@ async fn a_fork_bomb_dies_with_its_group() {
     );
     let service = Service::start(&format!("{bomb}{}", fake("echo", "echo", ""))).await;
     let id = service.begin("bomb", "x").await;
-    let task = service.ended("bomb", &id).await;
+    let task = service.wait_for_end("bomb", &id).await;
     assert_eq!(outcome(&task), failed("resources-exceeded"));
     // A program that forks faster than the service polls dies with its group
-    until("the end of all", async || of(&id).is_empty().then_some(())).await;
+    poll_until("the end of all", async || processes_of(&id).is_empty().then_some(())).await;
     assert_eq!(state(&service.send("echo", "hi").await), "completed");
 }
 
 #[tokio::test]
 async fn a_required_but_missing_group_stops_the_start() {
     let found = capabilities().await;
-    let holds = |name: &str| found["cgroup"] == "usable" && found["controllers"][name] == true;
+    let has_controller =
+        |name: &str| found["cgroup"] == "usable" && found["controllers"][name] == true;
     for (limit, name) in [("memory_bytes = 100_000_000", "memory"), ("processes = 50", "pids")] {
-        if holds(name) {
+        if has_controller(name) {
             skip(&format!(
                 "control groups have the controller `{name}` here, so requiring it does not fail"
             ));
@@ -117,9 +120,9 @@ async fn a_required_but_missing_group_stops_the_start() {
         // A service that does not get the group that an agent requires does not start
         assert_eq!(output.code, Some(1), "{output:?}");
         assert!(output.stderr.contains("the agent `tool` requires a control group"), "{output:?}");
-        let examined = setup.run(&["doctor", &config], "").await.stdout;
-        assert!(examined.contains("warning  agent tool: runs "), "{examined}");
-        assert!(examined.contains("; requires a control group, and from here "), "{examined}");
+        let report = setup.run(&["doctor", &config], "").await.stdout;
+        assert!(report.contains("warning  agent tool: runs "), "{report}");
+        assert!(report.contains("; requires a control group, and from here "), "{report}");
     }
 }
 
@@ -133,7 +136,7 @@ async fn a_required_group_may_have_no_limits() {
             .await;
     assert_eq!(service.agent("tree").await["resources"], json!({"controlGroup": true}));
     let id = service.begin("tree", "x").await;
-    let group = grouped(&id, 2).await;
+    let group = wait_for_group(&id, 2).await;
     service.cancel("tree", &id).await;
-    until("the end of its group", async || (!group.exists()).then_some(())).await;
+    poll_until("the end of its group", async || (!group.exists()).then_some(())).await;
 }

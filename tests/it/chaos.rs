@@ -74,39 +74,39 @@ const ACTIONS_WITHOUT_RESTART: &[ChaosAction] = &[
 const MORE_DESCRIPTORS: usize = 16;
 const MORE_MEMORY: u64 = 64 << 20;
 
-fn number(name: &str) -> Option<u64> {
+fn env_number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn random_kills_leave_every_message_run_and_ended_once() {
-    let drawn = uuid::Uuid::new_v4().as_u64_pair().0 >> 32;
-    let seed = number("ALGONIUS_CHAOS_SEED").unwrap_or(drawn);
-    let rounds = number("ALGONIUS_CHAOS_ROUNDS").unwrap_or(60);
+    let random_seed = uuid::Uuid::new_v4().as_u64_pair().0 >> 32;
+    let seed = env_number("ALGONIUS_CHAOS_SEED").unwrap_or(random_seed);
+    let rounds = env_number("ALGONIUS_CHAOS_ROUNDS").unwrap_or(60);
     println!("ALGONIUS_CHAOS_SEED={seed} ALGONIUS_CHAOS_ROUNDS={rounds}");
     let setup = Setup::new(AGENTS).env("ANN", &"a".repeat(40)).env("BOB", &"b".repeat(40));
-    fs::create_dir(setup.here().join("work")).unwrap();
-    let mut storm = ChaosRun::new(setup.start().await, ChaosRng(seed));
-    storm.run_random_actions(ALL_ACTIONS, rounds).await;
-    storm.wait_until_idle().await;
+    fs::create_dir(setup.test_folder().join("work")).unwrap();
+    let mut chaos = ChaosRun::new(setup.start().await, ChaosRng(seed));
+    chaos.run_random_actions(ALL_ACTIONS, rounds).await;
+    chaos.wait_until_idle().await;
     // A life that was not killed has not leaked.
-    storm.restart().await;
-    storm.run_random_actions(&[ChaosAction::Send], 10).await;
-    storm.wait_until_idle().await;
-    let pid = storm.service.pid();
+    chaos.restart().await;
+    chaos.run_random_actions(&[ChaosAction::Send], 10).await;
+    chaos.wait_until_idle().await;
+    let pid = chaos.service.pid();
     let (files, memory) = (descriptors(pid), reset_peak_memory(pid));
-    storm.run_random_actions(ACTIONS_WITHOUT_RESTART, rounds).await;
-    storm.wait_until_idle().await;
-    storm.settled("the descriptors", || descriptors(pid) <= files + MORE_DESCRIPTORS).await;
-    let grown = reset_peak_memory(pid).saturating_sub(memory);
-    assert!(grown <= MORE_MEMORY, "{grown} bytes more");
-    storm.send_all_again().await;
-    let judge = HistoryChecker::new(storm.case()).await;
+    chaos.run_random_actions(ACTIONS_WITHOUT_RESTART, rounds).await;
+    chaos.wait_until_idle().await;
+    chaos.wait_until("the descriptors", || descriptors(pid) <= files + MORE_DESCRIPTORS).await;
+    let growth_bytes = reset_peak_memory(pid).saturating_sub(memory);
+    assert!(growth_bytes <= MORE_MEMORY, "{growth_bytes} bytes more");
+    chaos.send_all_again().await;
+    let checker = HistoryChecker::new(chaos.case()).await;
     // Every accepted message starts once for each of its attempts, ends once and leaves no
     // process, whichever process is killed
-    judge.judge().await;
-    // A storm in which nothing was completed or nothing was hit would show nothing.
-    let counts = judge.counts();
+    checker.check().await;
+    // A run in which nothing was completed or nothing was hit would show nothing.
+    let counts = checker.counts();
     println!("{counts:?}");
     assert!(counts.contains_key("completed") && counts.len() > 1, "{counts:?}");
 }

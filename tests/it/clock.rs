@@ -35,15 +35,15 @@ async fn a_clock_jump_ends_no_running_and_no_queued_task() {
             (Setup::new(&gated("one", "access = 'read-write'")), OffsetClock::by(0));
         let embedded = EmbeddedService::on_clock(&setup, Arc::clone(&clock) as _).await;
         let running = embedded.client.begin("one", "ann").await;
-        setup.written("log", "start ann\n").await;
+        setup.wait_for_text("log", "start ann\n").await;
         let waiting = embedded.client.begin("one", "bob").await;
         clock.0.store(seconds, Ordering::SeqCst);
-        let later = embedded.client.begin("one", "cid").await;
+        let third = embedded.client.begin("one", "cid").await;
         setup.open("go");
-        for (id, said) in [(running, "ann\n"), (waiting, "bob\n"), (later, "cid\n")] {
-            let ended = embedded.client.ended("one", &id).await;
+        for (id, expected) in [(running, "ann\n"), (waiting, "bob\n"), (third, "cid\n")] {
+            let ended = embedded.client.wait_for_end("one", &id).await;
             // Deadlines, retries and queue positions follow a clock that does not jump
-            assert_eq!(outcome(&ended), completed(said), "{seconds}");
+            assert_eq!(outcome(&ended), completed(expected), "{seconds}");
         }
         embedded.stop(&setup).await;
     }
@@ -54,11 +54,11 @@ async fn a_reattached_task_keeps_its_timeout_after_a_clock_jump() {
     for seconds in JUMPS {
         let mut service = Service::start(&gated("one", "timeout = 3000")).await;
         let id = service.begin("one", "ann").await;
-        service.setup.written("log", "start ann\n").await;
+        service.setup.wait_for_text("log", "start ann\n").await;
         service.kill9().await;
         let embedded = EmbeddedService::on_clock(&service.setup, OffsetClock::by(seconds)).await;
         service.setup.open("go");
-        let ended = embedded.client.ended("one", &id).await;
+        let ended = embedded.client.wait_for_end("one", &id).await;
         // The run time of resumed work is the lifetime of its process, whatever the wall
         // clock shows
         assert_eq!(outcome(&ended), completed("ann\n"), "{seconds}");

@@ -7,7 +7,7 @@ use std::path::Path;
 use algonius_skips::skip_without;
 use serde_json::{Value, json};
 
-use crate::harness::{Service, Setup, fake, gated, soon, until};
+use crate::harness::{Service, Setup, fake, gated, poll_until, within_deadline};
 
 fn json_of(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| panic!("no JSON: {text}"))
@@ -21,7 +21,7 @@ async fn check_reports_every_error_and_exits_with_4() {
     let file = setup.write().display().to_string();
     let output = setup.run(&["check", &file], "").await;
     assert_eq!((output.code, output.stdout.as_str()), (Some(4), ""));
-    for told in [
+    for expected in [
         ":2:",
         "listn",
         "listen",
@@ -34,7 +34,7 @@ async fn check_reports_every_error_and_exits_with_4() {
         ":7:",
         "json_rpc",
     ] {
-        assert!(output.stderr.contains(told), "{told} is not in {}", output.stderr);
+        assert!(output.stderr.contains(expected), "{expected} is not in {}", output.stderr);
     }
     let refused = setup.run(&["serve", "--config", &file], "").await;
     assert_eq!(refused.code, Some(4), "{}", refused.stderr);
@@ -62,8 +62,8 @@ async fn check_prints_the_json_schema() {
     let setup = Setup::bare("");
     let output = setup.run(&["check", "--schema"], "").await;
     assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""));
-    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/schema.json");
-    assert_eq!(output.stdout, fs::read_to_string(kept).unwrap());
+    let schema_file = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/schema.json");
+    assert_eq!(output.stdout, fs::read_to_string(schema_file).unwrap());
 }
 
 #[tokio::test]
@@ -99,8 +99,8 @@ async fn send_accepts_parameters_a_message_id_and_a_context() {
         "input = 'stdin'\nparams.word = 'usual'\noverrides.params = ['word']",
     );
     let service = Service::start(&agent).await;
-    let usual = service.command(&["send", "args", "x"], "").await;
-    assert_eq!(usual.stdout, "\"usual\"\n");
+    let default_output = service.command(&["send", "args", "x"], "").await;
+    assert_eq!(default_output.stdout, "\"usual\"\n");
     let words = [
         "send",
         "--json",
@@ -126,24 +126,27 @@ async fn tasks_are_listed_shown_and_cancelled() {
     let service = Service::start(&gated("one", "access = 'read-write'")).await;
     let sent = service.command(&["send", "--no-wait", "one", "ann"], "").await;
     let id = sent.stdout.trim().to_owned();
-    service.setup.written("log", "start ann\n").await;
+    service.setup.wait_for_text("log", "start ann\n").await;
     let is_running = async || (service.execution(&id).await["state"] == "running").then_some(());
-    until("it runs", is_running).await;
+    poll_until("it runs", is_running).await;
     let list = service.command(&["tasks", "list", "--unfinished"], "").await.stdout;
     assert!(list.contains("TASK") && list.contains(&id) && list.contains("running"), "{list}");
     let list = service.command(&["tasks", "list", "--json"], "").await.stdout;
     assert_eq!(json_of(&list)["executions"][0]["id"], json!(id));
-    let show = service.command(&["tasks", "show", &id], "").await.stdout;
-    assert!(show.contains("state    running (attempt 1)") && show.contains("ann"), "{show}");
-    let off = service.command(&["tasks", "cancel", &id], "").await;
+    let details = service.command(&["tasks", "show", &id], "").await.stdout;
+    assert!(
+        details.contains("state    running (attempt 1)") && details.contains("ann"),
+        "{details}"
+    );
+    let cancelled = service.command(&["tasks", "cancel", &id], "").await;
     assert_eq!(
-        (off.code, off.stdout.trim()),
+        (cancelled.code, cancelled.stdout.trim()),
         (Some(0), format!("task {id} is cancelled").as_str())
     );
-    let again = service.command(&["tasks", "cancel", &id], "").await;
-    assert_eq!(again.code, Some(1), "{again:?}");
-    let show = service.command(&["tasks", "show", "--json", &id], "").await.stdout;
-    assert_eq!(json_of(&show)["outcome"], "cancelled");
+    let second = service.command(&["tasks", "cancel", &id], "").await;
+    assert_eq!(second.code, Some(1), "{second:?}");
+    let details = service.command(&["tasks", "show", "--json", &id], "").await.stdout;
+    assert_eq!(json_of(&details)["outcome"], "cancelled");
     let unknown = service.command(&["tasks", "show", "nothing"], "").await;
     assert_eq!(unknown.code, Some(3), "{unknown:?}");
 }
@@ -154,10 +157,11 @@ async fn status_shows_the_supervision_tree_as_text_and_json() {
     let service = Service::start(&agents).await;
     service.begin("one", "ann").await;
     service.begin("one", "bob").await;
-    service.setup.written("log", "start ann\n").await;
-    let shown = service.command(&["status"], "").await.stdout;
-    for told in ["root", "gateway", "echo", "one", "running 1/1, queue 1/10", "pid ", "place 1"] {
-        assert!(shown.contains(told), "{told} is not in {shown}");
+    service.setup.wait_for_text("log", "start ann\n").await;
+    let status = service.command(&["status"], "").await.stdout;
+    for expected in ["root", "gateway", "echo", "one", "running 1/1, queue 1/10", "pid ", "place 1"]
+    {
+        assert!(status.contains(expected), "{expected} is not in {status}");
     }
     let json = json_of(&service.command(&["status", "--json"], "").await.stdout);
     assert_eq!(json["agents"][1]["queued"][0]["position"], 1);
@@ -177,7 +181,7 @@ async fn errors_are_json_with_the_json_option() {
 #[tokio::test]
 async fn init_writes_the_file_that_serve_uses() {
     let setup = Setup::bare("");
-    let folder = setup.here().join("mine");
+    let folder = setup.test_folder().join("mine");
     let init = ["init", folder.to_str().unwrap()];
     let output = setup.run(&init, "").await;
     assert_eq!(output.code, Some(0), "{}", output.stderr);
@@ -185,16 +189,16 @@ async fn init_writes_the_file_that_serve_uses() {
     assert_eq!(mode(&setup.token_file()), 0o600);
     let token = fs::read_to_string(setup.token_file()).unwrap();
     assert!(token.trim().len() >= 32 && output.stdout.contains("supervisor.toml"));
-    let again = setup.run(&init, "").await;
-    assert_eq!(again.code, Some(1), "{again:?}");
+    let second = setup.run(&init, "").await;
+    assert_eq!(second.code, Some(1), "{second:?}");
     assert_eq!(setup.run(&["init", "--force", init[1]], "").await.code, Some(0));
     let service = setup.configured(&folder.join("supervisor.toml")).start().await;
     assert_eq!(service.token, token.trim());
     assert_eq!(service.command(&["send", "echo", "hello"], "").await.stdout, "hello");
-    let ledger = service.setup.here().join("state/algonius");
+    let ledger = service.setup.test_folder().join("state/algonius");
     let files = fs::read_dir(ledger).unwrap().flatten().map(|entry| entry.path());
-    let open: Vec<_> = files.filter(|file| mode(file) & 0o077 != 0).collect();
-    assert!(open.is_empty(), "others may read {open:?}");
+    let accessible: Vec<_> = files.filter(|file| mode(file) & 0o077 != 0).collect();
+    assert!(accessible.is_empty(), "others may read {accessible:?}");
 }
 
 #[tokio::test]
@@ -228,12 +232,12 @@ async fn help_names_every_command_and_exit_code() {
 #[tokio::test]
 async fn the_request_of_the_banner_works_as_printed() {
     let service = Service::start(&fake("echo", "echo", "")).await;
-    let said = service.stderr_text();
-    let request = said.split("or from any program:\n").nth(1).unwrap();
+    let stderr = service.stderr_text();
+    let request = stderr.split("or from any program:\n").nth(1).unwrap();
     let script = request.lines().take(4).collect::<Vec<_>>().join("\n");
     let shell = async |script: &str| {
         let output = tokio::process::Command::new("sh").args(["-c", script]).output();
-        String::from_utf8(soon("the shell", output).await.unwrap().stdout).unwrap()
+        String::from_utf8(within_deadline("the shell", output).await.unwrap().stdout).unwrap()
     };
     if shell("command -v curl").await.is_empty() {
         skip_without("curl");
@@ -246,18 +250,18 @@ async fn the_request_of_the_banner_works_as_printed() {
 #[tokio::test]
 async fn redact_masks_a_text_without_a_service() {
     let setup = Setup::bare("");
-    fs::write(setup.here().join("secrets"), "correct-horse-battery\n").unwrap();
-    let file = setup.here().join("secrets").display().to_string();
+    fs::write(setup.test_folder().join("secrets"), "correct-horse-battery\n").unwrap();
+    let file = setup.test_folder().join("secrets").display().to_string();
     let words = ["redact", "--secret-file", &file];
-    let masked = setup.run(&words, "say correct-horse-battery now\nand go").await;
-    assert_eq!(masked.code, Some(0), "{}", masked.stderr);
-    assert!(masked.stdout.starts_with("say ") && masked.stdout.ends_with(" now\nand go"));
-    assert!(!masked.stdout.contains("horse"), "{}", masked.stdout);
+    let redacted = setup.run(&words, "say correct-horse-battery now\nand go").await;
+    assert_eq!(redacted.code, Some(0), "{}", redacted.stderr);
+    assert!(redacted.stdout.starts_with("say ") && redacted.stdout.ends_with(" now\nand go"));
+    assert!(!redacted.stdout.contains("horse"), "{}", redacted.stdout);
     let lines = "{\"say\": \"correct-horse-battery\"}\n{\"n\": 1}\n";
-    let masked = setup.run(&[&words[..], &["--ndjson"]].concat(), lines).await;
-    let documents: Vec<_> = masked.stdout.lines().map(json_of).collect();
+    let redacted = setup.run(&[&words[..], &["--ndjson"]].concat(), lines).await;
+    let documents: Vec<_> = redacted.stdout.lines().map(json_of).collect();
     assert_eq!((documents.len(), &documents[1]), (2, &json!({"n": 1})));
-    assert!(!masked.stdout.contains("horse"), "{}", masked.stdout);
+    assert!(!redacted.stdout.contains("horse"), "{}", redacted.stdout);
     let missing = setup.run(&["redact", "--secret-file", "no-such-file"], "").await;
     assert_eq!((missing.code, missing.stdout.as_str()), (Some(1), ""));
 }

@@ -39,7 +39,7 @@ const METHODS: &[(&str, &str, &[&str])] = &[
     ),
 ];
 
-async fn kit() -> Service {
+async fn start_kit() -> Service {
     let agent = fake("kit", "tck 1.0", SETTINGS);
     Service::start(&format!("{agent}[push]\nallow = ['127.0.0.1']\n")).await
 }
@@ -51,9 +51,9 @@ async fn send_request(
     version: &str,
     (method, params): (&str, &Value),
 ) -> TestResponse {
-    let named = format!("A2A-Version: {version}");
+    let version_header = format!("A2A-Version: {version}");
     if binding == ClientBinding::JsonRpc {
-        return service.call_with("kit", &[named.as_str()], (method, params)).await;
+        return service.call_with("kit", &[version_header.as_str()], (method, params)).await;
     }
     let (_, pattern, names) = METHODS.iter().find(|(name, ..)| *name == method).unwrap();
     let mut pieces = pattern.split("{}");
@@ -71,7 +71,7 @@ async fn send_request(
     let body = if has_body { body.to_string() } else { String::new() };
     let headers = [
         format!("Authorization: Bearer {}", service.token),
-        named,
+        version_header,
         "Content-Type: application/a2a+json".to_owned(),
     ];
     service.request(&format!("{verb} /agents/kit/v1/{path}"), &headers, body.as_bytes()).await
@@ -101,11 +101,11 @@ async fn stream_events(
     assert_eq!(answer.header("content-type"), Some("text/event-stream"), "{answer:?}");
     let lines = answer.body.lines().filter_map(|line| line.strip_prefix("data: "));
     let documents = lines.map(|text| serde_json::from_str::<Value>(text).unwrap());
-    let bare = |mut document: Value| match binding {
+    let unwrap_result = |mut document: Value| match binding {
         ClientBinding::Rest => document,
         ClientBinding::JsonRpc => document["result"].take(),
     };
-    documents.map(bare).collect()
+    documents.map(unwrap_result).collect()
 }
 
 /// A message whose id starts with the instruction for the program.
@@ -124,30 +124,30 @@ fn state(task: &Value) -> &str {
 
 #[tokio::test]
 async fn artifacts_of_a_program_are_in_the_task() {
-    let service = kit().await;
+    let service = start_kit().await;
     let file = json!({"filename": "output.txt", "mediaType": "text/plain", "raw": "dGNr"});
     let url = "https://example.com/output.txt";
     let url = json!({"filename": "output.txt", "mediaType": "text/plain", "url": url});
-    let made = [
+    let expected_artifacts = [
         ("tck-artifact-text", json!({"text": "Generated text content"})),
         ("tck-artifact-file", file),
         ("tck-artifact-file-url", url),
         ("tck-artifact-data", json!({"data": {"key": "value", "count": 42}})),
     ];
     for binding in BINDINGS {
-        for (prefix, part) in &made {
-            let told = send_message(&service, binding, prefix).await;
-            let task = &told["task"];
-            assert_eq!(state(task), "TASK_STATE_COMPLETED", "{binding:?} {prefix} {told}");
+        for (prefix, part) in &expected_artifacts {
+            let response = send_message(&service, binding, prefix).await;
+            let task = &response["task"];
+            assert_eq!(state(task), "TASK_STATE_COMPLETED", "{binding:?} {prefix} {response}");
             assert_eq!(task["artifacts"][0]["parts"], json!([part]), "{binding:?} {prefix}");
-            assert!(task["artifacts"][0]["artifactId"].is_string(), "{told}");
+            assert!(task["artifacts"][0]["artifactId"].is_string(), "{response}");
             let found = get_task(&service, binding, task).await;
             assert_eq!(&found, task, "{binding:?} {prefix}");
         }
-        let told = send_message(&service, binding, "tck-message-response").await;
-        assert_eq!(told["message"]["parts"], json!([{"text": "Direct message response"}]));
-        assert_eq!(told["message"]["role"], "ROLE_AGENT", "{told}");
-        assert_eq!(told["task"], Value::Null, "{told}");
+        let response = send_message(&service, binding, "tck-message-response").await;
+        assert_eq!(response["message"]["parts"], json!([{"text": "Direct message response"}]));
+        assert_eq!(response["message"]["role"], "ROLE_AGENT", "{response}");
+        assert_eq!(response["task"], Value::Null, "{response}");
     }
 }
 
@@ -157,7 +157,7 @@ async fn get_task(service: &Service, binding: ClientBinding, task: &Value) -> Va
 
 #[tokio::test]
 async fn tasks_end_in_the_state_that_the_program_reports() {
-    let service = kit().await;
+    let service = start_kit().await;
     let states = [
         ("tck-complete-task", "TASK_STATE_COMPLETED", "Hello from TCK"),
         ("tck-reject-task", "TASK_STATE_REJECTED", "Task rejected"),
@@ -166,13 +166,13 @@ async fn tasks_end_in_the_state_that_the_program_reports() {
         ("tck-auth-required", "TASK_STATE_AUTH_REQUIRED", "Authentication is required"),
     ];
     for binding in BINDINGS {
-        for (prefix, expected, words) in states {
-            let told = send_message(&service, binding, prefix).await;
-            let status = &told["task"]["status"];
-            assert_eq!(status["state"], expected, "{binding:?} {prefix} {told}");
+        for (prefix, expected, expected_text) in states {
+            let response = send_message(&service, binding, prefix).await;
+            let status = &response["task"]["status"];
+            assert_eq!(status["state"], expected, "{binding:?} {prefix} {response}");
             let text = status["message"]["parts"][0]["text"].as_str().unwrap_or_default();
-            assert!(text.ends_with(words), "{binding:?} {prefix} {told}");
-            assert!(status["timestamp"].as_str().unwrap().ends_with('Z'), "{told}");
+            assert!(text.ends_with(expected_text), "{binding:?} {prefix} {response}");
+            assert!(status["timestamp"].as_str().unwrap().ends_with('Z'), "{response}");
         }
         let first = send_message(&service, binding, "tck-multi-turn").await["task"].take();
         let mut answer = message_for("tck-multi-turn");
@@ -188,7 +188,7 @@ async fn tasks_end_in_the_state_that_the_program_reports() {
 
 #[tokio::test]
 async fn streams_begin_with_the_task_and_end_with_its_end() {
-    let service = kit().await;
+    let service = start_kit().await;
     for binding in BINDINGS {
         for prefix in ["tck-stream-001", "tck-stream-002", "tck-stream-artifact-file"] {
             let events =
@@ -211,26 +211,26 @@ async fn streams_begin_with_the_task_and_end_with_its_end() {
         let events = stream_events(&service, binding, "SendStreamingMessage", &prefix).await;
         let chunks: Vec<_> = events.iter().map(|event| &event["artifactUpdate"]).collect();
         let chunks: Vec<_> = chunks.into_iter().filter(|chunk| !chunk.is_null()).collect();
-        let seen = |chunk: &Value| {
+        let summarize = |chunk: &Value| {
             let flag = |name: &str| chunk[name].as_bool().unwrap_or(false);
             let text = chunk["artifact"]["parts"][0]["text"].as_str().map(str::to_owned);
             (text.unwrap_or_default(), flag("append"), flag("lastChunk"))
         };
         let expected = [("chunk-1\n".to_owned(), false, false), ("chunk-2".to_owned(), true, true)];
-        assert_eq!(chunks.into_iter().map(seen).collect::<Vec<_>>(), expected, "{events:?}");
+        assert_eq!(chunks.into_iter().map(summarize).collect::<Vec<_>>(), expected, "{events:?}");
     }
 }
 
 #[tokio::test]
 async fn tasks_are_listed_by_pages_and_canceled() {
-    let service = kit().await;
+    let service = start_kit().await;
     for binding in BINDINGS {
         let first = send_message(&service, binding, "tck-input-required").await["task"].take();
         let mut second = message_for("tck-complete-task");
         second["message"]["contextId"] = first["contextId"].clone();
         request_result(&service, binding, "SendMessage", &second).await;
-        let of = json!({"contextId": first["contextId"], "pageSize": 1});
-        let list = request_result(&service, binding, "ListTasks", &of).await;
+        let query = json!({"contextId": first["contextId"], "pageSize": 1});
+        let list = request_result(&service, binding, "ListTasks", &query).await;
         assert_eq!((&list["totalSize"], &list["pageSize"]), (&json!(2), &json!(1)), "{list}");
         assert!(!list["nextPageToken"].as_str().unwrap().is_empty(), "{list}");
         assert_eq!(state(&list["tasks"][0]), "TASK_STATE_COMPLETED", "the newest is first: {list}");
@@ -247,31 +247,36 @@ async fn tasks_are_listed_by_pages_and_canceled() {
 
 #[tokio::test]
 async fn push_configurations_are_stored_and_deleted() {
-    let service = kit().await;
+    let service = start_kit().await;
     for binding in BINDINGS {
         let task = id(&send_message(&service, binding, "tck-input-required").await["task"]);
         let url = "http://127.0.0.1:9/hook";
         let config = json!({"taskId": task, "url": url, "token": "t"});
-        let made =
+        let created =
             request_result(&service, binding, "CreateTaskPushNotificationConfig", &config).await;
-        let one = json!({"taskId": task, "id": made["id"]});
-        let found = request_result(&service, binding, "GetTaskPushNotificationConfig", &one).await;
-        assert_eq!(found, made, "{binding:?}");
+        let config_id = json!({"taskId": task, "id": created["id"]});
+        let found =
+            request_result(&service, binding, "GetTaskPushNotificationConfig", &config_id).await;
+        assert_eq!(found, created, "{binding:?}");
         assert_eq!((&found["url"], &found["taskId"]), (&json!(url), &json!(task)), "{found}");
-        let all = json!({"taskId": task});
-        let list = request_result(&service, binding, "ListTaskPushNotificationConfigs", &all).await;
-        assert_eq!(list["configs"], json!([made]), "{binding:?}");
+        let task_filter = json!({"taskId": task});
+        let list =
+            request_result(&service, binding, "ListTaskPushNotificationConfigs", &task_filter)
+                .await;
+        assert_eq!(list["configs"], json!([created]), "{binding:?}");
         for _ in 0..2 {
-            request_result(&service, binding, "DeleteTaskPushNotificationConfig", &one).await;
+            request_result(&service, binding, "DeleteTaskPushNotificationConfig", &config_id).await;
         }
-        let list = request_result(&service, binding, "ListTaskPushNotificationConfigs", &all).await;
+        let list =
+            request_result(&service, binding, "ListTaskPushNotificationConfigs", &task_filter)
+                .await;
         assert!(list["configs"].as_array().is_none_or(Vec::is_empty), "{binding:?} {list}");
     }
 }
 
 #[tokio::test]
 async fn errors_match_the_specification() {
-    let service = kit().await;
+    let service = start_kit().await;
     let ended =
         id(&send_message(&service, ClientBinding::JsonRpc, "tck-complete-task").await["task"]);
     let no_id = json!({"message": {"role": "ROLE_USER", "parts": [{"text": "hello"}]}});
@@ -283,17 +288,17 @@ async fn errors_match_the_specification() {
     to_unknown["message"]["taskId"] = json!("no-such-task");
     let page = |size: u32| json!({"contextId": "c", "pageSize": size});
     let (none, many) = (page(0), page(101));
-    let (missing, gone) = ("TASK_NOT_FOUND", "no-such-task");
-    let no_config = json!({"taskId": ended, "id": gone});
+    let (not_found, unknown_id) = ("TASK_NOT_FOUND", "no-such-task");
+    let no_config = json!({"taskId": ended, "id": unknown_id});
     let cases: [(&str, &str, &Value, Refusal); 11] = [
         ("1.0", "SendMessage", &no_id, (-32602, 400, None)),
         ("1.0", "SendMessage", &no_parts, (-32602, 400, None)),
-        ("1.0", "SendMessage", &to_unknown, (-32001, 404, Some(missing))),
+        ("1.0", "SendMessage", &to_unknown, (-32001, 404, Some(not_found))),
         ("1.0", "SendMessage", &to_ended, (-32004, 400, Some("UNSUPPORTED_OPERATION"))),
-        ("1.0", "GetTask", &unknown, (-32001, 404, Some(missing))),
+        ("1.0", "GetTask", &unknown, (-32001, 404, Some(not_found))),
         ("1.0", "CancelTask", &of_ended, (-32002, 400, Some("TASK_NOT_CANCELABLE"))),
         ("1.0", "SubscribeToTask", &of_ended, (-32004, 400, Some("UNSUPPORTED_OPERATION"))),
-        ("1.0", "GetTaskPushNotificationConfig", &no_config, (-32001, 404, Some(missing))),
+        ("1.0", "GetTaskPushNotificationConfig", &no_config, (-32001, 404, Some(not_found))),
         ("1.0", "ListTasks", &none, (-32602, 400, None)),
         ("1.0", "ListTasks", &many, (-32602, 400, None)),
         ("99.0", "GetTask", &of_ended, (-32009, 400, Some("VERSION_NOT_SUPPORTED"))),
@@ -301,22 +306,23 @@ async fn errors_match_the_specification() {
     for (version, method, params, (number, status, reason)) in cases {
         for binding in BINDINGS {
             let answer = send_request(&service, binding, version, (method, params)).await;
-            let about = format!("{binding:?} {version} {method} {params} {answer:?}");
+            let context = format!("{binding:?} {version} {method} {params} {answer:?}");
             let error = answer.json()["error"].take();
             let info = if binding == ClientBinding::JsonRpc {
-                assert_eq!((answer.status, &error["code"]), (200, &json!(number)), "{about}");
+                assert_eq!((answer.status, &error["code"]), (200, &json!(number)), "{context}");
                 &error["data"][0]
             } else {
-                assert_eq!((answer.status, &error["code"]), (status, &json!(status)), "{about}");
+                assert_eq!((answer.status, &error["code"]), (status, &json!(status)), "{context}");
                 &error["details"][0]
             };
-            assert_eq!(info["@type"], "type.googleapis.com/google.rpc.ErrorInfo", "{about}");
+            assert_eq!(info["@type"], "type.googleapis.com/google.rpc.ErrorInfo", "{context}");
             if let Some(reason) = reason {
-                assert_eq!(info["reason"], reason, "{about}");
-                assert_eq!(info["domain"], "a2a-protocol.org", "{about}");
+                assert_eq!(info["reason"], reason, "{context}");
+                assert_eq!(info["domain"], "a2a-protocol.org", "{context}");
             }
         }
     }
-    let nothing = service.post("/agents/kit/v1", &json_rpc_call("NoSuchMethod", &json!({}))).await;
-    assert_eq!(nothing.json()["error"]["code"], -32601, "{nothing:?}");
+    let unknown_method =
+        service.post("/agents/kit/v1", &json_rpc_call("NoSuchMethod", &json!({}))).await;
+    assert_eq!(unknown_method.json()["error"]["code"], -32601, "{unknown_method:?}");
 }

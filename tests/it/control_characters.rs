@@ -23,33 +23,33 @@ fn setup() -> Setup {
 }
 
 fn is_control(char: char) -> bool {
-    let directs = matches!(
+    let is_bidi_control = matches!(
         char, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
     );
-    directs || char.is_control() && !matches!(char, '\n' | '\t')
+    is_bidi_control || char.is_control() && !matches!(char, '\n' | '\t')
 }
 
 #[tokio::test]
 async fn no_command_passes_control_characters_of_an_agent() {
     let service = setup().start().await;
-    let said = id(&service.send("says", HOSTILE).await);
+    let completed = id(&service.send("says", HOSTILE).await);
     let failed = id(&service.send("fails", HOSTILE).await);
-    let asks = json!({"type": "input_required", "text": HOSTILE}).to_string();
-    let reports =
+    let question = json!({"type": "input_required", "text": HOSTILE}).to_string();
+    let failure =
         json!({"type": "failed", "message": HOSTILE, "category": "permanent"}).to_string();
     for words in [
         &["send", "says", HOSTILE][..],
         &["send", "says", "--no-stream", HOSTILE],
         &["send", "fails", HOSTILE],
-        &["send", "reports", &asks],
-        &["send", "reports", &reports],
+        &["send", "reports", &question],
+        &["send", "reports", &failure],
         &["send", HOSTILE, "x"],
         &["tasks", "list"],
         &["tasks", "list", "--agent", HOSTILE],
-        &["tasks", "show", &said],
+        &["tasks", "show", &completed],
         &["tasks", "show", &failed],
         &["tasks", "show", HOSTILE],
-        &["tasks", "watch", &said],
+        &["tasks", "watch", &completed],
         &["tasks", "watch", &failed],
         &["tasks", "export", "--text"],
         &["logs"],
@@ -59,15 +59,18 @@ async fn no_command_passes_control_characters_of_an_agent() {
         &["agents", "test", "fails", "--input", HOSTILE],
         &["status"],
     ] {
-        for more in [&[][..], &["--json"]] {
-            let output = service.command(&[words, more].concat(), "").await;
-            let all = format!("{}{}", output.stdout, output.stderr);
-            let found = all.chars().find(|char| is_control(*char));
-            assert_eq!(found, None, "{words:?} {more:?}: {all:?}");
+        for options in [&[][..], &["--json"]] {
+            let output = service.command(&[words, options].concat(), "").await;
+            let text = format!("{}{}", output.stdout, output.stderr);
+            let found = text.chars().find(|char| is_control(*char));
+            assert_eq!(found, None, "{words:?} {options:?}: {text:?}");
         }
     }
-    let told = service.command(&["send", "says", HOSTILE], "").await.stdout;
-    assert!(told.contains(r"\x1b]52;c;cm0gLXJm\x07") && told.contains(r"good\rbad\x08"), "{told}");
+    let output = service.command(&["send", "says", HOSTILE], "").await.stdout;
+    assert!(
+        output.contains(r"\x1b]52;c;cm0gLXJm\x07") && output.contains(r"good\rbad\x08"),
+        "{output}"
+    );
 }
 
 #[tokio::test]
@@ -81,8 +84,8 @@ async fn json_output_is_equivalent_and_raw_output_is_complete() {
     let lines = "one\r\ntwo\n";
     assert_eq!(service.command(&["send", "says", lines], "").await.stdout, lines);
     let export = service.command(&["tasks", "export", "--text", "--agent", "says"], "").await;
-    let first: Value = serde_json::from_str(export.stdout.lines().last().unwrap()).unwrap();
-    assert!(first.to_string().contains("hidden"), "{first}");
+    let last: Value = serde_json::from_str(export.stdout.lines().last().unwrap()).unwrap();
+    assert!(last.to_string().contains("hidden"), "{last}");
 }
 
 #[tokio::test]
@@ -90,8 +93,8 @@ async fn a_message_of_a_caller_is_escaped_too() {
     let service = setup().start().await;
     let task = id(&service.rpc("fails", "message/send", &message(HOSTILE)).await);
     for words in [&["tasks", "show", &task][..], &["tasks", "list"]] {
-        let shown = service.command(words, "").await.stdout;
-        assert!(!shown.chars().any(is_control), "{words:?}: {shown:?}");
-        assert!(shown.contains(r"\x1b]52;c;"), "{words:?}: {shown:?}");
+        let output = service.command(words, "").await.stdout;
+        assert!(!output.chars().any(is_control), "{words:?}: {output:?}");
+        assert!(output.contains(r"\x1b]52;c;"), "{words:?}: {output:?}");
     }
 }

@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use crate::harness::client::{completed, outcome, state};
-use crate::harness::processes::{is_alive, marked};
-use crate::harness::{Service, Setup, fake, gated, until};
+use crate::harness::processes::{is_alive, processes_with_env};
+use crate::harness::{Service, Setup, fake, gated, poll_until};
 
 #[tokio::test]
 async fn a_kill_keeps_running_work_and_the_order_of_the_queue() {
@@ -13,23 +13,26 @@ async fn a_kill_keeps_running_work_and_the_order_of_the_queue() {
     for word in ["ann", "bob", "cid"] {
         ids.push(service.begin("one", word).await);
     }
-    service.setup.written("log", "start ann\n").await;
+    service.setup.wait_for_text("log", "start ann\n").await;
     let mark = format!("ALGONIUS_EXECUTION_ID={}", ids[0]);
-    let left = marked(&mark);
-    assert!(!left.is_empty());
+    let pids = processes_with_env(&mark);
+    assert!(!pids.is_empty());
     service.kill9().await;
     service.restart().await;
-    assert!(left.iter().any(|pid| is_alive(*pid)), "what ran is gone");
-    until("it runs", async || {
+    assert!(pids.iter().any(|pid| is_alive(*pid)), "what ran is gone");
+    poll_until("it runs", async || {
         (service.execution(&ids[0]).await["state"] == "running").then_some(())
     })
     .await;
     for (word, id) in ["ann", "bob", "cid"].iter().zip(&ids) {
         service.setup.open(&format!("go-{word}"));
-        assert_eq!(outcome(&service.ended("one", id).await), completed(&format!("{word}\n")));
+        assert_eq!(
+            outcome(&service.wait_for_end("one", id).await),
+            completed(&format!("{word}\n"))
+        );
     }
-    let said = service.stderr_text();
-    assert!(said.contains("goes on") && !said.contains('\u{1b}'), "no plain log: {said}");
+    let stderr = service.stderr_text();
+    assert!(stderr.contains("goes on") && !stderr.contains('\u{1b}'), "no plain log: {stderr}");
     let log = "start ann\nend ann\nstart bob\nend bob\nstart cid\nend cid\n";
     // Queued executions keep their order after a kill
     assert_eq!(service.setup.read("log"), log);
@@ -54,9 +57,9 @@ async fn work_of_a_removed_agent_is_interrupted_at_the_start() {
     let id = service.begin("gone", "ann").await;
     service.kill9().await;
     let text = std::fs::read_to_string(service.setup.write()).unwrap();
-    let kept = text.split("[agents.gone]").next().unwrap().to_owned();
+    let before_section = text.split("[agents.gone]").next().unwrap().to_owned();
     let echo = text.split("[agents.echo]").nth(1).unwrap();
-    service.setup.rewrite(&format!("{kept}\n[agents.echo]{echo}"));
+    service.setup.rewrite(&format!("{before_section}\n[agents.echo]{echo}"));
     service.restart().await;
     let record = service.execution(&id).await;
     assert_eq!(
@@ -93,12 +96,12 @@ async fn a_task_whose_queue_timeout_passed_offline_is_rejected() {
     let mut service = Service::start(&agent).await;
     service.begin("one", "ann").await;
     let waiting = service.begin("one", "bob").await;
-    let since = tokio::time::Instant::now();
+    let queued_at = tokio::time::Instant::now();
     service.kill9().await;
     // Time itself is the story here: it passes while nobody is there.
-    tokio::time::sleep_until(since + std::time::Duration::from_millis(1700)).await;
+    tokio::time::sleep_until(queued_at + std::time::Duration::from_millis(1700)).await;
     service.restart().await;
-    let task = until("the end", async || {
+    let task = poll_until("the end", async || {
         let task = service.task("one", &waiting).await;
         (state(&task) == "rejected").then_some(task)
     })

@@ -19,11 +19,11 @@ const PARALLEL_SCENARIOS: usize = 4;
 /// Points of each mode in a sample.
 const SAMPLE_POINTS: u64 = 3;
 
-const fn mode(process: &'static str, calls: &'static str, how: &'static str) -> FaultMode {
-    FaultMode { process, calls, how }
+const fn mode(process: &'static str, calls: &'static str, effect: &'static str) -> FaultMode {
+    FaultMode { process, calls, effect }
 }
 
-fn chosen(name: &str) -> Option<String> {
+fn env_variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
@@ -71,31 +71,31 @@ async fn every_message_ends_once_wherever_the_warden_dies() {
 
 /// Tries points of each mode, so many at a time.
 async fn explore(modes: &[FaultMode]) {
-    LocalSet::new().run_until(explore_here(modes)).await;
+    LocalSet::new().run_until(explore_locally(modes)).await;
 }
 
-async fn explore_here(modes: &[FaultMode]) {
+async fn explore_locally(modes: &[FaultMode]) {
     for &mode in modes {
-        let untouched = run_scenario(Fault { mode, at: u64::MAX }).await;
-        let (counted, struck) = (untouched.tally.counted, untouched.tally.struck);
-        assert!(counted > 0 && struck == 0, "{mode:?}: {:?}", untouched.tally);
-        let mut found = ModeResults::default();
-        match chosen("ALGONIUS_CRASH_POINTS").as_deref() {
-            Some("all") => found.all(mode).await,
-            Some(word) if word == mode.how || word == mode.calls => found.all(mode).await,
-            _ => found.sample(mode, counted).await,
+        let baseline = run_scenario(Fault { mode, call_number: u64::MAX }).await;
+        let (counted, affected) = (baseline.tally.counted, baseline.tally.affected);
+        assert!(counted > 0 && affected == 0, "{mode:?}: {:?}", baseline.tally);
+        let mut results = ModeResults::default();
+        match env_variable("ALGONIUS_CRASH_POINTS").as_deref() {
+            Some("all") => results.all(mode).await,
+            Some(word) if word == mode.effect || word == mode.calls => results.all(mode).await,
+            _ => results.sample(mode, counted).await,
         }
-        println!("{mode:?}: {counted} points, struck {}: {:?}", found.struck, found.ends);
-        assert!(found.faults.is_empty(), "it did not hold: {:#?}", found.faults);
-        assert!(found.struck > 0, "{mode:?}: nothing was struck");
+        println!("{mode:?}: {counted} points, struck {}: {:?}", results.affected, results.outcomes);
+        assert!(results.faults.is_empty(), "it did not hold: {:#?}", results.faults);
+        assert!(results.affected > 0, "{mode:?}: nothing was struck");
     }
 }
 
 /// What came of the scenarios of one mode.
 #[derive(Default)]
 struct ModeResults {
-    struck: u64,
-    ends: BTreeMap<String, u64>,
+    affected: u64,
+    outcomes: BTreeMap<String, u64>,
     /// What did not hold, and where.
     faults: Vec<(Fault, String)>,
     scenarios: JoinSet<ScenarioResult>,
@@ -108,27 +108,28 @@ impl ModeResults {
     async fn all(&mut self, mode: FaultMode) {
         let mut at = 1;
         while self.beyond < PARALLEL_SCENARIOS {
-            self.begin(Fault { mode, at }).await;
+            self.start_scenario(Fault { mode, call_number: at }).await;
             at += 1;
         }
         self.finish().await;
     }
 
     async fn sample(&mut self, mode: FaultMode, counted: u64) {
-        let drawn = uuid::Uuid::new_v4().as_u64_pair().0 >> 32;
-        let seed = chosen("ALGONIUS_CRASH_SEED").map_or(drawn, |seed| seed.parse().unwrap());
+        let random_seed = uuid::Uuid::new_v4().as_u64_pair().0 >> 32;
+        let seed =
+            env_variable("ALGONIUS_CRASH_SEED").map_or(random_seed, |seed| seed.parse().unwrap());
         println!("ALGONIUS_CRASH_SEED={seed}");
         let stride = counted.div_ceil(SAMPLE_POINTS).max(1);
         let first = seed % stride + 1;
         for at in (first..=counted).step_by(usize::try_from(stride).unwrap()) {
-            self.begin(Fault { mode, at }).await;
+            self.start_scenario(Fault { mode, call_number: at }).await;
         }
         self.finish().await;
     }
 
-    async fn begin(&mut self, fault: Fault) {
+    async fn start_scenario(&mut self, fault: Fault) {
         if self.scenarios.len() >= PARALLEL_SCENARIOS {
-            self.next().await;
+            self.collect_next().await;
         }
         let scenario = self.scenarios.spawn_local(run_scenario(fault));
         self.points.insert(scenario.id(), fault);
@@ -136,24 +137,24 @@ impl ModeResults {
 
     async fn finish(&mut self) {
         while !self.scenarios.is_empty() {
-            self.next().await;
+            self.collect_next().await;
         }
     }
 
-    async fn next(&mut self) {
+    async fn collect_next(&mut self) {
         let Some(scenario) = self.scenarios.join_next_with_id().await else { return };
         let point = |id| self.points.get(&id).copied().unwrap();
-        let (fault, ScenarioResult { tally, ends }) = match scenario {
-            Ok((id, told)) => (point(id), told),
+        let (fault, ScenarioResult { tally, outcomes }) = match scenario {
+            Ok((id, result)) => (point(id), result),
             Err(error) => {
                 let fault = point(error.id());
                 println!("did not hold: {fault:?}");
                 return self.faults.push((fault, error.to_string()));
             }
         };
-        println!("{} of {}: {}", fault.at, tally.counted, tally.call);
-        self.struck += u64::from(tally.struck > 0);
-        self.beyond += usize::from(tally.struck == 0);
-        ends.into_iter().for_each(|end| *self.ends.entry(end).or_default() += 1);
+        println!("{} of {}: {}", fault.call_number, tally.counted, tally.call);
+        self.affected += u64::from(tally.affected > 0);
+        self.beyond += usize::from(tally.affected == 0);
+        outcomes.into_iter().for_each(|outcome| *self.outcomes.entry(outcome).or_default() += 1);
     }
 }

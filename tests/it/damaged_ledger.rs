@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use crate::harness::client::{completed, id, message_with_id, outcome};
-use crate::harness::processes::marked;
-use crate::harness::{Service, Setup, fake, gated, until};
+use crate::harness::processes::processes_with_env;
+use crate::harness::{Service, Setup, fake, gated, poll_until};
 
 /// The head of a log, and of each page in it.
 const WAL_HEADER_BYTES: u64 = 32;
@@ -19,19 +19,19 @@ const PAGE_BYTES: u64 = 4096;
 /// What is done to a file of so many bytes.
 type FileDamage = (&'static str, fn(&File, u64));
 
-fn file(setup: &Setup, name: &str) -> PathBuf {
-    setup.here().join("state/algonius").join(name)
+fn ledger_file(setup: &Setup, name: &str) -> PathBuf {
+    setup.test_folder().join("state/algonius").join(name)
 }
 
 /// Does it; what the file is then.
-fn damage(setup: &Setup, name: &str, (what, how): FileDamage) -> Vec<u8> {
-    let place = file(setup, name);
-    let file = OpenOptions::new().read(true).write(true).open(&place).unwrap();
+fn damage(setup: &Setup, name: &str, (description, apply): FileDamage) -> Vec<u8> {
+    let path = ledger_file(setup, name);
+    let file = OpenOptions::new().read(true).write(true).open(&path).unwrap();
     let length = file.metadata().unwrap().len();
-    println!("{name} of {length} bytes: {what}");
+    println!("{name} of {length} bytes: {description}");
     assert!(length > PAGE_BYTES, "{name} has {length} bytes");
-    how(&file, length);
-    fs::read(place).unwrap()
+    apply(&file, length);
+    fs::read(path).unwrap()
 }
 
 fn agents() -> String {
@@ -59,31 +59,31 @@ const TORN_LOGS: &[FileDamage] = &[
 async fn a_torn_log_costs_at_most_its_last_record() {
     for &torn in TORN_LOGS {
         let mut service = Service::start(&agents()).await;
-        let mut told = Vec::new();
+        let mut tasks = Vec::new();
         for word in ["a", "b", "c"] {
-            told.push(service.send("echo", word).await);
+            tasks.push(service.send("echo", word).await);
         }
-        let runs = service.begin("one", "ann").await;
-        service.setup.written("log", "start ann\n").await;
-        until("it runs", async || {
-            (service.execution(&runs).await["state"] == "running").then_some(())
+        let running = service.begin("one", "ann").await;
+        service.setup.wait_for_text("log", "start ann\n").await;
+        poll_until("it runs", async || {
+            (service.execution(&running).await["state"] == "running").then_some(())
         })
         .await;
-        let last = message_with_id("m-last", "bob");
-        let waits = id(&service.submit("one", last.clone()).await);
+        let last_message = message_with_id("m-last", "bob");
+        let queued = id(&service.submit("one", last_message.clone()).await);
         service.kill9().await;
         damage(&service.setup, "ledger.db-wal", torn);
         service.restart().await;
-        for task in told {
+        for task in tasks {
             assert_eq!(service.task("echo", &id(&task)).await, task);
         }
-        let known = id(&service.submit("one", last).await);
+        let resent = id(&service.submit("one", last_message).await);
         // A torn write-ahead log of the ledger loses at most its last record, and every other
         // execution settles
-        assert!(known == waits || !torn.0.starts_with("followed"), "what was whole is lost");
+        assert!(resent == queued || !torn.0.starts_with("followed"), "what was whole is lost");
         service.setup.open("go");
-        assert_eq!(outcome(&service.ended("one", &runs).await), completed("ann\n"));
-        assert_eq!(outcome(&service.ended("one", &known).await), completed("bob\n"));
+        assert_eq!(outcome(&service.wait_for_end("one", &running).await), completed("ann\n"));
+        assert_eq!(outcome(&service.wait_for_end("one", &resent).await), completed("bob\n"));
         assert_eq!(service.setup.read("log"), "start ann\nend ann\nstart bob\nend bob\n");
         let list = service.get("/api/v1/executions").await.json();
         assert_eq!(list["executions"].as_array().unwrap().len(), 5);
@@ -98,26 +98,26 @@ const EMPTY_LOGS: &[FileDamage] = &[
 
 #[tokio::test]
 async fn a_lost_log_costs_its_records_and_leaves_no_process() {
-    for &gone in EMPTY_LOGS {
+    for &damaged in EMPTY_LOGS {
         let mut service = Service::start(&agents()).await;
         let before = service.send("echo", "before").await;
         service.sigterm();
         assert!(service.exit().await.success());
         service.restart().await;
-        let runs = service.begin("one", "ann").await;
-        service.setup.written("log", "start ann\n").await;
+        let running = service.begin("one", "ann").await;
+        service.setup.wait_for_text("log", "start ann\n").await;
         service.kill9().await;
-        let program = format!("ALGONIUS_EXECUTION_ID={runs}");
-        assert!(!marked(&program).is_empty());
-        damage(&service.setup, "ledger.db-wal", gone);
+        let process_mark = format!("ALGONIUS_EXECUTION_ID={running}");
+        assert!(!processes_with_env(&process_mark).is_empty());
+        damage(&service.setup, "ledger.db-wal", damaged);
         service.restart().await;
         assert_eq!(service.task("echo", &id(&before)).await, before);
-        let lost = service.refused("one", "tasks/get", json!({"id": runs})).await;
+        let lost = service.refused("one", "tasks/get", json!({"id": running})).await;
         // A missing write-ahead log loses only the records that it alone had, and leaves no
         // process running
         assert_eq!(lost.1, "execution-unknown");
-        let ended = async || marked(&program).is_empty().then_some(());
-        until("the end of what nobody knows", ended).await;
+        let ended = async || processes_with_env(&process_mark).is_empty().then_some(());
+        poll_until("the end of what nobody knows", ended).await;
         let unfinished = service.get("/api/v1/executions?unfinished=true").await.json();
         assert_eq!(unfinished["executions"], json!([]));
         assert_eq!(outcome(&service.send("echo", "after").await), completed("after"));
@@ -148,17 +148,21 @@ async fn a_damaged_database_is_refused_and_left_unchanged() {
         let config = setup.write().display().to_string();
         let serve = ["serve", "--config", &config, "--listen", "127.0.0.1:0"];
         let output = setup.run(&serve, "").await;
-        let place = file(setup, "ledger.db");
-        let shown = place.canonicalize().unwrap();
-        let sentence = format!("error: the ledger `{}` is damaged; put a copy", shown.display());
-        assert!(output.stderr.contains(&sentence), "{output:?}");
+        let path = ledger_file(setup, "ledger.db");
+        let canonical = path.canonicalize().unwrap();
+        let expected =
+            format!("error: the ledger `{}` is damaged; put a copy", canonical.display());
+        assert!(output.stderr.contains(&expected), "{output:?}");
         assert!(!output.stderr.contains("panicked"), "{output:?}");
         // The service refuses a damaged database by name with exit code 1, and leaves it
         // unchanged
         assert_eq!((output.code, output.stdout.as_str()), (Some(1), ""));
-        assert!(fs::read(&place).unwrap() == bytes, "the damaged file was changed");
+        assert!(fs::read(&path).unwrap() == bytes, "the damaged file was changed");
         for name in ["ledger.db", "ledger.db-wal", "ledger.db-shm"] {
-            _ = fs::rename(file(setup, name), file(setup, "before").with_extension(name));
+            _ = fs::rename(
+                ledger_file(setup, name),
+                ledger_file(setup, "before").with_extension(name),
+            );
         }
         service.restart().await;
         assert_eq!(outcome(&service.send("echo", "after").await), completed("after"));
@@ -172,26 +176,26 @@ async fn a_damaged_database_is_refused_and_left_unchanged() {
 async fn a_damaged_database_with_a_log_is_repaired_or_refused() {
     for &damaged in DATABASE_DAMAGES {
         let mut service = Service::start(&agents()).await;
-        let mut told = vec![service.send("echo", "before").await];
+        let mut tasks = vec![service.send("echo", "before").await];
         service.sigterm();
         assert!(service.exit().await.success());
         service.restart().await;
-        told.push(service.send("echo", "last").await);
+        tasks.push(service.send("echo", "last").await);
         service.kill9().await;
         damage(&service.setup, "ledger.db", damaged);
         let mut setup = Setup::new("");
         std::mem::swap(&mut setup, &mut service.setup);
-        match setup.attempt().await {
+        match setup.try_start().await {
             Ok(service) => {
-                for task in told {
+                for task in tasks {
                     // The service repairs a damaged database from the write-ahead log beside
                     // it, or refuses it
                     assert_eq!(service.task("echo", &id(&task)).await, task);
                 }
             }
             Err((_, output)) => {
-                let is_told = output.stderr.contains("ledger.db` is damaged");
-                assert!(is_told && !output.stderr.contains("panicked"), "{output:?}");
+                let is_reported = output.stderr.contains("ledger.db` is damaged");
+                assert!(is_reported && !output.stderr.contains("panicked"), "{output:?}");
                 assert_eq!(output.code, Some(1));
             }
         }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::harness::client::{completed, failed, id, outcome};
-use crate::harness::processes::marked;
+use crate::harness::processes::processes_with_env;
 use crate::harness::{Service, Setup, json_rpc_call, message};
 use crate::streams::{open_stream, read_to};
 
@@ -22,9 +22,9 @@ echo "$word"
 ''']
 "#;
 
-fn expiring(record: &Value) -> Vec<&Value> {
-    let facts = record["events"].as_array().unwrap().iter().map(|event| &event["data"]);
-    facts.filter(|fact| fact["kind"] == "deadline-approaching").collect()
+fn deadline_warnings(record: &Value) -> Vec<&Value> {
+    let events = record["events"].as_array().unwrap().iter().map(|event| &event["data"]);
+    events.filter(|event| event["kind"] == "deadline-approaching").collect()
 }
 
 #[tokio::test]
@@ -32,28 +32,31 @@ async fn a_silent_agent_is_reported_to_followers_and_ended() {
     let service = Setup::new(AGENT).start().await;
     let body = json_rpc_call("message/stream", &message("hang"));
     let mut stream = open_stream(&service, "speaks", "0.3", &body).await;
-    let told = read_to(&mut stream, "the end").await;
-    let statuses = told.lines().filter_map(|line| line.strip_prefix("data: "));
+    let stream_text = read_to(&mut stream, "the end").await;
+    let statuses = stream_text.lines().filter_map(|line| line.strip_prefix("data: "));
     let results: Vec<_> = statuses
         .map(|line| serde_json::from_str::<Value>(line).unwrap()["result"].clone())
         .collect();
     let warned = results
         .iter()
         .find(|result| result.pointer("/status/message/metadata/limit") == Some(&json!("idle")));
-    let status = &warned.unwrap_or_else(|| panic!("no warning: {told}"))["status"];
+    let status = &warned.unwrap_or_else(|| panic!("no warning: {stream_text}"))["status"];
     assert_eq!(status["state"], "working");
-    let words = "it is silent, and will be ended once it has been for 1.5 s";
-    assert_eq!(status["message"]["parts"][0]["text"], words);
+    let expected = "it is silent, and will be ended once it has been for 1.5 s";
+    assert_eq!(status["message"]["parts"][0]["text"], expected);
 
     let task = service.task("speaks", &id(&results[0])).await;
     assert_eq!(outcome(&task), failed("idle-timeout"));
-    let why = task["status"]["message"]["parts"][0]["text"].as_str().unwrap();
-    assert!(why.starts_with("it wrote nothing within 1.5 s"), "{why}");
+    let reason = task["status"]["message"]["parts"][0]["text"].as_str().unwrap();
+    assert!(reason.starts_with("it wrote nothing within 1.5 s"), "{reason}");
     let record = service.execution(&id(&task)).await;
-    let warnings = expiring(&record);
+    let warnings = deadline_warnings(&record);
     assert_eq!((warnings.len(), &warnings[0]["limit"]), (1, &json!("idle")));
     assert_eq!((&record["state"], &record["attempt"]), (&json!("timeout"), &json!(1)));
-    assert_eq!(marked(&format!("ALGONIUS_EXECUTION_ID={}", id(&task))), Vec::<i32>::new());
+    assert_eq!(
+        processes_with_env(&format!("ALGONIUS_EXECUTION_ID={}", id(&task))),
+        Vec::<i32>::new()
+    );
 }
 
 #[tokio::test]
@@ -62,6 +65,6 @@ async fn output_of_an_agent_extends_its_idle_timeout() {
     let task = service.send("speaks", "patience").await;
     assert_eq!(outcome(&task), completed("patience\n"));
     let record = service.execution(&id(&task)).await;
-    assert_eq!(expiring(&record), Vec::<&Value>::new());
-    assert!(record["durationUs"].as_i64().is_some_and(|took| took > 1_500_000), "{record}");
+    assert_eq!(deadline_warnings(&record), Vec::<&Value>::new());
+    assert!(record["durationUs"].as_i64().is_some_and(|duration| duration > 1_500_000), "{record}");
 }

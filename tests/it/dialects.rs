@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::harness::client::{completed, failed, id, outcome, state};
-use crate::harness::{Service, json_rpc_call, message, until};
+use crate::harness::{Service, json_rpc_call, message, poll_until};
 use crate::streams::{open_stream, read_to};
 
 /// Who, its output, and the line that is its last word.
@@ -33,10 +33,10 @@ async fn attempts(service: &Service, task: &Value) -> Value {
 async fn each_known_program_succeeds_only_with_its_final_event() {
     let agents = KINDS.map(|(agent, ..)| {
         let hello = recorded(agent, (agent, "hello"), ("cat", 0));
-        let early = format!("{agent}-early");
-        let (_, _, last) = KINDS.iter().find(|(name, ..)| *name == agent).unwrap();
-        let without = format!("grep -v '{last}'");
-        hello + &recorded(&early, (agent, "hello"), (&without, 0))
+        let early_id = format!("{agent}-early");
+        let (_, _, final_event) = KINDS.iter().find(|(name, ..)| *name == agent).unwrap();
+        let filter = format!("grep -v '{final_event}'");
+        hello + &recorded(&early_id, (agent, "hello"), (&filter, 0))
     });
     let service = Service::start(&agents.concat()).await;
     for (agent, ..) in KINDS {
@@ -61,17 +61,17 @@ async fn refused_credentials_are_not_retried() {
 
 #[tokio::test]
 async fn a_long_quota_fails_the_task_with_its_end() {
-    let late = "sed 's/rate limit exceeded/&, try again in 1h 20m/; \
+    let filter = "sed 's/rate limit exceeded/&, try again in 1h 20m/; \
                 s/Too Many Requests/&, try again in 1h 20m/; s/\"retry-after\":\"1\"/\"retry-after\":\"4800\"/'";
     let agents = KINDS.map(|(agent, ..)| {
-        recorded(agent, (agent, "429-retry-after"), (late, 1)) + "quota.max_wait = '1h'\n"
+        recorded(agent, (agent, "429-retry-after"), (filter, 1)) + "quota.max_wait = '1h'\n"
     });
     let service = Service::start(&agents.concat()).await;
     for (agent, ..) in KINDS {
         let task = service.send(agent, "hello").await;
         assert_eq!(outcome(&task), failed("quota-exceeded"), "{agent}");
-        let told = task["status"]["message"]["parts"][0]["text"].as_str().unwrap().to_owned();
-        assert!(told.contains("(until 20"), "{agent}: {told}");
+        let message = task["status"]["message"]["parts"][0]["text"].as_str().unwrap().to_owned();
+        assert!(message.contains("(until 20"), "{agent}: {message}");
         let record = service.execution(&id(&task)).await;
         assert_eq!(record["attempt"], 1, "{agent}");
     }
@@ -80,20 +80,20 @@ async fn a_long_quota_fails_the_task_with_its_end() {
 #[tokio::test]
 async fn a_short_rate_limit_is_waited_for() {
     let first = "[ -e HERE/seen ] && cat";
-    let again = recorded("again", ("opencode", "hello"), (first, 0));
+    let agent = recorded("again", ("opencode", "hello"), (first, 0));
     let refusal =
         format!("{}/tests/corpus/opencode/429-retry-after.jsonl", env!("CARGO_MANIFEST_DIR"));
     let script = format!("[ -e HERE/seen ] || {{ touch HERE/seen; cat {refusal}; exit 1; }}; cat");
-    let again = again.replace(first, &script).replace("retry.base = 0.01", "retry.base = 0.5");
-    let service = Service::start(&(again + "sandbox.writable = ['HERE']\n")).await;
-    let begun = tokio::time::Instant::now();
+    let agent = agent.replace(first, &script).replace("retry.base = 0.01", "retry.base = 0.5");
+    let service = Service::start(&(agent + "sandbox.writable = ['HERE']\n")).await;
+    let started = tokio::time::Instant::now();
     let task = service.send("again", "hello").await;
     assert_eq!(outcome(&task), completed("ECHO: say hello"));
-    assert!(begun.elapsed() >= std::time::Duration::from_millis(900), "{:?}", begun.elapsed());
+    assert!(started.elapsed() >= std::time::Duration::from_millis(900), "{:?}", started.elapsed());
     let record = service.execution(&id(&task)).await;
     assert_eq!(record["attempt"], 2);
-    let facts = record["events"].as_array().unwrap().iter().map(|event| &event["data"]);
-    let failure = facts.into_iter().find(|fact| fact["kind"] == "attempt-failed").unwrap();
+    let events = record["events"].as_array().unwrap().iter().map(|event| &event["data"]);
+    let failure = events.into_iter().find(|event| event["kind"] == "attempt-failed").unwrap();
     assert_eq!(failure["code"], "agent-rate-limited");
     assert!(failure["until"].is_string(), "{failure}");
 }
@@ -107,11 +107,12 @@ async fn denials_are_a_warning_or_a_failure_without_an_answer() {
         let task = service.send(agent, "do it").await;
         assert_eq!(state(&task), "completed", "{agent}");
         let record = service.execution(&id(&task)).await;
-        let facts = record["events"].as_array().unwrap().iter().map(|event| &event["data"]);
-        let warned =
-            facts.filter(|fact| fact["kind"] == "warning").filter_map(|it| it["message"].as_str());
+        let events = record["events"].as_array().unwrap().iter().map(|event| &event["data"]);
+        let warned = events
+            .filter(|event| event["kind"] == "warning")
+            .filter_map(|warning| warning["message"].as_str());
         let warned: Vec<_> =
-            warned.filter(|it| it.starts_with("it answered, but was not")).collect();
+            warned.filter(|warning| warning.starts_with("it answered, but was not")).collect();
         assert_eq!(warned.len(), 1, "{agent}: {record}");
     }
     let task = service.send("opencode", "do it").await;
@@ -128,8 +129,8 @@ async fn steps_are_streamed_and_not_in_the_answer() {
         &json_rpc_call("message/stream", &message("make a file")),
     )
     .await;
-    let told = read_to(&mut stream, "\"final\":true").await;
-    let steps = told.lines().filter_map(|line| {
+    let stream_text = read_to(&mut stream, "\"final\":true").await;
+    let steps = stream_text.lines().filter_map(|line| {
         let event: Value = serde_json::from_str(line.strip_prefix("data:")?.trim()).ok()?;
         let step = event["result"]["metadata"]["step"].clone();
         (!step.is_null()).then_some(step)
@@ -140,7 +141,7 @@ async fn steps_are_streamed_and_not_in_the_answer() {
     assert_eq!((stages("started"), stages("completed")), (1, 1), "{steps:?}");
     assert_eq!(steps[0]["tool"], call("started")["tool"]);
     assert_eq!(steps.last().unwrap()["step"], "file-change");
-    assert!(told.contains("TOOL RESULT"), "{told}");
+    assert!(stream_text.contains("TOOL RESULT"), "{stream_text}");
 }
 
 /// A program that ends well when it is asked to end does not decide how it ended.
@@ -148,8 +149,9 @@ async fn steps_are_streamed_and_not_in_the_answer() {
 async fn a_stop_of_the_service_decides_the_outcome() {
     let script = "args = ['-c', '''trap \"exit 0\" TERM; echo up > HERE/WHO; sleep 600 & wait''']\n\
                   command = 'sh'\nsandbox.writable = ['HERE']\n";
-    let agent =
-        |id: &str, more: &str| format!("[agents.{id}]\n{}{more}", script.replace("WHO", id));
+    let agent = |id: &str, settings: &str| {
+        format!("[agents.{id}]\n{}{settings}", script.replace("WHO", id))
+    };
     let agents = [
         agent("plain", "output = 'stdout'\n"),
         agent("known", "output = 'gemini-stream-json'\n"),
@@ -158,9 +160,10 @@ async fn a_stop_of_the_service_decides_the_outcome() {
     let service = Service::start(&agents.concat()).await;
     for name in ["plain", "known"] {
         let task = service.begin(name, "work").await;
-        until("its trap", async || service.setup.read(name).contains("up").then_some(())).await;
+        poll_until("its trap", async || service.setup.read(name).contains("up").then_some(()))
+            .await;
         service.cancel(name, &task).await;
-        assert_eq!(state(&service.ended(name, &task).await), "canceled", "{name}");
+        assert_eq!(state(&service.wait_for_end(name, &task).await), "canceled", "{name}");
         assert_eq!(service.execution(&task).await["exitCode"], 0, "{name}");
     }
     let late = service.send("late", "work").await;

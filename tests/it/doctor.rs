@@ -7,8 +7,8 @@ use nix::unistd::Uid;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::harness::processes::marked;
-use crate::harness::{Service, Setup, fake, until};
+use crate::harness::processes::processes_with_env;
+use crate::harness::{Service, Setup, fake, poll_until};
 
 /// The doctor's findings, as JSON.
 async fn run_doctor(setup: &Setup) -> (Option<i32>, Value) {
@@ -17,10 +17,10 @@ async fn run_doctor(setup: &Setup) -> (Option<i32>, Value) {
     (output.code, serde_json::from_str(&output.stdout).unwrap_or_else(|_| panic!("{output:?}")))
 }
 
-fn severity<'r>(report: &'r Value, about: &str) -> &'r Value {
+fn severity<'r>(report: &'r Value, subject: &str) -> &'r Value {
     let findings = report["findings"].as_array().unwrap();
-    let found = findings.iter().find(|finding| finding["about"] == about);
-    &found.unwrap_or_else(|| panic!("{about} is not in {report}"))["weight"]
+    let found = findings.iter().find(|finding| finding["about"] == subject);
+    &found.unwrap_or_else(|| panic!("{subject} is not in {report}"))["weight"]
 }
 
 #[tokio::test]
@@ -28,8 +28,8 @@ async fn the_doctor_approves_a_sound_machine_without_a_service() {
     let setup = Setup::new(&fake("echo", "echo", ""));
     let (code, report) = run_doctor(&setup).await;
     assert_eq!(code, Some(0), "{report}");
-    for about in ["kernel", "labels", "server.data_dir", "server.runtime_dir", "server.watch"] {
-        assert_eq!(severity(&report, about), "good", "{report}");
+    for subject in ["kernel", "labels", "server.data_dir", "server.runtime_dir", "server.watch"] {
+        assert_eq!(severity(&report, subject), "good", "{report}");
     }
     let root = if Uid::effective().is_root() { "warning" } else { "good" };
     assert_eq!(
@@ -38,13 +38,16 @@ async fn the_doctor_approves_a_sound_machine_without_a_service() {
     );
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
     assert_eq!(report["rungs"]["kernel"], release.trim());
-    let shown = setup.run(&["doctor", setup.write().to_str().unwrap()], "").await;
-    assert!(shown.stdout.contains("good     agent echo: runs ") && shown.code == Some(0));
+    let output = setup.run(&["doctor", setup.write().to_str().unwrap()], "").await;
+    assert!(output.stdout.contains("good     agent echo: runs ") && output.code == Some(0));
 }
 
-fn finding_about<'r>(report: &'r Value, about: &str) -> &'r Value {
+fn finding_about<'r>(report: &'r Value, subject: &str) -> &'r Value {
     let findings = report["findings"].as_array().unwrap();
-    findings.iter().find(|it| it["about"] == about).unwrap_or_else(|| panic!("{about}: {report}"))
+    findings
+        .iter()
+        .find(|finding| finding["about"] == subject)
+        .unwrap_or_else(|| panic!("{subject}: {report}"))
 }
 
 /// Puts the unit there that starts the service on this configuration, with this path.
@@ -52,7 +55,7 @@ pub(crate) async fn install(setup: &Setup, path: &str) {
     let config = setup.write().display().to_string();
     let words = ["service", "install", "--dry-run", "--config", &config, "--path", path];
     let unit = setup.run(&words, "").await.stdout;
-    let folder = setup.here().join("home/.config/systemd/user");
+    let folder = setup.test_folder().join("home/.config/systemd/user");
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("algonius.service"), unit).unwrap();
 }
@@ -60,7 +63,7 @@ pub(crate) async fn install(setup: &Setup, path: &str) {
 #[tokio::test]
 async fn the_doctor_uses_the_path_of_the_installed_service() {
     let setup = Setup::new("[agents.tool]\ncommand = 'tool'\n");
-    let path = format!("{}:/usr/bin:/bin", setup.here().display());
+    let path = format!("{}:/usr/bin:/bin", setup.test_folder().display());
     let setup = setup.executable("tool", "#!/bin/sh\nexec cat\n").env("PATH", &path);
     assert_eq!(run_doctor(&setup).await.0, Some(0), "the terminal finds it");
     install(&setup, "/usr/bin:/bin").await;
@@ -76,8 +79,8 @@ async fn the_doctor_uses_the_path_of_the_installed_service() {
         (Some(0), &json!("good")),
         "{report}"
     );
-    let told = finding_about(&report, "service")["text"].as_str().unwrap();
-    assert!(told.contains("algonius.service") && told.contains(&path), "{told}");
+    let text = finding_about(&report, "service")["text"].as_str().unwrap();
+    assert!(text.contains("algonius.service") && text.contains(&path), "{text}");
 }
 
 #[tokio::test]
@@ -89,7 +92,7 @@ async fn a_secret_known_to_the_terminal_only_is_reported_missing() {
     let (code, report) = run_doctor(&setup).await;
     assert_eq!(code, Some(1), "{report}");
     assert!(report.to_string().contains("env_from.KEY"), "{report}");
-    let file = setup.beside("environment");
+    let file = setup.sibling_path("environment");
     fs::write(&file, "SECRET_OF_A=correct-horse-battery\n").unwrap();
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
     let (code, report) = run_doctor(&setup).await;
@@ -109,39 +112,40 @@ async fn the_doctor_reports_versions_of_known_programs() {
         .executable("claude", "#!/bin/sh\necho '2.1.0 (Claude Code)'\n")
         .executable("codex", "#!/bin/sh\nsleep 600 &\nwait\n")
         .executable("mine", "#!/bin/sh\ntouch \"$0.asked\"\n");
-    let asked = tokio::spawn(async move { (run_doctor(&setup).await, setup) });
-    let marked = || marked(&format!("MARK={mark}"));
-    until("the one that tells nothing", async || (marked().len() == 2).then_some(())).await;
-    let ((code, report), setup) = asked.await.unwrap();
+    let doctor = tokio::spawn(async move { (run_doctor(&setup).await, setup) });
+    let processes = || processes_with_env(&format!("MARK={mark}"));
+    poll_until("the one that tells nothing", async || (processes().len() == 2).then_some(())).await;
+    let ((code, report), setup) = doctor.await.unwrap();
     assert_eq!(code, Some(0), "{report}");
     let text = |agent: &str| finding_about(&report, agent)["text"].as_str().unwrap().to_owned();
     assert!(text("agent one").contains("/claude (2.1.0 (Claude Code));"), "{report}");
     assert!(text("agent two").contains("(it does not report its version)"), "{report}");
-    assert!(!setup.here().join("mine.asked").exists(), "an unknown program was started");
-    until("the end of what it had started", async || marked().is_empty().then_some(())).await;
+    assert!(!setup.test_folder().join("mine.asked").exists(), "an unknown program was started");
+    poll_until("the end of what it had started", async || processes().is_empty().then_some(()))
+        .await;
 }
 
 #[tokio::test]
 async fn suggested_fixes_of_the_doctor_work() {
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let listen = format!("listen = '{}'", taken.local_addr().unwrap());
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let listen = format!("listen = '{}'", listener.local_addr().unwrap());
     let setup = Setup::server(&listen, &fake("echo", "echo", ""));
-    fs::create_dir(setup.here().join("state/algonius")).unwrap();
+    fs::create_dir(setup.test_folder().join("state/algonius")).unwrap();
     fs::write(setup.token_file(), "x".repeat(64)).unwrap();
     fs::set_permissions(setup.token_file(), fs::Permissions::from_mode(0o644)).unwrap();
     let (code, report) = run_doctor(&setup).await;
     assert_eq!(code, Some(1), "{report}");
-    for about in ["address", "server.token_file"] {
-        assert_eq!(severity(&report, about), "bad", "{report}");
+    for subject in ["address", "server.token_file"] {
+        assert_eq!(severity(&report, subject), "bad", "{report}");
     }
     for finding in report["findings"].as_array().unwrap() {
         assert_eq!(finding["fix"].is_string(), finding["weight"] != "good", "{finding}");
     }
     let fix = finding_about(&report, "server.token_file")["fix"].as_str().unwrap().to_owned();
-    let mended = std::process::Command::new("sh").args(["-c", &fix]).status().unwrap();
-    drop(taken);
+    let fix_status = std::process::Command::new("sh").args(["-c", &fix]).status().unwrap();
+    drop(listener);
     let (code, report) = run_doctor(&setup).await;
-    assert!(mended.success() && code == Some(0), "{report}");
+    assert!(fix_status.success() && code == Some(0), "{report}");
     assert_eq!(
         (severity(&report, "address"), severity(&report, "disk")),
         (&json!("good"), &json!("good"))
@@ -168,7 +172,7 @@ async fn the_doctor_exits_with_1_if_the_service_cannot_work() {
 #[tokio::test]
 async fn the_doctor_reports_folders_that_others_can_read() {
     let setup = Setup::new(&fake("echo", "echo", ""));
-    let folder = setup.here().join("state/algonius");
+    let folder = setup.test_folder().join("state/algonius");
     fs::create_dir(&folder).unwrap();
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
     let (code, report) = run_doctor(&setup).await;
@@ -183,12 +187,12 @@ async fn the_doctor_reports_folders_that_others_can_read() {
 async fn bubblewrap_counts_only_if_it_works() {
     // A program that another than root can replace does not count, whatever it does.
     for script in ["exit 0", "exit 1"] {
-        let word = "unusable";
+        let expected = "unusable";
         let setup = Setup::new(&fake("echo", "echo", ""));
         let setup = setup.executable("bwrap", &format!("#!/bin/sh\n{script}\n"));
-        let path = format!("{}:/usr/bin:/bin", setup.here().display());
+        let path = format!("{}:/usr/bin:/bin", setup.test_folder().display());
         let setup = setup.env("PATH", &path);
-        assert_eq!(run_doctor(&setup).await.1["rungs"]["bubblewrap"], word);
+        assert_eq!(run_doctor(&setup).await.1["rungs"]["bubblewrap"], expected);
     }
 }
 
@@ -197,13 +201,13 @@ async fn the_status_shows_host_capabilities_and_the_warden() {
     let service = Service::start(&fake("echo", "echo", "")).await;
     let status = service.get("/status").await.json();
     let (_, report) = run_doctor(&service.setup).await;
-    let of_service = &status["machine"];
-    for rung in ["kernel", "labels", "landlock", "bubblewrap", "cgroup", "root"] {
-        assert_eq!(of_service[rung], report["rungs"][rung], "{rung}: {status}");
+    let machine = &status["machine"];
+    for capability in ["kernel", "labels", "landlock", "bubblewrap", "cgroup", "root"] {
+        assert_eq!(machine[capability], report["rungs"][capability], "{capability}: {status}");
     }
-    let warden = of_service["wardens"][0].as_u64().unwrap();
+    let warden = machine["wardens"][0].as_u64().unwrap();
     let name = fs::read_to_string(format!("/proc/{warden}/comm")).unwrap();
     assert_eq!(name, "algonius-warden\n");
-    let shown = service.command(&["status"], "").await.stdout;
-    assert!(shown.contains(&format!("held by warden {warden}")), "{shown}");
+    let output = service.command(&["status"], "").await.stdout;
+    assert!(output.contains(&format!("held by warden {warden}")), "{output}");
 }

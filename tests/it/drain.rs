@@ -6,12 +6,14 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use crate::harness::client::{completed, outcome, state};
-use crate::harness::{Service, Setup, gated, message, soon, until};
+use crate::harness::{Service, Setup, gated, message, poll_until, within_deadline};
 
 /// Waits until the agent says that the service is on its way out.
-async fn draining(service: &Service) {
-    until("the drain", async || (service.agent("one").await["health"] == "draining").then_some(()))
-        .await;
+async fn wait_for_drain(service: &Service) {
+    poll_until("the drain", async || {
+        (service.agent("one").await["health"] == "draining").then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -19,22 +21,22 @@ async fn sigterm_finishes_running_work_and_keeps_queued_work() {
     let mut service = Service::start(&gated("one", "access = 'read-write'")).await;
     let client = service.client.clone();
     let caller = tokio::spawn(async move { client.send("one", "ann").await });
-    service.setup.written("log", "start ann\n").await;
+    service.setup.wait_for_text("log", "start ann\n").await;
     let waiting = service.begin("one", "bob").await;
     service.sigterm();
-    draining(&service).await;
+    wait_for_drain(&service).await;
     let answer = service.call("one", "message/send", &message("cid")).await;
     assert_eq!((answer.status, &answer.json()["error"]["code"]), (503, &json!(-32055)));
     assert_eq!(service.request("GET /health", &[], b"").await.status, 200);
     service.setup.open("go-ann");
-    assert_eq!(outcome(&soon("the answer", caller).await.unwrap()), completed("ann\n"));
+    assert_eq!(outcome(&within_deadline("the answer", caller).await.unwrap()), completed("ann\n"));
     assert_eq!(service.exit().await.code(), Some(0));
     let refused = tokio::net::TcpStream::connect(service.address).await;
     assert_eq!(refused.map_err(|error| error.kind()).err(), Some(ErrorKind::ConnectionRefused));
     assert_eq!(service.setup.read("log"), "start ann\nend ann\n");
     service.setup.open("go");
     service.restart().await;
-    assert_eq!(outcome(&service.ended("one", &waiting).await), completed("bob\n"));
+    assert_eq!(outcome(&service.wait_for_end("one", &waiting).await), completed("bob\n"));
     // On SIGTERM and SIGINT, running work may finish, and queued work runs after the next
     // start
     assert_eq!(service.setup.read("log"), "start ann\nend ann\nstart bob\nend bob\n");
@@ -48,17 +50,17 @@ async fn a_queued_caller_is_answered_when_the_service_stops() {
     service.begin("one", "ann").await;
     let client = service.client.clone();
     let caller = tokio::spawn(async move { client.send("one", "bob").await });
-    until("bob in the queue", async || {
+    poll_until("bob in the queue", async || {
         (service.agent("one").await["queued"].as_array().unwrap().len() == 1).then_some(())
     })
     .await;
     service.sigterm();
-    let task = soon("the answer", caller).await.unwrap();
+    let task = within_deadline("the answer", caller).await.unwrap();
     assert_eq!(state(&task), "submitted");
     assert_eq!(service.exit().await.code(), Some(0));
     service.setup.open("go");
     service.restart().await;
-    let task = service.ended("one", task["id"].as_str().unwrap()).await;
+    let task = service.wait_for_end("one", task["id"].as_str().unwrap()).await;
     assert_eq!(outcome(&task), completed("bob\n"));
 }
 
@@ -67,11 +69,11 @@ async fn sigint_finishes_running_work_too() {
     let mut service = Service::start(&gated("one", "")).await;
     let client = service.client.clone();
     let caller = tokio::spawn(async move { client.send("one", "ann").await });
-    service.setup.written("log", "start ann\n").await;
+    service.setup.wait_for_text("log", "start ann\n").await;
     service.signal(Signal::SIGINT);
-    draining(&service).await;
+    wait_for_drain(&service).await;
     service.setup.open("go");
-    assert_eq!(outcome(&soon("the answer", caller).await.unwrap()), completed("ann\n"));
+    assert_eq!(outcome(&within_deadline("the answer", caller).await.unwrap()), completed("ann\n"));
     // On SIGTERM and SIGINT, running work may finish, and queued work runs after the next
     // start
     assert_eq!(service.exit().await.code(), Some(0));
@@ -84,9 +86,9 @@ async fn work_beyond_the_drain_timeout_is_cancelled() {
     let mut service = Setup::server(server, &agent).start().await;
     let client = service.client.clone();
     let caller = tokio::spawn(async move { client.send("one", "ann").await });
-    service.setup.written("log", "start ann\n").await;
+    service.setup.wait_for_text("log", "start ann\n").await;
     service.sigterm();
-    let task = soon("the answer", caller).await.unwrap();
+    let task = within_deadline("the answer", caller).await.unwrap();
     // Work that runs longer than `drain_timeout` is cancelled
     assert_eq!(outcome(&task), ("canceled".to_owned(), "execution-cancelled".to_owned()));
     assert_eq!(service.exit().await.code(), Some(0));
@@ -96,6 +98,6 @@ async fn work_beyond_the_drain_timeout_is_cancelled() {
         task["status"]["message"]["metadata"]["page"].take();
         task
     };
-    let again = service.task("one", task["id"].as_str().unwrap()).await;
-    assert_eq!(without_page(again), without_page(task));
+    let stored = service.task("one", task["id"].as_str().unwrap()).await;
+    assert_eq!(without_page(stored), without_page(task));
 }

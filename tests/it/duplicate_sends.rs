@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::harness::client::{completed, id, outcome};
-use crate::harness::{Service, Setup, fake, gated, message, message_with_id, soon};
+use crate::harness::{Service, Setup, fake, gated, message, message_with_id, within_deadline};
 
 #[tokio::test]
 async fn a_message_sent_three_times_runs_once() {
@@ -12,10 +12,10 @@ async fn a_message_sent_three_times_runs_once() {
     let first = tokio::spawn(async move {
         client.rpc("one", "message/send", &message_with_id("m-1", "ann")).await
     });
-    service.setup.written("log", "start ann\n").await;
+    service.setup.wait_for_text("log", "start ann\n").await;
     let second = service.submit("one", message_with_id("m-1", "ann")).await;
     service.setup.open("go");
-    let first = soon("the first answer", first).await.unwrap();
+    let first = within_deadline("the first answer", first).await.unwrap();
     assert_eq!(outcome(&first), completed("ann\n"));
     let third = service.rpc("one", "message/send", &message_with_id("m-1", "ann")).await;
     assert_eq!((id(&second), id(&third)), (id(&first), id(&first)));
@@ -27,8 +27,8 @@ async fn a_message_sent_three_times_runs_once() {
 async fn a_repeated_message_returns_its_one_task() {
     let service = Service::start(&gated("one", "")).await;
     let first = service.submit("one", message_with_id("m-1", "ann")).await;
-    service.setup.written("log", "start ann\n").await;
-    let others: Vec<_> = (0..4)
+    service.setup.wait_for_text("log", "start ann\n").await;
+    let callers: Vec<_> = (0..4)
         .map(|_| {
             let client = service.client.clone();
             let send = async move {
@@ -38,15 +38,15 @@ async fn a_repeated_message_returns_its_one_task() {
         })
         .collect();
     for _ in 0..3 {
-        let joined = service.submit("one", message_with_id("m-1", "ann")).await;
-        assert_eq!(id(&joined), id(&first));
+        let duplicate = service.submit("one", message_with_id("m-1", "ann")).await;
+        assert_eq!(id(&duplicate), id(&first));
         let refused = service.refused("one", "message/send", message_with_id("m-1", "bob")).await;
         assert_eq!(refused, (-32602, "message-reused".to_owned()));
     }
     service.setup.open("go");
-    for other in others {
-        let other = soon("an answer", other).await.unwrap();
-        assert_eq!((id(&other), outcome(&other)), (id(&first), completed("ann\n")));
+    for caller in callers {
+        let task = within_deadline("an answer", caller).await.unwrap();
+        assert_eq!((id(&task), outcome(&task)), (id(&first), completed("ann\n")));
     }
     for _ in 0..3 {
         let late = service.rpc("one", "message/send", &message_with_id("m-1", "ann")).await;
@@ -84,14 +84,14 @@ async fn an_idempotency_key_is_known_after_a_restart() {
     service.sigterm();
     assert!(service.exit().await.success());
     service.restart().await;
-    let again = send(&service, "k-1", "ann").await;
-    assert_eq!(id(&again["result"]), id(&first["result"]));
+    let second = send(&service, "k-1", "ann").await;
+    assert_eq!(id(&second["result"]), id(&first["result"]));
     let refused = send(&service, "k-1", "bob").await;
     assert_eq!(refused["error"]["data"][0]["metadata"]["code"], "message-reused");
     let other = send(&service, "k-2", "ann").await;
     assert_ne!(id(&other["result"]), id(&first["result"]));
-    let nameless = send(&service, "", "ann").await;
-    assert_eq!(nameless["error"]["data"][0]["metadata"]["code"], "invalid-params");
+    let without_key = send(&service, "", "ann").await;
+    assert_eq!(without_key["error"]["data"][0]["metadata"]["code"], "invalid-params");
     assert_eq!(service.setup.read("log"), "start ann\nend ann\n".repeat(2));
 }
 
@@ -145,19 +145,19 @@ async fn equal_content_within_the_window_runs_once_if_configured() {
     let settings = "dedup = 'content'\ndedup_window = '5m'\nmax_concurrent = 3";
     let service = Service::start(&gated("one", settings)).await;
     let first = service.begin("one", "ann").await;
-    service.setup.written("log", "start ann\n").await;
+    service.setup.wait_for_text("log", "start ann\n").await;
     let second = service.begin("one", "ann").await;
-    let named = async |context: &str| {
+    let send_in_context = async |context: &str| {
         let mut params = message("ann");
         params["message"]["contextId"] = json!(context);
         id(&service.submit("one", params).await)
     };
-    let third = named("c-1").await;
-    service.setup.written("log", "start ann\nstart ann\n").await;
+    let third = send_in_context("c-1").await;
+    service.setup.wait_for_text("log", "start ann\nstart ann\n").await;
     assert_eq!(service.agent("one").await["queued"][0]["id"], second);
     service.setup.open("go");
     for task in [&first, &second, &third] {
-        assert_eq!(outcome(&service.ended("one", task).await), completed("ann\n"));
+        assert_eq!(outcome(&service.wait_for_end("one", task).await), completed("ann\n"));
     }
     // What has completed serves too; a name of its own keeps a request apart.
     let late = service.send("one", "ann").await;
@@ -166,8 +166,9 @@ async fn equal_content_within_the_window_runs_once_if_configured() {
     assert!(detail["events"].to_string().contains(&first), "{detail}");
     assert_eq!(service.setup.read("log").matches("start").count(), 2);
     let params = message("ann");
-    let named = service.call_with("one", &["Idempotency-Key: k"], ("message/send", &params)).await;
-    assert_eq!(outcome(&named.json()["result"]), completed("ann\n"));
+    let with_key =
+        service.call_with("one", &["Idempotency-Key: k"], ("message/send", &params)).await;
+    assert_eq!(outcome(&with_key.json()["result"]), completed("ann\n"));
     assert_eq!(service.setup.read("log").matches("start").count(), 3);
 }
 
@@ -188,8 +189,8 @@ dedup = "content"
     let first = service.send("asking", "deploy").await;
     let mut answer = message("staging");
     answer["message"]["taskId"] = json!(id(&first));
-    let told = service.rpc("asking", "message/send", &answer).await;
-    assert_eq!(outcome(&told), completed("to staging"));
+    let continued = service.rpc("asking", "message/send", &answer).await;
+    assert_eq!(outcome(&continued), completed("to staging"));
     let second = service.send("asking", "deploy").await;
     assert_eq!(second["status"]["state"], "input-required");
 }

@@ -59,10 +59,10 @@ async fn an_envelope_request_is_executed_and_answered() {
     // It is a task like any other, and the same envelope is the same task.
     let id = task["id"].as_str().unwrap();
     assert_eq!(outcome(&service.task("echo", id).await), completed("ann says hello"));
-    let (_, again) =
+    let (_, repeated) =
         send_envelope(&service, &envelope(&json!({"method": "execute-agent", "params": params})))
             .await;
-    assert_eq!(again["payload"]["result"]["id"], id);
+    assert_eq!(repeated["payload"]["result"]["id"], id);
 }
 
 #[tokio::test]
@@ -108,6 +108,7 @@ async fn envelope_errors_are_returned_in_an_envelope() {
     let answer = service.with(&token).post(SEND, &envelope(&execute).to_string()).await;
     let code = answer.json()["payload"]["error"]["data"]["code"].clone();
     assert_eq!((answer.status, code), (403, json!("forbidden")));
-    let stranger = service.with(&"x".repeat(40)).post(SEND, &envelope(&execute).to_string()).await;
-    assert_eq!(stranger.status, 401);
+    let unauthenticated =
+        service.with(&"x".repeat(40)).post(SEND, &envelope(&execute).to_string()).await;
+    assert_eq!(unauthenticated.status, 401);
 }

@@ -7,7 +7,7 @@ use crate::harness::{Service, Setup, fake};
 const BROWSER: &str = "Accept: text/html,application/xhtml+xml;q=0.9,*/*;q=0.8\r\n";
 
 /// Opens an address of the service without a token, as a host that the service does not know.
-async fn open(service: &Service, address: &str, accept: &str) -> String {
+async fn fetch_page(service: &Service, address: &str, accept: &str) -> String {
     let path = address.strip_prefix(&format!("http://{}", service.address));
     let path = path.unwrap_or_else(|| panic!("no address of the service: {address}"));
     let request = format!(
@@ -23,28 +23,29 @@ async fn the_page_of_an_error_can_be_opened() {
         [("/api/v1/agents/nobody", "agent-unknown"), ("/api/v1/nothing", "path-unknown")]
     {
         let page = service.get(path).await.json()["page"].as_str().unwrap().to_owned();
-        let html = open(&service, &page, BROWSER).await;
+        let html = fetch_page(&service, &page, BROWSER).await;
         assert!(
             html.starts_with("HTTP/1.1 200") && html.contains(&format!("<h1>{code}</h1>")),
             "{html}"
         );
         assert!(html.contains("content-security-policy: default-src 'none'"), "{html}");
-        let markdown = open(&service, &page, "").await;
+        let markdown = fetch_page(&service, &page, "").await;
         assert!(markdown.contains("content-type: text/markdown"), "{markdown}");
         assert!(markdown.contains(&format!("# {code}\n")), "{markdown}");
     }
     let answer = service.call("nobody", "tasks/get", &serde_json::json!({"id": "x"})).await.json();
     let page = answer["error"]["data"][0]["metadata"]["page"].as_str().unwrap();
-    assert!(open(&service, page, "").await.contains("# agent-unknown"), "{answer}");
-    let list = open(&service, &format!("http://{}/errors", service.address), BROWSER).await;
+    assert!(fetch_page(&service, page, "").await.contains("# agent-unknown"), "{answer}");
+    let list = fetch_page(&service, &format!("http://{}/errors", service.address), BROWSER).await;
     for code in Code::ALL {
         assert!(list.contains(&format!("/errors/{code}\">{code}</a>")), "{code}: {list}");
     }
     // Clients that read Markdown follow its links as they are.
     let linked =
-        open(&service, &format!("http://{}/errors/queue-full.md", service.address), "").await;
+        fetch_page(&service, &format!("http://{}/errors/queue-full.md", service.address), "").await;
     assert!(linked.contains("# queue-full\n") && linked.contains("vary: accept"), "{linked}");
-    let unknown = open(&service, &format!("http://{}/errors/nonsense", service.address), "").await;
+    let unknown =
+        fetch_page(&service, &format!("http://{}/errors/nonsense", service.address), "").await;
     assert!(unknown.starts_with("HTTP/1.1 404"), "{unknown}");
 }
 
@@ -57,7 +58,7 @@ async fn a_reload_changes_the_url_of_the_error_pages() {
         service.get("/api/v1/agents/nobody").await.json()["page"].as_str().unwrap().to_owned()
     };
     assert_eq!(page(&service).await, "https://one.example/base/errors/agent-unknown");
-    let list = open(&service, &format!("http://{}/errors", service.address), BROWSER).await;
+    let list = fetch_page(&service, &format!("http://{}/errors", service.address), BROWSER).await;
     assert!(list.contains("href=\"https://one.example/base/errors/agent-unknown\""), "{list}");
     let config = service.setup.write().to_owned();
     let text = std::fs::read_to_string(&config).unwrap().replace("one.example", "two.example");

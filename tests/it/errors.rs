@@ -11,11 +11,11 @@ mod tasks;
 
 use algonius_actors::model::code::Code;
 
-use error_request::{ErrorRequest, What};
+use error_request::{ErrorRequest, RequestKind};
 use snapshot::{CANARY, check, code_of, scenarios};
 
 /// Codes that no scenario here can bring about from outside, and what shows them instead.
-const ELSEWHERE: &[(Code, &str)] = &[
+const EXEMPT_CODES: &[(Code, &str)] = &[
     (Code::AgentQuarantined, "needs a fault within: `faults.rs`"),
     (Code::TooManyHops, "needs services that call each other: `remote/hops.rs`"),
     (Code::AgentRemoved, "needs an agent that leaves: `reload.rs`"),
@@ -28,7 +28,7 @@ const ELSEWHERE: &[(Code, &str)] = &[
     (Code::Internal, "needs a fault within: `faults.rs`"),
     (
         Code::AcceptTimeout,
-        "needs a disk that is slow for ten seconds: `actors/tests/unrecorded.rs`",
+        "needs a disk that is slow for ten seconds: `actors/tests/unavailable_ledger.rs`",
     ),
     (Code::QuotaExceeded, "needs an account that has used up what it may: `quota.rs`"),
     (Code::BudgetExceeded, "needs an agent that has used up what it may: `quota.rs`"),
@@ -53,12 +53,12 @@ const ELSEWHERE: &[(Code, &str)] = &[
 
 #[test]
 fn every_error_code_has_a_scenario_or_an_exemption() {
-    let told: Vec<_> = scenarios().iter().filter_map(|name| code_of(name)).collect();
-    let is_known = |code: &Code| ELSEWHERE.iter().any(|(elsewhere, _)| elsewhere == code);
+    let covered: Vec<_> = scenarios().iter().filter_map(|name| code_of(name)).collect();
+    let is_exempt = |code: &Code| EXEMPT_CODES.iter().any(|(exempt, _)| exempt == code);
     let missing: Vec<_> =
-        Code::ALL.iter().filter(|code| !told.contains(code) && !is_known(code)).collect();
+        Code::ALL.iter().filter(|code| !covered.contains(code) && !is_exempt(code)).collect();
     assert!(missing.is_empty(), "no scenario tells {missing:?}");
-    let both: Vec<_> = told.iter().filter(|code| is_known(code)).collect();
+    let both: Vec<_> = covered.iter().filter(|code| is_exempt(code)).collect();
     assert!(both.is_empty(), "a scenario does tell {both:?}");
-    assert!(told.len() >= 40, "{} scenarios", told.len());
+    assert!(covered.len() >= 40, "{} scenarios", covered.len());
 }

@@ -32,8 +32,8 @@ const WARNING: &str = "2 lines of the agent's output are not events, the first i
 async fn events_of_kind(service: &Service, id: &str, kind: &str) -> Vec<Value> {
     let detail = service.execution(id).await;
     let events = detail["events"].as_array().unwrap().clone();
-    let facts = events.into_iter().map(|mut event| event["data"].take());
-    facts.filter(|fact| fact["kind"] == kind).collect()
+    let events = events.into_iter().map(|mut event| event["data"].take());
+    events.filter(|event| event["kind"] == kind).collect()
 }
 
 /// The task as a version of the protocol over HTTP has it.
@@ -70,9 +70,9 @@ async fn a_malformed_event_line_is_reported_at_once() {
     }
     let detail = service.execution(&execution).await;
     assert_eq!(detail["attempts"][0]["warnings"], json!([WARNING]));
-    let reported = events_of_kind(&service, &execution, "malformed-line").await;
-    let places: Vec<_> = reported.iter().map(|fact| fact["line"].clone()).collect();
-    assert_eq!(places, [2, 3], "{reported:?}");
+    let events = events_of_kind(&service, &execution, "malformed-line").await;
+    let line_numbers: Vec<_> = events.iter().map(|event| event["line"].clone()).collect();
+    assert_eq!(line_numbers, [2, 3], "{events:?}");
 }
 
 #[tokio::test]

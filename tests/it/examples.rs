@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-use crate::harness::{Setup, soon};
+use crate::harness::{Setup, within_deadline};
 
 /// The pages whose examples are run.
 const PAGES: [&str; 2] = ["README.md", "docs/quick-start.md"];
@@ -27,7 +27,7 @@ fn blocks(page: &str) -> Vec<String> {
 }
 
 /// What the comments of a block promise.
-fn promises(block: &str) -> Vec<&str> {
+fn expected_output(block: &str) -> Vec<&str> {
     block.lines().filter_map(|line| Some(line.split_once("# prints: ")?.1.trim())).collect()
 }
 
@@ -40,11 +40,11 @@ async fn the_examples_of_the_documentation_run_as_printed() {
         let service = setup.start().await;
         let url = format!("http://{}", service.address);
         for block in blocks {
-            let output = soon("an example", shell(&service.setup, &url, &block)).await;
-            let said = String::from_utf8_lossy(&output.stdout).into_owned();
+            let output = within_deadline("an example", shell(&service.setup, &url, &block)).await;
+            let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
             assert!(output.status.success(), "{page}:\n{block}\n{output:?}");
-            for promise in promises(&block) {
-                assert!(said.contains(promise), "{page} promises {promise:?}: {said}");
+            for expected in expected_output(&block) {
+                assert!(stdout.contains(expected), "{page} promises {expected:?}: {stdout}");
             }
         }
     }
@@ -54,7 +54,7 @@ async fn the_examples_of_the_documentation_run_as_printed() {
 async fn shell(setup: &Setup, url: &str, block: &str) -> Output {
     let program = Path::new(env!("CARGO_BIN_EXE_algonius"));
     let path = format!("{}:/usr/local/bin:/usr/bin:/bin", program.parent().unwrap().display());
-    let folder = setup.here().join("home");
+    let folder = setup.test_folder().join("home");
     let mut shell = tokio::process::Command::new("sh");
     shell.args(["-e", "-c", block]).env_clear().envs(setup.variables()).current_dir(folder);
     shell.env("PATH", path).env("ALGONIUS_URL", url).kill_on_drop(true);
@@ -63,5 +63,5 @@ async fn shell(setup: &Setup, url: &str, block: &str) -> Output {
 
 #[test]
 fn example_blocks_and_their_expectations_are_found() {
-    assert_eq!(promises("a  # prints: b c\nd # e\n"), ["b c"]);
+    assert_eq!(expected_output("a  # prints: b c\nd # e\n"), ["b c"]);
 }

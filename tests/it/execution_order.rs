@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::harness::client::{completed, outcome};
-use crate::harness::{Service, gated, message, soon, until};
+use crate::harness::{Service, gated, message, poll_until, within_deadline};
 
 const ALONE: &str = "access = 'read-write'";
 
@@ -14,15 +14,15 @@ async fn a_read_write_agent_runs_one_task_at_a_time_in_order() {
     for word in ["ann", "bob", "cid", "dan"] {
         ids.push((word, service.begin("one", word).await));
     }
-    service.setup.written("log", "start ann\n").await;
+    service.setup.wait_for_text("log", "start ann\n").await;
     service.setup.open("go");
     for (word, id) in &ids {
         let answer = format!("{word}\n");
-        assert_eq!(outcome(&service.ended("one", id).await), completed(&answer));
+        assert_eq!(outcome(&service.wait_for_end("one", id).await), completed(&answer));
     }
-    let turns = ids.iter().map(|(word, _)| format!("start {word}\nend {word}\n"));
+    let log = ids.iter().map(|(word, _)| format!("start {word}\nend {word}\n"));
     // A read-write agent runs one execution at a time, in the order of arrival
-    assert_eq!(service.setup.read("log"), turns.collect::<String>());
+    assert_eq!(service.setup.read("log"), log.collect::<String>());
 }
 
 #[tokio::test]
@@ -32,8 +32,10 @@ async fn a_read_only_agent_runs_up_to_its_limit_in_parallel() {
     for word in ["ann", "bob", "cid"] {
         ids.push(service.begin("many", word).await);
     }
-    until("two at once", async || (service.setup.read("log").lines().count() == 2).then_some(()))
-        .await;
+    poll_until("two at once", async || {
+        (service.setup.read("log").lines().count() == 2).then_some(())
+    })
+    .await;
     assert!(!service.setup.read("log").contains("cid"));
     let agent = service.agent("many").await;
     assert_eq!(
@@ -41,12 +43,12 @@ async fn a_read_only_agent_runs_up_to_its_limit_in_parallel() {
         (&json!(ids[2]), &json!(1))
     );
     service.setup.open("go-bob");
-    until("the third", async || service.setup.read("log").contains("start cid").then_some(()))
+    poll_until("the third", async || service.setup.read("log").contains("start cid").then_some(()))
         .await;
     assert!(!service.setup.read("log").contains("end ann"));
     service.setup.open("go");
     for id in &ids {
-        service.ended("many", id).await;
+        service.wait_for_end("many", id).await;
     }
 }
 
@@ -70,7 +72,7 @@ async fn a_full_queue_answers_503_with_retry_after() {
     service.begin("one", "bob").await;
     let answer = service.call("one", "message/send", &message("cid")).await;
     assert_eq!(answer.status, 503);
-    assert!(answer.header("retry-after").is_some_and(|after| after.parse::<u32>().is_ok()));
+    assert!(answer.header("retry-after").is_some_and(|seconds| seconds.parse::<u32>().is_ok()));
     let document = answer.json();
     assert_eq!((&document["id"], &document["error"]["code"]), (&json!(7), &json!(-32050)));
     assert_eq!(document["error"]["data"][0]["metadata"]["category"], "transient");
@@ -92,14 +94,14 @@ async fn the_default_queue_depth_is_ten() {
 async fn a_queue_timeout_answers_503_or_rejects_the_task() {
     let service = Service::start(&gated("one", &format!("{ALONE}\nqueue_timeout = 0.3"))).await;
     service.begin("one", "ann").await;
-    let later = service.begin("one", "bob").await;
-    let waiting = service.call("one", "message/send", &message("cid")).await;
-    assert_eq!((waiting.status, &waiting.json()["error"]["code"]), (503, &json!(-32051)));
-    assert!(waiting.header("retry-after").is_some());
+    let second = service.begin("one", "bob").await;
+    let response = service.call("one", "message/send", &message("cid")).await;
+    assert_eq!((response.status, &response.json()["error"]["code"]), (503, &json!(-32051)));
+    assert!(response.header("retry-after").is_some());
     let rejected = ("rejected".to_owned(), "queue-timeout".to_owned());
-    assert_eq!(outcome(&service.ended("one", &later).await), rejected);
+    assert_eq!(outcome(&service.wait_for_end("one", &second).await), rejected);
     service.setup.open("go");
-    until("a free slot", async || {
+    poll_until("a free slot", async || {
         (service.agent("one").await["running"] == json!([])).then_some(())
     })
     .await;
@@ -112,12 +114,12 @@ async fn a_disconnected_caller_does_not_end_its_task() {
     let service = Service::start(&gated("one", ALONE)).await;
     let client = service.client.clone();
     let caller = tokio::spawn(async move { client.send("one", "ann").await });
-    service.setup.written("log", "start ann\n").await;
+    service.setup.wait_for_text("log", "start ann\n").await;
     caller.abort();
-    assert!(soon("the end of the caller", caller).await.is_err());
+    assert!(within_deadline("the end of the caller", caller).await.is_err());
     service.setup.open("go");
-    service.setup.written("log", "start ann\nend ann\n").await;
+    service.setup.wait_for_text("log", "start ann\nend ann\n").await;
     let list = service.get("/api/v1/executions").await.json();
     let id = list["executions"][0]["id"].as_str().unwrap();
-    assert_eq!(outcome(&service.ended("one", id).await), completed("ann\n"));
+    assert_eq!(outcome(&service.wait_for_end("one", id).await), completed("ann\n"));
 }

@@ -4,18 +4,21 @@ use serde_json::Value;
 
 use crate::harness::client::{completed, failed, id, outcome, state};
 use crate::harness::disk::SmallDisk;
-use crate::harness::processes::marked;
-use crate::harness::{Service, Setup, fake, message, until};
+use crate::harness::processes::processes_with_env;
+use crate::harness::{Service, Setup, fake, message, poll_until};
 
 #[tokio::test]
 async fn a_permanent_exit_code_fails_the_task_at_once() {
     let service = Service::start(&fake("exit", "exit 7 sorry", "")).await;
     let task = service.send("exit", "try").await;
     assert_eq!(outcome(&task), failed("agent-exit"));
-    let told = &task["status"]["message"];
-    assert_eq!(told["parts"][0]["text"], "exited with code 7");
-    assert_eq!((&told["metadata"]["category"], &told["role"]), (&"agent".into(), &"agent".into()));
-    assert!(told["metadata"]["hint"].as_str().is_some_and(|hint| !hint.is_empty()));
+    let message = &task["status"]["message"];
+    assert_eq!(message["parts"][0]["text"], "exited with code 7");
+    assert_eq!(
+        (&message["metadata"]["category"], &message["role"]),
+        (&"agent".into(), &"agent".into())
+    );
+    assert!(message["metadata"]["hint"].as_str().is_some_and(|hint| !hint.is_empty()));
     let record = service.execution(task["id"].as_str().unwrap()).await;
     assert_eq!((&record["exitCode"], &record["attempt"]), (&7.into(), &1.into()));
     assert_eq!((&record["stderr"], &record["state"]), (&"sorry".into(), &"failed".into()));
@@ -30,19 +33,19 @@ async fn a_program_removed_after_the_start_fails_without_a_retry() {
         max_concurrent = 1\nqueue_timeout = 2\nretry.base = 0.01\n";
     let script = "#!/bin/sh\nread word\nsleep 0.5\nrm \"$0\"\n";
     let service = Setup::new(agent).executable("tool", script).start().await;
-    let (_, next) = (service.begin("tool", "one").await, service.begin("tool", "two").await);
-    let task = service.ended("tool", &next).await;
+    let (_, second) = (service.begin("tool", "one").await, service.begin("tool", "two").await);
+    let task = service.wait_for_end("tool", &second).await;
     assert_eq!(outcome(&task), failed("agent-unavailable"));
     assert_eq!(task["status"]["message"]["metadata"]["category"], "system");
-    let record = service.execution(&next).await;
+    let record = service.execution(&second).await;
     assert_eq!((&record["attempt"], record.get("exitCode")), (&1.into(), None));
 }
 
 /// The codes of the attempts that failed, as the events of the record tell them.
 fn attempts(record: &Value) -> Vec<String> {
-    let facts = record["events"].as_array().unwrap().iter().map(|event| &event["data"]);
-    let failed = facts.filter(|fact| fact["kind"] == "attempt-failed");
-    failed.map(|fact| fact["code"].as_str().unwrap_or_default().to_owned()).collect()
+    let events = record["events"].as_array().unwrap().iter().map(|event| &event["data"]);
+    let failed = events.filter(|event| event["kind"] == "attempt-failed");
+    failed.map(|event| event["code"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
 #[tokio::test]
@@ -78,8 +81,10 @@ async fn a_task_between_attempts_is_working_and_can_be_cancelled() {
         fake("flaky", "flaky HERE/runs 9 75", "sandbox.writable = ['HERE']\nretry.base = 60");
     let service = Service::start(&agent).await;
     let id = service.begin("flaky", "").await;
-    until("the pause", async || (service.execution(&id).await["phase"] == "failed").then_some(()))
-        .await;
+    poll_until("the pause", async || {
+        (service.execution(&id).await["phase"] == "failed").then_some(())
+    })
+    .await;
     assert_eq!(state(&service.task("flaky", &id).await), "working");
     assert_eq!(outcome(&service.cancel("flaky", &id).await).0, "canceled");
     assert_eq!(service.setup.read("runs"), "run\n");
@@ -142,14 +147,15 @@ stop_grace = 0.1
     let service = Service::start(agent).await;
     let id = service.begin("stuck", "").await;
     let mark = format!("ALGONIUS_EXECUTION_ID={id}");
-    until("three processes", async || (marked(&mark).len() == 3).then_some(())).await;
-    assert_eq!(outcome(&service.ended("stuck", &id).await), failed("execution-timeout"));
-    until("their end", async || marked(&mark).is_empty().then_some(())).await;
+    poll_until("three processes", async || (processes_with_env(&mark).len() == 3).then_some(()))
+        .await;
+    assert_eq!(outcome(&service.wait_for_end("stuck", &id).await), failed("execution-timeout"));
+    poll_until("their end", async || processes_with_env(&mark).is_empty().then_some(())).await;
     assert_eq!(service.execution(&id).await["outcome"], "timeout");
 }
 
 /// Three ways to want a person: to wait for one, to give up, and to look for a terminal.
-const ASKERS: &str = r#"
+const PROMPTING_AGENTS: &str = r#"
 [agents.waits]
 command = "sh"
 args = ["-c", "echo begun; printf 'Overwrite? [y/N] '; sleep 600"]
@@ -173,37 +179,38 @@ args = ["-c", "printf 'Overwrite? [y/N] '; sleep 0.1; printf no"]
 
 #[tokio::test]
 async fn a_program_that_prompts_fails_without_a_retry() {
-    let service = Service::start(ASKERS).await;
+    let service = Service::start(PROMPTING_AGENTS).await;
     for agent in ["waits", "gives-up", "terminal", "own"] {
         let task = service.send(agent, "").await;
         assert_eq!(outcome(&task), failed("interactive-input"), "{agent}");
-        let told = &task["status"]["message"];
-        let sentence = "Interactive input required - execution not supported";
-        assert_eq!(told["parts"][0]["text"], sentence, "{agent}");
-        assert_eq!(told["metadata"]["category"], "agent", "{agent}");
+        let message = &task["status"]["message"];
+        let expected = "Interactive input required - execution not supported";
+        assert_eq!(message["parts"][0]["text"], expected, "{agent}");
+        assert_eq!(message["metadata"]["category"], "agent", "{agent}");
         let id = task["id"].as_str().unwrap();
         assert_eq!(service.execution(id).await["attempt"], 1, "{agent}");
-        assert!(marked(&format!("ALGONIUS_EXECUTION_ID={id}")).is_empty(), "{agent}");
+        assert!(processes_with_env(&format!("ALGONIUS_EXECUTION_ID={id}")).is_empty(), "{agent}");
     }
     assert_eq!(outcome(&service.send("goes-on", "").await), completed("Overwrite? [y/N] no"));
 }
 
 #[tokio::test]
 async fn an_execution_without_space_for_files_is_retried() {
-    let reads = "command = 'cat'\nargs = ['{{ input_file }}']\ninput = 'file'\nretry.base = 0.5\n";
-    let setup = Setup::new(&format!("[agents.reads]\n{reads}"));
-    let Some(disk) = SmallDisk::at(setup.here().join("run/algonius"), 1) else { return };
+    let settings =
+        "command = 'cat'\nargs = ['{{ input_file }}']\ninput = 'file'\nretry.base = 0.5\n";
+    let setup = Setup::new(&format!("[agents.reads]\n{settings}"));
+    let Some(disk) = SmallDisk::at(setup.test_folder().join("run/algonius"), 1) else { return };
     let (service, disk) = (setup.start().await, disk);
     disk.fill();
     let id = service.begin("reads", "here it is").await;
-    let failed = until("a failed attempt", async || {
+    let failed = poll_until("a failed attempt", async || {
         let failed = attempts(&service.execution(&id).await);
         (!failed.is_empty()).then_some(failed)
     })
     .await;
     disk.free();
     assert_eq!(failed[0], "no-resources");
-    assert_eq!(outcome(&service.ended("reads", &id).await), completed("here it is"));
+    assert_eq!(outcome(&service.wait_for_end("reads", &id).await), completed("here it is"));
 }
 
 /// Whoever has to mend the work is told what is wrong with it.
@@ -215,11 +222,11 @@ async fn the_output_of_a_failed_check_is_in_the_task_history() {
     let service = Setup::new(agent).env("ACCOUNT", key).start().await;
     let task = service.send("a", "work").await;
     assert_eq!(outcome(&task), failed("check-failed"));
-    let shown = service.command(&["tasks", "show", &id(&task)], "").await.stdout;
-    let line = shown
+    let output = service.command(&["tasks", "show", &id(&task)], "").await.stdout;
+    let line = output
         .lines()
         .find(|line| line.contains("the check of the work failed: "))
         .unwrap_or_default();
-    assert!(line.contains("2 of 7 fail") && line.contains("with "), "{shown}");
-    assert!(!shown.contains(key), "{shown}");
+    assert!(line.contains("2 of 7 fail") && line.contains("with "), "{output}");
+    assert!(!output.contains(key), "{output}");
 }

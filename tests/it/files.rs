@@ -22,9 +22,9 @@ async fn maker(script: &str) -> Service {
 
 /// What is noted in an execution's events about what was not delivered.
 fn warnings(record: &Value) -> Vec<&str> {
-    let facts = record["events"].as_array().unwrap().iter().map(|event| &event["data"]);
-    let warned = facts.filter(|fact| fact["kind"] == "warning");
-    warned.filter_map(|fact| fact["message"].as_str()).collect()
+    let events = record["events"].as_array().unwrap().iter().map(|event| &event["data"]);
+    let warned = events.filter(|event| event["kind"] == "warning");
+    warned.filter_map(|event| event["message"].as_str()).collect()
 }
 
 #[tokio::test]
@@ -49,21 +49,19 @@ async fn a_link_to_an_outside_file_is_not_delivered() {
         echo '{"type":"text","text":"done"}'"#;
     let service = maker(script).await;
     let (text, encoded) = ("what nobody is to read", "d2hhdCBub2JvZHkgaXMgdG8gcmVhZA==");
-    fs::write(service.setup.here().join("diary"), text).unwrap();
+    fs::write(service.setup.test_folder().join("diary"), text).unwrap();
     let task = service.send("maker", "go").await;
     let names: Vec<_> =
-        task["artifacts"].as_array().unwrap().iter().map(|made| &made["name"]).collect();
+        task["artifacts"].as_array().unwrap().iter().map(|artifact| &artifact["name"]).collect();
     assert_eq!((state(&task).as_str(), names), ("completed", vec![&json!("answer")]));
     let record = service.execution(&id(&task)).await;
-    let elsewhere =
-        "was not delivered: it is outside the folders of the agent and of the execution";
-    let told =
-        [format!("the file `link.txt` {elsewhere}"), format!("the file `diary` {elsewhere}")];
-    assert_eq!(warnings(&record), told);
-    let shown = format!("{task} {record}");
-    let here = service.setup.here().display().to_string();
-    for hidden in [text, encoded, here.as_str()] {
-        assert!(!shown.contains(hidden), "{hidden} is in {shown}");
+    let reason = "was not delivered: it is outside the folders of the agent and of the execution";
+    let expected = [format!("the file `link.txt` {reason}"), format!("the file `diary` {reason}")];
+    assert_eq!(warnings(&record), expected);
+    let output = format!("{task} {record}");
+    let test_folder = service.setup.test_folder().display().to_string();
+    for hidden in [text, encoded, test_folder.as_str()] {
+        assert!(!output.contains(hidden), "{hidden} is in {output}");
     }
     let ledger = service.setup.ledger();
     for hidden in [text, encoded] {

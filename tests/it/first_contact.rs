@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use crate::harness::client::{completed, outcome};
-use crate::harness::{ServiceClient, Setup, soon};
+use crate::harness::{ServiceClient, Setup, within_deadline};
 use crate::presets::preset_programs::{self, KEY};
 
 const ECHO: &str = "[agents.echo]\ncommand = 'cat'\n";
@@ -17,14 +17,14 @@ const ENV: &str =
     "[agents.env]\ncommand = 'sh'\nargs = ['-c', 'env | grep -i -e proxy -e cert -e CA_ | sort']\n";
 
 /// The file of the present user of a setup.
-fn of_user(setup: &Setup) -> PathBuf {
-    setup.here().join("home/.config/algonius/supervisor.toml")
+fn user_config(setup: &Setup) -> PathBuf {
+    setup.test_folder().join("home/.config/algonius/supervisor.toml")
 }
 
-fn finding_about<'r>(report: &'r Value, about: &str) -> &'r Value {
+fn finding_about<'r>(report: &'r Value, subject: &str) -> &'r Value {
     let findings = report["findings"].as_array().unwrap();
-    let found = findings.iter().find(|finding| finding["about"] == about);
-    found.unwrap_or_else(|| panic!("{about} is not in {report}"))
+    let found = findings.iter().find(|finding| finding["about"] == subject);
+    found.unwrap_or_else(|| panic!("{subject} is not in {report}"))
 }
 
 async fn doctor(setup: &Setup, env: &[(&str, &str)]) -> Value {
@@ -35,14 +35,14 @@ async fn doctor(setup: &Setup, env: &[(&str, &str)]) -> Value {
 #[tokio::test]
 async fn every_command_finds_the_user_configuration() {
     let setup = Setup::new(ECHO);
-    let file = of_user(&setup);
+    let file = user_config(&setup);
     fs::create_dir_all(file.parent().unwrap()).unwrap();
     fs::write(&file, "[agents.mine]\ncommand = 'cat'\n").unwrap();
     let checked = setup.run(&["check"], "").await;
     assert!(checked.stdout.starts_with("good: 1 agents (mine)"), "{checked:?}");
     let report = doctor(&setup, &[]).await;
-    let told = finding_about(&report, "configuration file")["text"].as_str().unwrap();
-    assert_eq!(told, format!("{} (the file of this user)", file.display()));
+    let text = finding_about(&report, "configuration file")["text"].as_str().unwrap();
+    assert_eq!(text, format!("{} (the file of this user)", file.display()));
     finding_about(&report, "agent mine");
     // What is named wins.
     let named = setup.write().display().to_string();
@@ -59,7 +59,7 @@ async fn every_command_finds_the_user_configuration() {
 #[tokio::test]
 async fn adding_the_first_agent_creates_the_default_file() {
     let setup = preset_programs::install_all(Setup::new(ECHO));
-    let file = of_user(&setup);
+    let file = user_config(&setup);
     let refused = setup.run(&["agents", "add", "codex"], "").await;
     assert_eq!((refused.code, file.exists()), (Some(1), false), "{refused:?}");
     let added = setup.run(&["agents", "add", "codex", "--yes"], "").await;
@@ -74,14 +74,14 @@ async fn adding_the_first_agent_creates_the_default_file() {
 #[tokio::test]
 async fn init_without_a_folder_writes_the_default_file() {
     let setup = Setup::new(ECHO);
-    let made = setup.run(&["init"], "").await;
-    assert_eq!(made.code, Some(0), "{made:?}");
+    let output = setup.run(&["init"], "").await;
+    assert_eq!(output.code, Some(0), "{output:?}");
     assert!(
-        of_user(&setup).exists() && made.stdout.contains("next           algonius serve\n"),
-        "{made:?}"
+        user_config(&setup).exists() && output.stdout.contains("next           algonius serve\n"),
+        "{output:?}"
     );
-    let again = setup.run(&["init"], "").await;
-    assert_eq!(again.code, Some(1), "{again:?}");
+    let second = setup.run(&["init"], "").await;
+    assert_eq!(second.code, Some(1), "{second:?}");
 }
 
 /// The terminal has a key and the service has none, and the other way round.
@@ -92,9 +92,15 @@ async fn keys_are_checked_in_the_running_service() {
     let url = format!("http://{}", service.address);
     let env = [("CODEX_API_KEY", KEY), ("ALGONIUS_URL", &url)];
     let words = ["agents", "add", "codex", "--yes", "--config", &config];
-    let told = service.setup.run_with(&words, "", &env).await;
-    assert!(told.stdout.contains(&format!("read from the service that runs at {url}")), "{told:?}");
-    assert!(told.stdout.contains("warning  agent codex, key: the agent has no key"), "{told:?}");
+    let output = service.setup.run_with(&words, "", &env).await;
+    assert!(
+        output.stdout.contains(&format!("read from the service that runs at {url}")),
+        "{output:?}"
+    );
+    assert!(
+        output.stdout.contains("warning  agent codex, key: the agent has no key"),
+        "{output:?}"
+    );
 
     let mut service = preset_programs::install_all(Setup::new(ECHO)).start().await;
     for name in ["CODEX_API_KEY", "OPENAI_API_KEY"] {
@@ -103,34 +109,41 @@ async fn keys_are_checked_in_the_running_service() {
     let config = service.setup.write().display().to_string();
     let url = format!("http://{}", service.address);
     let words = ["agents", "add", "codex", "--yes", "--config", &config];
-    let told = service.setup.run_with(&words, "", &[("ALGONIUS_URL", &url)]).await;
-    assert!(told.stdout.contains("good     agent codex, key: CODEX_API_KEY is set"), "{told:?}");
-    assert!(!format!("{told:?}").contains(KEY), "{told:?}");
+    let output = service.setup.run_with(&words, "", &[("ALGONIUS_URL", &url)]).await;
+    assert!(
+        output.stdout.contains("good     agent codex, key: CODEX_API_KEY is set"),
+        "{output:?}"
+    );
+    assert!(!format!("{output:?}").contains(KEY), "{output:?}");
     let env = [("ALGONIUS_URL", url.as_str()), ("ALGONIUS_CONFIG", config.as_str())];
-    let told = doctor(&service.setup, &env).await;
-    assert_eq!(finding_about(&told, "agent codex, key")["weight"], "good", "{told}");
-    let told = doctor(&service.setup, &[("ALGONIUS_CONFIG", &config)]).await;
-    assert_eq!(finding_about(&told, "agent codex, key")["weight"], "warning", "{told}");
-    let whose = finding_about(&told, "variables")["text"].as_str().unwrap();
-    assert!(whose.starts_with("read from this terminal"), "{whose}");
-    assert!(whose.contains("no service answers"), "{whose}");
+    let report = doctor(&service.setup, &env).await;
+    assert_eq!(finding_about(&report, "agent codex, key")["weight"], "good", "{report}");
+    let report = doctor(&service.setup, &[("ALGONIUS_CONFIG", &config)]).await;
+    assert_eq!(finding_about(&report, "agent codex, key")["weight"], "warning", "{report}");
+    let source = finding_about(&report, "variables")["text"].as_str().unwrap();
+    assert!(source.starts_with("read from this terminal"), "{source}");
+    assert!(source.contains("no service answers"), "{source}");
 }
 
 #[tokio::test]
 async fn administrators_see_environment_names_without_values() {
     let service = Setup::new(ECHO).env("SOME_KEY", KEY).start().await;
-    let told = service.get("/api/v1/environment?names=SOME_KEY,OTHER_KEY").await;
+    let response = service.get("/api/v1/environment?names=SOME_KEY,OTHER_KEY").await;
     assert_eq!(
-        told.json()["variables"],
+        response.json()["variables"],
         json!([
             {"name": "SOME_KEY", "set": true},
             {"name": "OTHER_KEY", "set": false},
         ])
     );
-    assert!(!told.body.contains(KEY) && told.json()["readsFile"] == false, "{}", told.body);
+    assert!(
+        !response.body.contains(KEY) && response.json()["readsFile"] == false,
+        "{}",
+        response.body
+    );
     let file = service.setup.write().display().to_string().replace('/', "%2F");
-    let told = service.get(&format!("/api/v1/environment?names=PATH&file={file}")).await;
-    assert_eq!(told.json()["readsFile"], true);
+    let response = service.get(&format!("/api/v1/environment?names=PATH&file={file}")).await;
+    assert_eq!(response.json()["readsFile"], true);
     for wrong in ["?names=", "?names=A-B", "?names=1A"] {
         assert_eq!(
             service.get(&format!("/api/v1/environment{wrong}")).await.status,
@@ -138,8 +151,8 @@ async fn administrators_see_environment_names_without_values() {
             "{wrong}"
         );
     }
-    let made = service.post("/api/v1/tokens", r#"{"name":"ann","scopes":["read","run"]}"#).await;
-    let token = made.json()["token"].as_str().unwrap().to_owned();
+    let created = service.post("/api/v1/tokens", r#"{"name":"ann","scopes":["read","run"]}"#).await;
+    let token = created.json()["token"].as_str().unwrap().to_owned();
     let ann = ServiceClient { address: service.address, token };
     assert_eq!(ann.get("/api/v1/environment?names=PATH").await.status, 403);
 }
@@ -147,15 +160,17 @@ async fn administrators_see_environment_names_without_values() {
 #[tokio::test]
 async fn proxies_and_ca_files_reach_agents_with_a_network() {
     let proxy = "http://ann:pa55-of-the-proxy@127.0.0.1:3128";
-    let other = ENV.replace("agents.env", "agents.cut") + "sandbox.network = false\n";
-    let own =
+    let without_network = ENV.replace("agents.env", "agents.cut") + "sandbox.network = false\n";
+    let with_own_proxy =
         ENV.replace("agents.env", "agents.own") + "env = { HTTPS_PROXY = 'http://other:1' }\n";
-    let none = ENV.replace("agents.env", "agents.none") + "network_env = false\n";
-    let reads = "[agents.reads]\ncommand = 'sh'\nargs = ['-c', 'cat \"$SSL_CERT_FILE\"']\n";
+    let without_variables = ENV.replace("agents.env", "agents.none") + "network_env = false\n";
+    let reads_file = "[agents.reads]\ncommand = 'sh'\nargs = ['-c', 'cat \"$SSL_CERT_FILE\"']\n";
     let splits = "[agents.splits]\ncommand = 'sh'\n\
                   args = ['-c', 'p=${HTTPS_PROXY#*ann:}; echo password ${p%@*}']\n";
-    let setup = Setup::new(&format!("{ENV}{other}{own}{none}{reads}{splits}"));
-    let authorities = setup.beside("ca.pem");
+    let setup = Setup::new(&format!(
+        "{ENV}{without_network}{with_own_proxy}{without_variables}{reads_file}{splits}"
+    ));
+    let authorities = setup.sibling_path("ca.pem");
     fs::write(&authorities, "an authority").unwrap();
     let authorities = authorities.display().to_string();
     let variables =
@@ -186,26 +201,27 @@ async fn proxies_and_ca_files_reach_agents_with_a_network() {
 async fn certificates_that_an_agent_cannot_read_are_warned_of() {
     let setup = Setup::new(ECHO).env("NODE_EXTRA_CA_CERTS", "/no/such/ca.pem");
     let config = setup.write().display().to_string();
-    let told = setup.run(&["check", &config], "").await;
-    assert_eq!(told.code, Some(0), "{told:?}");
+    let output = setup.run(&["check", &config], "").await;
+    assert_eq!(output.code, Some(0), "{output:?}");
     assert!(
-        told.stderr.contains("NODE_EXTRA_CA_CERTS names /no/such/ca.pem, which does not exist"),
-        "{told:?}"
+        output.stderr.contains("NODE_EXTRA_CA_CERTS names /no/such/ca.pem, which does not exist"),
+        "{output:?}"
     );
 }
 
 /// In a namespace without any route, as on a machine whose cable is out.
 #[tokio::test]
 async fn a_machine_without_a_network_is_reported_in_seconds() {
-    let can = std::process::Command::new("unshare").args(["--net", "true"]).status();
-    if !can.is_ok_and(|status| status.success()) {
+    let can_unshare = std::process::Command::new("unshare").args(["--net", "true"]).status();
+    if !can_unshare.is_ok_and(|status| status.success()) {
         return algonius_skips::skip("no namespace without a network can be made here");
     }
-    let waits = "#!/bin/sh\n[ \"$1\" = --version ] && exec echo codex-cli 0.169.0\ncat >/dev/null\nsleep 600\n";
-    let setup = Setup::new("[agents.codex]\npreset = 'codex'\n").executable("codex", waits);
-    let path = format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", setup.here().display());
-    let up = "ip link set lo up; exec \"$0\" \"$@\"";
-    let setup = setup.env("PATH", &path).through(&["unshare", "--net", "sh", "-c", up]);
+    let program_text = "#!/bin/sh\n[ \"$1\" = --version ] && exec echo codex-cli 0.169.0\ncat >/dev/null\nsleep 600\n";
+    let setup = Setup::new("[agents.codex]\npreset = 'codex'\n").executable("codex", program_text);
+    let path = format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", setup.test_folder().display());
+    let setup_script = "ip link set lo up; exec \"$0\" \"$@\"";
+    let setup =
+        setup.env("PATH", &path).launched_by(&["unshare", "--net", "sh", "-c", setup_script]);
     let config = setup.write().display().to_string();
     let report = doctor(&setup, &[("ALGONIUS_CONFIG", &config)]).await;
     assert_eq!(finding_about(&report, "route")["weight"], "warning", "{report}");
@@ -219,8 +235,8 @@ async fn a_machine_without_a_network_is_reported_in_seconds() {
     let program = env!("CARGO_BIN_EXE_algonius");
     let mut command = tokio::process::Command::new("unshare");
     command.args(["--net", "sh", "-c", &format!("ip link set lo up; {script}"), program]);
-    command.env_clear().envs(setup.variables()).env("PATH", &path).current_dir(setup.here());
-    let told = soon("the warning", command.output()).await.unwrap();
-    let told = String::from_utf8_lossy(&told.stdout).into_owned();
-    assert!(told.contains("no way to other networks"), "{told}");
+    command.env_clear().envs(setup.variables()).env("PATH", &path).current_dir(setup.test_folder());
+    let output = within_deadline("the warning", command.output()).await.unwrap();
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(stdout.contains("no way to other networks"), "{stdout}");
 }

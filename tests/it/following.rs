@@ -9,7 +9,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::process::{Child, ChildStdout, Command};
 
-use crate::harness::{Service, fake, gated, soon, until};
+use crate::harness::{Service, fake, gated, poll_until, within_deadline};
 
 /// A command that goes on, whose standard output is read line by line.
 struct Follower {
@@ -18,11 +18,11 @@ struct Follower {
 }
 
 impl Follower {
-    fn begin(service: &Service, words: &[&str]) -> Self {
+    fn start(service: &Service, words: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_algonius"));
         command.args(words).env_clear().envs(service.setup.variables());
         command.env("ALGONIUS_URL", format!("http://{}", service.address));
-        command.current_dir(service.setup.here()).kill_on_drop(true);
+        command.current_dir(service.setup.test_folder()).kill_on_drop(true);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -30,8 +30,8 @@ impl Follower {
     }
 
     /// Reads up to a line with this text, which it gives.
-    async fn hears(&mut self, text: &str) -> String {
-        soon(text, async {
+    async fn read_until(&mut self, text: &str) -> String {
+        within_deadline(text, async {
             loop {
                 let line = self.lines.next_line().await.unwrap();
                 let line = line.unwrap_or_else(|| panic!("it ended before {text:?}"));
@@ -43,10 +43,10 @@ impl Follower {
         .await
     }
 
-    async fn interrupted(mut self) -> Option<i32> {
+    async fn interrupt(mut self) -> Option<i32> {
         let pid = i32::try_from(self.child.id().unwrap()).unwrap();
         kill(Pid::from_raw(pid), Signal::SIGINT).unwrap();
-        soon("its end", self.child.wait()).await.unwrap().code()
+        within_deadline("its end", self.child.wait()).await.unwrap().code()
     }
 }
 
@@ -54,59 +54,59 @@ impl Follower {
 async fn followed_logs_show_each_line_once_for_the_chosen_agent() {
     let agents = [gated("one", "max_concurrent = 1"), fake("echo", "echo", "")].concat();
     let service = Service::start(&agents).await;
-    let mut logs = Follower::begin(&service, &["logs", "-f", "--agent", "one"]);
+    let mut logs = Follower::start(&service, &["logs", "-f", "--agent", "one"]);
     let id = service.begin("one", "ann").await;
-    let begun = logs.hears("attempt 1 starts").await;
-    assert!(begun.starts_with(&format!("one {id} ")), "{begun}");
+    let first_line = logs.read_until("attempt 1 starts").await;
+    assert!(first_line.starts_with(&format!("one {id} ")), "{first_line}");
     service.send("echo", "unheard").await;
     service.setup.open("go");
-    assert_eq!(logs.hears(" stdout: ").await, format!("one {id} stdout: ann"));
-    let next = service.begin("one", "bob").await;
+    assert_eq!(logs.read_until(" stdout: ").await, format!("one {id} stdout: ann"));
+    let second = service.begin("one", "bob").await;
     // Whatever came between is of `one`, and what was told is not told again.
-    let told = soon("bob's answer", async {
-        let mut told = Vec::new();
+    let printed = within_deadline("bob's answer", async {
+        let mut printed = Vec::new();
         loop {
             let line = logs.lines.next_line().await.unwrap().unwrap();
-            told.push(line.clone());
+            printed.push(line.clone());
             if line.contains(" stdout: bob") {
-                return told;
+                return printed;
             }
         }
     })
     .await;
-    assert!(told.iter().all(|line| line.starts_with("one ")), "{told:#?}");
-    assert!(!told.iter().any(|line| line.contains("stdout: ann")), "{told:#?}");
-    assert_eq!(told.last().unwrap(), &format!("one {next} stdout: bob"));
+    assert!(printed.iter().all(|line| line.starts_with("one ")), "{printed:#?}");
+    assert!(!printed.iter().any(|line| line.contains("stdout: ann")), "{printed:#?}");
+    assert_eq!(printed.last().unwrap(), &format!("one {second} stdout: bob"));
 }
 
 #[tokio::test]
 async fn json_logs_have_one_document_per_line() {
     let service = Service::start(&fake("echo", "echo", "")).await;
-    let mut logs = Follower::begin(&service, &["logs", "-f", "--json"]);
+    let mut logs = Follower::start(&service, &["logs", "-f", "--json"]);
     service.send("echo", "hello").await;
     // Events have a channel too, inside of them: the first of a stream is told before its text.
     let line: Value =
-        serde_json::from_str(&logs.hears("{\"channel\":\"stdout\",\"id\"").await).unwrap();
+        serde_json::from_str(&logs.read_until("{\"channel\":\"stdout\",\"id\"").await).unwrap();
     assert_eq!((&line["channel"], &line["text"]), (&json!("stdout"), &json!("hello")));
 }
 
 #[tokio::test]
 async fn a_watched_status_without_a_terminal_prints_snapshots() {
     let mut service = Service::start(&gated("one", "access = 'read-write'")).await;
-    let mut plain = Follower::begin(&service, &["status", "--watch", "--every", "0.1"]);
-    let mut json = Follower::begin(&service, &["status", "--watch", "--every", "0.1", "--json"]);
+    let mut text = Follower::start(&service, &["status", "--watch", "--every", "0.1"]);
+    let mut json = Follower::start(&service, &["status", "--watch", "--every", "0.1", "--json"]);
     for _ in 0..2 {
-        let line = plain.hears("└─ gateway").await;
+        let line = text.read_until("└─ gateway").await;
         assert!(!line.contains('\x1b'), "{line:?}");
-        let shown: Value = serde_json::from_str(&json.hears("{").await).unwrap();
-        assert_eq!(shown["agents"][0]["id"], "one");
+        let status: Value = serde_json::from_str(&json.read_until("{").await).unwrap();
+        assert_eq!(status["agents"][0]["id"], "one");
     }
     service.begin("one", "ann").await;
-    plain.hears("running 1/1").await;
+    text.read_until("running 1/1").await;
     service.setup.open("go");
     // A service that is away for a while is looked for again; it comes back elsewhere.
     service.kill9().await;
-    assert_eq!(plain.interrupted().await, Some(0));
+    assert_eq!(text.interrupt().await, Some(0));
 }
 
 #[tokio::test]
@@ -125,9 +125,9 @@ async fn a_streamed_json_answer_has_one_document_per_line() {
 #[tokio::test]
 async fn an_interrupted_send_without_a_terminal_cancels_the_task() {
     let service = Service::start(&gated("one", "access = 'read-write'")).await;
-    let send = Follower::begin(&service, &["send", "one", "ann"]);
-    service.setup.written("log", "start ann\n").await;
-    assert_eq!(send.interrupted().await, Some(5));
+    let send = Follower::start(&service, &["send", "one", "ann"]);
+    service.setup.wait_for_text("log", "start ann\n").await;
+    assert_eq!(send.interrupt().await, Some(5));
     let list = service.get("/api/v1/executions").await.json();
     assert_eq!(list["executions"][0]["outcome"], "cancelled", "{list}");
 }
@@ -140,21 +140,23 @@ async fn forward_and_cut(service: &Service, word: &'static [u8]) -> u16 {
         let mut is_cut = false;
         while let Ok((client, _)) = listener.accept().await {
             let service = TcpStream::connect(address).await.unwrap();
-            let ((mut asks, mut hears), (mut told, mut tells)) =
+            let ((mut client_reader, mut client_writer), (mut service_reader, mut service_writer)) =
                 (client.into_split(), service.into_split());
-            let asking = tokio::spawn(async move { tokio::io::copy(&mut asks, &mut tells).await });
-            let (mut bytes, mut seen) = ([0; 4096], Vec::new());
-            while let Ok(count @ 1..) = told.read(&mut bytes).await {
-                seen.extend_from_slice(&bytes[..count]);
-                if hears.write_all(&bytes[..count]).await.is_err() {
+            let upload = tokio::spawn(async move {
+                tokio::io::copy(&mut client_reader, &mut service_writer).await
+            });
+            let (mut bytes, mut received) = ([0; 4096], Vec::new());
+            while let Ok(count @ 1..) = service_reader.read(&mut bytes).await {
+                received.extend_from_slice(&bytes[..count]);
+                if client_writer.write_all(&bytes[..count]).await.is_err() {
                     break;
                 }
-                if !is_cut && seen.windows(word.len()).any(|window| window == word) {
+                if !is_cut && received.windows(word.len()).any(|window| window == word) {
                     is_cut = true;
                     break;
                 }
             }
-            asking.abort();
+            upload.abort();
         }
     });
     port
@@ -165,17 +167,17 @@ async fn a_broken_stream_is_resumed_and_the_answer_printed_once() {
     let service = Service::start(&gated("one", "access = 'read-write'")).await;
     let port = forward_and_cut(&service, b"\"working\"").await;
     let url = format!("http://127.0.0.1:{port}");
-    let mut send = Follower::begin(&service, &["send", "one", "ann", "--url", &url]);
-    service.setup.written("log", "start ann\n").await;
-    let is_again = async || {
+    let mut send = Follower::start(&service, &["send", "one", "ann", "--url", &url]);
+    service.setup.wait_for_text("log", "start ann\n").await;
+    let is_running = async || {
         let status = service.get("/api/v1/executions").await.json();
         (status["executions"][0]["state"] == "running").then_some(())
     };
-    until("it runs", is_again).await;
+    poll_until("it runs", is_running).await;
     service.setup.open("go");
     assert_eq!(send.lines.next_line().await.unwrap().as_deref(), Some("ann"));
     assert_eq!(send.lines.next_line().await.unwrap(), None);
-    assert_eq!(soon("its end", send.child.wait()).await.unwrap().code(), Some(0));
+    assert_eq!(within_deadline("its end", send.child.wait()).await.unwrap().code(), Some(0));
     let list = service.get("/api/v1/executions").await.json();
     assert_eq!(list["executions"].as_array().unwrap().len(), 1, "{list}");
 }

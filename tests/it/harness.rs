@@ -13,7 +13,7 @@ pub(crate) mod wait;
 pub(crate) use client::{ServiceClient, TestResponse, json_rpc_call, message, message_with_id};
 pub(crate) use embedded_service::EmbeddedService;
 pub(crate) use service::{Service, Setup};
-pub(crate) use wait::{DEADLINE, soon, until};
+pub(crate) use wait::{DEADLINE, poll_until, within_deadline};
 
 /// An agent that writes `start WORD` into `HERE/log`, waits for the file `HERE/go-WORD` or
 /// `HERE/go`, writes `end WORD`, and answers with its word.
@@ -35,7 +35,7 @@ pub(crate) fn gated(id: &str, settings: &str) -> String {
 }
 
 /// An agent that is the fake agent in this part, with further settings.
-pub(crate) fn fake(id: &str, part: &str, settings: &str) -> String {
-    let words: Vec<_> = part.split(' ').map(|word| format!("'{word}'")).collect();
+pub(crate) fn fake(id: &str, behavior: &str, settings: &str) -> String {
+    let words: Vec<_> = behavior.split(' ').map(|word| format!("'{word}'")).collect();
     format!("[agents.{id}]\ncommand = 'FAKE'\nargs = [{}]\n{settings}\n", words.join(", "))
 }

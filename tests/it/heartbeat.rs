@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use crate::harness::client::{completed, id, outcome};
-use crate::harness::wait::until;
+use crate::harness::wait::poll_until;
 use crate::harness::{Setup, json_rpc_call, message};
 use crate::streams::{open_stream, read_to};
 
@@ -32,9 +32,9 @@ fn number(usage: &Value, name: &str) -> u64 {
 }
 
 /// Whether what the child takes is seen: the program itself takes next to nothing.
-fn is_whole(usage: &Value) -> bool {
-    let burns = number(usage, "cpuMs") >= 200 && number(usage, "processes") >= 2;
-    burns && number(usage, "memoryBytes") > MEMORY && number(usage, "peakMemoryBytes") > MEMORY
+fn includes_child(usage: &Value) -> bool {
+    let uses_cpu = number(usage, "cpuMs") >= 200 && number(usage, "processes") >= 2;
+    uses_cpu && number(usage, "memoryBytes") > MEMORY && number(usage, "peakMemoryBytes") > MEMORY
 }
 
 #[tokio::test]
@@ -43,35 +43,44 @@ async fn usage_of_a_process_tree_is_reported_until_its_end() {
     let mut stream =
         open_stream(&service, "burns", "0.3", &json_rpc_call("message/stream", &message("go")))
             .await;
-    let shown = until("a reading of all of it", async || {
+    let usage = poll_until("a reading of all of it", async || {
         let usage = service.agent("burns").await.pointer("/running/0/usage").cloned();
-        usage.filter(is_whole)
+        usage.filter(includes_child)
     });
-    let shown = shown.await;
-    assert!(number(&shown, "readBytes") > 0 && number(&shown, "writtenBytes") == 0, "{shown}");
+    let usage = usage.await;
+    assert!(number(&usage, "readBytes") > 0 && number(&usage, "writtenBytes") == 0, "{usage}");
     service.setup.open("go");
 
-    let told = read_to(&mut stream, "the end").await;
-    let results: Vec<Value> = told
+    let stream_text = read_to(&mut stream, "the end").await;
+    let results: Vec<Value> = stream_text
         .lines()
         .filter_map(|line| line.strip_prefix("data: "))
         .map(|line| serde_json::from_str::<Value>(line).unwrap()["result"].clone())
         .collect();
-    let beats: Vec<_> =
-        results.iter().filter(|told| told["metadata"]["usage"] != Value::Null).collect();
-    assert!(beats.iter().any(|told| is_whole(&told["metadata"]["usage"])), "{told}");
-    assert!(beats.iter().all(|told| told["status"]["message"] == Value::Null), "{told}");
+    let heartbeats: Vec<_> =
+        results.iter().filter(|result| result["metadata"]["usage"] != Value::Null).collect();
+    assert!(
+        heartbeats.iter().any(|result| includes_child(&result["metadata"]["usage"])),
+        "{stream_text}"
+    );
+    assert!(
+        heartbeats.iter().all(|result| result["status"]["message"] == Value::Null),
+        "{stream_text}"
+    );
 
-    let task = service.ended("burns", &id(&results[0])).await;
+    let task = service.wait_for_end("burns", &id(&results[0])).await;
     assert_eq!(outcome(&task), completed("over\n"));
     let record = service.execution(&id(&task)).await;
-    let facts: Vec<_> =
+    let events: Vec<_> =
         record["events"].as_array().unwrap().iter().map(|event| &event["data"]).collect();
-    let beats: Vec<_> = facts.iter().filter(|fact| fact["kind"] == "heartbeat").collect();
-    assert!(beats.is_sorted_by_key(|beat| number(beat, "peakMemoryBytes")), "{beats:?}");
-    assert!(beats.iter().any(|beat| is_whole(beat)), "{beats:?}");
-    let spent: Vec<_> = facts.iter().filter(|fact| fact["kind"] == "resource-usage").collect();
-    assert_eq!(spent.len(), 1, "{record}");
-    assert!(number(spent[0], "cpuMs") >= number(&shown, "cpuMs"), "{spent:?} after {shown}");
-    assert!(number(spent[0], "peakMemoryBytes") > MEMORY, "{spent:?}");
+    let heartbeats: Vec<_> = events.iter().filter(|event| event["kind"] == "heartbeat").collect();
+    assert!(
+        heartbeats.is_sorted_by_key(|heartbeat| number(heartbeat, "peakMemoryBytes")),
+        "{heartbeats:?}"
+    );
+    assert!(heartbeats.iter().any(|heartbeat| includes_child(heartbeat)), "{heartbeats:?}");
+    let totals: Vec<_> = events.iter().filter(|event| event["kind"] == "resource-usage").collect();
+    assert_eq!(totals.len(), 1, "{record}");
+    assert!(number(totals[0], "cpuMs") >= number(&usage, "cpuMs"), "{totals:?} after {usage}");
+    assert!(number(totals[0], "peakMemoryBytes") > MEMORY, "{totals:?}");
 }

@@ -7,7 +7,7 @@ mod retention;
 use serde_json::{Value, json};
 
 use crate::harness::client::{ServiceClient, TestResponse, id};
-use crate::harness::{Service, Setup, fake, gated, message, until};
+use crate::harness::{Service, Setup, fake, gated, message, poll_until};
 
 /// Tokens of 32 characters at least.
 const ANN: &str = "ann-0123456789abcdef0123456789abcdef";
@@ -39,45 +39,46 @@ async fn history_is_filtered_by_query_and_by_caller() {
     let agents = [fake("echo", "echo", ""), fake("exit", "exit 7", ""), gated("one", "")].concat();
     let service = with_ann(&agents).await;
     let ann = service.with(ANN);
-    let done = id(&service.send("echo", "a").await);
-    let mut talk = message("b");
-    talk["message"]["contextId"] = json!("talk & more");
-    let hers = id(&ann.rpc("echo", "message/send", &talk).await);
+    let completed_id = id(&service.send("echo", "a").await);
+    let mut params = message("b");
+    params["message"]["contextId"] = json!("talk & more");
+    let ann_id = id(&ann.rpc("echo", "message/send", &params).await);
     let broken = id(&service.send("exit", "c").await);
     let running = service.begin("one", "ann").await;
-    let runs = async || (service.execution(&running).await["state"] == "running").then_some(());
-    until("it runs", runs).await;
-    let at = service.execution(&broken).await["acceptedAt"].as_str().unwrap().to_owned();
+    let is_running =
+        async || (service.execution(&running).await["state"] == "running").then_some(());
+    poll_until("it runs", is_running).await;
+    let accepted_at = service.execution(&broken).await["acceptedAt"].as_str().unwrap().to_owned();
     for (query, expected) in [
-        ("".to_owned(), vec![&running, &broken, &hers, &done]),
-        ("agent=echo".to_owned(), vec![&hers, &done]),
-        ("state=completed".to_owned(), vec![&hers, &done]),
+        ("".to_owned(), vec![&running, &broken, &ann_id, &completed_id]),
+        ("agent=echo".to_owned(), vec![&ann_id, &completed_id]),
+        ("state=completed".to_owned(), vec![&ann_id, &completed_id]),
         ("state=running".to_owned(), vec![&running]),
         ("outcome=failed".to_owned(), vec![&broken]),
         ("failure=agent-exit".to_owned(), vec![&broken]),
         ("class=agent".to_owned(), vec![&broken]),
         ("class=system".to_owned(), vec![]),
-        ("caller=ann".to_owned(), vec![&hers]),
-        ("caller=operator".to_owned(), vec![&running, &broken, &done]),
+        ("caller=ann".to_owned(), vec![&ann_id]),
+        ("caller=operator".to_owned(), vec![&running, &broken, &completed_id]),
         ("trigger=api&unfinished=true".to_owned(), vec![&running]),
         ("trigger=schedule".to_owned(), vec![]),
-        ("context=talk%20%26%20more".to_owned(), vec![&hers]),
-        (format!("since={at}"), vec![&running, &broken]),
-        (format!("until={at}"), vec![&hers, &done]),
+        ("context=talk%20%26%20more".to_owned(), vec![&ann_id]),
+        (format!("since={accepted_at}"), vec![&running, &broken]),
+        (format!("until={accepted_at}"), vec![&ann_id, &completed_id]),
     ] {
         let found = listed(&service, &query).await;
         assert!(found.iter().eq(expected.iter().copied()), "{query}: {found:?}");
     }
-    assert_eq!(listed(&ann, "").await, std::slice::from_ref(&hers));
-    assert_eq!(listed(&ann, "caller=ann&outcome=completed").await, [hers]);
-    let theirs = ann.get("/api/v1/executions?caller=operator").await;
-    assert_eq!(code(&theirs), (403, "forbidden".to_owned()));
+    assert_eq!(listed(&ann, "").await, std::slice::from_ref(&ann_id));
+    assert_eq!(listed(&ann, "caller=ann&outcome=completed").await, [ann_id]);
+    let forbidden = ann.get("/api/v1/executions?caller=operator").await;
+    assert_eq!(code(&forbidden), (403, "forbidden".to_owned()));
     for wrong in ["state=asleep", "outcome=x", "failure=x", "class=x", "trigger=x", "since=now"] {
         let refused = service.get(&format!("/api/v1/executions?{wrong}")).await;
         assert_eq!(code(&refused), (400, "invalid-params".to_owned()), "{wrong}");
     }
     for path in ["", "/text", "/events"] {
-        let hidden = ann.get(&format!("/api/v1/executions/{done}{path}")).await;
+        let hidden = ann.get(&format!("/api/v1/executions/{completed_id}{path}")).await;
         assert_eq!(code(&hidden), (404, "execution-unknown".to_owned()), "{path}");
     }
 }
@@ -126,23 +127,23 @@ async fn an_execution_shows_each_attempt_with_times_and_texts() {
         (&first["text"], &first["bytes"], &first["to"]),
         (&json!("aside\n"), &json!(6), &json!(6))
     );
-    let (mut read, mut from) = (String::new(), 0);
+    let (mut output, mut from) = (String::new(), 0);
     loop {
         let part = text(&format!("attempt=2&from={from}&limit=6")).await;
-        let more = part["text"].as_str().unwrap();
-        if more.is_empty() {
+        let text_part = part["text"].as_str().unwrap();
+        if text_part.is_empty() {
             break;
         }
-        read += more;
+        output += text_part;
         from = part["to"].as_u64().unwrap();
     }
-    assert!(read.starts_with("said é ") && !read.contains(&canary()), "{read}");
+    assert!(output.starts_with("said é ") && !output.contains(&canary()), "{output}");
     // Redacted text is redacted on every path to the history
     assert!(!detail.to_string().contains(&canary()), "{detail}");
     let events =
         service.get(&format!("/api/v1/executions/{id}/events?after=3&limit=2")).await.json();
     let numbers: Vec<_> =
-        events["events"].as_array().unwrap().iter().map(|it| it["number"].as_u64()).collect();
+        events["events"].as_array().unwrap().iter().map(|event| event["number"].as_u64()).collect();
     assert_eq!((numbers, &events["more"]), (vec![Some(4), Some(5)], &json!(true)));
 }
 
@@ -157,20 +158,20 @@ async fn an_execution_is_created_and_waited_for() {
         gated("one", ""),
     ];
     let service = Service::start(&agents.concat()).await;
-    let order = async |body: Value| service.post("/api/v1/executions", &body.to_string()).await;
-    let asked = json!({"agent": "args", "text": "x", "parameters": {"word": "own"}, "wait": 10,
+    let create = async |body: Value| service.post("/api/v1/executions", &body.to_string()).await;
+    let request = json!({"agent": "args", "text": "x", "parameters": {"word": "own"}, "wait": 10,
         "idempotencyKey": "k-1", "contextId": "c-1"});
-    let done = order(asked.clone()).await;
-    let detail = done.json();
-    assert_eq!((done.status, &detail["output"]), (200, &json!("\"own\"\n")), "{detail}");
+    let created = create(request.clone()).await;
+    let detail = created.json();
+    assert_eq!((created.status, &detail["output"]), (200, &json!("\"own\"\n")), "{detail}");
     assert_eq!((&detail["input"], &detail["contextId"]), (&json!("x"), &json!("c-1")));
     assert_eq!(detail["parameters"]["word"], "own");
-    assert_eq!(order(asked).await.json()["id"], detail["id"]);
+    assert_eq!(create(request).await.json()["id"], detail["id"]);
     let parts = json!({"agent": "args", "parts": [{"text": "a"}, {"data": {"b": 1}}], "wait": 10});
-    assert_eq!(order(parts).await.json()["state"], "completed");
-    let waiting = order(json!({"agent": "one", "text": "ann", "wait": 1})).await;
+    assert_eq!(create(parts).await.json()["state"], "completed");
+    let waiting = create(json!({"agent": "one", "text": "ann", "wait": 1})).await;
     assert_eq!(waiting.status, 202);
-    assert_eq!(order(json!({"agent": "one", "text": "bob"})).await.status, 202);
+    assert_eq!(create(json!({"agent": "one", "text": "bob"})).await.status, 202);
     for (body, expected) in [
         (json!({"agent": "nobody", "text": "x"}), (404, "agent-unknown")),
         (json!({"agent": "one"}), (400, "invalid-params")),
@@ -180,7 +181,7 @@ async fn an_execution_is_created_and_waited_for() {
         (json!({"agent": "one", "text": "x", "wait": -1}), (400, "invalid-params")),
         (json!([]), (400, "invalid-params")),
     ] {
-        let refused = order(body.clone()).await;
+        let refused = create(body.clone()).await;
         assert_eq!(code(&refused), (expected.0, expected.1.to_owned()), "{body}");
     }
     let broken = service.post("/api/v1/executions", "{").await;
@@ -193,28 +194,28 @@ async fn a_retry_repeats_a_request_that_is_stored_unredacted() {
     let agents = [fake("echo", "echo", ""), gated("one", "")].concat();
     let service = with_ann(&agents).await;
     let ann = service.with(ANN);
-    let mut asked = message("hello");
-    asked["message"]["parts"] =
+    let mut params = message("hello");
+    params["message"]["parts"] =
         json!([{"kind": "text", "text": "hello"}, {"kind": "data", "data": {"a": 1}}]);
-    let first = id(&ann.rpc("echo", "message/send", &asked).await);
+    let first = id(&ann.rpc("echo", "message/send", &params).await);
     let retry = async |client: &ServiceClient, id: &str| {
         client.post(&format!("/api/v1/executions/{id}/retry"), "").await
     };
-    let again = retry(&ann, &first).await;
-    assert_eq!(again.status, 202, "{again:?}");
-    let again = id(&again.json());
-    assert_ne!(again, first);
-    ann.ended("echo", &again).await;
-    let (one, other) = (ann.execution(&first).await, ann.execution(&again).await);
-    for same in ["input", "output", "contextId", "agent", "owner"] {
-        assert_eq!(one[same], other[same], "{same}");
+    let repeated = retry(&ann, &first).await;
+    assert_eq!(repeated.status, 202, "{repeated:?}");
+    let repeated = id(&repeated.json());
+    assert_ne!(repeated, first);
+    ann.wait_for_end("echo", &repeated).await;
+    let (original, copy) = (ann.execution(&first).await, ann.execution(&repeated).await);
+    for member in ["input", "output", "contextId", "agent", "owner"] {
+        assert_eq!(original[member], copy[member], "{member}");
     }
     // An administrator asks as itself.
-    let theirs = id(&retry(&service, &first).await.json());
-    assert_eq!(service.execution(&theirs).await["caller"], "operator");
-    assert_eq!(code(&retry(&ann, &theirs).await), (404, "execution-unknown".to_owned()));
-    let masked = id(&service.send("echo", &canary()).await);
-    assert_eq!(code(&retry(&service, &masked).await), (409, "not-replayable".to_owned()));
+    let operator_id = id(&retry(&service, &first).await.json());
+    assert_eq!(service.execution(&operator_id).await["caller"], "operator");
+    assert_eq!(code(&retry(&ann, &operator_id).await), (404, "execution-unknown".to_owned()));
+    let redacted = id(&service.send("echo", &canary()).await);
+    assert_eq!(code(&retry(&service, &redacted).await), (409, "not-replayable".to_owned()));
     let running = service.begin("one", "ann").await;
     assert_eq!(code(&retry(&service, &running).await), (409, "execution-unfinished".to_owned()));
     service.setup.open("go");
@@ -228,7 +229,7 @@ async fn an_agent_shows_its_definition_its_status_and_its_idle_time() {
     );
     let service = Service::start(&agent).await;
     let first = service.begin("one", "ann").await;
-    service.setup.written("log", "start ann\n").await;
+    service.setup.wait_for_text("log", "start ann\n").await;
     let second = service.begin("one", "bob").await;
     let refused = service.call("one", "message/send", &message("cid")).await;
     assert_eq!(refused.json()["error"]["data"][0]["metadata"]["code"], "queue-full");
@@ -280,22 +281,27 @@ async fn pages_of_history_are_exact_under_concurrent_writes() {
 async fn the_command_line_lists_shows_retries_and_deletes_tasks() {
     let agents = [fake("echo", "echo", ""), fake("exit", "exit 7", "")].concat();
     let service = Service::start(&agents).await;
-    let (good, bad) = (id(&service.send("echo", "a").await), id(&service.send("exit", "b").await));
+    let (completed, failed) =
+        (id(&service.send("echo", "a").await), id(&service.send("exit", "b").await));
     let list =
         service.command(&["tasks", "list", "--outcome", "failed", "--since", "1h"], "").await;
-    assert!(list.stdout.contains(&bad) && !list.stdout.contains(&good), "{list:?}");
+    assert!(list.stdout.contains(&failed) && !list.stdout.contains(&completed), "{list:?}");
     let first = service.command(&["tasks", "list", "--limit", "1"], "").await;
-    assert!(first.stdout.contains(&bad) && first.stderr.contains("--cursor "), "{first:?}");
+    assert!(first.stdout.contains(&failed) && first.stderr.contains("--cursor "), "{first:?}");
     let cursor = first.stderr.split("--cursor ").nth(1).unwrap().trim();
     let rest = service.command(&["tasks", "list", "--cursor", cursor], "").await;
-    assert!(rest.stdout.contains(&good) && !rest.stdout.contains(&bad), "{rest:?}");
-    let show = service.command(&["tasks", "show", &bad], "").await.stdout;
-    assert!(show.contains("by operator") && show.contains("attempt  1: failed"), "{show}");
-    let again = service.command(&["tasks", "retry", &good], "").await.stdout.trim().to_owned();
-    let ended = async || (service.execution(&again).await["output"] == "a").then_some(());
-    until("the end of the second", ended).await;
-    let gone = service.command(&["tasks", "delete", &good], "").await;
-    assert_eq!((gone.code, gone.stdout.trim()), (Some(0), &*format!("task {good} is removed")));
-    assert_eq!(service.command(&["tasks", "show", &good], "").await.code, Some(3));
+    assert!(rest.stdout.contains(&completed) && !rest.stdout.contains(&failed), "{rest:?}");
+    let details = service.command(&["tasks", "show", &failed], "").await.stdout;
+    assert!(details.contains("by operator") && details.contains("attempt  1: failed"), "{details}");
+    let repeated =
+        service.command(&["tasks", "retry", &completed], "").await.stdout.trim().to_owned();
+    let ended = async || (service.execution(&repeated).await["output"] == "a").then_some(());
+    poll_until("the end of the second", ended).await;
+    let deleted = service.command(&["tasks", "delete", &completed], "").await;
+    assert_eq!(
+        (deleted.code, deleted.stdout.trim()),
+        (Some(0), &*format!("task {completed} is removed"))
+    );
+    assert_eq!(service.command(&["tasks", "show", &completed], "").await.code, Some(3));
     assert_eq!(service.command(&["tasks", "list", "--since", "soon"], "").await.code, Some(1));
 }

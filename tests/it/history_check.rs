@@ -6,7 +6,7 @@ use std::fs::OpenOptions;
 use serde_json::Value;
 
 use crate::harness::processes::{is_alive, labels, wardens};
-use crate::harness::{Service, until};
+use crate::harness::{Service, poll_until};
 
 /// What is to be judged.
 pub(crate) struct HistoryCase<'a> {
@@ -24,7 +24,7 @@ pub(crate) struct HistoryCase<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AgentLogLine {
     /// `start`, `overlap` or `end`.
-    pub(crate) what: String,
+    pub(crate) kind: String,
     pub(crate) execution: String,
     attempt: u64,
     pub(crate) pid: i32,
@@ -34,11 +34,11 @@ pub(crate) struct AgentLogLine {
 impl AgentLogLine {
     pub(crate) fn read(line: &str) -> Self {
         let words: Vec<_> = line.split(' ').collect();
-        let [what, execution, attempt, pid, label] = words.as_slice() else {
+        let [kind, execution, attempt, pid, label] = words.as_slice() else {
             panic!("not a line: {line:?}")
         };
         Self {
-            what: (*what).to_owned(),
+            kind: (*kind).to_owned(),
             execution: (*execution).to_owned(),
             attempt: attempt.parse().unwrap(),
             pid: pid.parse().unwrap(),
@@ -74,42 +74,44 @@ impl<'a> HistoryChecker<'a> {
         Self { case, lines, records }
     }
 
-    pub(crate) async fn judge(&self) {
+    pub(crate) async fn check(&self) {
         let accepted: BTreeSet<_> = self.case.accepted.values().collect();
         assert_eq!(self.case.accepted.len(), self.case.messages, "messages that were answered");
         assert_eq!(accepted.len(), self.case.messages, "executions that were named");
         assert_eq!(self.records.keys().collect::<BTreeSet<_>>(), accepted, "those it knows");
-        self.records.iter().for_each(|(id, record)| self.judge_one(id, record));
-        let strangers = self.lines.iter().find(|line| !self.records.contains_key(&line.execution));
-        assert_eq!(strangers, None, "it ran and was never accepted");
-        let overlap = self.lines.iter().find(|line| line.what == "overlap");
+        self.records.iter().for_each(|(id, record)| self.check_one(id, record));
+        let unaccepted = self.lines.iter().find(|line| !self.records.contains_key(&line.execution));
+        assert_eq!(unaccepted, None, "it ran and was never accepted");
+        let overlap = self.lines.iter().find(|line| line.kind == "overlap");
         assert_eq!(overlap, None, "two worked in one folder at once");
         self.nothing_is_left().await;
     }
 
     /// Exactly one end, and as many runs as its record shows.
-    fn judge_one(&self, id: &str, record: &Value) {
+    fn check_one(&self, id: &str, record: &Value) {
         let outcome = record["outcome"].as_str().unwrap_or_else(|| panic!("no outcome: {record}"));
         let ends = record["events"].as_array().unwrap().iter();
         let ends = ends
-            .filter(|it| it["data"]["kind"] == "state-changed" && it["data"]["to"] == "cleanup")
+            .filter(|event| {
+                event["data"]["kind"] == "state-changed" && event["data"]["to"] == "cleanup"
+            })
             .count();
         assert_eq!(ends, 1, "ends of {record}");
         let (started, ended) = (self.attempts(id, "start"), self.attempts(id, "end"));
-        let once: BTreeSet<_> = started.iter().collect();
-        assert_eq!(once.len(), started.len(), "an attempt was started twice: {record}");
+        let distinct: BTreeSet<_> = started.iter().collect();
+        assert_eq!(distinct.len(), started.len(), "an attempt was started twice: {record}");
         let attempts = record["attempt"].as_u64().unwrap();
-        assert!(started.iter().all(|one| *one <= attempts), "{started:?}: {record}");
+        assert!(started.iter().all(|attempt| *attempt <= attempts), "{started:?}: {record}");
         assert!(ended.len() <= 1, "{ended:?}: {record}");
         if outcome == "completed" {
             assert_eq!((started.last(), &ended), (Some(&attempts), &vec![attempts]), "{record}");
-            let whole: String = (0..2000).map(|number| format!("{number}\n")).collect();
-            assert_eq!(record["output"], *whole, "output was lost or doubled");
+            let full_output: String = (0..2000).map(|number| format!("{number}\n")).collect();
+            assert_eq!(record["output"], *full_output, "output was lost or doubled");
         }
     }
 
-    fn attempts(&self, id: &str, what: &str) -> Vec<u64> {
-        let lines = self.lines.iter().filter(|line| line.execution == id && line.what == what);
+    fn attempts(&self, id: &str, kind: &str) -> Vec<u64> {
+        let lines = self.lines.iter().filter(|line| line.execution == id && line.kind == kind);
         lines.map(|line| line.attempt).collect()
     }
 
@@ -117,24 +119,28 @@ impl<'a> HistoryChecker<'a> {
     async fn nothing_is_left(&self) {
         let HistoryCase { service, wardens: seen, .. } = self.case;
         let family = |label: u64| label >> 38;
-        let ours: BTreeSet<_> = self.lines.iter().map(|line| family(line.label)).collect();
-        assert_eq!(ours.len(), 1, "one data directory has one family of labels");
-        let left = || labels().iter().filter(|(_, label)| ours.contains(&family(*label))).count();
-        until("the end of all processes", async || (left() == 0).then_some(())).await;
-        let lock = service.setup.here().join("lock");
+        let own_families: BTreeSet<_> = self.lines.iter().map(|line| family(line.label)).collect();
+        assert_eq!(own_families.len(), 1, "one data directory has one family of labels");
+        let remaining =
+            || labels().iter().filter(|(_, label)| own_families.contains(&family(*label))).count();
+        poll_until("the end of all processes", async || (remaining() == 0).then_some(())).await;
+        let lock = service.setup.test_folder().join("lock");
         let lock = OpenOptions::new().append(true).open(lock).unwrap();
         assert!(lock.try_lock().is_ok(), "somebody still holds the folder");
-        let own: BTreeSet<_> = wardens(service.pid()).into_iter().collect();
-        let is_old = |pid: &i32| !own.contains(pid) && is_warden(*pid);
-        until("the end of old wardens", async || (!seen.iter().any(is_old)).then_some(())).await;
+        let current_wardens: BTreeSet<_> = wardens(service.pid()).into_iter().collect();
+        let is_leftover = |pid: &i32| !current_wardens.contains(pid) && is_warden(*pid);
+        poll_until("the end of old wardens", async || {
+            (!seen.iter().any(is_leftover)).then_some(())
+        })
+        .await;
     }
 
     /// How often things ended in which way.
     pub(crate) fn counts(&self) -> BTreeMap<&str, usize> {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for record in self.records.values() {
-            let why = record["error"]["code"].as_str().or(record["outcome"].as_str());
-            *counts.entry(why.unwrap_or_default()).or_default() += 1;
+            let reason = record["error"]["code"].as_str().or(record["outcome"].as_str());
+            *counts.entry(reason.unwrap_or_default()).or_default() += 1;
         }
         counts
     }

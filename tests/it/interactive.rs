@@ -10,7 +10,7 @@ mod refusing;
 use serde_json::{Value, json};
 
 use crate::harness::client::{completed, failed, outcome};
-use crate::harness::{Service, ServiceClient, json_rpc_call, message, until};
+use crate::harness::{Service, ServiceClient, json_rpc_call, message, poll_until};
 
 /// Control protocols, which are also the roles of the fake agent.
 const PROTOCOLS: [&str; 3] = ["acp", "claude-control", "codex-app-server"];
@@ -34,9 +34,9 @@ fn agent(id: &str, protocol: &str, settings: &str) -> String {
 }
 
 /// Starts a service with these agents, whose sessions outlive their processes.
-async fn started(agents: &str) -> Service {
+async fn start_service(agents: &str) -> Service {
     let service = Service::start(agents).await;
-    std::fs::create_dir(service.setup.here().join("sessions")).unwrap();
+    std::fs::create_dir(service.setup.test_folder().join("sessions")).unwrap();
     service
 }
 
@@ -53,7 +53,7 @@ async fn interactions(client: &ServiceClient, task: &str, state: &str) -> Vec<Va
 
 /// Waits for the open question of a task, and returns it.
 async fn wait_for_question(client: &ServiceClient, task: &str) -> Value {
-    until(&format!("a question of {task}"), async || {
+    poll_until(&format!("a question of {task}"), async || {
         let open = interactions(client, task, "open").await.pop();
         if open.is_none() {
             let execution = client.execution(task).await;
@@ -76,10 +76,10 @@ async fn fetch_interaction(client: &ServiceClient, question: &Value) -> Value {
 
 /// Answers a question; returns the status, and the state of the interaction or the code of the refusal.
 async fn answer(client: &ServiceClient, question: &Value, body: &Value) -> (u16, String) {
-    let told =
+    let response =
         client.post(&format!("{}/answer", interaction_path(question)), &body.to_string()).await;
-    let state = told.json()["state"].as_str().map(str::to_owned);
-    (told.status, state.unwrap_or_else(|| told.code()))
+    let state = response.json()["state"].as_str().map(str::to_owned);
+    (response.status, state.unwrap_or_else(|| response.code()))
 }
 
 /// Returns the response to an answer that closed the question.
@@ -92,7 +92,9 @@ async fn verdicts(client: &ServiceClient, agent: &str) -> Vec<(String, String)> 
     let list = client.get(&format!("/api/v1/permission-decisions?agent={agent}")).await.json();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let decisions = list["decisions"].as_array().unwrap().iter();
-    decisions.map(|one| (text(&one["verdict"]), text(&one["by"]["source"]))).collect()
+    decisions
+        .map(|decision| (text(&decision["verdict"]), text(&decision["by"]["source"])))
+        .collect()
 }
 
 /// Returns the recorded verdict of a source.

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use crate::harness::client::{completed, failed, outcome, state};
-use crate::harness::processes::marked;
-use crate::harness::{Service, until};
+use crate::harness::processes::processes_with_env;
+use crate::harness::{Service, poll_until};
 use crate::persistent_processes::session_processes;
 
 /// The fake server with its options, and further keys of `json_rpc`.
@@ -16,7 +16,7 @@ fn server(options: &str, settings: &str, keys: &str) -> String {
     )
 }
 
-const SAID_NOTIFICATION: &str = "notifications = { said = { kind = 'text', pointer = '/text' } }";
+const TEXT_NOTIFICATION: &str = "notifications = { said = { kind = 'text', pointer = '/text' } }";
 
 async fn events(service: &Service, task: &Value) -> String {
     let id = task["id"].as_str().unwrap();
@@ -26,7 +26,7 @@ async fn events(service: &Service, task: &Value) -> String {
 #[tokio::test]
 async fn a_json_rpc_server_is_called_in_both_framings() {
     for (options, framing) in [("", ""), (", '--counted'", "framing = 'content-length'\n")] {
-        let keys = format!("{framing}usage = '/usage'\n{SAID_NOTIFICATION}");
+        let keys = format!("{framing}usage = '/usage'\n{TEXT_NOTIFICATION}");
         let service = Service::start(&server(options, "", &keys)).await;
         let text = "a \"quoted\"\nline, {{ not.filled }} in é";
         assert_eq!(outcome(&service.send("rpc", text).await), completed(text));
@@ -64,8 +64,8 @@ async fn json_rpc_errors_and_early_ends_have_their_codes() {
     ] {
         let task = service.send("rpc", text).await;
         assert_eq!(outcome(&task), failed(code), "{text}");
-        let why = task["status"]["message"]["parts"][0]["text"].as_str().unwrap_or_default();
-        assert_eq!(why.contains("it cannot be done"), text.starts_with("error"), "{why}");
+        let reason = task["status"]["message"]["parts"][0]["text"].as_str().unwrap_or_default();
+        assert_eq!(reason.contains("it cannot be done"), text.starts_with("error"), "{reason}");
     }
 }
 
@@ -90,15 +90,18 @@ async fn a_hanging_call_can_be_cancelled_and_ends_with_its_service() {
     let mut service = Service::start(&server("", "", "")).await;
     let id = service.begin("rpc", "hang").await;
     let mark = format!("ALGONIUS_EXECUTION_ID={id}");
-    until("its process", async || (!marked(&mark).is_empty()).then_some(())).await;
+    poll_until("its process", async || (!processes_with_env(&mark).is_empty()).then_some(())).await;
     assert_eq!(state(&service.cancel("rpc", &id).await), "canceled");
-    until("its end", async || marked(&mark).is_empty().then_some(())).await;
+    poll_until("its end", async || processes_with_env(&mark).is_empty().then_some(())).await;
 
     let id = service.begin("rpc", "hang").await;
     let mark = format!("ALGONIUS_EXECUTION_ID={id}");
-    until("its process", async || (!marked(&mark).is_empty()).then_some(())).await;
+    poll_until("its process", async || (!processes_with_env(&mark).is_empty()).then_some(())).await;
     service.kill9().await;
-    until("the end of its program", async || marked(&mark).is_empty().then_some(())).await;
+    poll_until("the end of its program", async || {
+        processes_with_env(&mark).is_empty().then_some(())
+    })
+    .await;
     service.restart().await;
-    assert_eq!(outcome(&service.ended("rpc", &id).await), failed("interrupted"));
+    assert_eq!(outcome(&service.wait_for_end("rpc", &id).await), failed("interrupted"));
 }

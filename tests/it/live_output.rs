@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::harness::{DEADLINE, Service, ServiceClient, soon};
+use crate::harness::{DEADLINE, Service, ServiceClient, within_deadline};
 
 /// Prints three lines to standard output and to standard error: each pair waits for its gate.
 const LINES: &str = r#"
@@ -83,13 +83,13 @@ impl ArrivingText {
 
     fn read(
         &mut self,
-        mut from: impl AsyncReadExt + Unpin + Send + 'static,
-        into: Arc<watch::Sender<String>>,
+        mut source: impl AsyncReadExt + Unpin + Send + 'static,
+        sender: Arc<watch::Sender<String>>,
     ) {
         self.reading.spawn(async move {
             let mut bytes = [0; 4096];
-            while let Ok(count @ 1..) = from.read(&mut bytes).await {
-                into.send_modify(|text| *text += &String::from_utf8_lossy(&bytes[..count]));
+            while let Ok(count @ 1..) = source.read(&mut bytes).await {
+                sender.send_modify(|text| *text += &String::from_utf8_lossy(&bytes[..count]));
             }
         });
     }
@@ -105,7 +105,7 @@ impl ArrivingText {
         let mut command = Command::new(env!("CARGO_BIN_EXE_algonius"));
         command.args(words).env_clear().envs(service.setup.variables());
         command.env("ALGONIUS_URL", format!("http://{}", service.address));
-        command.current_dir(service.setup.here()).kill_on_drop(true);
+        command.current_dir(service.setup.test_folder()).kill_on_drop(true);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let (mut arriving, sender) = Self::of(Some(command.spawn().unwrap()));
         let child = arriving.child.as_mut().unwrap();
@@ -116,16 +116,22 @@ impl ArrivingText {
     }
 
     /// Returns when this was received.
-    async fn has(&mut self, wanted: &str) {
-        let is_there = |text: &String| text.contains(wanted);
-        let got = timeout(DEADLINE, self.text.wait_for(is_there)).await.map(|got| got.is_ok());
+    async fn has(&mut self, expected: &str) {
+        let contains_expected = |text: &String| text.contains(expected);
+        let received = timeout(DEADLINE, self.text.wait_for(contains_expected))
+            .await
+            .map(|result| result.is_ok());
         let text = self.text();
-        assert_eq!(got, Ok(true), "{wanted:?} did not come; an error is the deadline:\n{text}");
+        assert_eq!(
+            received,
+            Ok(true),
+            "{expected:?} did not come; an error is the deadline:\n{text}"
+        );
     }
 
     /// Returns at the end, with all that was received.
     async fn end(mut self) -> String {
-        while soon("the end", self.text.changed()).await.is_ok() {}
+        while within_deadline("the end", self.text.changed()).await.is_ok() {}
         self.text()
     }
 
@@ -159,7 +165,7 @@ async fn get(client: &ServiceClient, path: &str, after: Option<&str>) -> TcpStre
          Authorization: Bearer {}\r\nAccept: text/event-stream\r\n\r\n",
         client.token
     );
-    soon("writing", stream.write_all(request.as_bytes())).await.unwrap();
+    within_deadline("writing", stream.write_all(request.as_bytes())).await.unwrap();
     stream
 }
 
@@ -178,22 +184,22 @@ async fn rest(client: &ServiceClient, agent: &str, version: &str) -> TcpStream {
         client.token,
         body.len()
     );
-    soon("writing", stream.write_all(request.as_bytes())).await.unwrap();
+    within_deadline("writing", stream.write_all(request.as_bytes())).await.unwrap();
     stream
 }
 
-/// Returns the events of a stream so far: the place after each, its name, and its document.
+/// Returns the events of a stream so far: the position after each, its name, and its document.
 fn events(text: &str) -> Vec<(String, String, Value)> {
-    let (mut all, mut place, mut name) = (Vec::new(), String::new(), String::new());
+    let (mut all, mut position, mut name) = (Vec::new(), String::new(), String::new());
     for line in text.lines() {
         if let Some(text) = line.strip_prefix("id: ") {
-            text.clone_into(&mut place);
+            text.clone_into(&mut position);
         } else if let Some(text) = line.strip_prefix("event: ") {
             text.clone_into(&mut name);
         } else if let Some(text) = line.strip_prefix("data: ") {
             // The last may not be whole yet.
             if let Ok(document) = serde_json::from_str(text) {
-                all.push((place.clone(), std::mem::take(&mut name), document));
+                all.push((position.clone(), std::mem::take(&mut name), document));
             }
         }
     }
@@ -203,32 +209,32 @@ fn events(text: &str) -> Vec<(String, String, Value)> {
 /// The artifact that a client puts together of the updates of a stream of 0.3 on JSON-RPC, and whether its
 /// last piece came.
 fn assemble_artifact(text: &str) -> (String, bool) {
-    let (mut whole, mut is_last) = (String::new(), false);
+    let (mut full_text, mut is_last) = (String::new(), false);
     for (_, _, document) in events(text) {
         let update = &document["result"];
         if update["kind"] == "artifact-update" {
             assert!(!is_last, "something follows the last piece: {update}");
             if update["append"] != true {
-                whole.clear();
+                full_text.clear();
             }
             for part in update["artifact"]["parts"].as_array().unwrap() {
-                whole += part["text"].as_str().unwrap();
+                full_text += part["text"].as_str().unwrap();
             }
             is_last = update["lastChunk"] == true;
         }
     }
-    (whole, is_last)
+    (full_text, is_last)
 }
 
 /// Returns the text of a channel of the first attempt in an event stream of the API.
 fn channel_text(text: &str, channel: &str) -> String {
-    let mut whole = String::new();
+    let mut full_text = String::new();
     for (_, name, document) in events(text) {
         if name == "text" && document["channel"] == channel {
-            assert_eq!(document["from"], whole.len(), "a gap, or a byte twice: {document}");
-            whole += document["text"].as_str().unwrap();
-            assert_eq!(document["to"], whole.len());
+            assert_eq!(document["from"], full_text.len(), "a gap, or a byte twice: {document}");
+            full_text += document["text"].as_str().unwrap();
+            assert_eq!(document["to"], full_text.len());
         }
     }
-    whole
+    full_text
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::harness::client::{completed, failed, id, outcome};
 use crate::harness::fault_injection::{Fault, FaultMode, Tally};
-use crate::harness::{Service, Setup, fake, gated, message, until};
+use crate::harness::{Service, Setup, fake, gated, message, poll_until};
 
 /// Says in its own words that it failed, with a secret among them.
 const AGENTS: &str = r#"
@@ -20,9 +20,10 @@ format = "json"
 
 /// What the log says about the end of an execution.
 async fn ended(service: &Service, id: &str) -> Value {
-    until("the line of the end", async || {
-        let said = service.stderr_text();
-        let mut lines = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    poll_until("the line of the end", async || {
+        let log_text = service.stderr_text();
+        let mut lines =
+            log_text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         lines.find(|line| line["message"] == "ended" && line["execution"] == id)
     })
     .await
@@ -37,11 +38,11 @@ async fn the_log_line_of_an_end_has_its_duration_and_no_secret() {
     let line = ended(&service, &id(&task)).await;
     assert_eq!((&line["agent"], &line["outcome"]), (&json!("leaks"), &json!("failed")));
     assert_eq!((&line["code"], &line["level"]), (&json!("agent-reported"), &json!("INFO")));
-    assert_eq!(line["why"], "the agent reported: refused ***");
+    assert_eq!(line["reason"], "the agent reported: refused ***");
     assert!(!service.stderr_text().contains(secret), "{}", service.stderr_text());
     // In milliseconds it would be less: no program starts and ends in fewer than these.
-    let took = line["duration_us"].as_u64().unwrap_or_else(|| panic!("{line}"));
-    assert!((500..60_000_000).contains(&took), "{took}");
+    let duration_us = line["duration_us"].as_u64().unwrap_or_else(|| panic!("{line}"));
+    assert!((500..60_000_000).contains(&duration_us), "{duration_us}");
 }
 
 #[tokio::test]
@@ -53,24 +54,24 @@ async fn an_execution_that_never_began_has_no_duration() {
     service.cancel("one", &waiting).await;
     let line = ended(&service, &waiting).await;
     assert_eq!((&line["outcome"], line.get("duration_us")), (&json!("cancelled"), None));
-    assert_eq!(line["why"], "called off by operator");
+    assert_eq!(line["reason"], "called off by operator");
     service.setup.open("go");
 }
 
 #[tokio::test]
 async fn a_service_that_cannot_write_its_log_continues() {
-    let mode = FaultMode { process: "serve", calls: "log", how: "on:28" };
+    let mode = FaultMode { process: "serve", calls: "log", effect: "on:28" };
     let start = async |at| {
         let setup = Setup::new(&fake("echo", "echo", ""));
-        Fault { mode, at }.into(setup).start().await
+        Fault { mode, call_number: at }.into(setup).start().await
     };
-    let told = Tally::read(start(u64::MAX).await.setup.here()).counted;
-    let mut service = start(told + 1).await;
+    let startup_calls = Tally::read(start(u64::MAX).await.setup.test_folder()).counted;
+    let mut service = start(startup_calls + 1).await;
     for word in ["one", "two"] {
         // R-17: The service continues if it cannot write its log, as on a full disk
         assert_eq!(outcome(&service.send("echo", word).await), completed(word));
     }
     service.sigterm();
     assert!(service.exit().await.success());
-    assert!(Tally::read(service.setup.here()).struck > 1);
+    assert!(Tally::read(service.setup.test_folder()).affected > 1);
 }

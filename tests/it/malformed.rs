@@ -43,17 +43,18 @@ fn message_without(path: &str) -> String {
 }
 
 /// What is not one call.
-fn no_calls() -> Vec<Row> {
+fn bodies_without_call() -> Vec<Row> {
     let bom = "\u{feff}{}";
-    let unread = ["", " ", "{", "}", "nonsense", "{'a': 1}", "{\"a\": 1,}", bom, "{}{}", "NaN"];
-    let unread = unread.iter().map(|body| (*body).to_owned());
+    let unparsable = ["", " ", "{", "}", "nonsense", "{'a': 1}", "{\"a\": 1,}", bom, "{}{}", "NaN"];
+    let unparsable = unparsable.iter().map(|body| (*body).to_owned());
     let deep = ["[".repeat(2_000_000), "{\"a\":".repeat(10_000) + &"}".repeat(10_000)];
     let batch = format!("[{}]", json_rpc_call("message/send", &message("x")));
-    let others = ["[]", &batch, "null", "7", "\"text\"", "{}"].map(str::to_owned);
+    let invalid_requests = ["[]", &batch, "null", "7", "\"text\"", "{}"].map(str::to_owned);
     let ids = [json!({}), json!([1]), json!(true)].map(|id| call("id", id));
-    let unread = unread.chain(deep).map(|body| (body, Value::Null, -32700));
-    let others = others.into_iter().chain(ids).map(|body| (body, Value::Null, -32600));
-    unread.chain(others).collect()
+    let unparsable = unparsable.chain(deep).map(|body| (body, Value::Null, -32700));
+    let invalid_requests =
+        invalid_requests.into_iter().chain(ids).map(|body| (body, Value::Null, -32600));
+    unparsable.chain(invalid_requests).collect()
 }
 
 /// Calls that no method can take.
@@ -126,18 +127,19 @@ fn wrong_parameters() -> Vec<Row> {
 #[tokio::test]
 async fn every_invalid_body_has_its_code_and_its_id() {
     let service = Service::start(&fake("echo", "echo", "")).await;
-    for (body, id, code) in [no_calls(), wrong_calls(), wrong_parameters()].concat() {
+    for (body, id, code) in [bodies_without_call(), wrong_calls(), wrong_parameters()].concat() {
         let answer = service.post(ECHO_PATH, &body).await;
-        let shown = body.chars().take(300).collect::<String>();
-        assert_eq!(answer.status, 200, "{shown} {answer:?}");
+        let excerpt = body.chars().take(300).collect::<String>();
+        assert_eq!(answer.status, 200, "{excerpt} {answer:?}");
         assert_eq!(answer.header("content-type"), Some(JSON));
         let document = answer.json();
         assert_eq!(document["jsonrpc"], "2.0");
-        assert_eq!((&document["id"], &document["error"]["code"]), (&id, &json!(code)), "{shown}");
+        assert_eq!((&document["id"], &document["error"]["code"]), (&id, &json!(code)), "{excerpt}");
         assert!(document.get("result").is_none());
-        let told = document["error"]["message"].as_str().unwrap();
+        let error_message = document["error"]["message"].as_str().unwrap();
         assert!(
-            !told.is_empty() && !document["error"]["data"][0]["metadata"]["hint"].is_null(),
+            !error_message.is_empty()
+                && !document["error"]["data"][0]["metadata"]["hint"].is_null(),
             "{document}"
         );
     }
@@ -161,8 +163,8 @@ async fn an_id_is_returned_unchanged() {
 #[tokio::test]
 async fn invalid_utf_8_is_malformed() {
     let service = Service::start(&fake("echo", "echo", "")).await;
-    let good = json_rpc_call("message/send", &message("MARK"));
-    let (before, after) = good.split_once("MARK").unwrap();
+    let valid_body = json_rpc_call("message/send", &message("MARK"));
+    let (before, after) = valid_body.split_once("MARK").unwrap();
     for bytes in [&b"\xff\xfe"[..], b"\xc3\x28", b"\xed\xa0\x80", b"\x00"] {
         let body = [before.as_bytes(), bytes, after.as_bytes()].concat();
         let token = format!("Authorization: Bearer {}", service.token);
@@ -175,7 +177,7 @@ async fn invalid_utf_8_is_malformed() {
 #[tokio::test]
 async fn wrong_paths_methods_and_media_types_have_their_status() {
     let service = Service::start(&fake("echo", "echo", "")).await;
-    let good = json_rpc_call("message/send", &message("x"));
+    let valid_body = json_rpc_call("message/send", &message("x"));
     for (line, media_type, status, code) in [
         ("GET /", JSON, 404, "path-unknown"),
         ("GET /nowhere", JSON, 404, "path-unknown"),
@@ -211,17 +213,22 @@ async fn wrong_paths_methods_and_media_types_have_their_status() {
     ] {
         let token = format!("Authorization: Bearer {}", service.token);
         let headers = [token, format!("Content-Type: {media_type}")];
-        let answer = service.request(line, &headers, good.as_bytes()).await;
+        let answer = service.request(line, &headers, valid_body.as_bytes()).await;
         let document = answer.json();
-        let told = document.get("code").or(document.pointer("/error/data/0/metadata/code"));
-        assert_eq!((answer.status, told), (status, Some(&json!(code))), "{line} {media_type}");
+        let error_code = document.get("code").or(document.pointer("/error/data/0/metadata/code"));
+        assert_eq!(
+            (answer.status, error_code),
+            (status, Some(&json!(code))),
+            "{line} {media_type}"
+        );
     }
     for media_type in
         ["application/json; charset=utf-8", "APPLICATION/JSON", "application/a2a+json"]
     {
         let token = format!("Authorization: Bearer {}", service.token);
         let headers = [token, format!("Content-Type: {media_type}")];
-        let answer = service.request(&format!("POST {ECHO_PATH}"), &headers, good.as_bytes()).await;
+        let answer =
+            service.request(&format!("POST {ECHO_PATH}"), &headers, valid_body.as_bytes()).await;
         assert_eq!(answer.json()["result"]["kind"], "task", "{media_type}");
     }
     let unknown = service.refused("nobody", "message/send", message("x")).await;

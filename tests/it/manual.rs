@@ -37,10 +37,10 @@ async fn completions_exist_for_each_shell_and_command() {
 async fn bash_completes_a_command() {
     let setup = Setup::bare("");
     let script = setup.run(&["completions", "bash"], "").await.stdout;
-    let file = setup.here().join("completions");
-    let asks = "COMP_WORDS=(algonius serv); COMP_CWORD=1; _algonius algonius serv algonius; \
+    let file = setup.test_folder().join("completions");
+    let invocation = "COMP_WORDS=(algonius serv); COMP_CWORD=1; _algonius algonius serv algonius; \
                 echo \"${COMPREPLY[*]}\"";
-    fs::write(&file, [&script, asks].concat()).unwrap();
+    fs::write(&file, [&script, invocation].concat()).unwrap();
     let output = tokio::process::Command::new("bash").arg(file).output().await;
     let Ok(output) = output else { return skip_without("bash") };
     assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "serve service");
@@ -51,27 +51,27 @@ async fn each_command_has_a_manual_page() {
     let setup = Setup::bare("");
     let first = setup.run(&["man"], "").await.stdout;
     assert!(first.contains(".TH algonius 1") && first.contains("Exit codes"), "{first}");
-    let folder = setup.here().join("man/man1");
+    let folder = setup.test_folder().join("man/man1");
     let written = setup.run(&["man", folder.to_str().unwrap()], "").await;
     assert_eq!(written.code, Some(0), "{written:?}");
-    let mut wanted = BTreeSet::from(["algonius.1".to_owned()]);
+    let mut expected = BTreeSet::from(["algonius.1".to_owned()]);
     for name in commands(&setup, &[]).await {
-        for below in commands(&setup, &[&name]).await {
-            wanted.insert(format!("algonius-{name}-{below}.1"));
+        for subcommand in commands(&setup, &[&name]).await {
+            expected.insert(format!("algonius-{name}-{subcommand}.1"));
         }
-        wanted.insert(format!("algonius-{name}.1"));
+        expected.insert(format!("algonius-{name}.1"));
     }
     let pages = fs::read_dir(&folder).unwrap().flatten();
     let pages: BTreeSet<_> = pages.map(|page| page.file_name().into_string().unwrap()).collect();
-    assert_eq!(pages, wanted);
+    assert_eq!(pages, expected);
     let man = tokio::process::Command::new("man").arg("--version").output().await;
     let has_man = man.is_ok_and(|output| output.status.success());
     if !has_man {
         return skip_without("man");
     }
-    let mut shows = tokio::process::Command::new("man");
-    shows.args(["--warnings", "-l"]).arg(folder.join("algonius-service-install.1"));
-    let shown = shows.env("LC_ALL", "C").env("MANPAGER", "cat").output().await.unwrap();
-    let text = String::from_utf8_lossy(&shown.stdout).into_owned();
-    assert!(text.contains("dry-run"), "{shown:?}");
+    let mut man_command = tokio::process::Command::new("man");
+    man_command.args(["--warnings", "-l"]).arg(folder.join("algonius-service-install.1"));
+    let man_output = man_command.env("LC_ALL", "C").env("MANPAGER", "cat").output().await.unwrap();
+    let text = String::from_utf8_lossy(&man_output.stdout).into_owned();
+    assert!(text.contains("dry-run"), "{man_output:?}");
 }

@@ -21,15 +21,18 @@ async fn a_failed_command_shows_exit_code_and_last_lines() {
         &["agents", "test", "fails"],
     ] {
         let output = service.command(words, "").await;
-        let told = &output.stderr;
+        let stderr = &output.stderr;
         assert_eq!(output.code, Some(5), "{output:?}");
         for line in ["agent-exit", "\n  exit code: 3", "\n  standard error: line 7", "line 3"] {
-            assert!(told.contains(line), "{words:?} lacks {line}: {told}");
+            assert!(stderr.contains(line), "{words:?} lacks {line}: {stderr}");
         }
-        assert!(!told.contains("line 2"), "{words:?} shows more than the end: {told}");
-        let id = told.split("more: algonius tasks show ").nth(1).unwrap().trim();
-        let shown = service.command(&["tasks", "show", id], "").await;
-        assert!(shown.code == Some(0) && shown.stdout.contains("line 1"), "{shown:?}");
+        assert!(!stderr.contains("line 2"), "{words:?} shows more than the end: {stderr}");
+        let id = stderr.split("more: algonius tasks show ").nth(1).unwrap().trim();
+        let task_output = service.command(&["tasks", "show", id], "").await;
+        assert!(
+            task_output.code == Some(0) && task_output.stdout.contains("line 1"),
+            "{task_output:?}"
+        );
     }
 }
 
@@ -51,8 +54,8 @@ async fn a_task_is_found_by_the_start_or_end_of_its_id() {
     for part in
         [&one, end(&one, 28), end(&one, 24), beginning(&one, 35), end(&simple, 22), end(&upper, 28)]
     {
-        let shown = service.command(&["tasks", "show", part], "").await;
-        assert!(shown.stdout.starts_with(&format!("task     {one}\n")), "{part}: {shown:?}");
+        let output = service.command(&["tasks", "show", part], "").await;
+        assert!(output.stdout.starts_with(&format!("task     {one}\n")), "{part}: {output:?}");
     }
     let watched = service.command(&["tasks", "watch", end(&two, 28)], "").await;
     assert_eq!((watched.code, watched.stdout.as_str()), (Some(0), "two"));
@@ -62,9 +65,12 @@ async fn a_task_is_found_by_the_start_or_end_of_its_id() {
     for line in [&one, &two, "one", "two"] {
         assert!(both.stderr.contains(line), "{line}: {both:?}");
     }
-    for strange in ["abc", "ffffffff", "nonsense", "../status", "%"] {
-        let none = service.command(&["tasks", "show", strange], "").await;
-        assert!(none.code == Some(3) && none.stderr.contains("execution-unknown"), "{none:?}");
+    for unknown_id in ["abc", "ffffffff", "nonsense", "../status", "%"] {
+        let output = service.command(&["tasks", "show", unknown_id], "").await;
+        assert!(
+            output.code == Some(3) && output.stderr.contains("execution-unknown"),
+            "{output:?}"
+        );
     }
     let deleted = service.command(&["tasks", "delete", end(&one, 28)], "").await;
     assert_ne!(deleted.code, Some(0), "a part of an id removed a task");
@@ -75,15 +81,15 @@ async fn a_task_is_found_by_the_start_or_end_of_its_id() {
 #[tokio::test]
 async fn a_partial_id_finds_no_task_of_others() {
     let tokens = "[tokens.ann]\ntoken_env = 'ANN'\n[tokens.bob]\ntoken_env = 'BOB'\n";
-    let word = |name: &str| format!("{name}-{}", "x".repeat(40));
+    let token = |name: &str| format!("{name}-{}", "x".repeat(40));
     let setup = Setup::new(&[agents(), tokens.to_owned()].concat());
-    let service = setup.env("ANN", &word("ann")).env("BOB", &word("bob")).start().await;
-    let task = id(&service.with(&word("ann")).send("echo", "hers").await);
+    let service = setup.env("ANN", &token("ann")).env("BOB", &token("bob")).start().await;
+    let task = id(&service.with(&token("ann")).send("echo", "hers").await);
     let path = format!("/api/v1/executions?summary=true&id={}", end(&task, 24));
-    let hers = service.with(&word("ann")).get(&path).await.json();
-    assert_eq!(hers["executions"][0]["summary"], json!({"caller": "ann", "request": "hers"}));
-    let his = service.with(&word("bob")).get(&path).await.json();
-    assert_eq!(his["executions"], json!([]));
+    let ann_list = service.with(&token("ann")).get(&path).await.json();
+    assert_eq!(ann_list["executions"][0]["summary"], json!({"caller": "ann", "request": "hers"}));
+    let bob_list = service.with(&token("bob")).get(&path).await.json();
+    assert_eq!(bob_list["executions"], json!([]));
 }
 
 #[tokio::test]
@@ -100,14 +106,17 @@ async fn a_task_list_shows_owner_and_input() {
     let summary = &json["executions"][0]["summary"];
     assert_eq!(summary["caller"], "operator");
     assert_eq!(summary["request"].as_str().unwrap().chars().count(), 120);
-    let plain = service.get("/api/v1/executions").await.json();
-    assert!(plain["executions"][0].get("summary").is_none(), "{plain}");
+    let list_without_summary = service.get("/api/v1/executions").await.json();
+    assert!(
+        list_without_summary["executions"][0].get("summary").is_none(),
+        "{list_without_summary}"
+    );
 }
 
 #[tokio::test]
 async fn an_unknown_name_suggests_the_nearest() {
     let service = Service::start(&agents()).await;
-    for (words, wanted, code) in [
+    for (words, suggestion, code) in [
         (&["send", "ehco", "x"][..], "did you mean `echo`?", 3),
         (&["send", "--no-stream", "fail", "x"], "did you mean `fails`?", 3),
         (&["agents", "show", "ecko"], "did you mean `echo`?", 3),
@@ -122,7 +131,7 @@ async fn an_unknown_name_suggests_the_nearest() {
         (&["tasks", "export", "--trigger", "schedul"], "did you mean `schedule`?", 4),
     ] {
         let output = service.command(words, "").await;
-        assert!(output.stderr.contains(wanted), "{words:?}: {output:?}");
+        assert!(output.stderr.contains(suggestion), "{words:?}: {output:?}");
         assert_eq!(output.code, Some(code), "{words:?}: {output:?}");
     }
     let far = service.command(&["send", "zzzzzzzz", "x"], "").await;
@@ -135,26 +144,29 @@ async fn check_with_json_prints_a_list_of_diagnostics() {
     let setup = Setup::bare(text);
     let file = setup.write().display().to_string();
     let output = setup.run(&["check", "--json", &file], "").await;
-    let told: Value = serde_json::from_str(&output.stdout).unwrap();
-    let list = told["diagnostics"].as_array().unwrap();
+    let report: Value = serde_json::from_str(&output.stdout).unwrap();
+    let list = report["diagnostics"].as_array().unwrap();
     let seen: Vec<_> = list
         .iter()
         .map(|it| {
             [&it["severity"], &it["code"], &it["line"], &it["column"], &it["key"]].map(Value::clone)
         })
         .collect();
-    let wanted = [
+    let expected = [
         json!(["error", "unknown-key", 2, 1, "server.listn"]),
         json!(["warning", "program-missing", 4, 11, "agents.one.command"]),
         json!(["error", "missing-key", 5, 1, "agents.two.command"]),
     ];
-    assert_eq!(seen.iter().map(|it| json!(it)).collect::<Vec<_>>(), wanted, "{told}");
+    assert_eq!(seen.iter().map(|it| json!(it)).collect::<Vec<_>>(), expected, "{report}");
     assert_eq!((output.code, list[0]["hint"].as_str()), (Some(4), Some("did you mean `listen`?")));
-    assert!(list.iter().all(|it| it["file"] == json!(file) && it["message"].is_string()), "{told}");
+    assert!(
+        list.iter().all(|it| it["file"] == json!(file) && it["message"].is_string()),
+        "{report}"
+    );
     let broken = Setup::bare("[agents.one\n");
     let file = broken.write().display().to_string();
-    let told = broken.run(&["check", "--json", &file], "").await.stdout;
-    assert_eq!(serde_json::from_str::<Value>(&told).unwrap()["diagnostics"][0]["code"], "syntax");
+    let report = broken.run(&["check", "--json", &file], "").await.stdout;
+    assert_eq!(serde_json::from_str::<Value>(&report).unwrap()["diagnostics"][0]["code"], "syntax");
     let absent = broken.run(&["check", "--json", "/nowhere/x.toml"], "").await.stdout;
     assert_eq!(
         serde_json::from_str::<Value>(&absent).unwrap()["diagnostics"][0]["code"],
@@ -163,8 +175,8 @@ async fn check_with_json_prints_a_list_of_diagnostics() {
     let setup = Setup::new("[agents.one]\ncommand = 'no-such-program'\n");
     let file = setup.write().display().to_string();
     let strict = setup.run(&["check", "--json", "--strict", &file], "").await;
-    let told: Value = serde_json::from_str(&strict.stdout).unwrap();
-    let first = &told["diagnostics"][0];
+    let report: Value = serde_json::from_str(&strict.stdout).unwrap();
+    let first = &report["diagnostics"][0];
     assert_eq!(
         (strict.code, &first["severity"], &first["code"]),
         (Some(4), &json!("error"), &json!("program-missing"))

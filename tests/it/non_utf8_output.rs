@@ -57,22 +57,22 @@ async fn rest(client: &ServiceClient, agent: &str) -> String {
 }
 
 fn outcome_of(task: &Value) -> String {
-    let made = task.pointer("/artifacts/0/parts/0/text").and_then(Value::as_str);
-    made.unwrap_or_default().to_owned()
+    let text = task.pointer("/artifacts/0/parts/0/text").and_then(Value::as_str);
+    text.unwrap_or_default().to_owned()
 }
 
 #[tokio::test]
 async fn invalid_utf_8_is_shown_as_text_over_http() {
     let service = service().await;
-    for (agent, wanted) in
+    for (agent, expected) in
         [("noisy", NOISE), ("slow", "é€😀"), ("teller", "a 😀, \u{0} and \u{1b}[1m")]
     {
         let task = service.send(agent, "go").await;
-        assert_eq!(outcome(&task), completed(wanted), "{agent}");
+        assert_eq!(outcome(&task), completed(expected), "{agent}");
         let found = service.task(agent, &id(&task)).await;
-        assert_eq!(outcome(&found), completed(wanted), "{agent}");
-        assert_eq!(streamed(&service, agent).await, wanted, "{agent}");
-        assert_eq!(rest(&service, agent).await, wanted, "{agent}");
+        assert_eq!(outcome(&found), completed(expected), "{agent}");
+        assert_eq!(streamed(&service, agent).await, expected, "{agent}");
+        assert_eq!(rest(&service, agent).await, expected, "{agent}");
     }
 }
 
@@ -83,9 +83,9 @@ async fn the_record_shows_replaced_bytes_and_warns_of_them() {
     let record = service.execution(&id(&noisy)).await;
     let errors = "\u{1b}]0;title\u{7} warning \u{fffd}(\n";
     assert_eq!((&record["output"], &record["stderr"]), (&json!(NOISE), &json!(errors)));
-    let told = service.send("teller", "go").await;
-    let events = service.execution(&id(&told)).await["events"].clone();
-    let warned =
+    let task = service.send("teller", "go").await;
+    let events = service.execution(&id(&task)).await["events"].clone();
+    let warnings =
         events.as_array().unwrap().iter().filter(|event| event["data"]["kind"] == "warning");
-    assert_eq!(warned.count(), 1, "{events}");
+    assert_eq!(warnings.count(), 1, "{events}");
 }

@@ -9,7 +9,7 @@ use crate::harness::{Service, fake};
 
 /// As a program with line ends, as one without, and on standard error.
 fn agents() -> String {
-    let words = r#"
+    let config = r#"
 [agents.words]
 command = "sh"
 args = ["-c", "yes 'to and fro' | tr '\\n' ' ' | head -c 200000000; echo; echo the end"]
@@ -19,7 +19,7 @@ command = "sh"
 args = ["-c", "FAKE flood 200000000 >&2; printf done"]
 max_output_bytes = 1_000_000
 "#;
-    [&fake("lines", "flood 200000000", ""), words].concat()
+    [&fake("lines", "flood 200000000", ""), config].concat()
 }
 
 /// The most memory that the service had so far, in bytes.
@@ -47,10 +47,10 @@ async fn a_flood_of_200_megabytes_keeps_its_ends_and_little_memory() {
         let dropped: usize = dropped.parse().unwrap();
         let end = if agent == "words" { "\nthe end\n" } else { "xxx" };
         assert!(tail.ends_with(end), "{agent}");
-        let written = 200_000_000 + if agent == "words" { "\nthe end\n".len() } else { 0 };
-        assert_eq!(head.len() + dropped + tail.len(), written, "{agent}");
+        let printed_bytes = 200_000_000 + if agent == "words" { "\nthe end\n".len() } else { 0 };
+        assert_eq!(head.len() + dropped + tail.len(), printed_bytes, "{agent}");
         assert!(head.len() + tail.len() <= limit && head.len() > limit / 2, "{agent}");
     }
-    let grown = peak(&service) - before;
-    assert!(grown < 100 << 20, "{} MB more", grown >> 20);
+    let growth = peak(&service) - before;
+    assert!(growth < 100 << 20, "{} MB more", growth >> 20);
 }

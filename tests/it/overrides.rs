@@ -11,7 +11,7 @@ use crate::harness::{Service, Setup, fake, message};
 const EXTENSION: &str = "https://algonius.dev/a2a/ext/overrides/v1";
 
 /// Tells its folder and its branch; asks first when it is told to.
-const PLACED: &str = r#"
+const AGENT: &str = r#"
 [agents.placed]
 command = "sh"
 args = ["-c", '''
@@ -27,12 +27,12 @@ env = ["BRANCH"]
 "#;
 
 async fn start() -> Service {
-    let setup = Setup::new(&format!("{PLACED}{}", fake("echo", "echo", "")));
+    let setup = Setup::new(&format!("{AGENT}{}", fake("echo", "echo", "")));
     for folder in ["repos/a", "elsewhere"] {
-        fs::create_dir_all(setup.here().join(folder)).unwrap();
+        fs::create_dir_all(setup.test_folder().join(folder)).unwrap();
     }
-    symlink(setup.here().join("elsewhere"), setup.here().join("repos/out")).unwrap();
-    symlink(setup.here().join("repos/a"), setup.here().join("repos/in")).unwrap();
+    symlink(setup.test_folder().join("elsewhere"), setup.test_folder().join("repos/out")).unwrap();
+    symlink(setup.test_folder().join("repos/a"), setup.test_folder().join("repos/in")).unwrap();
     setup.start().await
 }
 
@@ -43,19 +43,20 @@ fn message_with_override(text: &str, choice: Value) -> Value {
     params
 }
 
-fn place(service: &Service, name: &str) -> String {
-    service.setup.here().canonicalize().unwrap().join(name).display().to_string()
+fn canonical_path(service: &Service, name: &str) -> String {
+    service.setup.test_folder().canonicalize().unwrap().join(name).display().to_string()
 }
 
 /// A place as a caller writes it.
-fn written(service: &Service, name: &str) -> String {
-    service.setup.here().join(name).display().to_string()
+fn path_as_written(service: &Service, name: &str) -> String {
+    service.setup.test_folder().join(name).display().to_string()
 }
 
 #[tokio::test]
 async fn a_caller_may_choose_allowed_folders_and_variables() {
     let service = start().await;
-    let (folder, real) = (written(&service, "repos/in"), place(&service, "repos/a"));
+    let (folder, real) =
+        (path_as_written(&service, "repos/in"), canonical_path(&service, "repos/a"));
     let choice = json!({"workingDirectory": folder, "environment": {"BRANCH": "next"}});
     let task = service.rpc("placed", "message/send", &message_with_override("go", choice)).await;
     assert_eq!(outcome(&task), completed(&format!("{real} next")));
@@ -72,10 +73,11 @@ async fn a_caller_may_choose_allowed_folders_and_variables() {
 #[tokio::test]
 async fn forbidden_overrides_are_refused_and_outside_links_fail() {
     let service = start().await;
-    let at = |name: &str| json!({"workingDirectory": written(&service, name)});
+    let directory_choice =
+        |name: &str| json!({"workingDirectory": path_as_written(&service, name)});
     for (choice, code) in [
-        (at("elsewhere"), "override-refused"),
-        (at("repos/../elsewhere"), "override-refused"),
+        (directory_choice("elsewhere"), "override-refused"),
+        (directory_choice("repos/../elsewhere"), "override-refused"),
         (json!({"workingDirectory": "repos/a"}), "override-refused"),
         (json!({"environment": {"LD_PRELOAD": "/tmp/x.so"}}), "override-refused"),
         (json!({"environment": {"BRANCH": "a\0b"}}), "override-refused"),
@@ -89,24 +91,25 @@ async fn forbidden_overrides_are_refused_and_outside_links_fail() {
             service.refused("placed", "message/send", message_with_override("go", choice.clone()));
         assert_eq!(refused.await, (-32602, code.to_owned()), "{choice}");
     }
-    let refused =
-        service.refused("echo", "message/send", message_with_override("go", at("repos/a"))).await;
+    let refused = service
+        .refused("echo", "message/send", message_with_override("go", directory_choice("repos/a")))
+        .await;
     assert_eq!(refused.1, "override-refused");
     assert_eq!(service.get("/api/v1/executions").await.json()["executions"], json!([]));
 
     for name in ["repos/out", "repos/none"] {
-        let choice = message_with_override("go", at(name));
+        let choice = message_with_override("go", directory_choice(name));
         let task = service.rpc("placed", "message/send", &choice).await;
         assert_eq!(outcome(&task), failed("override-refused"), "{name}");
-        let said = task["status"]["message"].to_string();
-        assert!(!said.contains(&place(&service, "")), "{said}");
+        let status_message = task["status"]["message"].to_string();
+        assert!(!status_message.contains(&canonical_path(&service, "")), "{status_message}");
     }
 }
 
 #[tokio::test]
 async fn an_answer_keeps_the_overrides_of_its_task() {
     let mut service = start().await;
-    let folder = written(&service, "repos/a");
+    let folder = path_as_written(&service, "repos/a");
     let choice = json!({"workingDirectory": folder, "environment": {"BRANCH": "next"}});
     let task =
         service.rpc("placed", "message/send", &message_with_override("ask", choice.clone())).await;
@@ -120,18 +123,21 @@ async fn an_answer_keeps_the_overrides_of_its_task() {
         params["message"]["messageId"] = json!(text);
         params
     };
-    let asked = answer("again", message("ask"));
-    let again = service.rpc("placed", "message/send", &asked).await;
-    assert_eq!((id(&again), state(&again)), (id(&task), "input-required".to_owned()));
-    let anew = message_with_override("ask", json!({"environment": {"BRANCH": "third"}}));
-    let again = service.rpc("placed", "message/send", &answer("anew", anew)).await;
-    assert_eq!(state(&again), "input-required");
-    let told = service.rpc("placed", "message/send", &answer("last", message("go"))).await;
-    assert_eq!(outcome(&told), completed(&format!("{} third", place(&service, "repos/a"))));
+    let next_answer = answer("again", message("ask"));
+    let updated = service.rpc("placed", "message/send", &next_answer).await;
+    assert_eq!((id(&updated), state(&updated)), (id(&task), "input-required".to_owned()));
+    let override_params = message_with_override("ask", json!({"environment": {"BRANCH": "third"}}));
+    let updated = service.rpc("placed", "message/send", &answer("anew", override_params)).await;
+    assert_eq!(state(&updated), "input-required");
+    let finished = service.rpc("placed", "message/send", &answer("last", message("go"))).await;
+    assert_eq!(
+        outcome(&finished),
+        completed(&format!("{} third", canonical_path(&service, "repos/a")))
+    );
 
     // The same answer again is the same one; with another choice it is another message.
-    let twin = service.rpc("placed", "message/send", &answer("last", message("go"))).await;
-    assert_eq!(id(&twin), id(&task));
+    let duplicate = service.rpc("placed", "message/send", &answer("last", message("go"))).await;
+    assert_eq!(id(&duplicate), id(&task));
     let other =
         answer("last", message_with_override("go", json!({"environment": {"BRANCH": "x"}})));
     let refused = service.refused("placed", "message/send", other).await;
@@ -141,10 +147,14 @@ async fn an_answer_keeps_the_overrides_of_its_task() {
 #[tokio::test]
 async fn the_command_line_sets_overrides() {
     let service = start().await;
-    let folder = written(&service, "repos/a");
+    let folder = path_as_written(&service, "repos/a");
     let arguments = ["send", "placed", "go", "--working-dir", &folder, "--env", "BRANCH=next"];
-    let said = service.command(&arguments, "").await;
-    assert_eq!(said.stdout.trim(), format!("{} next", place(&service, "repos/a")), "{said:?}");
-    let said = service.command(&["send", "placed", "go", "--env", "PATH=/tmp"], "").await;
-    assert!(said.stderr.contains("override-refused"), "{said:?}");
+    let output = service.command(&arguments, "").await;
+    assert_eq!(
+        output.stdout.trim(),
+        format!("{} next", canonical_path(&service, "repos/a")),
+        "{output:?}"
+    );
+    let output = service.command(&["send", "placed", "go", "--env", "PATH=/tmp"], "").await;
+    assert!(output.stderr.contains("override-refused"), "{output:?}");
 }

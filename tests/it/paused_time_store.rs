@@ -28,10 +28,10 @@ pub(crate) struct PausedTimeStore(pub(crate) Arc<Store>);
 
 /// Does a work while virtual time stands still, which it does as long as a thread is blocked.
 pub(crate) async fn with_paused_time<T>(work: impl Future<Output = T>) -> T {
-    let (done, waits) = mpsc::channel::<()>();
-    let blocked = tokio::task::spawn_blocking(move || _ = waits.recv());
+    let (sender, receiver) = mpsc::channel::<()>();
+    let blocked = tokio::task::spawn_blocking(move || _ = receiver.recv());
     let answer = work.await;
-    drop(done);
+    drop(sender);
     blocked.await.unwrap();
     answer
 }
@@ -67,9 +67,9 @@ impl Ledger for PausedTimeStore {
         &self,
         id: ExecutionId,
         fence: Fence,
-        lines: WriteBatch,
+        batch: WriteBatch,
     ) -> Result<bool, LedgerError> {
-        with_paused_time(Ledger::write(&*self.0, id, fence, lines)).await
+        with_paused_time(Ledger::write(&*self.0, id, fence, batch)).await
     }
 
     async fn append(&self, id: ExecutionId, chunk: Chunk) -> Result<(), LedgerError> {

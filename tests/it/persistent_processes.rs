@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::harness::client::{completed, failed, id, outcome, state};
-use crate::harness::processes::{is_alive, kill9, marked};
-use crate::harness::{Service, ServiceClient, json_rpc_call, message, until};
+use crate::harness::processes::{is_alive, kill9, processes_with_env};
+use crate::harness::{Service, ServiceClient, json_rpc_call, message, poll_until};
 
 /// An agent whose program is kept, in this part of the fake one.
 fn session_agent(part: &str, settings: &str, turn: &str) -> String {
@@ -27,14 +27,14 @@ fn lines(settings: &str) -> String {
     session_agent("'turns'", settings, LINES)
 }
 
-fn of(context: &str, text: &str) -> Value {
+fn message_in_context(context: &str, text: &str) -> Value {
     let mut params = message(text);
     params["message"]["contextId"] = json!(context);
     params
 }
 
 async fn send_in_context(client: &ServiceClient, context: &str, text: &str) -> (String, String) {
-    outcome(&client.rpc("kept", "message/send", &of(context, text)).await)
+    outcome(&client.rpc("kept", "message/send", &message_in_context(context, text)).await)
 }
 
 /// The process that answers in a conversation.
@@ -44,20 +44,20 @@ async fn pid(client: &ServiceClient, context: &str) -> i32 {
 }
 
 async fn stream(client: &ServiceClient, context: &str, text: &str) -> String {
-    let body = json_rpc_call("message/stream", &of(context, text));
+    let body = json_rpc_call("message/stream", &message_in_context(context, text));
     client.post("/agents/kept/v1", &body).await.body
 }
 
 /// The programs of an agent of this service, which others have too.
 pub(crate) fn session_processes(service: &Service, agent: &str) -> Vec<i32> {
-    let home = format!("HOME={}", service.setup.here().join("home").display());
-    let of_service = marked(&home);
-    let of_agent = marked(&format!("ALGONIUS_AGENT_ID={agent}"));
+    let home = format!("HOME={}", service.setup.test_folder().join("home").display());
+    let of_service = processes_with_env(&home);
+    let of_agent = processes_with_env(&format!("ALGONIUS_AGENT_ID={agent}"));
     of_agent.into_iter().filter(|pid| of_service.contains(pid)).collect()
 }
 
-async fn wait_until_gone(pid: i32) {
-    until(&format!("the end of {pid}"), async || (!is_alive(pid)).then_some(())).await;
+async fn wait_for_exit(pid: i32) {
+    poll_until(&format!("the end of {pid}"), async || (!is_alive(pid)).then_some(())).await;
 }
 
 #[tokio::test]
@@ -81,8 +81,11 @@ async fn each_conversation_has_one_process_of_its_own() {
         assert_eq!(send_in_context(&service, "d", "tea").await, line("tea"));
         assert_eq!(pid(&service, "c").await, first);
         assert_ne!(pid(&service, "d").await, first);
-        let told = stream(&service, "c", "three").await;
-        assert!(told.contains("one two three") && !told.contains("continuity"), "{told}");
+        let stream_text = stream(&service, "c", "three").await;
+        assert!(
+            stream_text.contains("one two three") && !stream_text.contains("continuity"),
+            "{stream_text}"
+        );
     }
 }
 
@@ -90,13 +93,16 @@ async fn each_conversation_has_one_process_of_its_own() {
 async fn pooled_processes_are_shown_and_end_with_the_service() {
     let mut service = Service::start(&lines("")).await;
     let first = pid(&service, "c").await;
-    let seen = until("what it takes", async || {
-        let kept = service.agent("kept").await["pooledProcesses"].clone();
-        (!kept[0]["usage"].is_null()).then_some(kept)
+    let processes = poll_until("what it takes", async || {
+        let processes = service.agent("kept").await["pooledProcesses"].clone();
+        (!processes[0]["usage"].is_null()).then_some(processes)
     })
     .await;
-    assert_eq!((&seen[0]["pid"], &seen[0]["busy"]), (&json!(first), &json!(false)));
-    assert!(seen[0]["usage"]["memoryBytes"].as_u64().is_some_and(|bytes| bytes > 0), "{seen}");
+    assert_eq!((&processes[0]["pid"], &processes[0]["busy"]), (&json!(first), &json!(false)));
+    assert!(
+        processes[0]["usage"]["memoryBytes"].as_u64().is_some_and(|bytes| bytes > 0),
+        "{processes}"
+    );
     service.sigterm();
     assert!(service.exit().await.success());
     assert!(session_processes(&service, "kept").is_empty(), "something outlived the drain");
@@ -104,24 +110,27 @@ async fn pooled_processes_are_shown_and_end_with_the_service() {
     let second = pid(&service, "c").await;
     assert_ne!(first, second);
     service.kill9().await;
-    wait_until_gone(second).await;
+    wait_for_exit(second).await;
     service.restart().await;
-    let told = stream(&service, "c", "hello").await;
-    assert!(told.contains(r#""continuity":"lost""#) && told.contains("hello"), "{told}");
-    let told = stream(&service, "c", "again").await;
-    assert!(!told.contains("continuity"), "{told}");
+    let stream_text = stream(&service, "c", "hello").await;
+    assert!(
+        stream_text.contains(r#""continuity":"lost""#) && stream_text.contains("hello"),
+        "{stream_text}"
+    );
+    let stream_text = stream(&service, "c", "again").await;
+    assert!(!stream_text.contains("continuity"), "{stream_text}");
 }
 
 #[tokio::test]
 async fn idle_processes_end_by_timeout_or_least_recent_use() {
     let service = Service::start(&lines("session_timeout = 0.2")).await;
-    wait_until_gone(pid(&service, "c").await).await;
-    until("an empty pool", async || {
+    wait_for_exit(pid(&service, "c").await).await;
+    poll_until("an empty pool", async || {
         service.agent("kept").await["pooledProcesses"].is_null().then_some(())
     })
     .await;
-    let told = stream(&service, "c", "hello").await;
-    assert!(told.contains(r#""continuity":"lost""#), "{told}");
+    let stream_text = stream(&service, "c", "hello").await;
+    assert!(stream_text.contains(r#""continuity":"lost""#), "{stream_text}");
 
     let service = Service::start(&lines("max_sessions = 2")).await;
     let (a, b) = (pid(&service, "a").await, pid(&service, "b").await);
@@ -136,39 +145,47 @@ async fn a_process_death_loses_context_or_fails_the_running_turn() {
     let service = Service::start(&lines("")).await;
     let first = pid(&service, "c").await;
     kill9(first);
-    until("an empty pool", async || {
+    poll_until("an empty pool", async || {
         service.agent("kept").await["pooledProcesses"].is_null().then_some(())
     })
     .await;
-    let told = stream(&service, "c", "two").await;
-    assert!(told.contains(r#""continuity":"lost""#) && told.contains("two"), "{told}");
+    let stream_text = stream(&service, "c", "two").await;
+    assert!(
+        stream_text.contains(r#""continuity":"lost""#) && stream_text.contains("two"),
+        "{stream_text}"
+    );
     for (text, code) in [("exit 3", "agent-exit"), ("exit 0", "answer-missing")] {
         assert_eq!(send_in_context(&service, "c", text).await, failed(code), "{text}");
-        let told = stream(&service, "c", "again").await;
-        assert!(told.contains(r#""continuity":"lost""#) && told.contains("again"), "{told}");
+        let stream_text = stream(&service, "c", "again").await;
+        assert!(
+            stream_text.contains(r#""continuity":"lost""#) && stream_text.contains("again"),
+            "{stream_text}"
+        );
     }
-    let id = id(&service.submit("kept", of("c", "hang")).await);
-    let busy = until("it hangs", async || {
-        let kept = service.agent("kept").await["pooledProcesses"].clone();
-        (kept[0]["busy"] == true).then_some(kept)
+    let id = id(&service.submit("kept", message_in_context("c", "hang")).await);
+    let busy = poll_until("it hangs", async || {
+        let processes = service.agent("kept").await["pooledProcesses"].clone();
+        (processes[0]["busy"] == true).then_some(processes)
     })
     .await;
     kill9(i32::try_from(busy[0]["pid"].as_i64().unwrap()).unwrap());
-    assert_eq!(outcome(&service.ended("kept", &id).await), failed("agent-killed"));
+    assert_eq!(outcome(&service.wait_for_end("kept", &id).await), failed("agent-killed"));
 }
 
 /// Begins a message that is not answered, and calls it off.
 async fn send_and_cancel(service: &Service) {
-    let id = id(&service.submit("kept", of("c", "hang")).await);
-    until("it runs", async || (service.execution(&id).await["state"] == "running").then_some(()))
-        .await;
+    let id = id(&service.submit("kept", message_in_context("c", "hang")).await);
+    poll_until("it runs", async || {
+        (service.execution(&id).await["state"] == "running").then_some(())
+    })
+    .await;
     assert_eq!(state(&service.cancel("kept", &id).await), "canceled");
-    assert_eq!(state(&service.ended("kept", &id).await), "canceled");
+    assert_eq!(state(&service.wait_for_end("kept", &id).await), "canceled");
 }
 
 #[tokio::test]
 async fn cancelling_a_turn_interrupts_it_and_keeps_the_process() {
-    for (agent, lives_on) in [
+    for (agent, process_survives) in [
         (lines(""), true),
         (session_agent("'rpc', '--init'", "", RPC), true),
         (lines("").replace("interrupt = \"STOP\\n\"", ""), false),
@@ -176,11 +193,11 @@ async fn cancelling_a_turn_interrupts_it_and_keeps_the_process() {
         let service = Service::start(&agent).await;
         let first = pid(&service, "c").await;
         send_and_cancel(&service).await;
-        if !lives_on {
-            wait_until_gone(first).await;
+        if !process_survives {
+            wait_for_exit(first).await;
         }
         let second = pid(&service, "c").await;
-        assert_eq!(first == second, lives_on, "{agent}");
+        assert_eq!(first == second, process_survives, "{agent}");
     }
 }
 
@@ -188,15 +205,15 @@ async fn cancelling_a_turn_interrupts_it_and_keeps_the_process() {
 async fn turns_of_one_conversation_run_in_order_without_leaks() {
     let service = Service::start(&lines("")).await;
     assert_eq!(send_in_context(&service, "c", "late too late").await, completed("in time\n"));
-    let hanging = id(&service.submit("kept", of("c", "hang")).await);
-    let next = id(&service.submit("kept", of("c", "next")).await);
-    until("its place", async || {
-        let told = service.execution(&next).await.to_string();
-        told.contains("conversation-busy").then_some(())
+    let hanging = id(&service.submit("kept", message_in_context("c", "hang")).await);
+    let next = id(&service.submit("kept", message_in_context("c", "next")).await);
+    poll_until("its place", async || {
+        let execution = service.execution(&next).await.to_string();
+        execution.contains("conversation-busy").then_some(())
     })
     .await;
     service.cancel("kept", &hanging).await;
-    assert_eq!(outcome(&service.ended("kept", &next).await), completed("next\n"));
+    assert_eq!(outcome(&service.wait_for_end("kept", &next).await), completed("next\n"));
     assert_eq!(send_in_context(&service, "c", "two\nlines").await, failed("input-rejected"));
     assert_eq!(send_in_context(&service, "c", "after").await, completed("next after\n"));
 }
@@ -208,7 +225,7 @@ async fn a_pooled_process_over_its_memory_limit_is_ended() {
     // It has answered by the next look at its memory, or has not.
     let (state, code) = send_in_context(&service, "c", "hog 200000000").await;
     assert!(state == "completed" || code == "resources-exceeded", "{state}: {code}");
-    wait_until_gone(first).await;
+    wait_for_exit(first).await;
 }
 
 #[tokio::test]
@@ -216,7 +233,7 @@ async fn a_program_without_keep_alive_resumes_by_its_session() {
     let settings = "keep_alive = false\nsandbox.writable = ['HERE']\n[agents.kept.session]\n\
                     resume_args = ['--resume', '{{ session_id }}']\nregex = 'session: (\\S+)'";
     let service = Service::start(&session_agent("'chat', 'HERE/memory'", settings, "")).await;
-    std::fs::create_dir(service.setup.here().join("memory")).unwrap();
+    std::fs::create_dir(service.setup.test_folder().join("memory")).unwrap();
     assert_eq!(send_in_context(&service, "c", "one").await, completed("one"));
     assert!(session_processes(&service, "kept").is_empty());
     assert_eq!(send_in_context(&service, "c", "two").await, completed("one two"));
@@ -238,26 +255,32 @@ turn = { end_line = "END" }
 #[tokio::test]
 async fn a_pooled_process_with_sessions_resumes_after_any_end() {
     let mut service = Service::start(REMEMBERS).await;
-    let first = service.rpc("kept", "message/send", &of("c", "one")).await;
+    let first = service.rpc("kept", "message/send", &message_in_context("c", "one")).await;
     assert_eq!(outcome(&first), completed("one \n"));
     assert_eq!(send_in_context(&service, "c", "two").await, completed("one two \n"));
     assert_eq!(service.setup.read("log"), "start\n", "one program served both");
     // What removes an execution removes the sessions that it used last.
-    let gone = service.command(&["tasks", "delete", &id(&first)], "").await;
-    assert_eq!(gone.code, Some(0), "{gone:?}");
+    let deletion = service.command(&["tasks", "delete", &id(&first)], "").await;
+    assert_eq!(deletion.code, Some(0), "{deletion:?}");
     service.sigterm();
     assert!(service.exit().await.success());
     service.restart().await;
-    let told = stream(&service, "c", "three").await;
-    assert!(told.contains("one two three") && !told.contains("continuity"), "{told}");
+    let stream_text = stream(&service, "c", "three").await;
+    assert!(
+        stream_text.contains("one two three") && !stream_text.contains("continuity"),
+        "{stream_text}"
+    );
     let pid = service.agent("kept").await["pooledProcesses"][0]["pid"].as_i64().unwrap();
     kill9(i32::try_from(pid).unwrap());
-    until("an empty pool", async || {
+    poll_until("an empty pool", async || {
         service.agent("kept").await["pooledProcesses"].is_null().then_some(())
     })
     .await;
-    let told = stream(&service, "c", "four").await;
-    assert!(told.contains("one two three four") && !told.contains("continuity"), "{told}");
+    let stream_text = stream(&service, "c", "four").await;
+    assert!(
+        stream_text.contains("one two three four") && !stream_text.contains("continuity"),
+        "{stream_text}"
+    );
     assert_eq!(service.setup.read("log"), "start\nstart\nstart\n");
 }
 

@@ -9,55 +9,55 @@ use std::os::unix::fs::PermissionsExt;
 use serde_json::json;
 
 use crate::harness::client::outcome;
-use crate::harness::{Setup, until};
+use crate::harness::{Setup, poll_until};
 use preset_programs::{FAKE_PROGRAMS, KEY, RecordedCall, install_all};
 
 /// Every preset that names a program, two lines each.
 fn all() -> String {
     FAKE_PROGRAMS
         .iter()
-        .map(|play| format!("[agents.{0}]\npreset = '{0}'\n", play.preset))
+        .map(|fake| format!("[agents.{0}]\npreset = '{0}'\n", fake.preset))
         .collect()
 }
 
 #[tokio::test]
 async fn two_lines_configure_an_agent_of_each_known_program() {
     let service = install_all(Setup::new(&all())).start().await;
-    for play in FAKE_PROGRAMS {
-        let (state, answer) = outcome(&service.send(play.preset, "what is it?").await);
-        assert_eq!(state, "completed", "{}: {answer}", play.preset);
-        assert!(answer.contains("it works"), "{}: {answer}", play.preset);
-        let recorded = RecordedCall::read(&service.setup, play.preset);
-        let given = match play.input {
+    for fake in FAKE_PROGRAMS {
+        let (state, answer) = outcome(&service.send(fake.preset, "what is it?").await);
+        assert_eq!(state, "completed", "{}: {answer}", fake.preset);
+        assert!(answer.contains("it works"), "{}: {answer}", fake.preset);
+        let recorded = RecordedCall::read(&service.setup, fake.preset);
+        let recorded_input = match fake.input {
             "args" => recorded.argv.lines().last().unwrap().to_owned(),
             "file" => recorded.file,
             _ => recorded.stdin,
         };
-        assert_eq!(given, "what is it?", "{}", play.preset);
-        assert!(recorded.env.contains(&format!("{}={KEY}", play.key)), "{}", recorded.env);
+        assert_eq!(recorded_input, "what is it?", "{}", fake.preset);
+        assert!(recorded.env.contains(&format!("{}={KEY}", fake.key)), "{}", recorded.env);
         assert!(recorded.env.contains("NO_COLOR=1"), "{}", recorded.env);
         assert!(!recorded.env.contains("UNLISTED"), "{}", recorded.env);
-        let mode = fs::metadata(play.home(&service.setup)).unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, 0o700, "{}", play.preset);
+        let mode = fs::metadata(fake.home(&service.setup)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700, "{}", fake.preset);
     }
     assert!(!service.stderr_text().contains(KEY));
-    assert!(fs::read_dir(service.setup.here().join("home")).unwrap().next().is_none());
+    assert!(fs::read_dir(service.setup.test_folder().join("home")).unwrap().next().is_none());
 }
 
 #[tokio::test]
 async fn home_files_are_written_once_and_private() {
     let text = "[agents.gemini]\npreset = 'gemini'\nhome_files = { 'of/mine' = 'one' }\n";
     let mut service = install_all(Setup::new(text)).start().await;
-    let home = service.setup.here().join("state/algonius/homes/gemini");
-    let (theirs, mine) = (home.join(".gemini/settings.json"), home.join("of/mine"));
-    for file in [&theirs, &mine] {
+    let home = service.setup.test_folder().join("state/algonius/homes/gemini");
+    let (preset_file, configured_file) = (home.join(".gemini/settings.json"), home.join("of/mine"));
+    for file in [&preset_file, &configured_file] {
         assert_eq!(fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
     }
-    assert!(fs::read_to_string(&theirs).unwrap().contains("gemini-api-key"));
-    fs::write(&theirs, "logged in").unwrap();
+    assert!(fs::read_to_string(&preset_file).unwrap().contains("gemini-api-key"));
+    fs::write(&preset_file, "logged in").unwrap();
     service.kill9().await;
     service.restart().await;
-    assert_eq!(fs::read_to_string(&theirs).unwrap(), "logged in");
+    assert_eq!(fs::read_to_string(&preset_file).unwrap(), "logged in");
 }
 
 #[tokio::test]
@@ -94,7 +94,7 @@ async fn an_untested_program_version_is_only_a_warning() {
         let agents = tree["agents"].as_array().unwrap();
         agents.iter().find(|agent| agent["id"] == id).unwrap()["program"].clone()
     };
-    let tree = until("all versions", async || {
+    let tree = poll_until("all versions", async || {
         let tree = service.get("/status").await.json();
         let is_known = |id| !program(&tree, id)["version"].is_null();
         ["claude-code", "codex", "goose"].into_iter().all(is_known).then_some(tree)
@@ -117,8 +117,8 @@ async fn an_untested_program_version_is_only_a_warning() {
     assert_eq!(outcome(&service.send("codex", "x").await).0, "completed");
     let detail = service.get("/api/v1/agents/codex").await.json();
     assert_eq!(detail["status"]["program"], codex);
-    let shown = service.command(&["status"], "").await.stdout;
-    assert!(shown.contains("claude-code preset, version 2.1.330"), "{shown}");
+    let status_text = service.command(&["status"], "").await.stdout;
+    assert!(status_text.contains("claude-code preset, version 2.1.330"), "{status_text}");
 }
 
 /// All of them at once would keep each other from telling in time.
@@ -134,9 +134,9 @@ async fn programs_report_their_versions_one_after_the_other() {
     let setup = Setup::new(&(0..4).map(agent).collect::<String>()).executable("slow", script);
     let service = setup.start().await;
     for id in 0..4 {
-        until("a version", async || {
-            let told = service.agent(&format!("a{id}")).await["program"]["version"] == "1.2.3";
-            told.then_some(())
+        poll_until("a version", async || {
+            let is_known = service.agent(&format!("a{id}")).await["program"]["version"] == "1.2.3";
+            is_known.then_some(())
         })
         .await;
     }
@@ -148,21 +148,21 @@ async fn a_custom_preset_is_loaded_while_the_service_runs() {
     // Without bubblewrap the agent could change the configuration, so nothing would be applied automatically.
     let setup =
         install_all(Setup::new("[agents.codex]\npreset = 'codex'\nsandbox.nested = false\n"));
-    let presets = setup.beside("presets");
+    let presets = setup.sibling_path("presets");
     let service = setup.start().await;
     fs::create_dir(&presets).unwrap();
     let text = "[about]\ntitle = 'Mine'\nverified = true\n\
                 [agent]\ncommand = 'cat'\nenv = { MINE = '1' }\n";
     fs::write(presets.join("codex.toml"), text).unwrap();
-    until("the new preset", async || {
+    poll_until("the new preset", async || {
         let (_, answer) = outcome(&service.send("codex", "as it was said").await);
         (answer == "as it was said").then_some(())
     })
     .await;
     fs::write(presets.join("codex.toml"), text.replace("verified", "verifed")).unwrap();
-    until("the complaint", async || {
-        let told = service.get("/status").await.json()["configuration"]["rejected"][0].clone();
-        (told["file"] == "codex.toml" && told["line"] == 3).then_some(())
+    poll_until("the complaint", async || {
+        let rejection = service.get("/status").await.json()["configuration"]["rejected"][0].clone();
+        (rejection["file"] == "codex.toml" && rejection["line"] == 3).then_some(())
     })
     .await;
 }

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use crate::harness::client::{completed, failed, id, outcome};
 use crate::harness::disk::SmallDisk;
 use crate::harness::{
-    EmbeddedService, Service, ServiceClient, Setup, TestResponse, fake, gated, message, until,
+    EmbeddedService, Service, ServiceClient, Setup, TestResponse, fake, gated, message, poll_until,
 };
 
 /// Gauges that the story turns.
@@ -50,7 +50,7 @@ impl PressureFixture {
     }
 
     /// Turns the gauges, and waits until that is judged.
-    async fn turn(&self, stalls: StallReading, short: Value) {
+    async fn set_stalls(&self, stalls: StallReading, short: Value) {
         let reading = HostReading { cores: 2, stalls: Some(stalls), ..HostReading::default() };
         self.metrics.0.send_replace(reading);
         wait_for_shortage(&self.client, &short).await;
@@ -63,7 +63,7 @@ impl PressureFixture {
 
 /// Waits until this is what the machine is found to be short of.
 async fn wait_for_shortage(client: &ServiceClient, short: &Value) {
-    until(&format!("a shortage of {short}"), async || {
+    poll_until(&format!("a shortage of {short}"), async || {
         let status = client.get("/status").await.json();
         (status["pressure"]["short"] == *short).then_some(())
     })
@@ -91,32 +91,35 @@ fn refusal_content(answer: &TestResponse) -> (u16, String, String) {
 #[tokio::test]
 async fn pressure_refuses_new_work_and_keeps_running_work() {
     let agent = gated("one", "max_concurrent = 1");
-    let world =
+    let fixture =
         PressureFixture::start(Setup::new(&format!("{agent}\n[pressure]\ninterval = 0.02\n")))
             .await;
-    let running = world.client.begin("one", "ann").await;
-    world.setup.written("log", "start ann\n").await;
-    let waiting = world.client.begin("one", "bob").await;
-    world
-        .turn(StallReading { memory_percent: 50.0, ..StallReading::default() }, json!(["memory"]))
+    let running = fixture.client.begin("one", "ann").await;
+    fixture.setup.wait_for_text("log", "start ann\n").await;
+    let waiting = fixture.client.begin("one", "bob").await;
+    fixture
+        .set_stalls(
+            StallReading { memory_percent: 50.0, ..StallReading::default() },
+            json!(["memory"]),
+        )
         .await;
-    let refused = request_work(&world.client, "one").await;
+    let refused = request_work(&fixture.client, "one").await;
     let words = "the machine is short of memory".to_owned();
     assert_eq!(refusal_content(&refused), (503, "pressure".to_owned(), words));
     assert_eq!(refused.json()["error"]["code"], -32061);
-    world.setup.open("go");
-    assert_eq!(outcome(&world.client.ended("one", &running).await), completed("ann\n"));
-    let queued = until("a free slot", async || {
-        let agent = world.client.agent("one").await;
+    fixture.setup.open("go");
+    assert_eq!(outcome(&fixture.client.wait_for_end("one", &running).await), completed("ann\n"));
+    let queued = poll_until("a free slot", async || {
+        let agent = fixture.client.agent("one").await;
         (agent["running"] == json!([])).then(|| agent["queued"][0]["id"].clone())
     })
     .await;
     assert_eq!(queued, json!(waiting));
-    assert_eq!(world.setup.read("log"), "start ann\nend ann\n");
-    world.turn(StallReading::default(), json!([])).await;
-    assert_eq!(outcome(&world.client.ended("one", &waiting).await), completed("bob\n"));
-    assert_eq!(outcome(&world.client.send("one", "cid").await), completed("cid\n"));
-    world.stop().await;
+    assert_eq!(fixture.setup.read("log"), "start ann\nend ann\n");
+    fixture.set_stalls(StallReading::default(), json!([])).await;
+    assert_eq!(outcome(&fixture.client.wait_for_end("one", &waiting).await), completed("bob\n"));
+    assert_eq!(outcome(&fixture.client.send("one", "cid").await), completed("cid\n"));
+    fixture.stop().await;
 }
 
 #[tokio::test]
@@ -130,8 +133,8 @@ async fn a_disk_below_its_floor_refuses_the_first_request() {
     assert_eq!(status["pressure"]["short"], json!(["disk"]));
     assert!(status["pressure"]["reading"]["diskFreeBytes"].as_u64() > Some(0), "{status}");
     assert_eq!(status["monitor"]["health"], "alive");
-    let shown = service.command(&["status"], "").await.stdout;
-    assert!(shown.contains("short of disk space"), "{shown}");
+    let status_text = service.command(&["status"], "").await.stdout;
+    assert!(status_text.contains("short of disk space"), "{status_text}");
     let sent = service.command(&["send", "echo", "hello"], "").await;
     assert!(sent.code == Some(1) && sent.stderr.contains("(pressure)"), "{sent:?}");
 }
@@ -140,7 +143,7 @@ async fn a_disk_below_its_floor_refuses_the_first_request() {
 async fn a_full_disk_refuses_new_work_until_it_has_space() {
     let floor = "[pressure]\nmin_disk_free_bytes = 2_000_000\ninterval = 0.02\n";
     let setup = Setup::new(&format!("{}{floor}", fake("echo", "echo", "")));
-    let Some(disk) = SmallDisk::below(setup.here(), 16) else { return };
+    let Some(disk) = SmallDisk::for_ledger(setup.test_folder(), 16) else { return };
     let (service, disk) = (setup.start().await, disk);
     let before = service.send("echo", "hello").await;
     disk.fill();
@@ -157,13 +160,13 @@ async fn a_full_disk_refuses_new_work_until_it_has_space() {
 async fn a_full_ledger_is_readable_and_recovers() {
     let agents = [fake("echo", "echo", ""), gated("gate", "")].concat();
     let setup = Setup::new(&format!("{agents}\n[pressure]\nenabled = false\n"));
-    let Some(disk) = SmallDisk::below(setup.here(), 16) else { return };
+    let Some(disk) = SmallDisk::for_ledger(setup.test_folder(), 16) else { return };
     let (service, disk) = (setup.start().await, disk);
     let before = service.send("echo", "hello").await;
     let running = service.begin("gate", "ann").await;
-    service.setup.written("log", "start ann\n").await;
+    service.setup.wait_for_text("log", "start ann\n").await;
     disk.fill();
-    let refused = until("a refusal", async || {
+    let refused = poll_until("a refusal", async || {
         // What the write-ahead log has room for is taken still.
         let answer = request_work(&service, "echo").await;
         (answer.status != 200).then_some(answer)
@@ -177,15 +180,15 @@ async fn a_full_ledger_is_readable_and_recovers() {
     assert_eq!(service.task("echo", &id(&before)).await, before);
     assert_eq!(service.get("/api/v1/executions").await.status, 200);
     service.setup.open("go");
-    service.setup.written("log", "start ann\nend ann\n").await;
+    service.setup.wait_for_text("log", "start ann\nend ann\n").await;
     disk.free();
-    let again = until("room in the ledger", async || {
+    let accepted = poll_until("room in the ledger", async || {
         let answer = request_work(&service, "echo").await;
         (answer.status == 200).then(|| answer.json()["result"].clone())
     })
     .await;
-    assert_eq!(outcome(&again), completed("new"));
+    assert_eq!(outcome(&accepted), completed("new"));
     // What it said is kept, or it is told that it could not be: it is settled either way.
-    let end = outcome(&service.ended("gate", &running).await);
+    let end = outcome(&service.wait_for_end("gate", &running).await);
     assert!([completed("ann\n"), failed("ledger-unavailable")].contains(&end), "{end:?}");
 }

@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use crate::harness::client::{id, state};
-use crate::harness::{Service, gated, json_rpc_call, message, until};
+use crate::harness::{Service, gated, json_rpc_call, message, poll_until};
 use crate::streams::{open_stream, read_to};
 
-const ALONE: &str = "access = 'read-write'\nworking_dir = 'HERE/home'";
+const WORKSPACE_SETTINGS: &str = "access = 'read-write'\nworking_dir = 'HERE/home'";
 
 /// What is said about a task, and the data beside it.
 fn status_content(status: &Value) -> (Option<String>, Value) {
@@ -15,12 +15,12 @@ fn status_content(status: &Value) -> (Option<String>, Value) {
     (text.map(str::to_owned), message["metadata"].clone())
 }
 
-fn waits(words: &str, position: usize, reason: &str) -> (Option<String>, Value) {
+fn waiting_status(words: &str, position: usize, reason: &str) -> (Option<String>, Value) {
     (Some(words.to_owned()), json!({"position": position, "reason": reason}))
 }
 
 async fn wait_for_status(service: &Service, agent: &str, id: &str, words: &str) {
-    until(words, async || {
+    poll_until(words, async || {
         let task = service.task(agent, id).await;
         (status_content(&task["status"]).0.as_deref() == Some(words)).then_some(())
     })
@@ -29,12 +29,12 @@ async fn wait_for_status(service: &Service, agent: &str, id: &str, words: &str) 
 
 #[tokio::test]
 async fn a_queued_task_shows_its_current_position_and_reason() {
-    let service = Service::start(&gated("one", ALONE)).await;
+    let service = Service::start(&gated("one", WORKSPACE_SETTINGS)).await;
     let mut ids = Vec::new();
     for word in ["ann", "bob", "cid"] {
         ids.push(service.begin("one", word).await);
     }
-    let second = waits("waiting: 2nd in line, the agent is busy", 2, "agent-busy");
+    let second = waiting_status("waiting: 2nd in line, the agent is busy", 2, "agent-busy");
     let task = service.task("one", &ids[2]).await;
     assert_eq!(
         (state(&task), status_content(&task["status"])),
@@ -44,32 +44,33 @@ async fn a_queued_task_shows_its_current_position_and_reason() {
     let answer = service.call_with("one", &["A2A-Version: 1.0"], ("GetTask", &query)).await.json();
     assert_eq!(status_content(&answer["result"]["status"]), second, "{answer}");
     let detail = service.execution(&ids[2]).await;
-    let told = json!({"position": 2, "reason": "agent-busy", "message": second.0.clone().unwrap()});
-    assert_eq!(detail["queue"], told);
+    let expected_queue =
+        json!({"position": 2, "reason": "agent-busy", "message": second.0.clone().unwrap()});
+    assert_eq!(detail["queue"], expected_queue);
     let list = service.get("/api/v1/executions?unfinished=true").await.json();
     assert_eq!(
         (&list["executions"][0]["queue"], list["executions"][2].get("queue")),
-        (&told, None)
+        (&expected_queue, None)
     );
     assert_eq!(service.agent("one").await["queued"][1]["reason"], "agent-busy");
     let events = detail["events"].as_array().unwrap().len();
 
     service.cancel("one", &ids[1]).await;
     let task = service.task("one", &ids[2]).await;
-    let first = waits("waiting: 1st in line, the agent is busy", 1, "agent-busy");
+    let first = waiting_status("waiting: 1st in line, the agent is busy", 1, "agent-busy");
     assert_eq!(status_content(&task["status"]), first);
     assert!(service.command(&["tasks", "show", &ids[2]], "").await.stdout.contains("1st in line"));
     // A place is true now only: nothing of it is recorded.
     let detail = service.execution(&ids[2]).await;
     assert_eq!(detail["events"].as_array().unwrap().len(), events);
     service.setup.open("go");
-    let task = service.ended("one", &ids[2]).await;
+    let task = service.wait_for_end("one", &ids[2]).await;
     assert_eq!(status_content(&task["status"]), (None, Value::Null));
 }
 
 #[tokio::test]
 async fn a_follower_of_a_queued_task_sees_every_position() {
-    let service = Service::start(&gated("one", ALONE)).await;
+    let service = Service::start(&gated("one", WORKSPACE_SETTINGS)).await;
     service.begin("one", "ann").await;
     let ahead = service.begin("one", "bob").await;
     let body = json_rpc_call("message/stream", &message("cid"));
@@ -80,43 +81,43 @@ async fn a_follower_of_a_queued_task_sees_every_position() {
     service.setup.open("go");
     body += &read_to(&mut stream, "the end").await;
     let documents = body.lines().filter_map(|line| line.strip_prefix("data: "));
-    let told: Vec<_> = documents
+    let statuses: Vec<_> = documents
         .map(|line| serde_json::from_str::<Value>(line).unwrap()["result"]["status"].clone())
         .filter(Value::is_object)
         .map(|status| (status["state"].as_str().unwrap().to_owned(), status_content(&status).0))
         .collect();
-    let waits = |words: &str| ("submitted".to_owned(), Some(words.to_owned()));
-    let plain = |state: &str| (state.to_owned(), None);
+    let waiting = |words: &str| ("submitted".to_owned(), Some(words.to_owned()));
+    let state_only = |state: &str| (state.to_owned(), None);
     assert_eq!(
-        told,
+        statuses,
         [
-            waits("waiting: 2nd in line, the agent is busy"),
-            waits("waiting: 1st in line, the agent is busy"),
-            plain("working"),
-            plain("completed"),
+            waiting("waiting: 2nd in line, the agent is busy"),
+            waiting("waiting: 1st in line, the agent is busy"),
+            state_only("working"),
+            state_only("completed"),
         ]
     );
 }
 
 #[tokio::test]
 async fn a_wait_for_a_workspace_is_shown_without_its_path() {
-    let agents = ["ann", "bob", "cid"].map(|id| gated(id, ALONE)).concat();
+    let agents = ["ann", "bob", "cid"].map(|id| gated(id, WORKSPACE_SETTINGS)).concat();
     let service = Service::start(&agents).await;
     service.begin("ann", "ann").await;
-    service.setup.written("log", "start ann\n").await;
+    service.setup.wait_for_text("log", "start ann\n").await;
     service.begin("bob", "bob").await;
     service.queued_for_workspace("bob").await;
     let last = id(&service.submit("cid", message("cid")).await);
     let words = "waiting: 2nd in line, the workspace is in use by another agent";
     wait_for_status(&service, "cid", &last, words).await;
     let task = service.task("cid", &last).await;
-    assert_eq!(status_content(&task["status"]), waits(words, 2, "workspace-busy"));
-    let here = service.setup.here().display().to_string();
+    assert_eq!(status_content(&task["status"]), waiting_status(words, 2, "workspace-busy"));
+    let folder = service.setup.test_folder().display().to_string();
     let status = service.agent("cid").await;
     assert_eq!(status["running"][0]["queued"]["reason"], "workspace-busy");
-    for shown in [task, status, service.execution(&last).await] {
-        assert!(!shown.to_string().contains(&here), "{shown}");
+    for document in [task, status, service.execution(&last).await] {
+        assert!(!document.to_string().contains(&folder), "{document}");
     }
     service.setup.open("go");
-    service.ended("cid", &last).await;
+    service.wait_for_end("cid", &last).await;
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::harness::client::{completed, failed, id, outcome, state};
-use crate::harness::{Service, Setup, message, until};
+use crate::harness::{Service, Setup, message, poll_until};
 
 /// Says that its quota is used up, for so many seconds, until the file `HERE/quota` is there; then it
 /// answers. Each run leaves a line in `HERE/log`.
@@ -27,10 +27,10 @@ async fn wait_for_quota_deferral(service: &Service, agent: &str, id: &str) -> Va
 
 /// The task, once it is deferred for this reason.
 async fn wait_for_deferral(service: &Service, (agent, id): (&str, &str), reason: &str) -> Value {
-    until("it is deferred", async || {
+    poll_until("it is deferred", async || {
         let task = service.task(agent, id).await;
-        let shown = task.pointer("/status/message/metadata/reason");
-        shown.is_some_and(|shown| shown == reason).then_some(task)
+        let current_reason = task.pointer("/status/message/metadata/reason");
+        current_reason.is_some_and(|current_reason| current_reason == reason).then_some(task)
     })
     .await
 }
@@ -38,22 +38,23 @@ async fn wait_for_deferral(service: &Service, (agent, id): (&str, &str), reason:
 /// The same account, of which the provider answers with this status, and names a time or does not.
 fn refused_account(name: &str, status: u16, after: Option<u32>) -> String {
     let seconds = after.unwrap_or_default();
-    let whole = account(name, seconds, "");
-    let told = format!(
+    let agent_config = account(name, seconds, "");
+    let quota_failure = format!(
         r#"\"category\":\"quota\",\"message\":\"limit reached\",\"retry_after\":{seconds}"#
     );
-    assert!(whole.contains(&told), "{whole}");
+    assert!(agent_config.contains(&quota_failure), "{agent_config}");
     let time = after.map_or(String::new(), |after| format!(r#",\"retry_after\":{after}"#));
-    whole.replace(&told, &format!(r#"\"status\":{status},\"message\":\"not now\"{time}"#))
+    agent_config
+        .replace(&quota_failure, &format!(r#"\"status\":{status},\"message\":\"not now\"{time}"#))
 }
 
 #[tokio::test]
 async fn a_deferred_task_is_shown_and_resumes_after_a_kill() {
     let mut service = Service::start(&account("one", 6, "")).await;
     let task = service.begin("one", "ann").await;
-    let shown = wait_for_quota_deferral(&service, "one", &task).await;
-    assert_eq!(state(&shown), "working");
-    let status = &shown["status"]["message"];
+    let deferred = wait_for_quota_deferral(&service, "one", &task).await;
+    assert_eq!(state(&deferred), "working");
+    let status = &deferred["status"]["message"];
     assert!(status["metadata"]["until"].is_string(), "{status}");
     let words = status["parts"][0]["text"].as_str().unwrap();
     assert!(words.contains("quota of the agent's account is used up until"), "{words}");
@@ -69,7 +70,7 @@ async fn a_deferred_task_is_shown_and_resumes_after_a_kill() {
         (&credentials[0]["name"], &credentials[0]["state"]),
         (&"agent:one".into(), &"open".into())
     );
-    assert_eq!(outcome(&service.ended("one", &task).await), completed("done"));
+    assert_eq!(outcome(&service.wait_for_end("one", &task).await), completed("done"));
     assert_eq!(service.setup.read("log"), "ann\nann\n");
 }
 
@@ -90,7 +91,7 @@ async fn a_deferred_task_is_cancelled_and_its_account_stays_closed() {
     assert!(page.contains("algonius_accounts_blocked{cause=\"quota-exhausted\"} 1"), "{page}");
     for (agent, task) in [("one", &first), ("two", &second)] {
         service.cancel(agent, task).await;
-        assert_eq!(state(&service.ended(agent, task).await), "canceled");
+        assert_eq!(state(&service.wait_for_end(agent, task).await), "canceled");
     }
     assert_eq!(service.setup.read("log"), "ann\n");
 }
@@ -169,10 +170,10 @@ async fn enabling_an_agent_reopens_its_credential() {
     assert!(refused.contains("authentication"), "{refused}");
     let service = Service::start(&refused).await;
     assert_eq!(outcome(&service.send("one", "ann").await), failed("not-authenticated"));
-    let waits = service.begin("one", "bob").await;
-    until("it waits for the credential", async || {
-        let told = service.execution(&waits).await.to_string();
-        told.contains("credential-refused").then_some(())
+    let waiting = service.begin("one", "bob").await;
+    poll_until("it waits for the credential", async || {
+        let execution = service.execution(&waiting).await.to_string();
+        execution.contains("credential-refused").then_some(())
     })
     .await;
     assert_eq!(
@@ -180,12 +181,12 @@ async fn enabling_an_agent_reopens_its_credential() {
         "credential-refused"
     );
     service.setup.open("quota");
-    let on = service.command(&["agents", "enable", "one"], "").await;
-    assert_eq!(on.code, Some(0), "{on:?}");
-    assert_eq!(outcome(&service.ended("one", &waits).await), completed("done"));
+    let enabled = service.command(&["agents", "enable", "one"], "").await;
+    assert_eq!(enabled.code, Some(0), "{enabled:?}");
+    assert_eq!(outcome(&service.wait_for_end("one", &waiting).await), completed("done"));
     assert_eq!(service.setup.read("log"), "ann\nbob\n");
-    let left = service.get("/status").await.json()["credentials"].clone();
-    assert!(left.as_array().is_none_or(Vec::is_empty), "{left}");
+    let remaining = service.get("/status").await.json()["credentials"].clone();
+    assert!(remaining.as_array().is_none_or(Vec::is_empty), "{remaining}");
 }
 
 /// A limit with a short time is waited for so long, and never counts as a quota that is used up.
@@ -193,9 +194,9 @@ async fn enabling_an_agent_reopens_its_credential() {
 async fn a_rate_limited_task_shows_its_time_and_is_listed() {
     let service = Service::start(&refused_account("one", 429, Some(300))).await;
     let task = service.begin("one", "ann").await;
-    let shown = wait_for_deferral(&service, ("one", &task), "rate-limited").await;
-    assert_eq!(state(&shown), "working");
-    let words = shown["status"]["message"]["parts"][0]["text"].as_str().unwrap();
+    let deferred = wait_for_deferral(&service, ("one", &task), "rate-limited").await;
+    assert_eq!(state(&deferred), "working");
+    let words = deferred["status"]["message"]["parts"][0]["text"].as_str().unwrap();
     assert!(words.contains("limits the rate of requests until "), "{words}");
     let entry = service.execution(&task).await;
     assert_eq!(
@@ -218,19 +219,21 @@ async fn a_rate_limited_task_shows_its_time_and_is_listed() {
 #[tokio::test]
 async fn a_rate_limit_without_a_time_backs_off_from_five_seconds() {
     let service = Service::start(&refused_account("one", 429, None)).await;
-    let sends = service.command(&["send", "one", "ann"], "");
-    let opens = async {
-        until("it has run once", async || service.setup.read("log").contains("ann").then_some(()))
-            .await;
+    let send = service.command(&["send", "one", "ann"], "");
+    let open_quota = async {
+        poll_until("it has run once", async || {
+            service.setup.read("log").contains("ann").then_some(())
+        })
+        .await;
         service.setup.open("quota");
     };
-    let begun = tokio::time::Instant::now();
-    let (sent, ()) = tokio::join!(sends, opens);
-    let took = begun.elapsed().as_secs();
+    let started_at = tokio::time::Instant::now();
+    let (sent, ()) = tokio::join!(send, open_quota);
+    let elapsed_seconds = started_at.elapsed().as_secs();
     assert_eq!((sent.code, sent.stdout.as_str()), (Some(0), "done"), "{sent:?}");
     assert!(sent.stderr.contains("limits the rate of requests until"), "{sent:?}");
     assert!(sent.stderr.contains("--no-wait"), "{sent:?}");
-    assert!(took >= 4, "answered after {took} s");
+    assert!(elapsed_seconds >= 4, "answered after {elapsed_seconds} s");
 }
 
 /// An overload is no limit of the account: other work of the agent begins meanwhile.
@@ -257,7 +260,7 @@ async fn a_reopened_account_resumes_its_tasks_at_once() {
     assert!(unknown.stderr.contains("account-unknown"), "{unknown:?}");
     let reopened = service.command(&["quota", "reopen", "agent:one"], "").await;
     assert_eq!(reopened.stdout, "account agent:one is available\n", "{reopened:?}");
-    assert_eq!(outcome(&service.ended("one", &task).await), completed("done"));
+    assert_eq!(outcome(&service.wait_for_end("one", &task).await), completed("done"));
 }
 
 /// Writes a file that its owner alone can read.
@@ -270,18 +273,19 @@ fn write_private(file: &std::path::Path, text: &str) {
 /// A key that was corrected in its file is noticed without a word of an operator.
 #[tokio::test]
 async fn a_corrected_key_file_reopens_its_account() {
-    let settings = "env_file.API_KEY = 'HERE/key'\nquota.credential = 'team'";
+    let settings = "env_file.API_KEY = 'key'\nquota.credential = 'team'";
     let refused = account("one", 300, settings).replace("quota\\\"", "authentication\\\"");
     let setup = Setup::new(&refused);
-    let file = setup.here().join("key");
+    // Without bubblewrap, the agent could change a file in the test's folder, so the service would not watch it.
+    let file = setup.sibling_path("key");
     write_private(&file, "wrong-key-of-nobody");
     let service = setup.start().await;
     assert_eq!(outcome(&service.send("one", "ann").await), failed("not-authenticated"));
-    let shut = service.get("/api/v1/quota").await.json();
-    assert_eq!(shut["accounts"][0]["cause"], "credential-refused", "{shut}");
+    let blocked = service.get("/api/v1/quota").await.json();
+    assert_eq!(blocked["accounts"][0]["cause"], "credential-refused", "{blocked}");
     service.setup.open("quota");
     write_private(&file, "right-key-of-somebody");
-    until("the account is available", async || {
+    poll_until("the account is available", async || {
         let accounts = service.get("/api/v1/quota").await.json();
         (accounts["accounts"][0]["state"] == "available").then_some(())
     })

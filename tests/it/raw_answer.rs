@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::harness::client::{completed, id, outcome};
-use crate::harness::{Service, ServiceClient, Setup, message, message_with_id, until};
+use crate::harness::{Service, ServiceClient, Setup, message, message_with_id, poll_until};
 
 const ADDRESS: &str = "someone@mail.example";
 
@@ -59,8 +59,8 @@ async fn rest(client: &ServiceClient, agent: &str, text: &str) -> Value {
 
 async fn expect_not_stored(service: &Service, secret: &str) {
     let ledger = service.setup.ledger();
-    let is_kept = ledger.windows(secret.len()).any(|window| window == secret.as_bytes());
-    assert!(!is_kept, "{secret} is in the ledger");
+    let is_stored = ledger.windows(secret.len()).any(|window| window == secret.as_bytes());
+    assert!(!is_stored, "{secret} is in the ledger");
     assert!(!service.stderr_text().contains(secret), "{secret} is in the log");
 }
 
@@ -69,8 +69,8 @@ async fn only_the_waiting_caller_gets_the_raw_answer() {
     let service = service().await;
     let task = service.send("open", ADDRESS).await;
     assert_eq!(outcome(&task), completed(ADDRESS));
-    let made = &task["artifacts"][0];
-    assert_eq!(made["metadata"]["redacted"], Value::Null, "{made}");
+    let artifact = &task["artifacts"][0];
+    assert_eq!(artifact["metadata"]["redacted"], Value::Null, "{artifact}");
     let found = service.task("open", &id(&task)).await;
     assert_eq!(outcome(&found), completed("s***@mail.example"));
     assert_eq!(found["artifacts"][0]["metadata"], json!({"redacted": 1}));
@@ -95,10 +95,10 @@ async fn other_callers_and_late_lookups_get_masked_text() {
     let sent = message_with_id("m-1", ADDRESS);
     let task = service.rpc("open", "message/send", &sent).await;
     assert_eq!(outcome(&task), completed(ADDRESS));
-    until("the text to be gone", async || {
-        let again = service.rpc("open", "message/send", &sent).await;
-        assert_eq!(id(&again), id(&task));
-        (outcome(&again) == completed("s***@mail.example")).then_some(())
+    poll_until("the text to be gone", async || {
+        let duplicate = service.rpc("open", "message/send", &sent).await;
+        assert_eq!(id(&duplicate), id(&task));
+        (outcome(&duplicate) == completed("s***@mail.example")).then_some(())
     })
     .await;
     let ann = service.with(ANN);
@@ -109,16 +109,16 @@ async fn other_callers_and_late_lookups_get_masked_text() {
 #[tokio::test]
 async fn an_answer_by_another_caller_gets_masked_text() {
     let service = service().await;
-    for (client, wanted) in [
+    for (client, expected) in [
         (service.with(ANN), "to s***@mail.example"),
         (service.with(&service.token), "to someone@mail.example"),
     ] {
-        let asked = service.send("asker", "begin").await;
+        let waiting_task = service.send("asker", "begin").await;
         let mut answer = message(ADDRESS);
-        answer["message"]["taskId"] = asked["id"].clone();
-        answer["message"]["contextId"] = asked["contextId"].clone();
+        answer["message"]["taskId"] = waiting_task["id"].clone();
+        answer["message"]["contextId"] = waiting_task["contextId"].clone();
         let task = client.rpc("asker", "message/send", &answer).await;
-        assert_eq!(outcome(&task), completed(wanted));
+        assert_eq!(outcome(&task), completed(expected));
     }
 }
 
@@ -127,15 +127,22 @@ async fn the_raw_answer_is_complete_and_other_artifacts_are_masked() {
     let service = service().await;
     let task = service.send("teller", ADDRESS).await;
     let found = service.task("teller", &id(&task)).await;
-    let made = |task: &Value, id: &str| {
+    let artifact_content = |task: &Value, id: &str| {
         let artifacts = task["artifacts"].as_array().unwrap();
-        let made = artifacts.iter().find(|made| made["artifactId"] == id).unwrap().clone();
-        (made["parts"][0]["text"].clone(), made["metadata"]["redacted"].clone())
+        let artifact =
+            artifacts.iter().find(|artifact| artifact["artifactId"] == id).unwrap().clone();
+        (artifact["parts"][0]["text"].clone(), artifact["metadata"]["redacted"].clone())
     };
-    let masked = (json!("of s***@mail.example"), json!(1));
-    assert_eq!((made(&task, "a"), made(&found, "a")), (masked.clone(), masked));
+    let redacted = (json!("of s***@mail.example"), json!(1));
+    assert_eq!(
+        (artifact_content(&task, "a"), artifact_content(&found, "a")),
+        (redacted.clone(), redacted)
+    );
     let raw = (json!("to someone@mail.example, then home"), Value::Null);
-    let masked = (json!("to s***@mail.example, then home"), json!(1));
-    assert_eq!((made(&task, "answer"), made(&found, "answer")), (raw, masked));
+    let redacted = (json!("to s***@mail.example, then home"), json!(1));
+    assert_eq!(
+        (artifact_content(&task, "answer"), artifact_content(&found, "answer")),
+        (raw, redacted)
+    );
     expect_not_stored(&service, ADDRESS).await;
 }

@@ -3,7 +3,7 @@
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::harness::{Service, Setup, fake, json_rpc_call, message, soon, until};
+use crate::harness::{Service, Setup, fake, json_rpc_call, message, poll_until, within_deadline};
 
 async fn start_with_short_timeouts() -> Service {
     let server = "header_timeout = 0.5\nbody_timeout = 0.5";
@@ -13,7 +13,7 @@ async fn start_with_short_timeouts() -> Service {
 /// What comes until the service closes the connection, which it must do by itself.
 async fn read_to_end(mut stream: TcpStream) -> String {
     let mut bytes = Vec::new();
-    _ = soon("the close", stream.read_to_end(&mut bytes)).await; // A reset is a close.
+    _ = within_deadline("the close", stream.read_to_end(&mut bytes)).await; // A reset is a close.
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
@@ -66,10 +66,10 @@ async fn malformed_http_is_never_a_server_error() {
         long.as_bytes(),
         many.as_bytes(),
     ] {
-        let shown = String::from_utf8_lossy(bytes.get(..40).unwrap_or(bytes)).into_owned();
+        let excerpt = String::from_utf8_lossy(bytes.get(..40).unwrap_or(bytes)).into_owned();
         let answer = service.raw(bytes).await;
         let answer = String::from_utf8_lossy(&answer);
-        assert!(!answer.starts_with("HTTP/1.1 5"), "{shown}: {answer}");
+        assert!(!answer.starts_with("HTTP/1.1 5"), "{excerpt}: {answer}");
     }
     assert_eq!(service.send("echo", "still here").await["status"]["state"], "completed");
     assert!(!service.stderr_text().contains("panicked"), "{}", service.stderr_text());
@@ -89,7 +89,7 @@ async fn a_connection_serves_several_requests() {
         );
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut answer = String::new();
-        until("the answer", async || {
+        poll_until("the answer", async || {
             let mut bytes = [0; 4096];
             let read = stream.read(&mut bytes).await.unwrap();
             answer.push_str(&String::from_utf8_lossy(&bytes[..read]));

@@ -63,15 +63,15 @@ pub(crate) fn setup(settings: &str) -> Setup {
          env.PLACE = 'HERE'\n{settings}\n"
     );
     let setup = Setup::new(&agent).executable("intruder", INTRUDER);
-    fs::create_dir_all(setup.here().join("site/empty")).unwrap();
-    fs::write(setup.here().join("site/kept"), "as it was").unwrap();
-    symlink(setup.here().join("site"), setup.here().join("way")).unwrap();
+    fs::create_dir_all(setup.test_folder().join("site/empty")).unwrap();
+    fs::write(setup.test_folder().join("site/kept"), "as it was").unwrap();
+    symlink(setup.test_folder().join("site"), setup.test_folder().join("way")).unwrap();
     setup
 }
 
 /// Everything in the folder in which the agent works, with its text.
-fn work(setup: &Setup) -> Vec<(String, String)> {
-    let names = fs::read_dir(setup.here().join("site")).unwrap().flatten();
+fn workspace_files(setup: &Setup) -> Vec<(String, String)> {
+    let names = fs::read_dir(setup.test_folder().join("site")).unwrap().flatten();
     // A pipe would be waited for.
     let read = |path: PathBuf| {
         if path.is_file() { fs::read_to_string(path).unwrap_or_default() } else { String::new() }
@@ -83,26 +83,26 @@ fn work(setup: &Setup) -> Vec<(String, String)> {
     found
 }
 
-fn untouched() -> Vec<(String, String)> {
+fn initial_files() -> Vec<(String, String)> {
     [("empty", ""), ("kept", "as it was")].map(|(a, b)| (a.to_owned(), b.to_owned())).to_vec()
 }
 
 /// Returns whether this machine lacks what a test needs; records the skip then.
-pub(crate) fn skips(what: &str) -> bool {
-    let is_skipped = match what {
+pub(crate) fn skips(requirement: &str) -> bool {
+    let is_skipped = match requirement {
         "root" => !Uid::effective().is_root(),
         "bubblewrap" => {
             algonius_supervisor::host_capabilities().bubblewrap != CapabilityState::Usable
         }
-        what => {
-            let needed: u32 = what.trim_start_matches("Landlock ").parse().unwrap();
+        requirement => {
+            let needed: u32 = requirement.trim_start_matches("Landlock ").parse().unwrap();
             landlock::version().is_none_or(|version| version < needed)
         }
     };
-    match what {
+    match requirement {
         _ if !is_skipped => {}
         "bubblewrap" => skip_without("bwrap"),
-        what => skip(&format!("needs {what}")),
+        requirement => skip(&format!("needs {requirement}")),
     }
     is_skipped
 }
@@ -112,7 +112,7 @@ pub(crate) async fn changes_nothing(setup: Setup) -> Service {
     let task = service.send("reader", "go").await;
     let answer = "changed: \nread: as it was\nx";
     assert_eq!(outcome(&task), ("completed".to_owned(), answer.to_owned()), "{task}");
-    assert_eq!(work(&service.setup), untouched());
+    assert_eq!(workspace_files(&service.setup), initial_files());
     assert_eq!(service.agent("reader").await["enforcement"], "enforced");
     service
 }
@@ -122,7 +122,7 @@ pub(crate) fn as_nobody(setup: Setup) -> Setup {
     let setup = setup.of_nobody();
     let owner = Some(Uid::from_raw(65_532).as_raw());
     for entry in ["site/kept", "site/empty", "intruder"] {
-        std::os::unix::fs::chown(setup.here().join(entry), owner, owner).unwrap();
+        std::os::unix::fs::chown(setup.test_folder().join(entry), owner, owner).unwrap();
     }
     setup
 }
@@ -146,25 +146,27 @@ async fn an_unprivileged_service_confines_read_only_agents_too() {
 async fn without_enforcement_a_read_only_agent_can_write() {
     let service = setup("sandbox.enforce = false\nenv.TMPDIR = 'HERE/run'").start().await;
     let task = service.send("reader", "go").await;
-    let (state, said) = outcome(&task);
+    let (state, answer) = outcome(&task);
     assert_eq!(state, "completed");
-    assert_ne!(work(&service.setup), untouched());
-    for way in ["append", "by a grandchild", "empty while reading", "mkdir", "rename", "truncate"] {
-        assert!(said.contains(way), "{way} did not work: {said}");
+    assert_ne!(workspace_files(&service.setup), initial_files());
+    for operation in
+        ["append", "by a grandchild", "empty while reading", "mkdir", "rename", "truncate"]
+    {
+        assert!(answer.contains(operation), "{operation} did not work: {answer}");
     }
     expect_not_enforced(&service, "off").await;
 }
 
 /// What is said where nothing holds a read-only agent.
-async fn expect_not_enforced(service: &Service, word: &str) {
-    assert_eq!(service.agent("reader").await["enforcement"], word);
+async fn expect_not_enforced(service: &Service, enforcement: &str) {
+    assert_eq!(service.agent("reader").await["enforcement"], enforcement);
     let card = service.get("/agents/reader/.well-known/agent-card.json").await.json();
     let description = card["description"].as_str().unwrap();
     assert!(description.ends_with("but nothing enforces this here."), "{description}");
     let listed = service.get("/api/v1/agents").await.json();
-    assert_eq!(listed["agents"][0]["enforcement"], word);
-    let shown = service.command(&["status"], "").await.stdout;
-    assert!(shown.contains(&format!("is not refused: {word}")), "{shown}");
+    assert_eq!(listed["agents"][0]["enforcement"], enforcement);
+    let status_text = service.command(&["status"], "").await.stdout;
+    assert!(status_text.contains(&format!("is not refused: {enforcement}")), "{status_text}");
     assert!(service.stderr_text().contains("sandbox not enforced for agent"));
 }
 
@@ -179,12 +181,12 @@ async fn writable_paths_are_writable_and_the_rest_of_home_is_not() {
          sandbox.writable = ['~/.state', '~/.file']\n"
     );
     let setup = Setup::new(&agent);
-    fs::create_dir(setup.here().join("home/.state")).unwrap();
-    fs::write(setup.here().join("home/.file"), "").unwrap();
+    fs::create_dir(setup.test_folder().join("home/.state")).unwrap();
+    fs::write(setup.test_folder().join("home/.file"), "").unwrap();
     let service = setup.start().await;
     assert_eq!(state(&service.send("reader", "go").await), "completed");
     assert_eq!(service.setup.read("home/.file"), "x\n");
-    assert!(!service.setup.here().join("home/other").exists());
+    assert!(!service.setup.test_folder().join("home/other").exists());
 }
 
 #[tokio::test]
@@ -196,9 +198,9 @@ async fn a_failure_after_a_denied_access_is_explained() {
     let task = service.send("reader", "go").await;
     assert_eq!(outcome(&task), ("failed".to_owned(), "agent-exit".to_owned()));
     let record = service.execution(&id(&task)).await;
-    let facts = record["events"].as_array().unwrap().iter().map(|event| &event["data"]);
-    let warned: Vec<_> = facts.filter(|fact| fact["kind"] == "warning").collect();
-    assert!(warned[0]["message"].as_str().unwrap().contains("sandbox.writable"), "{warned:?}");
+    let event_data = record["events"].as_array().unwrap().iter().map(|event| &event["data"]);
+    let warnings: Vec<_> = event_data.filter(|data| data["kind"] == "warning").collect();
+    assert!(warnings[0]["message"].as_str().unwrap().contains("sandbox.writable"), "{warnings:?}");
 }
 
 #[tokio::test]
@@ -222,7 +224,7 @@ print "$!\n";
     let service = Setup::new(&agent).executable("writer", script).start().await;
     let task = service.send("writer", "go").await;
     assert_eq!(outcome(&task).1, "Permission denied\n");
-    assert!(service.setup.here().join("home/inside").exists());
+    assert!(service.setup.test_folder().join("home/inside").exists());
     assert_eq!(service.agent("writer").await["enforcement"], "enforced");
 }
 
@@ -238,7 +240,7 @@ exec @ARGV;
 
 #[tokio::test]
 async fn a_kernel_without_enforcement_is_reported() {
-    let setup = setup("env.TMPDIR = 'HERE/run'").through(&["perl", "-e", WITHOUT_LANDLOCK]);
+    let setup = setup("env.TMPDIR = 'HERE/run'").launched_by(&["perl", "-e", WITHOUT_LANDLOCK]);
     let service = setup.without_bubblewrap().start().await;
     assert_eq!(state(&service.send("reader", "go").await), "completed");
     expect_not_enforced(&service, "unavailable").await;
@@ -247,14 +249,15 @@ async fn a_kernel_without_enforcement_is_reported() {
 #[tokio::test]
 async fn a_sandbox_that_cannot_be_enforced_stops_the_start() {
     for settings in ["sandbox.required = true", "sandbox.network = false"] {
-        let setup = setup(settings).through(&["perl", "-e", WITHOUT_LANDLOCK]).without_bubblewrap();
+        let setup =
+            setup(settings).launched_by(&["perl", "-e", WITHOUT_LANDLOCK]).without_bubblewrap();
         let config = setup.write().display().to_string();
         let output =
             setup.run(&["serve", "--config", &config, "--listen", "127.0.0.1:0"], "").await;
         assert_eq!(output.code, Some(1), "{output:?}");
-        let said = "this system cannot hold the agent `reader` to its sandbox \
+        let expected_error = "this system cannot hold the agent `reader` to its sandbox \
                     (no Landlock, bubblewrap unusable)";
-        assert!(output.stderr.contains(said), "{output:?}");
+        assert!(output.stderr.contains(expected_error), "{output:?}");
     }
 }
 
@@ -266,7 +269,9 @@ async fn sandbox_errors_are_reported() {
     let output = setup.run(&["check", &config, "--json"], "").await;
     assert_eq!(output.code, Some(4), "{output:?}");
     let report: Value = serde_json::from_str(&output.stdout).unwrap_or(json!(output.stderr));
-    for said in ["leaves nothing to require or to refuse", "there is no such file or folder"] {
-        assert!(report.to_string().contains(said), "{report}");
+    for expected_message in
+        ["leaves nothing to require or to refuse", "there is no such file or folder"]
+    {
+        assert!(report.to_string().contains(expected_message), "{report}");
     }
 }

@@ -35,8 +35,11 @@ fn the_reference_matches_the_shipped_files() {
     if std::env::var_os(REWRITE).is_some() {
         fs::write(&file, &page).unwrap();
     }
-    let kept = fs::read_to_string(&file).unwrap_or_default();
-    assert!(kept == page, "docs/configuration.md is not made of config; {REWRITE}=1 makes it");
+    let stored_page = fs::read_to_string(&file).unwrap_or_default();
+    assert!(
+        stored_page == page,
+        "docs/configuration.md is not made of config; {REWRITE}=1 makes it"
+    );
 }
 
 #[tokio::test]
@@ -45,10 +48,13 @@ async fn the_reference_lists_exactly_the_known_keys() {
     let known = known(&parents(&documented)).await;
     assert!(known.contains_key("") && known.contains_key("agents.<id>"), "{:?}", known.keys());
     let covers = |path: &String| {
-        let below = format!("{path}.");
-        documented.iter().any(|have| have == path || have.starts_with(&below))
+        let prefix = format!("{path}.");
+        documented
+            .iter()
+            .any(|documented_path| documented_path == path || documented_path.starts_with(&prefix))
     };
-    let all: BTreeSet<String> = known.iter().flat_map(|(table, keys)| below(table, keys)).collect();
+    let all: BTreeSet<String> =
+        known.iter().flat_map(|(table, keys)| qualified_keys(table, keys)).collect();
     let missing: Vec<_> = all.iter().filter(|path| !covers(path)).collect();
     let missing: Vec<_> =
         missing.iter().filter(|path| !REFUSED_KEYS.contains(&path.as_str())).collect();
@@ -80,14 +86,14 @@ fn is_key(text: &str) -> bool {
 
 /// Every table that holds one of these.
 fn parents(paths: &BTreeSet<String>) -> BTreeSet<String> {
-    let above = |path: &String| {
+    let ancestors = |path: &String| {
         let ends = path.match_indices('.').map(|(at, _)| path.get(..at).unwrap().to_owned());
         ends.collect::<Vec<_>>()
     };
-    paths.iter().flat_map(above).collect()
+    paths.iter().flat_map(ancestors).collect()
 }
 
-fn below(table: &str, keys: &BTreeSet<String>) -> Vec<String> {
+fn qualified_keys(table: &str, keys: &BTreeSet<String>) -> Vec<String> {
     let path = |key: &String| if table.is_empty() { key.clone() } else { format!("{table}.{key}") };
     keys.iter().map(path).collect()
 }
@@ -98,10 +104,10 @@ async fn known(tables: &BTreeSet<String>) -> BTreeMap<String, BTreeSet<String>> 
     let setup = Setup::bare("");
     let mut known = BTreeMap::new();
     for table in tables.iter().map(String::as_str).chain([""]) {
-        let file = setup.here().join("asked.toml");
+        let file = setup.test_folder().join("asked.toml");
         fs::write(&file, config_with_unknown_key(table)).unwrap();
-        let told = setup.run(&["check", file.to_str().unwrap()], "").await.stderr;
-        let answer = told.lines().find_map(|line| {
+        let stderr = setup.run(&["check", file.to_str().unwrap()], "").await.stderr;
+        let answer = stderr.lines().find_map(|line| {
             line.contains(UNKNOWN_KEY).then(|| line.split_once("unknown key; known: "))?
         });
         if let Some((_, keys)) = answer {

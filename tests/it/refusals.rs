@@ -51,48 +51,52 @@ const REFUSAL_PATHS: &[RefusalPath] = &[
 
 async fn send_request(
     service: &Service,
-    way: RefusalPath,
-    further: &[String],
+    path: RefusalPath,
+    extra_headers: &[String],
     body: &[u8],
 ) -> TestResponse {
-    let version = way.version.map(|version| format!("A2A-Version: {version}"));
-    let has_type = further.iter().any(|line| line.starts_with("Content-Type:"));
-    let usual = "Content-Type: application/json".to_owned();
-    let headers: Vec<_> =
-        further.iter().cloned().chain(version).chain((!has_type).then_some(usual)).collect();
-    service.request(way.line, &headers, body).await
+    let version = path.version.map(|version| format!("A2A-Version: {version}"));
+    let has_type = extra_headers.iter().any(|line| line.starts_with("Content-Type:"));
+    let default_type = "Content-Type: application/json".to_owned();
+    let headers: Vec<_> = extra_headers
+        .iter()
+        .cloned()
+        .chain(version)
+        .chain((!has_type).then_some(default_type))
+        .collect();
+    service.request(path.line, &headers, body).await
 }
 
-/// Sees that a refusal has this status, code and number of JSON-RPC, in the format of its way.
-fn expect(answer: &TestResponse, way: RefusalPath, (status, code, number): (u16, &str, i64)) {
-    let about = format!("{way:?} {answer:?}");
-    assert_eq!((answer.status, answer.code().as_str()), (status, code), "{about}");
-    assert_eq!(answer.header("content-type"), Some("application/json"), "{about}");
+/// Sees that a refusal has this status, code and number of JSON-RPC, in the format of its path.
+fn expect(answer: &TestResponse, path: RefusalPath, (status, code, number): (u16, &str, i64)) {
+    let context = format!("{path:?} {answer:?}");
+    assert_eq!((answer.status, answer.code().as_str()), (status, code), "{context}");
+    assert_eq!(answer.header("content-type"), Some("application/json"), "{context}");
     let document = answer.json();
     let error = &document["error"];
     let words = error["message"].as_str();
-    assert!(words.is_some_and(|words| !words.is_empty()), "{about}");
-    let info = match way.format {
+    assert!(words.is_some_and(|words| !words.is_empty()), "{context}");
+    let info = match path.format {
         RefusalFormat::JsonRpc => {
             assert_eq!((&document["jsonrpc"], &document["id"]), (&json!("2.0"), &Value::Null));
-            assert_eq!(error["code"], number, "{about}");
+            assert_eq!(error["code"], number, "{context}");
             &error["data"]
         }
         RefusalFormat::V0_3 | RefusalFormat::Status => {
-            assert_eq!(error["code"], status, "{about}");
-            assert!(error["status"].is_string(), "{about}");
+            assert_eq!(error["code"], status, "{context}");
+            assert!(error["status"].is_string(), "{context}");
             &error["details"]
         }
     };
-    assert_eq!(info[0]["@type"], "type.googleapis.com/google.rpc.ErrorInfo", "{about}");
-    assert_eq!(info.as_array().map(Vec::len), Some(1), "{about}");
-    if way.format == RefusalFormat::V0_3 {
+    assert_eq!(info[0]["@type"], "type.googleapis.com/google.rpc.ErrorInfo", "{context}");
+    assert_eq!(info.as_array().map(Vec::len), Some(1), "{context}");
+    if path.format == RefusalFormat::V0_3 {
         assert_eq!((&document["code"], &document["message"]), (&json!(number), &error["message"]));
-        assert_eq!(document["data"], info[0]["metadata"], "{about}");
+        assert_eq!(document["data"], info[0]["metadata"], "{context}");
     } else {
         let members: Vec<_> = document.as_object().unwrap().keys().collect();
-        let expected = if way.format == RefusalFormat::JsonRpc { 3 } else { 1 };
-        assert_eq!(members.len(), expected, "{about}");
+        let expected = if path.format == RefusalFormat::JsonRpc { 3 } else { 1 };
+        assert_eq!(members.len(), expected, "{context}");
     }
 }
 
@@ -109,11 +113,11 @@ async fn unauthenticated_requests_are_refused_in_the_path_format() {
     let setup = Setup::new(&format!("{}[lockout]\nfailures = 100\n", agents()));
     let service = setup.start().await;
     let wrong = [bearer(&"w".repeat(40))];
-    for way in REFUSAL_PATHS.iter().copied() {
+    for path in REFUSAL_PATHS.iter().copied() {
         for headers in [&[][..], &wrong] {
-            let answer = send_request(&service, way, headers, b"{}").await;
-            expect(&answer, way, (401, "unauthenticated", -32058));
-            assert_eq!(answer.header("www-authenticate"), Some("Bearer"), "{way:?}");
+            let answer = send_request(&service, path, headers, b"{}").await;
+            expect(&answer, path, (401, "unauthenticated", -32058));
+            assert_eq!(answer.header("www-authenticate"), Some("Bearer"), "{path:?}");
         }
     }
 }
@@ -121,18 +125,18 @@ async fn unauthenticated_requests_are_refused_in_the_path_format() {
 #[tokio::test]
 async fn foreign_origins_and_hosts_are_refused_in_the_path_format() {
     let service = Setup::new(&agents()).start().await;
-    for way in REFUSAL_PATHS.iter().copied() {
+    for path in REFUSAL_PATHS.iter().copied() {
         let headers = [bearer(&service.token), "Origin: https://evil.example".to_owned()];
-        let answer = send_request(&service, way, &headers, b"{}").await;
-        expect(&answer, way, (403, "origin-foreign", -32600));
-        let version = way.version.map(|version| format!("A2A-Version: {version}\r\n"));
+        let answer = send_request(&service, path, &headers, b"{}").await;
+        expect(&answer, path, (403, "origin-foreign", -32600));
+        let version = path.version.map(|version| format!("A2A-Version: {version}\r\n"));
         let bytes = format!(
             "{} HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n{}\r\n",
-            way.line,
+            path.line,
             version.unwrap_or_default()
         );
         let answer = TestResponse::read(&service.raw(bytes.as_bytes()).await).unwrap();
-        expect(&answer, way, (421, "host-unknown", -32600));
+        expect(&answer, path, (421, "host-unknown", -32600));
     }
 }
 
@@ -141,9 +145,9 @@ async fn a_locked_out_caller_is_refused_in_the_path_format() {
     let service = Setup::new(&format!("{}[lockout]\nfailures = 1\n", agents())).start().await;
     let wrong = [bearer(&"w".repeat(40))];
     send_request(&service, REFUSAL_PATHS[0], &wrong, b"{}").await;
-    for way in REFUSAL_PATHS.iter().copied() {
-        let answer = send_request(&service, way, &wrong, b"{}").await;
-        expect(&answer, way, (429, "locked-out", -32057));
+    for path in REFUSAL_PATHS.iter().copied() {
+        let answer = send_request(&service, path, &wrong, b"{}").await;
+        expect(&answer, path, (429, "locked-out", -32057));
         let wait: u32 = answer.header("retry-after").unwrap().parse().unwrap();
         assert!(wait > 800, "{answer:?}");
     }
@@ -153,85 +157,87 @@ async fn a_locked_out_caller_is_refused_in_the_path_format() {
 async fn a_rate_limited_call_is_refused_in_the_path_format() {
     let limit = "a2a.rate_limit = { requests_per_second = 0.001, burst = 1 }\n";
     let service = Setup::new(&format!("{}{limit}", agents())).start().await;
-    let good = [bearer(&service.token)];
-    send_request(&service, REFUSAL_PATHS[0], &good, b"{}").await;
-    for way in REFUSAL_PATHS.iter().copied() {
-        let answer = send_request(&service, way, &good, b"{}").await;
-        expect(&answer, way, (429, "rate-limited", -32057));
+    let valid_headers = [bearer(&service.token)];
+    send_request(&service, REFUSAL_PATHS[0], &valid_headers, b"{}").await;
+    for path in REFUSAL_PATHS.iter().copied() {
+        let answer = send_request(&service, path, &valid_headers, b"{}").await;
+        expect(&answer, path, (429, "rate-limited", -32057));
         assert!(answer.header("retry-after").is_some(), "{answer:?}");
     }
 }
 
-/// Ways whose body is read, in a version that is served.
-fn with_body() -> impl Iterator<Item = RefusalPath> {
-    let reads = |way: &&RefusalPath| way.line.starts_with("POST") && way.version != Some("7.0");
-    REFUSAL_PATHS.iter().filter(reads).copied()
+/// Paths whose body is read, in a version that is served.
+fn paths_with_body() -> impl Iterator<Item = RefusalPath> {
+    let has_body =
+        |path: &&RefusalPath| path.line.starts_with("POST") && path.version != Some("7.0");
+    REFUSAL_PATHS.iter().filter(has_body).copied()
 }
 
 #[tokio::test]
 async fn long_late_and_mistyped_bodies_are_refused_in_the_format() {
     let server = "max_body_bytes = 1024\nbody_timeout = 0.3";
     let service = Setup::server(server, &agents()).start().await;
-    let good = bearer(&service.token);
-    for way in with_body() {
+    let authorization = bearer(&service.token);
+    for path in paths_with_body() {
         let long = "x".repeat(2000);
         let answer =
-            send_request(&service, way, std::slice::from_ref(&good), long.as_bytes()).await;
-        expect(&answer, way, (413, "body-too-large", -32600));
+            send_request(&service, path, std::slice::from_ref(&authorization), long.as_bytes())
+                .await;
+        expect(&answer, path, (413, "body-too-large", -32600));
 
-        let headers = [good.clone(), "Content-Type: text/plain".to_owned()];
-        let answer = send_request(&service, way, &headers, b"{}").await;
-        expect(&answer, way, (415, "content-type-unsupported", -32005));
+        let headers = [authorization.clone(), "Content-Type: text/plain".to_owned()];
+        let answer = send_request(&service, path, &headers, b"{}").await;
+        expect(&answer, path, (415, "content-type-unsupported", -32005));
 
-        let version = way.version.map(|version| format!("A2A-Version: {version}\r\n"));
+        let version = path.version.map(|version| format!("A2A-Version: {version}\r\n"));
         let bytes = format!(
-            "{} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{good}\r\n{}\
+            "{} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{authorization}\r\n{}\
              Content-Type: application/json\r\nContent-Length: 20\r\n\r\n{{",
-            way.line,
+            path.line,
             version.unwrap_or_default()
         );
         let answer = TestResponse::read(&service.raw(bytes.as_bytes()).await).unwrap();
-        expect(&answer, way, (408, "body-timeout", -32600));
+        expect(&answer, path, (408, "body-timeout", -32600));
     }
 }
 
 #[tokio::test]
 async fn unserved_versions_and_paths_are_refused_in_the_path_format() {
     let service = Setup::new(&agents()).start().await;
-    let good = [bearer(&service.token)];
+    let valid_headers = [bearer(&service.token)];
     let call = json!({"jsonrpc": "2.0", "id": null, "method": "SendMessage", "params": {}});
     for version in ["1.1", "2.0", "latest"] {
         let line = "GET /agents/echo/v1/tasks";
-        let way = refusal_path(line, Some(version), RefusalFormat::Status);
-        let answer = send_request(&service, way, &good, b"").await;
-        expect(&answer, way, (400, "version-unsupported", -32009));
+        let path = refusal_path(line, Some(version), RefusalFormat::Status);
+        let answer = send_request(&service, path, &valid_headers, b"").await;
+        expect(&answer, path, (400, "version-unsupported", -32009));
         assert_eq!(answer.json()["error"]["details"][0]["reason"], "VERSION_NOT_SUPPORTED");
         let rpc =
-            RefusalPath { line: "POST /agents/echo/v1", format: RefusalFormat::JsonRpc, ..way };
-        let answer = send_request(&service, rpc, &good, call.to_string().as_bytes()).await;
+            RefusalPath { line: "POST /agents/echo/v1", format: RefusalFormat::JsonRpc, ..path };
+        let answer = send_request(&service, rpc, &valid_headers, call.to_string().as_bytes()).await;
         expect(&answer, rpc, (200, "version-unsupported", -32009));
     }
-    let old = refusal_path("GET /agents/echo/v1/tasks", Some("0.2"), RefusalFormat::V0_3);
+    let old_path = refusal_path("GET /agents/echo/v1/tasks", Some("0.2"), RefusalFormat::V0_3);
     expect(
-        &send_request(&service, old, &good, b"").await,
-        old,
+        &send_request(&service, old_path, &valid_headers, b"").await,
+        old_path,
         (400, "version-unsupported", -32009),
     );
 
     for (version, format) in [(None, RefusalFormat::V0_3), (Some("1.0"), RefusalFormat::Status)] {
         for line in ["GET /agents/echo/v1/nonsense", "GET /agents/echo/v1/tasks/%ff"] {
-            let way = refusal_path(line, version, format);
+            let path = refusal_path(line, version, format);
             expect(
-                &send_request(&service, way, &good, b"").await,
-                way,
+                &send_request(&service, path, &valid_headers, b"").await,
+                path,
                 (404, "path-unknown", -32601),
             );
         }
     }
     for version in [None, Some("1.0")] {
-        let way = refusal_path("GET /agents/echo/v1", version, RefusalFormat::JsonRpc);
-        let answer = send_request(&service, way, &good, b"").await;
-        expect(&answer, way, (405, "method-not-allowed", -32600));
+        let path = refusal_path("GET /agents/echo/v1", version, RefusalFormat::JsonRpc);
+        let answer = send_request(&service, path, &valid_headers, b"").await;
+        expect(&answer, path, (405, "method-not-allowed", -32600));
         assert_eq!(answer.header("allow"), Some("POST"), "{answer:?}");
     }
 }
@@ -248,8 +254,8 @@ async fn other_paths_are_refused_with_a_problem_document() {
         "GET /agents/echo/v1/.well-known/agent-card.json",
     ] {
         for version in [None, Some("1.0")] {
-            let way = refusal_path(line, version, RefusalFormat::Status);
-            let answer = send_request(&service, way, &[], b"").await;
+            let path = refusal_path(line, version, RefusalFormat::Status);
+            let answer = send_request(&service, path, &[], b"").await;
             assert_eq!(answer.header("content-type"), Some("application/problem+json"), "{line}");
             assert_eq!((answer.status, &answer.json()["status"]), (401, &json!(401)), "{line}");
         }
@@ -263,10 +269,10 @@ async fn an_a2a_content_type_gets_errors_in_the_a2a_format() {
     for (headers, status) in
         [(vec![accept.clone()], 401), (vec![bearer(&service.token), accept], 404)]
     {
-        let way = refusal_path("GET /agents/echo/v1/tasks/x", Some("1.0"), RefusalFormat::Status);
-        let answer = send_request(&service, way, &headers, b"").await;
-        let told = (answer.status, answer.header("content-type"));
-        assert_eq!(told, (status, Some("application/a2a+json")), "{answer:?}");
+        let path = refusal_path("GET /agents/echo/v1/tasks/x", Some("1.0"), RefusalFormat::Status);
+        let answer = send_request(&service, path, &headers, b"").await;
+        let status_and_type = (answer.status, answer.header("content-type"));
+        assert_eq!(status_and_type, (status, Some("application/a2a+json")), "{answer:?}");
         assert_eq!(answer.json()["error"]["code"], status, "{answer:?}");
     }
 }
@@ -274,21 +280,21 @@ async fn an_a2a_content_type_gets_errors_in_the_a2a_format() {
 #[tokio::test]
 async fn results_of_1_0_have_the_a2a_type_by_default() {
     let service = Setup::new(&agents()).start().await;
-    let (own, plain) = ("application/a2a+json", "application/json");
+    let (a2a_type, json_type) = ("application/a2a+json", "application/json");
     let message = json!({"message": {"messageId": "m", "role": "ROLE_USER",
         "parts": [{"text": "x"}]}});
     let send = "POST /agents/echo/v1/message:send";
     let list = "GET /agents/echo/v1/tasks";
     for (line, version, accept, kind, expected) in [
-        (list, "1.0", None, None, own),
-        (list, "1.0", Some("*/*"), None, own),
-        (list, "1.0", Some(plain), None, plain),
-        (list, "0.3", None, None, plain),
-        (list, "0.3", Some(own), None, own),
-        (send, "1.0", None, Some(own), own),
-        (send, "1.0", Some(own), Some(plain), own),
-        (send, "1.0", Some(plain), Some(own), plain),
-        (send, "1.0", Some("*/*"), Some(plain), plain),
+        (list, "1.0", None, None, a2a_type),
+        (list, "1.0", Some("*/*"), None, a2a_type),
+        (list, "1.0", Some(json_type), None, json_type),
+        (list, "0.3", None, None, json_type),
+        (list, "0.3", Some(a2a_type), None, a2a_type),
+        (send, "1.0", None, Some(a2a_type), a2a_type),
+        (send, "1.0", Some(a2a_type), Some(json_type), a2a_type),
+        (send, "1.0", Some(json_type), Some(a2a_type), json_type),
+        (send, "1.0", Some("*/*"), Some(json_type), json_type),
     ] {
         let body = if kind.is_some() { message.to_string() } else { String::new() };
         let headers: Vec<_> = [
@@ -301,7 +307,7 @@ async fn results_of_1_0_have_the_a2a_type_by_default() {
         .flatten()
         .collect();
         let answer = service.request(line, &headers, body.as_bytes()).await;
-        let told = (answer.status, answer.header("content-type"));
-        assert_eq!(told, (200, Some(expected)), "{line} {headers:?}");
+        let status_and_type = (answer.status, answer.header("content-type"));
+        assert_eq!(status_and_type, (200, Some(expected)), "{line} {headers:?}");
     }
 }

@@ -9,15 +9,15 @@ use serde_json::{Value, json};
 
 use crate::harness::client::{completed, id, outcome, state};
 use crate::harness::disk::SmallDisk;
-use crate::harness::{Service, ServiceClient, Setup, fake, gated, message, until};
+use crate::harness::{Service, ServiceClient, Setup, fake, gated, message, poll_until};
 
 /// A configuration that is read again only when that is asked for.
 pub(crate) fn text(agents: &str) -> String {
-    with("watch = false", agents)
+    config_with_server("watch = false", agents)
 }
 
 /// A configuration with settings of the server.
-fn with(server: &str, agents: &str) -> String {
+fn config_with_server(server: &str, agents: &str) -> String {
     let limits = "[limits]\ntimeout_min = 0.1\nqueue_timeout_min = 0.1\n";
     format!("[pressure]\nenabled = false\n[server]\n{server}\n{limits}{agents}")
 }
@@ -54,14 +54,14 @@ async fn submit(client: &ServiceClient, agent: &str, text: &str) -> String {
 }
 
 async fn ended(client: &ServiceClient, id: &str) -> Value {
-    until("the end", async || {
+    poll_until("the end", async || {
         let record = client.execution(id).await;
         record["outcome"].is_string().then_some(record)
     })
     .await
 }
 
-fn answered(record: &Value) -> (&str, &str) {
+fn outcome_and_output(record: &Value) -> (&str, &str) {
     let text = |key: &str| record[key].as_str().unwrap_or_default().trim_end();
     (text("outcome"), text("output"))
 }
@@ -75,30 +75,30 @@ async fn a_reload_applies_to_queued_but_not_to_running_work() {
     let other = fake("two", "echo", "");
     let mut service = begin(&text(&[answering_agent("old"), other.clone()].concat())).await;
     service.send("two", "hello").await;
-    let rests = async || {
+    let idle_agent = async || {
         let two = service.agent("two").await;
         two["lastExecution"].is_object().then_some(two)
     };
-    let two = until("the rest of the other agent", rests).await;
-    let runs = submit(&service, "one", "a").await;
-    service.setup.written("log", "start a\n").await;
-    let waits = submit(&service, "one", "b").await;
-    let told = reload(&mut service, &text(&[answering_agent("new"), other].concat())).await;
+    let two = poll_until("the rest of the other agent", idle_agent).await;
+    let running = submit(&service, "one", "a").await;
+    service.setup.wait_for_text("log", "start a\n").await;
+    let waiting = submit(&service, "one", "b").await;
+    let report = reload(&mut service, &text(&[answering_agent("new"), other].concat())).await;
     assert_eq!(
-        (&told["generation"], &told["applied"]["agents"]),
+        (&report["generation"], &report["applied"]["agents"]),
         (&json!(2), &json!({"added": [], "changed": ["one"], "removed": []}))
     );
     let queued = &service.agent("one").await["queued"][0]["id"];
-    assert_eq!(*queued, json!(waits));
+    assert_eq!(*queued, json!(waiting));
     service.setup.open("go");
     // R-61: Running work keeps its configuration, queued work starts with the new one, and an agent
     // with unchanged tables is unchanged
-    assert_eq!(answered(&ended(&service, &runs).await), ("completed", "a old"));
-    assert_eq!(answered(&ended(&service, &waits).await), ("completed", "b new"));
+    assert_eq!(outcome_and_output(&ended(&service, &running).await), ("completed", "a old"));
+    assert_eq!(outcome_and_output(&ended(&service, &waiting).await), ("completed", "b new"));
     assert_eq!(service.agent("two").await, two, "it was touched");
-    let same = service.post("/api/v1/reload", "").await.json();
+    let repeated = service.post("/api/v1/reload", "").await.json();
     assert_eq!(
-        (&same["generation"], &same["applied"]["agents"]["changed"]),
+        (&repeated["generation"], &repeated["applied"]["agents"]["changed"]),
         (&json!(2), &json!([]))
     );
 }
@@ -107,24 +107,24 @@ async fn a_reload_applies_to_queued_but_not_to_running_work() {
 async fn a_removed_agent_finishes_its_work_and_a_new_one_serves() {
     let mut service =
         begin(&text(&[answering_agent("old"), fake("two", "echo", "")].concat())).await;
-    let runs = submit(&service, "one", "a").await;
-    service.setup.written("log", "start a\n").await;
-    let waits = submit(&service, "one", "b").await;
+    let running = submit(&service, "one", "a").await;
+    service.setup.wait_for_text("log", "start a\n").await;
+    let waiting = submit(&service, "one", "b").await;
     let agents = [fake("two", "echo", ""), fake("three", "echo", "")].concat();
-    let told = reload(&mut service, &text(&agents)).await;
-    let agents = &told["applied"]["agents"];
+    let report = reload(&mut service, &text(&agents)).await;
+    let agents = &report["applied"]["agents"];
     assert_eq!(*agents, json!({"added": ["three"], "changed": [], "removed": ["one"]}));
     assert_eq!(outcome(&service.send("three", "hello").await), completed("hello"));
     let refused = service.refused("one", "message/send", message("c")).await;
     assert_eq!(refused, (-32053, "agent-removed".to_owned()));
-    assert_eq!(state(&service.task("one", &runs).await), "working");
+    assert_eq!(state(&service.task("one", &running).await), "working");
     assert_eq!(service.agent("one").await["health"], "draining");
     service.setup.open("go");
     // R-62: A removed agent accepts no new work, finishes running and queued work, and then
     // disappears
-    assert_eq!(answered(&ended(&service, &runs).await), ("completed", "a old"));
-    assert_eq!(answered(&ended(&service, &waits).await), ("completed", "b old"));
-    until("the end of the agent", async || {
+    assert_eq!(outcome_and_output(&ended(&service, &running).await), ("completed", "a old"));
+    assert_eq!(outcome_and_output(&ended(&service, &waiting).await), ("completed", "b old"));
+    poll_until("the end of the agent", async || {
         let refused = service.refused("one", "message/send", message("d")).await;
         (refused.1 == "agent-unknown").then_some(())
     })
@@ -135,7 +135,7 @@ async fn a_removed_agent_finishes_its_work_and_a_new_one_serves() {
 }
 
 /// An agent that asks, and never goes on by itself.
-const ASKING: &str = r#"
+const QUESTION_AGENT: &str = r#"
 [agents.asking]
 command = "sh"
 args = ["-c", '''echo '{"type":"input_required","text":"which?"}' ''']
@@ -144,7 +144,7 @@ output = "events"
 
 #[tokio::test]
 async fn an_open_question_of_a_removed_agent_is_settled() {
-    let mut service = begin(&text(&[ASKING, &fake("two", "echo", "")].concat())).await;
+    let mut service = begin(&text(&[QUESTION_AGENT, &fake("two", "echo", "")].concat())).await;
     let task = service.send("asking", "hello").await;
     assert_eq!(state(&task), "input-required");
     reload(&mut service, &text(&fake("two", "echo", ""))).await;
@@ -158,15 +158,15 @@ async fn an_open_question_of_a_removed_agent_is_settled() {
 
 #[tokio::test]
 async fn an_invalid_configuration_is_reported_and_not_applied() {
-    let good = text(&fake("one", "echo", ""));
-    let mut service = begin(&good).await;
-    let bad = text("[agents.two]\ncommand = 'sh'\nmax_concurent = 3\n[tokens.x]\n");
-    write(&mut service, &bad);
+    let valid_config = text(&fake("one", "echo", ""));
+    let mut service = begin(&valid_config).await;
+    let invalid_config = text("[agents.two]\ncommand = 'sh'\nmax_concurent = 3\n[tokens.x]\n");
+    write(&mut service, &invalid_config);
     let answer = service.post("/api/v1/reload", "").await;
-    let told = answer.json();
-    assert_eq!((answer.status, &told["code"]), (422, &json!("configuration-rejected")));
-    let line = bad.lines().position(|line| line.starts_with("max_con")).unwrap() + 1;
-    let first = &told["rejected"][0];
+    let report = answer.json();
+    assert_eq!((answer.status, &report["code"]), (422, &json!("configuration-rejected")));
+    let line = invalid_config.lines().position(|line| line.starts_with("max_con")).unwrap() + 1;
+    let first = &report["rejected"][0];
     assert_eq!(
         (&first["file"], &first["line"], &first["column"], &first["key"], &first["hint"]),
         (
@@ -177,16 +177,16 @@ async fn an_invalid_configuration_is_reported_and_not_applied() {
             &json!("did you mean `max_concurrent`?")
         )
     );
-    assert_eq!(told["rejected"].as_array().unwrap().len(), 2);
+    assert_eq!(report["rejected"].as_array().unwrap().len(), 2);
     let command = service.command(&["reload"], "").await;
     assert_eq!(command.code, Some(4), "{command:?}");
     assert!(command.stderr.contains(&format!("supervisor.toml:{line}:1: agents.two.max_")));
-    let shown = configuration(&service).await;
-    assert_eq!((&shown["generation"], &shown["rejected"]), (&json!(1), &told["rejected"]));
+    let current = configuration(&service).await;
+    assert_eq!((&current["generation"], &current["rejected"]), (&json!(1), &report["rejected"]));
     // R-66: An invalid configuration changes nothing, and the report has the line and column of the
     // error
     assert_eq!(outcome(&service.send("one", "hello").await), completed("hello"));
-    reload(&mut service, &good).await;
+    reload(&mut service, &valid_config).await;
     assert_eq!(configuration(&service).await["rejected"], json!([]));
 }
 
@@ -196,13 +196,13 @@ async fn settings_that_need_a_restart_are_reported_as_pending() {
     let mut service = begin(&text(&agents)).await;
     let lines =
         "watch = false\nmax_connections = 77\ndata_dir = 'HERE/elsewhere'\nmax_body_bytes = 2048";
-    let told = reload(&mut service, &with(lines, &agents)).await;
+    let report = reload(&mut service, &config_with_server(lines, &agents)).await;
     let pending = ["server.data_dir", "server.token_file", "server.max_connections"];
     // R-67: Settings that need a restart are reported by their keys
-    assert_eq!(told["pending"], json!(pending));
-    assert_eq!(told["applied"]["settings"], json!(["server.max_body_bytes"]));
+    assert_eq!(report["pending"], json!(pending));
+    assert_eq!(report["applied"]["settings"], json!(["server.max_body_bytes"]));
     assert_eq!(service.post("/agents/one/v1", &"x".repeat(3000)).await.status, 413);
-    assert_eq!(configuration(&service).await["pending"], told["pending"]);
+    assert_eq!(configuration(&service).await["pending"], report["pending"]);
     assert_eq!(reload(&mut service, &text(&agents)).await["pending"], json!([]));
 }
 
@@ -211,7 +211,7 @@ async fn sighup_reloads_the_configuration() {
     let mut service = begin(&text(&fake("one", "echo", ""))).await;
     write(&mut service, &text(&[fake("one", "echo", ""), fake("two", "echo", "")].concat()));
     service.signal(Signal::SIGHUP);
-    until("the second generation", async || {
+    poll_until("the second generation", async || {
         (configuration(&service).await["generation"] == 2).then_some(())
     })
     .await;
@@ -225,30 +225,30 @@ async fn sighup_reloads_the_configuration() {
 async fn a_change_of_the_configuration_or_a_named_file_reloads() {
     let agent = "[agents.one.env_file]\nA_TOKEN = 'HERE/secret'\n";
     let agents = fake("one", "env", agent);
-    let setup = Setup::bare(&with("", &agents));
-    let secret = setup.here().join("secret");
+    let setup = Setup::bare(&config_with_server("", &agents));
+    let secret = setup.test_folder().join("secret");
     fs::write(&secret, "first-first-first").unwrap();
     let mut service = setup.start().await;
     assert_eq!(configuration(&service).await["watched"], true);
     fs::write(&secret, "second-second-second").unwrap();
-    let generation = async |wanted: u64| {
-        until("a generation", async || {
-            (configuration(&service).await["generation"] == wanted).then_some(())
+    let generation = async |expected: u64| {
+        poll_until("a generation", async || {
+            (configuration(&service).await["generation"] == expected).then_some(())
         })
         .await;
     };
     generation(2).await;
     let both = [agents.as_str(), &fake("two", "echo first-first-first:second-second-second", "")];
-    write(&mut service, &with("", &both.concat()));
-    until("the third generation", async || {
+    write(&mut service, &config_with_server("", &both.concat()));
+    poll_until("the third generation", async || {
         (configuration(&service).await["generation"] == 3).then_some(())
     })
     .await;
     // Texts of the agents' environments are masked, those before and those now.
-    let said = outcome(&service.send("two", "first-first-first second-second-second").await).1;
+    let answer = outcome(&service.send("two", "first-first-first second-second-second").await).1;
     // R-69: The service reloads the configuration on SIGHUP, and when it or a file that it names
     // changes
-    assert!(!said.contains("first-first") && !said.contains("second-second"), "{said}");
+    assert!(!answer.contains("first-first") && !answer.contains("second-second"), "{answer}");
 }
 
 #[tokio::test]
@@ -257,16 +257,16 @@ async fn configured_tokens_change_and_their_owner_keeps_its_tasks() {
     let token = |file: &str| format!("[tokens.ann]\ntoken_file = 'HERE/{file}'\n");
     let setup = Setup::bare(&text(&agents));
     for (file, letter) in [("ann", "a"), ("ann-next", "n")] {
-        fs::write(setup.here().join(file), letter.repeat(40)).unwrap();
+        fs::write(setup.test_folder().join(file), letter.repeat(40)).unwrap();
     }
     let mut service = setup.start().await;
     let (ann, next) = (service.with(&"a".repeat(40)), service.with(&"n".repeat(40)));
     assert_eq!(ann.get("/status").await.status, 401);
-    let told = reload(&mut service, &text(&[agents.clone(), token("ann")].concat())).await;
-    assert_eq!(told["applied"]["tokens"]["added"], json!(["ann"]));
+    let report = reload(&mut service, &text(&[agents.clone(), token("ann")].concat())).await;
+    assert_eq!(report["applied"]["tokens"]["added"], json!(["ann"]));
     let task = id(&ann.send("one", "hello").await);
-    let told = reload(&mut service, &text(&[agents.clone(), token("ann-next")].concat())).await;
-    assert_eq!(told["applied"]["tokens"]["changed"], json!(["ann"]));
+    let report = reload(&mut service, &text(&[agents.clone(), token("ann-next")].concat())).await;
+    assert_eq!(report["applied"]["tokens"]["changed"], json!(["ann"]));
     assert_eq!((ann.get("/status").await.status, next.get("/status").await.status), (401, 200));
     // R-71: A configured token that is replaced leaves all tasks to its owner
     assert_eq!(outcome(&next.task("one", &task).await), completed("hello"));
@@ -299,20 +299,24 @@ async fn configured_schedules_are_added_changed_and_removed() {
     let mut reload = async |agents: String| {
         service.setup.rewrite(&text(&agents));
         service.setup.write();
-        let told = service.command(&["reload", "--json"], "").await;
-        assert_eq!(told.code, Some(0), "{told:?}");
-        let told: Value = serde_json::from_str(&told.stdout).unwrap();
-        let shown = service.get("/api/v1/schedules").await.json();
-        let crons: Vec<_> =
-            shown["schedules"].as_array().unwrap().iter().map(|it| it["cron"].clone()).collect();
-        (told["applied"]["schedules"].clone(), crons)
+        let output = service.command(&["reload", "--json"], "").await;
+        assert_eq!(output.code, Some(0), "{output:?}");
+        let report: Value = serde_json::from_str(&output.stdout).unwrap();
+        let schedules = service.get("/api/v1/schedules").await.json();
+        let crons: Vec<_> = schedules["schedules"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|it| it["cron"].clone())
+            .collect();
+        (report["applied"]["schedules"].clone(), crons)
     };
-    let (told, crons) = reload([echo.clone(), beat("0 3 * * *")].concat()).await;
-    assert_eq!((&told["added"], crons), (&json!(["beat"]), vec![json!("0 3 * * *")]));
-    let (told, crons) = reload([echo.clone(), beat("0 4 * * *")].concat()).await;
-    assert_eq!((&told["changed"], crons), (&json!(["beat"]), vec![json!("0 4 * * *")]));
-    let (told, crons) = reload(echo.clone()).await;
-    assert_eq!((&told["removed"], crons.len()), (&json!(["beat"]), 0));
+    let (changes, crons) = reload([echo.clone(), beat("0 3 * * *")].concat()).await;
+    assert_eq!((&changes["added"], crons), (&json!(["beat"]), vec![json!("0 3 * * *")]));
+    let (changes, crons) = reload([echo.clone(), beat("0 4 * * *")].concat()).await;
+    assert_eq!((&changes["changed"], crons), (&json!(["beat"]), vec![json!("0 4 * * *")]));
+    let (changes, crons) = reload(echo.clone()).await;
+    assert_eq!((&changes["removed"], crons.len()), (&json!(["beat"]), 0));
 }
 
 #[tokio::test]
@@ -321,9 +325,9 @@ async fn a_changed_log_level_applies_at_once() {
     let mut service = begin(&text(&agents)).await;
     assert_eq!(outcome(&service.send("one", "quiet").await), completed("quiet"));
     assert!(!service.stderr_text().contains("moved"), "{}", service.stderr_text());
-    let told = reload(&mut service, &format!("[log]\nlevel = 'debug'\n{}", text(&agents))).await;
-    assert_eq!(told["applied"]["settings"], json!(["log.level"]));
-    until("a line of the lower level", async || {
+    let report = reload(&mut service, &format!("[log]\nlevel = 'debug'\n{}", text(&agents))).await;
+    assert_eq!(report["applied"]["settings"], json!(["log.level"]));
+    poll_until("a line of the lower level", async || {
         assert_eq!(outcome(&service.send("one", "loud").await), completed("loud"));
         service.stderr_text().contains("moved").then_some(())
     })
@@ -336,10 +340,10 @@ async fn a_reload_with_a_full_ledger_fails_and_can_be_repeated() {
     let echo = fake("echo", "echo", "");
     let beat = "[schedules.beat]\nagent = 'two'\ncron = '0 3 * * *'\ninput = 'x'\n";
     let setup = Setup::bare(&text(&echo));
-    let Some(disk) = SmallDisk::below(setup.here(), 16) else { return };
+    let Some(disk) = SmallDisk::for_ledger(setup.test_folder(), 16) else { return };
     let (mut service, disk) = (setup.start().await, disk);
     disk.fill();
-    until("a ledger that is full", async || {
+    poll_until("a ledger that is full", async || {
         // What the write-ahead log has room for is taken still.
         (service.call("echo", "message/send", &message("x")).await.status != 200).then_some(())
     })
@@ -347,19 +351,23 @@ async fn a_reload_with_a_full_ledger_fails_and_can_be_repeated() {
     service.setup.rewrite(&text(&[&echo, &fake("two", "echo", ""), beat].concat()));
     service.setup.write();
     let refused = service.post("/api/v1/reload", "").await;
-    let told = refused.json();
-    assert_eq!((refused.status, &told["code"]), (503, &json!("ledger-unavailable")), "{told}");
+    let problem = refused.json();
+    assert_eq!(
+        (refused.status, &problem["code"]),
+        (503, &json!("ledger-unavailable")),
+        "{problem}"
+    );
     assert!(refused.header("retry-after").is_some());
-    let said = told["detail"].as_str().unwrap();
-    assert!(!said.contains("sqlite") && !said.contains('/'), "{said}");
+    let detail = problem["detail"].as_str().unwrap();
+    assert!(!detail.contains("sqlite") && !detail.contains('/'), "{detail}");
     assert_eq!(service.get("/status/agents/two").await.status, 404);
     disk.free();
-    let told = until("room in the ledger", async || {
+    let report = poll_until("room in the ledger", async || {
         let answer = service.post("/api/v1/reload", "").await;
         (answer.status == 200).then(|| answer.json())
     })
     .await;
-    assert_eq!(told["applied"]["agents"]["added"], json!(["two"]));
-    assert_eq!(told["applied"]["schedules"]["added"], json!(["beat"]));
+    assert_eq!(report["applied"]["agents"]["added"], json!(["two"]));
+    assert_eq!(report["applied"]["schedules"]["added"], json!(["beat"]));
     assert_eq!(service.get("/api/v1/schedules/beat").await.status, 200);
 }

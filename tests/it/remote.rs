@@ -7,7 +7,7 @@ mod hops;
 use serde_json::Value;
 
 use crate::harness::client::{completed, failed, outcome, state};
-use crate::harness::{Service, Setup, message, until};
+use crate::harness::{Service, Setup, message, poll_until};
 use crate::streams::{open_stream, read_to};
 
 /// Agent ids of the caller, with the version and the binding of each, and the path of the interface at the other
@@ -55,13 +55,13 @@ fn remote(id: &str, url: &str, settings: &str) -> String {
 
 /// Returns the configuration of all ways to an agent of another service, with the token in a variable.
 fn remote_agents(other: &Service, agent: &str, token: &str) -> String {
-    let way = |(id, version, binding, path): &(&str, &str, &str, &str)| {
+    let agent_config = |(id, version, binding, path): &(&str, &str, &str, &str)| {
         let url = format!("http://{}/agents/{agent}{path}", other.address);
         let settings =
             format!("version = '{version}'\nbinding = '{binding}'\ntoken_env = '{token}'");
         remote(id, &url, &settings)
     };
-    REMOTE_AGENTS.iter().map(way).collect()
+    REMOTE_AGENTS.iter().map(agent_config).collect()
 }
 
 /// Starts both services: the caller, and the one that has the worker.
@@ -88,8 +88,8 @@ async fn remote_text_is_streamed_before_the_remote_end() {
     for (id, ..) in REMOTE_AGENTS {
         let body = crate::harness::json_rpc_call("message/stream", &message(id));
         let mut stream = open_stream(&caller, id, "0.3", &body).await;
-        let begun = read_to(&mut stream, "first").await;
-        assert!(begun.contains(&format!("first {id}")), "{id}: {begun}");
+        let first_text = read_to(&mut stream, "first").await;
+        assert!(first_text.contains(&format!("first {id}")), "{id}: {first_text}");
         assert!(!other.setup.read("log").contains(&format!("end {id}")), "{id}");
         other.setup.open(&format!("go-{id}"));
         let rest = read_to(&mut stream, "\"final\":true").await;
@@ -104,7 +104,7 @@ async fn cancelling_a_task_cancels_the_remote_task() {
     for (id, ..) in REMOTE_AGENTS {
         let task = caller.begin(id, id).await;
         log.push_str(&format!("start {id}\n"));
-        other.setup.written("log", &log).await;
+        other.setup.wait_for_text("log", &log).await;
         assert_eq!(state(&caller.cancel(id, &task).await), "canceled", "{id}");
         let executions = other.get("/api/v1/executions").await.json();
         assert_eq!(executions["executions"][0]["state"], "cancelled", "{id}: {executions}");
@@ -132,7 +132,7 @@ async fn the_remote_outcome_is_the_outcome() {
 async fn an_answer_restarted_remotely_replaces_the_old_one() {
     let (caller, other) = start_pair().await;
     for (id, ..) in REMOTE_AGENTS {
-        _ = std::fs::remove_file(other.setup.here().join("tried"));
+        _ = std::fs::remove_file(other.setup.test_folder().join("tried"));
         let task = caller.send(id, "again").await;
         assert_eq!(outcome(&task), completed("second try"), "{id}: {task}");
     }
@@ -149,10 +149,10 @@ async fn the_kind_of_an_agent_is_shown() {
     let extensions = card["capabilities"]["extensions"].as_array().unwrap();
     let kind = |extension: &&Value| extension["uri"] == "https://algonius.dev/a2a/ext/kind/v1";
     assert_eq!(extensions.iter().find(kind).unwrap()["description"], "Kind of the agent: remote.");
-    let shown = caller.command(&["agents", "show", "new-rpc"], "").await;
-    assert!(shown.stdout.contains("kind          remote"), "{shown:?}");
-    for fact in ["sandbox", "boundary", "resources"] {
-        assert!(!shown.stdout.contains(fact), "{shown:?}");
+    let output = caller.command(&["agents", "show", "new-rpc"], "").await;
+    assert!(output.stdout.contains("kind          remote"), "{output:?}");
+    for label in ["sandbox", "boundary", "resources"] {
+        assert!(!output.stdout.contains(label), "{output:?}");
     }
     let status = caller.command(&["status"], "").await;
     assert!(status.stdout.contains("kind remote"), "{status:?}");
@@ -165,16 +165,19 @@ async fn the_kind_of_an_agent_is_shown() {
 #[tokio::test]
 async fn a_remote_agent_shows_no_facts_about_processes() {
     let (caller, other) = start_pair().await;
-    let facts = |shown: &Value| {
+    let process_keys = |document: &Value| {
         let keys = ["enforcement", "isolation", "boundary", "resources", "program"];
-        keys.into_iter().filter(|key| shown.get(key).is_some()).collect::<Vec<_>>()
+        keys.into_iter().filter(|key| document.get(key).is_some()).collect::<Vec<_>>()
     };
-    let of_program = facts(&other.agent("worker").await);
-    assert!(of_program.starts_with(&["enforcement"]) && of_program.contains(&"boundary"));
-    assert!(facts(&caller.agent("new-rpc").await).is_empty());
+    let program_keys = process_keys(&other.agent("worker").await);
+    assert!(program_keys.starts_with(&["enforcement"]) && program_keys.contains(&"boundary"));
+    assert!(process_keys(&caller.agent("new-rpc").await).is_empty());
     for path in ["/api/v1/agents/new-rpc", "/api/v1/agents/old-http"] {
         let detail = caller.get(path).await.json();
-        assert!(facts(&detail).is_empty() && facts(&detail["status"]).is_empty(), "{detail}");
+        assert!(
+            process_keys(&detail).is_empty() && process_keys(&detail["status"]).is_empty(),
+            "{detail}"
+        );
     }
     let extensions = async |service: &Service, agent: &str| {
         let card = service.get(&format!("/agents/{agent}/.well-known/agent-card.json")).await;
@@ -182,8 +185,8 @@ async fn a_remote_agent_shows_no_facts_about_processes() {
     };
     let (program, remote) =
         (extensions(&other, "worker").await, extensions(&caller, "new-rpc").await);
-    for fact in ["ext/stderr/v1", "ext/isolation/v1"] {
-        assert!(program.contains(fact) && !remote.contains(fact), "{program} {remote}");
+    for extension in ["ext/stderr/v1", "ext/isolation/v1"] {
+        assert!(program.contains(extension) && !remote.contains(extension), "{program} {remote}");
     }
 }
 
@@ -194,7 +197,7 @@ async fn a_remote_token_is_never_shown() {
     // The worker repeats its message, here the token by which it was reached.
     let task = caller.send("new-rpc", &other.token).await;
     assert!(!task.to_string().contains(&other.token), "{task}");
-    until("the log", async || (!caller.stderr_text().is_empty()).then_some(())).await;
+    poll_until("the log", async || (!caller.stderr_text().is_empty()).then_some(())).await;
     assert!(!caller.stderr_text().contains(&other.token));
     let ledger = String::from_utf8_lossy(&caller.setup.ledger()).into_owned();
     assert!(!ledger.contains(&other.token));

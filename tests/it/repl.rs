@@ -10,10 +10,10 @@ use nix::unistd::Uid;
 use serde_json::json;
 
 use crate::harness::client::{completed, failed, outcome};
-use crate::harness::{Service, message, until};
+use crate::harness::{Service, message, poll_until};
 
 /// The user without rights, as which a database may be started.
-const NOBODY: u32 = 65534;
+const NOBODY_ID: u32 = 65534;
 /// Where tests and agents find programs.
 const FOLDERS: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
 
@@ -37,17 +37,17 @@ fn find(program: &str) -> Option<PathBuf> {
 }
 
 /// Whether a program is installed; the test is counted as skipped where it is not.
-fn has(program: &str) -> bool {
-    let is_there = find(program).is_some();
-    if !is_there {
+fn is_installed(program: &str) -> bool {
+    let is_found = find(program).is_some();
+    if !is_found {
         skip_without(program);
     }
-    is_there
+    is_found
 }
 
 #[tokio::test]
 async fn a_python_repl_answers_and_keeps_its_state() {
-    if !has("python3") {
+    if !is_installed("python3") {
         return;
     }
     let service = Service::start(&session_agent("python3 -i -q -u 2>&1", "prompt = '>>> '")).await;
@@ -74,7 +74,7 @@ async fn a_python_repl_answers_and_keeps_its_state() {
 
 #[tokio::test]
 async fn sqlite_answers_without_the_repeated_message() {
-    if !has("sqlite3") {
+    if !is_installed("sqlite3") {
         return;
     }
     let turn = "prompt = 'sqlite> '\necho = true";
@@ -92,7 +92,7 @@ async fn sqlite_answers_without_the_repeated_message() {
 
 #[tokio::test]
 async fn bc_answers_with_a_prompt_that_the_message_prints() {
-    if !has("bc") {
+    if !is_installed("bc") {
         return;
     }
     let turn = "prompt = 'calc> '\nprompt_at_start = false\n\
@@ -121,7 +121,7 @@ impl Database {
         let folder = tempfile::tempdir().unwrap();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
         if Uid::effective().is_root() {
-            chown(folder.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+            chown(folder.path(), Some(NOBODY_ID), Some(NOBODY_ID)).unwrap();
         }
         let database = Self { folder, programs };
         let data = database.folder.path().join("data").display().to_string();
@@ -131,20 +131,20 @@ impl Database {
         Some(database)
     }
 
-    fn run(&self, program: &str, words: &[&str]) {
+    fn run(&self, program: &str, arguments: &[&str]) {
         let program = self.programs.join(program).display().to_string();
-        let rights = [format!("--reuid={NOBODY}"), format!("--regid={NOBODY}")];
+        let user_options = [format!("--reuid={NOBODY_ID}"), format!("--regid={NOBODY_ID}")];
         let mut command = match Uid::effective().is_root() {
             true => {
                 let mut command = Command::new("setpriv");
-                command.args(rights).args(["--clear-groups", &program]);
+                command.args(user_options).args(["--clear-groups", &program]);
                 command
             }
             false => Command::new(program),
         };
-        command.current_dir(self.folder.path()).args(words);
-        let done = command.stdin(Stdio::null()).stdout(Stdio::null()).status().unwrap();
-        assert!(done.success(), "{words:?}: {done}");
+        command.current_dir(self.folder.path()).args(arguments);
+        let status = command.stdin(Stdio::null()).stdout(Stdio::null()).status().unwrap();
+        assert!(status.success(), "{arguments:?}: {status}");
     }
 }
 
@@ -157,12 +157,12 @@ impl Drop for Database {
 
 #[tokio::test]
 async fn psql_answers_with_a_prompt_that_the_message_prints() {
-    let database = if has("psql") { Database::start().await } else { return };
+    let database = if is_installed("psql") { Database::start().await } else { return };
     let Some(database) = database else { return skip_without("psql") };
-    let place = database.folder.path().display();
+    let folder = database.folder.path().display();
     let turn = "prompt = 'psql> '\nprompt_at_start = false\n\
                 message = \"{{ input }}\\n\\\\echo -n 'psql> '\\n\"";
-    let command = format!("psql -X -q -A -t -h {place} -U tester postgres 2>&1");
+    let command = format!("psql -X -q -A -t -h {folder} -U tester postgres 2>&1");
     let service = Service::start(&session_agent(&command, turn)).await;
     assert_eq!(send_message(&service, "select 6 * 7;").await, completed("42\n"));
     assert_eq!(send_message(&service, "create temp table t (a int);").await, completed(""));
@@ -179,29 +179,29 @@ async fn psql_answers_with_a_prompt_that_the_message_prints() {
 /// The program goes on after what the pattern took for the end.
 #[tokio::test]
 async fn a_premature_turn_end_fails_with_its_configuration_key() {
-    if !has("python3") {
+    if !is_installed("python3") {
         return;
     }
     let service = Service::start(&session_agent("python3 -i -q -u 2>&1", "end_regex = '^'")).await;
     let task = send_message(&service, "print('\\n1\\n2')").await;
     assert_eq!(task, failed("empty-answer"));
     let list = service.get("/api/v1/executions?limit=1").await.json();
-    let why = list["executions"][0]["error"]["message"].as_str().unwrap();
-    assert!(why.contains("`turn.end_regex`"), "{why}");
+    let reason = list["executions"][0]["error"]["message"].as_str().unwrap();
+    assert!(reason.contains("`turn.end_regex`"), "{reason}");
 }
 
 /// A prompt that never comes: the deadline ends the turn, and the program does not stay.
 #[tokio::test]
 async fn a_missing_prompt_ends_with_the_deadline() {
-    if !has("python3") {
+    if !is_installed("python3") {
         return;
     }
     let agent = session_agent("python3 -i -q -u 2>&1", "prompt = 'In [1]: '")
         .replace("mode =", "timeout = 1.5\nstop_grace = 0.2\nmode =");
     let service = Service::start(&agent).await;
-    let (state, why) = send_message(&service, "1 + 1").await;
-    assert_eq!((state.as_str(), why.as_str()), ("failed", "execution-timeout"));
-    until("an empty pool", async || {
+    let (state, code) = send_message(&service, "1 + 1").await;
+    assert_eq!((state.as_str(), code.as_str()), ("failed", "execution-timeout"));
+    poll_until("an empty pool", async || {
         service.agent("repl").await["pooledProcesses"].is_null().then_some(())
     })
     .await;

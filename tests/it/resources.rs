@@ -4,22 +4,22 @@
 use serde_json::{Value, json};
 
 use crate::harness::client::{completed, failed, outcome};
-use crate::harness::processes::{labels, marked};
-use crate::harness::{Service, Setup, fake, gated, until};
+use crate::harness::processes::{labels, processes_with_env};
+use crate::harness::{Service, Setup, fake, gated, poll_until};
 
 const MEMORY: u64 = 100 << 20;
 
 /// The processes of an execution.
-fn of(id: &str) -> Vec<i32> {
-    marked(&format!("ALGONIUS_EXECUTION_ID={id}"))
+fn execution_processes(id: &str) -> Vec<i32> {
+    processes_with_env(&format!("ALGONIUS_EXECUTION_ID={id}"))
 }
 
 /// What is said of a failed task, after all of it is gone and another agent has answered.
 async fn failure_content(service: &Service, agent: &str, id: &str) -> Value {
     assert_eq!(outcome(&service.send("echo", "hi").await), completed("hi"), "others are served");
-    let task = service.ended(agent, id).await;
+    let task = service.wait_for_end(agent, id).await;
     assert_eq!(outcome(&task), failed("resources-exceeded"));
-    until("the end of all", async || of(id).is_empty().then_some(())).await;
+    poll_until("the end of all", async || execution_processes(id).is_empty().then_some(())).await;
     let record = service.execution(id).await;
     assert_eq!((&record["attempt"], &record["error"]["category"]), (&json!(1), &json!("agent")));
     record["error"]["message"].clone()
@@ -31,13 +31,13 @@ async fn a_program_with_too_many_processes_is_killed() {
     let agents = [fake("crowd", "crowd 50", limits), fake("echo", "echo", "")].concat();
     let service = Service::start(&agents).await;
     let id = service.begin("crowd", "go").await;
-    let said = failure_content(&service, "crowd", &id).await;
-    let said = said.as_str().unwrap();
-    let (taken, most) = said.split_once(" processes and threads at once; ").unwrap();
-    assert!(taken.strip_prefix("had ").unwrap().parse::<u64>().unwrap() > 10, "{said}");
+    let message = failure_content(&service, "crowd", &id).await;
+    let message = message.as_str().unwrap();
+    let (usage, limit) = message.split_once(" processes and threads at once; ").unwrap();
+    assert!(usage.strip_prefix("had ").unwrap().parse::<u64>().unwrap() > 10, "{message}");
     // R-27: A program with more processes than `resources.processes` is killed with all of them,
     // and the service continues to serve other agents
-    assert_eq!(most, "`resources.processes` allows 10");
+    assert_eq!(limit, "`resources.processes` allows 10");
 }
 
 #[tokio::test]
@@ -46,13 +46,13 @@ async fn a_program_with_too_much_memory_is_killed() {
     let hog = fake("hog", &format!("hog {}", 300 << 20), &limits);
     let service = Service::start(&[hog, fake("echo", "echo", "")].concat()).await;
     let id = service.begin("hog", "go").await;
-    let said = failure_content(&service, "hog", &id).await;
-    let said = said.as_str().unwrap();
-    let (taken, most) = said.split_once(" bytes of memory; ").unwrap();
-    assert!(taken.strip_prefix("took ").unwrap().parse::<u64>().unwrap() > MEMORY, "{said}");
+    let message = failure_content(&service, "hog", &id).await;
+    let message = message.as_str().unwrap();
+    let (usage, limit) = message.split_once(" bytes of memory; ").unwrap();
+    assert!(usage.strip_prefix("took ").unwrap().parse::<u64>().unwrap() > MEMORY, "{message}");
     // R-28: A program that uses more memory than `resources.memory_bytes` is killed, and the
     // service survives
-    assert_eq!(most, format!("`resources.memory_bytes` allows {MEMORY}"));
+    assert_eq!(limit, format!("`resources.memory_bytes` allows {MEMORY}"));
 }
 
 #[tokio::test]
@@ -63,7 +63,7 @@ async fn limits_hold_over_a_restart_and_count_detached_processes() {
     let agent = format!("[agents.late]\ncommand = 'sh'\nargs = ['-c', '''{script}''']\n{limits}\n");
     let mut service = Service::start(&[agent, fake("echo", "echo", "")].concat()).await;
     let id = service.begin("late", "go").await;
-    let pid = until("its start", async || of(&id).first().copied()).await;
+    let pid = poll_until("its start", async || execution_processes(&id).first().copied()).await;
     let label = labels().into_iter().find(|(found, _)| *found == pid).unwrap().1;
     service.kill9().await;
     service.restart().await;
@@ -79,10 +79,10 @@ async fn a_program_within_its_limits_is_not_stopped() {
     let limits = "resources.processes = 64\nresources.memory_bytes = 104857600\n\
                   resources.group = 'off'";
     let service = Service::start(&fake("calm", "sleep 1.5 done", limits)).await;
-    let watched = |most: u64| json!({"limit": most, "enforcer": "watch"});
-    let shown =
+    let watched = |limit: u64| json!({"limit": limit, "enforcer": "watch"});
+    let expected =
         json!({"memoryBytes": watched(MEMORY), "processes": watched(64), "controlGroup": false});
-    assert_eq!(service.agent("calm").await["resources"], shown);
+    assert_eq!(service.agent("calm").await["resources"], expected);
     assert_eq!(outcome(&service.send("calm", "go").await), completed("done"));
 }
 
@@ -93,15 +93,15 @@ async fn expected_memory_delays_agents_until_it_is_free() {
     let agents = ["one", "two"].map(|id| gated(id, "resources.expected_bytes = 600_000_000"));
     let service = Setup::bare(&[bounds, &agents.concat()].concat()).start().await;
     let first = service.begin("one", "a").await;
-    service.setup.written("log", "start a\n").await;
+    service.setup.wait_for_text("log", "start a\n").await;
     let second = service.begin("two", "b").await;
-    until("its reason", async || {
-        let told = service.get("/status/agents/two").await.body;
-        told.contains("insufficient-memory").then_some(())
+    poll_until("its reason", async || {
+        let status = service.get("/status/agents/two").await.body;
+        status.contains("insufficient-memory").then_some(())
     })
     .await;
     service.setup.open("go");
-    assert_eq!(outcome(&service.ended("one", &first).await), completed("a\n"));
-    assert_eq!(outcome(&service.ended("two", &second).await), completed("b\n"));
+    assert_eq!(outcome(&service.wait_for_end("one", &first).await), completed("a\n"));
+    assert_eq!(outcome(&service.wait_for_end("two", &second).await), completed("b\n"));
     assert_eq!(service.setup.read("log"), "start a\nend a\nstart b\nend b\n");
 }

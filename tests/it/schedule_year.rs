@@ -69,7 +69,7 @@ fn schedules() -> Vec<ConfiguredSchedule> {
 
 /// One life of the service after the other on one ledger.
 struct ServiceInstances {
-    held: PausedTimeStore,
+    store: PausedTimeStore,
     clock: Arc<VirtualClock>,
     driver: Arc<ScriptedDriver>,
 }
@@ -78,10 +78,10 @@ impl ServiceInstances {
     async fn begin(&self) -> SupervisionTree {
         let services = Services {
             inputs: InputSealer::in_memory(),
-            ledger: Arc::new(self.held.clone()),
+            ledger: Arc::new(self.store.clone()),
             stores: RecordStores {
-                history: Arc::clone(&self.held.0) as _,
-                interactions: Arc::clone(&self.held.0) as _,
+                history: Arc::clone(&self.store.0) as _,
+                interactions: Arc::clone(&self.store.0) as _,
             },
             clock: Arc::<VirtualClock>::clone(&self.clock),
             redactor: RedactorHandle::fixed(Arc::new(Redactor::new([]))),
@@ -97,7 +97,7 @@ impl ServiceInstances {
         let mut worker = spec(DEFAULT_AGENT);
         worker.limits.capacity.waiting = 1000;
         let scheduler_config = SchedulerConfig {
-            schedule_store: Arc::new(self.held.clone()),
+            schedule_store: Arc::new(self.store.clone()),
             renderer: Arc::new(PlainTemplate),
             configured: Some(schedules()),
             history: Duration::from_secs(3650 * 86_400),
@@ -114,7 +114,7 @@ impl ServiceInstances {
     }
 
     /// Waits until the clock tells a time.
-    async fn until(&self, at: DateTime<Utc>) {
+    async fn poll_until(&self, at: DateTime<Utc>) {
         while self.clock.now() < at {
             let rest = (at - self.clock.now()).to_std().unwrap_or_default();
             tokio::time::sleep(rest.max(Duration::from_millis(1))).await; // Virtual: no time passes.
@@ -125,14 +125,14 @@ impl ServiceInstances {
 /// The days that are played: 82 have an hour that is left out in two zones, and one that comes twice
 /// in the third.
 fn days() -> i64 {
-    let given = std::env::var("ALGONIUS_YEAR_DAYS").ok().and_then(|text| text.parse().ok());
-    given.unwrap_or(82)
+    let configured = std::env::var("ALGONIUS_YEAR_DAYS").ok().and_then(|text| text.parse().ok());
+    configured.unwrap_or(82)
 }
 
-/// A number that looks like chance, from 0 to below `most`.
-fn chance(seed: &mut u64, most: u64) -> u64 {
+/// A number that looks like chance, from 0 to below `limit`.
+fn pseudo_random(seed: &mut u64, limit: u64) -> u64 {
     *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-    (*seed >> 33) % most
+    (*seed >> 33) % limit
 }
 
 #[tokio::test(start_paused = true)]
@@ -140,49 +140,51 @@ async fn a_year_in_three_zones_has_each_occurrence_once() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     let store = with_paused_time(Store::open(&data, Durability::Process)).await.unwrap();
-    let lives = ServiceInstances {
-        held: PausedTimeStore(Arc::new(store)),
+    let instances = ServiceInstances {
+        store: PausedTimeStore(Arc::new(store)),
         clock: Arc::default(),
         driver: Arc::default(),
     };
-    lives.driver.script("work", [ScriptedAttempt::ok(60)]);
-    let begin = lives.clock.now();
+    instances.driver.script("work", [ScriptedAttempt::ok(60)]);
+    let begin = instances.clock.now();
     let scope = Scope { rights: vec![Right::Read, Right::Run], agents: None };
     let seed = TokenSeed { name: "ann".to_owned(), hash: [1; 32], scope, expires: None };
-    lives.held.seed(vec![seed], begin).await.unwrap();
-    let (mut tree, mut seed, mut now) = (lives.begin().await, 5, begin);
+    instances.store.seed(vec![seed], begin).await.unwrap();
+    let (mut tree, mut seed, mut now) = (instances.begin().await, 5, begin);
     let end = begin + TimeDelta::days(days());
     while now < end {
-        now += TimeDelta::minutes(i64::try_from(chance(&mut seed, 9 * 24 * 60)).unwrap());
-        lives.until(now.min(end)).await;
-        match chance(&mut seed, 4) {
+        now += TimeDelta::minutes(i64::try_from(pseudo_random(&mut seed, 9 * 24 * 60)).unwrap());
+        instances.poll_until(now.min(end)).await;
+        match pseudo_random(&mut seed, 4) {
             0 => tree.api().schedules.configure_schedules(schedules()).await.unwrap(),
-            1 => lives.clock.jump(-i64::try_from(chance(&mut seed, 7200)).unwrap()),
-            2 => lives.clock.jump(i64::try_from(chance(&mut seed, 1700)).unwrap()),
+            1 => instances.clock.jump(-i64::try_from(pseudo_random(&mut seed, 7200)).unwrap()),
+            2 => instances.clock.jump(i64::try_from(pseudo_random(&mut seed, 1700)).unwrap()),
             _ => {
                 tree.stop(Duration::ZERO).await;
-                let down = TimeDelta::seconds(i64::try_from(chance(&mut seed, 3000)).unwrap());
-                lives.until(lives.clock.now() + down).await;
-                tree = lives.begin().await;
+                let down =
+                    TimeDelta::seconds(i64::try_from(pseudo_random(&mut seed, 3000)).unwrap());
+                instances.poll_until(instances.clock.now() + down).await;
+                tree = instances.begin().await;
             }
         }
-        now = now.max(lives.clock.now());
+        now = now.max(instances.clock.now());
     }
-    lives.until(end + TimeDelta::hours(2)).await;
+    instances.poll_until(end + TimeDelta::hours(2)).await;
     tree.stop(Duration::from_secs(9999)).await;
     // In a year in three time zones each occurrence fires once, despite restarts, reloads and
     // clock changes
-    check_occurrences(&lives, begin, end).await;
+    check_occurrences(&instances, begin, end).await;
 }
 
-async fn check_occurrences(lives: &ServiceInstances, begin: DateTime<Utc>, end: DateTime<Utc>) {
+async fn check_occurrences(instances: &ServiceInstances, begin: DateTime<Utc>, end: DateTime<Utc>) {
     let mut found = Vec::new();
     for scheduled in schedules() {
-        found.extend(lives.held.tally(&scheduled.spec.id, begin).await.unwrap());
+        found.extend(instances.store.tally(&scheduled.spec.id, begin).await.unwrap());
     }
     found.retain(|it| it.planned <= end);
-    let odd: Vec<_> = found.iter().filter(|it| it.verdict != OccurrenceStatus::Fired).collect();
-    assert!(odd.is_empty(), "{odd:?}");
+    let not_fired: Vec<_> =
+        found.iter().filter(|it| it.status != OccurrenceStatus::Fired).collect();
+    assert!(not_fired.is_empty(), "{not_fired:?}");
     let executions: BTreeSet<_> = found.iter().filter_map(|it| it.execution).collect();
     assert_eq!(executions.len(), found.len(), "two times are one execution");
     let line =

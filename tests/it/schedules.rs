@@ -4,7 +4,7 @@ use algonius_actors::model::code::Code;
 use serde_json::{Value, json};
 
 use crate::harness::client::{completed, outcome};
-use crate::harness::{Service, Setup, fake, gated, until};
+use crate::harness::{Service, Setup, fake, gated, poll_until};
 
 const ROOT: &str = "/api/v1/schedules";
 
@@ -14,7 +14,7 @@ fn setup_with_schedules(agents: &str) -> Setup {
 
 /// The occurrences of a schedule, once there are so many that are over.
 async fn finished_occurrences(service: &Service, id: &str, count: usize) -> Vec<Value> {
-    until("its work is over", async || {
+    poll_until("its work is over", async || {
         let list = service.get(&format!("{ROOT}/{id}/occurrences?limit=1000")).await.json();
         let list = list["occurrences"].as_array().unwrap().clone();
         let over = list.iter().filter(|it| !it["outcome"].is_null()).count();
@@ -37,8 +37,8 @@ async fn a_configured_schedule_creates_a_task_at_each_time() {
     let task = service.task("echo", done[0]["execution"].as_str().unwrap()).await;
     let planned = done[0]["planned"].as_str().unwrap();
     let (date, _) = planned.split_once('T').unwrap();
-    let said = format!("it is {date} for Ann");
-    assert_eq!(outcome(&task), completed(&said));
+    let expected = format!("it is {date} for Ann");
+    assert_eq!(outcome(&task), completed(&expected));
     assert!(done[0]["delayMs"].as_i64().unwrap().abs() < 30_000, "{done:?}");
     let execution = service.execution(done[0]["execution"].as_str().unwrap()).await;
     assert_eq!(execution["messageId"].as_str().unwrap().split(':').next(), Some("schedule"));
@@ -46,11 +46,14 @@ async fn a_configured_schedule_creates_a_task_at_each_time() {
     let count = times.len();
     times.dedup();
     assert_eq!(times.len(), count, "a time twice: {list:?}");
-    let shown = service.get(&format!("{ROOT}/beat")).await.json();
-    assert_eq!((&shown["origin"], &shown["name"]), (&json!("configuration"), &json!("Heart beat")));
-    let fixed = service.command(&["schedule", "delete", "beat"], "").await;
-    assert!(fixed.stderr.contains("schedule-fixed"), "{fixed:?}");
-    assert!(shown["statistics"]["succeeded"].as_u64().unwrap() >= 2, "{shown}");
+    let schedule = service.get(&format!("{ROOT}/beat")).await.json();
+    assert_eq!(
+        (&schedule["origin"], &schedule["name"]),
+        (&json!("configuration"), &json!("Heart beat"))
+    );
+    let deletion = service.command(&["schedule", "delete", "beat"], "").await;
+    assert!(deletion.stderr.contains("schedule-fixed"), "{deletion:?}");
+    assert!(schedule["statistics"]["succeeded"].as_u64().unwrap() >= 2, "{schedule}");
     let status = service.get("/status").await.json();
     assert_eq!(status["scheduler"]["active"], 1, "{status}");
 }
@@ -59,7 +62,7 @@ async fn a_configured_schedule_creates_a_task_at_each_time() {
 async fn the_command_line_manages_a_schedule() {
     let service = setup_with_schedules(&fake("echo", "echo", "")).start().await;
     let run = async |words: &[&str]| service.command(words, "").await;
-    let made = run(&[
+    let created = run(&[
         "schedule",
         "create",
         "nightly",
@@ -74,10 +77,10 @@ async fn the_command_line_manages_a_schedule() {
         "--deadline",
         "600",
     ]);
-    let made = made.await;
-    assert_eq!(made.code, Some(0), "{made:?}");
-    assert!(made.stdout.contains("0 3 * * * in Europe/Zurich"), "{}", made.stdout);
-    assert!(!made.stdout.contains("next      -"), "{}", made.stdout);
+    let created = created.await;
+    assert_eq!(created.code, Some(0), "{created:?}");
+    assert!(created.stdout.contains("0 3 * * * in Europe/Zurich"), "{}", created.stdout);
+    assert!(!created.stdout.contains("next      -"), "{}", created.stdout);
     let listed = run(&["schedule", "list"]).await.stdout;
     assert!(listed.contains("nightly") && listed.contains("active"), "{listed}");
     let next = run(&["schedule", "next", "nightly", "-n", "2"]).await.stdout;
@@ -94,9 +97,9 @@ async fn the_command_line_manages_a_schedule() {
     assert_eq!((&changed["cron"], &changed["deadline"]), (&json!("30 4 * * *"), &json!(600)));
     assert_eq!(run(&["schedule", "delete", "nightly"]).await.code, Some(0));
     assert_eq!(run(&["schedule", "show", "nightly"]).await.code, Some(3));
-    let told =
+    let explanation =
         run(&["schedule", "explain", "*/15 9-17 * * MON-FRI", "--timezone", "Asia/Tokyo"]).await;
-    assert!(told.stdout.contains("+09:00"), "{}", told.stdout);
+    assert!(explanation.stdout.contains("+09:00"), "{}", explanation.stdout);
     let wrong = run(&["schedule", "explain", "0 0 31 2 *"]).await;
     assert_eq!(wrong.code, Some(1));
     assert!(wrong.stderr.contains("never due"), "{}", wrong.stderr);
@@ -118,7 +121,7 @@ async fn repeated_kills_neither_lose_nor_repeat_an_occurrence() {
     }
     let stopped = service.command(&["schedule", "pause", "beat"], "").await;
     assert_eq!(stopped.code, Some(0), "{stopped:?}");
-    let list = until("all is over", async || {
+    let list = poll_until("all is over", async || {
         let list = service.get(&format!("{ROOT}/beat/occurrences?limit=1000")).await.json();
         let list = list["occurrences"].as_array().unwrap().clone();
         let is_over = |it: &Value| it["status"] != "pending" && !it["outcome"].is_null();
@@ -151,26 +154,26 @@ async fn a_queued_occurrence_runs_after_a_restart() {
             .into(),
     ];
     let mut service = setup_with_schedules(&agents.concat()).start().await;
-    service.setup.written("log", "start ann\n").await;
+    service.setup.wait_for_text("log", "start ann\n").await;
     let pending = async || {
         let list = service.get(&format!("{ROOT}/line/occurrences")).await.json();
         let list = list["occurrences"].as_array().unwrap().clone();
         list.into_iter().find(|it| it["status"] == "pending")
     };
-    let waits = until("a time that waits", pending).await["planned"].clone();
+    let waiting_time = poll_until("a time that waits", pending).await["planned"].clone();
     service.kill9().await;
     service.restart().await;
-    let shown = service.get(&format!("{ROOT}/line")).await.json();
-    assert_eq!(shown["state"], "executing", "{shown}");
+    let schedule = service.get(&format!("{ROOT}/line")).await.json();
+    assert_eq!(schedule["state"], "executing", "{schedule}");
     assert_eq!(service.setup.read("log"), "start ann\n", "it did not wait");
     service.setup.open("go");
     let ended = async || {
         let list = service.get(&format!("{ROOT}/line/occurrences?limit=1000")).await.json();
         let list = list["occurrences"].as_array().unwrap().clone();
-        let found = list.into_iter().find(|it| it["planned"] == waits);
+        let found = list.into_iter().find(|it| it["planned"] == waiting_time);
         found.filter(|it| !it["outcome"].is_null())
     };
-    let ended = until("its end", ended).await;
+    let ended = poll_until("its end", ended).await;
     // An occurrence that waits for the previous one also runs after a restart
     assert_eq!((&ended["status"], &ended["outcome"]), (&json!("fired"), &json!("completed")));
 }
@@ -179,28 +182,31 @@ async fn a_queued_occurrence_runs_after_a_restart() {
 async fn invalid_schedules_are_refused_and_not_created() {
     let agents = [fake("echo", "echo", ""), fake("off", "echo", "enabled = false")].concat();
     let service = Setup::new(&agents).start().await;
-    let good = json!({"id": "a", "agent": "echo", "cron": "0 3 * * *", "input": "hello"});
-    let with = |key: &str, value: Value| {
-        let mut body = good.clone();
+    let valid_body = json!({"id": "a", "agent": "echo", "cron": "0 3 * * *", "input": "hello"});
+    let valid_with = |key: &str, value: Value| {
+        let mut body = valid_body.clone();
         body[key] = value;
         body
     };
-    let both = |mut body: Value, key: &str, value: Value| {
+    let with_member = |mut body: Value, key: &str, value: Value| {
         body[key] = value;
         body
     };
     for (body, code) in [
-        (with("cron", json!("0 0 31 2 *")), Code::InvalidParams),
-        (with("cron", json!("* * * * * *")), Code::InvalidParams),
-        (with("timezone", json!("Mars/Base")), Code::InvalidParams),
-        (with("agent", json!("nobody")), Code::AgentUnknown),
-        (with("agent", json!("off")), Code::AgentDisabled),
-        (with("id", json!("no id")), Code::InvalidParams),
-        (with("input", json!("{{ nothing }}")), Code::InvalidParams),
-        (both(with("missed", json!("all")), "overlap", json!("skip")), Code::InvalidParams),
-        (with("jitter", json!(-1)), Code::InvalidParams),
-        (with("deadline", json!(9_999_999)), Code::InvalidParams),
-        (with("nonsense", json!(1)), Code::InvalidParams),
+        (valid_with("cron", json!("0 0 31 2 *")), Code::InvalidParams),
+        (valid_with("cron", json!("* * * * * *")), Code::InvalidParams),
+        (valid_with("timezone", json!("Mars/Base")), Code::InvalidParams),
+        (valid_with("agent", json!("nobody")), Code::AgentUnknown),
+        (valid_with("agent", json!("off")), Code::AgentDisabled),
+        (valid_with("id", json!("no id")), Code::InvalidParams),
+        (valid_with("input", json!("{{ nothing }}")), Code::InvalidParams),
+        (
+            with_member(valid_with("missed", json!("all")), "overlap", json!("skip")),
+            Code::InvalidParams,
+        ),
+        (valid_with("jitter", json!(-1)), Code::InvalidParams),
+        (valid_with("deadline", json!(9_999_999)), Code::InvalidParams),
+        (valid_with("nonsense", json!(1)), Code::InvalidParams),
         (json!([1]), Code::InvalidParams),
     ] {
         let answer = service.post(ROOT, &body.to_string()).await;
@@ -218,10 +224,13 @@ async fn schedules_belong_to_their_creators() {
     let service = Setup::new(&config).env("ANN", text).start().await;
     let ann = service.with(text);
     let body = json!({"id": "mine", "agent": "echo", "cron": "0 3 * * *", "input": "x"});
-    let made = service.post(ROOT, &body.to_string()).await;
-    assert_eq!((made.status, made.json()["origin"].clone()), (201, json!("api")));
-    let again = ann.post(ROOT, &body.to_string()).await;
-    assert_eq!((again.status, again.json()["code"].clone()), (409, json!("schedule-exists")));
+    let created = service.post(ROOT, &body.to_string()).await;
+    assert_eq!((created.status, created.json()["origin"].clone()), (201, json!("api")));
+    let duplicate = ann.post(ROOT, &body.to_string()).await;
+    assert_eq!(
+        (duplicate.status, duplicate.json()["code"].clone()),
+        (409, json!("schedule-exists"))
+    );
     for path in ["mine", "mine/next", "nobodys"] {
         let answer = ann.get(&format!("{ROOT}/{path}")).await;
         assert_eq!(
@@ -234,17 +243,18 @@ async fn schedules_belong_to_their_creators() {
         assert_eq!(answer.status, 404, "{verb}");
     }
     assert_eq!(ann.get(ROOT).await.json()["schedules"], json!([]));
-    let mut hers = body.clone();
-    hers["id"] = json!("hers");
-    assert_eq!(ann.post(ROOT, &hers.to_string()).await.status, 201);
+    let mut ann_schedule = body.clone();
+    ann_schedule["id"] = json!("hers");
+    assert_eq!(ann.post(ROOT, &ann_schedule.to_string()).await.status, 201);
     let all = service.get(ROOT).await.json();
     assert_eq!(all["schedules"].as_array().unwrap().len(), 2, "an administrator sees all");
 }
 
 /// How long the run takes, in seconds: two minutes where the machine has them.
 fn seconds() -> usize {
-    let given = std::env::var("ALGONIUS_SCHEDULE_SECONDS").ok().and_then(|text| text.parse().ok());
-    given.unwrap_or(8)
+    let configured =
+        std::env::var("ALGONIUS_SCHEDULE_SECONDS").ok().and_then(|text| text.parse().ok());
+    configured.unwrap_or(8)
 }
 
 #[tokio::test]
@@ -259,10 +269,12 @@ async fn two_minutes_of_seconds_fire_on_time() {
     while done < seconds() {
         done = finished_occurrences(&service, "beat", done + 1).await.len(); // Each second is waited for alone.
     }
-    let told = service.get(&format!("{ROOT}/beat")).await.json()["statistics"].clone();
-    println!("schedules on time: {told}");
-    assert_eq!(told["punctualPermille"], 1000, "{told}");
-    let others: Vec<_> =
-        ["missed", "skipped", "coalesced", "refused"].iter().map(|it| &told["times"][it]).collect();
-    assert!(others.iter().all(|count| count.is_null()), "{told}");
+    let statistics = service.get(&format!("{ROOT}/beat")).await.json()["statistics"].clone();
+    println!("schedules on time: {statistics}");
+    assert_eq!(statistics["punctualPermille"], 1000, "{statistics}");
+    let other_counts: Vec<_> = ["missed", "skipped", "coalesced", "refused"]
+        .iter()
+        .map(|it| &statistics["times"][it])
+        .collect();
+    assert!(other_counts.iter().all(|count| count.is_null()), "{statistics}");
 }

@@ -7,7 +7,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::harness::{Service, Setup, soon};
+use crate::harness::{Service, Setup, within_deadline};
 
 struct ScriptStep {
     command: String,
@@ -78,17 +78,22 @@ fn is_text(expected: &[String], lines: &[String]) -> bool {
 
 async fn run(service: &Service, step: &ScriptStep) -> (Option<i32>, Vec<String>) {
     let program = Path::new(env!("CARGO_BIN_EXE_algonius"));
-    let here = service.setup.here();
-    let folders = [program.parent().unwrap(), here].map(|folder| folder.display().to_string());
+    let setup_folder = service.setup.test_folder();
+    let folders =
+        [program.parent().unwrap(), setup_folder].map(|folder| folder.display().to_string());
     let path = format!("{}:/usr/local/bin:/usr/bin:/bin", folders.join(":"));
     let mut shell = tokio::process::Command::new("sh");
     shell.args(["-c", &format!("exec 2>&1\n{}", step.command)]).env_clear();
-    shell.envs(service.setup.variables()).env("PATH", path).current_dir(here).kill_on_drop(true);
+    shell
+        .envs(service.setup.variables())
+        .env("PATH", path)
+        .current_dir(setup_folder)
+        .kill_on_drop(true);
     shell.env("ALGONIUS_URL", format!("http://{}", service.address));
     shell.stdin(std::process::Stdio::null());
-    let output = soon(&step.command, shell.output()).await.unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    (output.status.code(), said.lines().map(|line| line.trim_end().to_owned()).collect())
+    let output = within_deadline(&step.command, shell.output()).await.unwrap();
+    let output_text = String::from_utf8_lossy(&output.stdout).into_owned();
+    (output.status.code(), output_text.lines().map(|line| line.trim_end().to_owned()).collect())
 }
 
 #[tokio::test]
@@ -110,32 +115,32 @@ async fn each_script_prints_its_expected_output() {
 
 /// The commands that have none below them.
 async fn commands(setup: &Setup) -> Vec<Vec<String>> {
-    let (mut found, mut left) = (Vec::new(), vec![Vec::new()]);
-    while let Some(words) = left.pop() {
-        let typed: Vec<_> = words.iter().map(String::as_str).chain(["--help"]).collect();
-        let help = setup.run(&typed, "").await.stdout;
+    let (mut found, mut pending) = (Vec::new(), vec![Vec::new()]);
+    while let Some(words) = pending.pop() {
+        let arguments: Vec<_> = words.iter().map(String::as_str).chain(["--help"]).collect();
+        let help = setup.run(&arguments, "").await.stdout;
         let list = help.split("Commands:\n").nth(1).unwrap_or_default();
         let names = list.lines().take_while(|line| !line.is_empty());
         let names = names.filter_map(|line| line.split_whitespace().next());
-        let below: Vec<_> = names.filter(|name| *name != "help").collect();
-        if below.is_empty() {
+        let subcommands: Vec<_> = names.filter(|name| *name != "help").collect();
+        if subcommands.is_empty() {
             found.push(words);
             continue;
         }
-        left.extend(below.iter().map(|name| [&words[..], &[(*name).to_owned()]].concat()));
+        pending.extend(subcommands.iter().map(|name| [&words[..], &[(*name).to_owned()]].concat()));
     }
     found
 }
 
 #[tokio::test]
 async fn every_command_has_a_script() {
-    let typed: Vec<_> = scripts().iter().flat_map(|(_, text)| steps(text)).collect();
+    let typed_steps: Vec<_> = scripts().iter().flat_map(|(_, text)| steps(text)).collect();
     let setup = Setup::bare("");
     let commands = commands(&setup).await;
     assert!(commands.len() > 30, "{commands:?}");
     let is_typed = |words: &Vec<String>| {
         let words = format!("algonius {}", words.join(" "));
-        typed.iter().any(|step| format!("{} ", step.command).contains(&format!("{words} ")))
+        typed_steps.iter().any(|step| format!("{} ", step.command).contains(&format!("{words} ")))
     };
     let missing: Vec<_> = commands.iter().filter(|words| !is_typed(words)).collect();
     assert!(missing.is_empty(), "tests/cmd has no script of {missing:?}");
@@ -144,7 +149,7 @@ async fn every_command_has_a_script() {
 #[test]
 fn wildcards_match_omitted_text_only() {
     let text = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
-    for (expected, lines, is_good) in [
+    for (expected, lines, is_match) in [
         ("a\nb", "a\nb", true),
         ("a\nb", "a", false),
         ("a", "a\nb", false),
@@ -156,6 +161,6 @@ fn wildcards_match_omitted_text_only() {
         ("...\nb", "a\na", false),
         ("a\n...", "a", true),
     ] {
-        assert_eq!(is_text(&text(expected), &text(lines)), is_good, "{expected:?} {lines:?}");
+        assert_eq!(is_text(&text(expected), &text(lines)), is_match, "{expected:?} {lines:?}");
     }
 }

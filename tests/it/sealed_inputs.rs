@@ -11,12 +11,12 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use crate::harness::client::{completed, failed, outcome};
-use crate::harness::{Service, Setup, until};
+use crate::harness::{Service, Setup, poll_until};
 
 const SCHEDULES: &str = "/api/v1/schedules";
 
 /// Saves its input as `HERE/in-WORD`, waits for `HERE/go`, and fails while `HERE/bad` is there.
-const KEEPER: &str = r#"
+const AGENT: &str = r#"
 [agents.one]
 command = "sh"
 args = ["-c", '''
@@ -52,7 +52,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 
 /// The file with the key of sealed inputs in the runtime directory, which also has a key of the wardens.
 pub(crate) fn runtime_key(setup: &Setup) -> PathBuf {
-    let mut found = files(&setup.here().join("run"));
+    let mut found = files(&setup.test_folder().join("run"));
     found.retain(|path| {
         let name = path.file_name().unwrap().to_string_lossy();
         name.starts_with("inputs-") && name.ends_with(".key")
@@ -64,31 +64,33 @@ pub(crate) fn runtime_key(setup: &Setup) -> PathBuf {
 /// No file of the data directory and no line of the log has a part of the prompt, or the key.
 fn expect_not_stored(service: &Service, key: &[u8]) {
     let hex: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
-    let spelled = [hex, STANDARD.encode(key)].into_iter().chain(secrets()).map(String::into_bytes);
-    let hidden: Vec<Vec<u8>> = spelled.chain([key.to_vec()]).collect();
-    let mut kept: Vec<(String, Vec<u8>)> = files(&service.setup.here().join("state"))
+    let encoded = [hex, STANDARD.encode(key)].into_iter().chain(secrets()).map(String::into_bytes);
+    let secret_parts: Vec<Vec<u8>> = encoded.chain([key.to_vec()]).collect();
+    let mut stored: Vec<(String, Vec<u8>)> = files(&service.setup.test_folder().join("state"))
         .into_iter()
         .map(|path| (path.display().to_string(), fs::read(path).unwrap()))
         .collect();
-    assert!(kept.iter().any(|(path, bytes)| path.ends_with("ledger.db-wal") || bytes.len() > 4096));
-    kept.push(("the log".to_owned(), service.stderr_text().into_bytes()));
-    for (place, bytes) in kept {
-        for part in &hidden {
-            let is_there = bytes.windows(part.len()).any(|window| window == part);
-            assert!(!is_there, "{place} has {:?}", String::from_utf8_lossy(part));
+    assert!(
+        stored.iter().any(|(path, bytes)| path.ends_with("ledger.db-wal") || bytes.len() > 4096)
+    );
+    stored.push(("the log".to_owned(), service.stderr_text().into_bytes()));
+    for (location, bytes) in stored {
+        for part in &secret_parts {
+            let is_stored = bytes.windows(part.len()).any(|window| window == part);
+            assert!(!is_stored, "{location} has {:?}", String::from_utf8_lossy(part));
         }
     }
 }
 
 /// A service of which one execution runs and another waits, whose input has secrets.
-async fn waiting(settings: &str, key_file: Option<&str>) -> (Service, String) {
-    let setup = Setup::new(&format!("{KEEPER}{settings}")).env("RUST_LOG", "trace");
+async fn start_with_queued_input(settings: &str, key_file: Option<&str>) -> (Service, String) {
+    let setup = Setup::new(&format!("{AGENT}{settings}")).env("RUST_LOG", "trace");
     if let Some(key) = key_file {
         write_key(&setup, key);
     }
     let service = setup.start().await;
     service.begin("one", "ann").await;
-    service.setup.written("log", "start ann\n").await;
+    service.setup.wait_for_text("log", "start ann\n").await;
     let id = service.begin("one", &prompt("bob")).await;
     let task = service.task("one", &id).await.to_string();
     assert!(secrets().iter().all(|secret| !task.contains(secret)), "{task}");
@@ -96,16 +98,16 @@ async fn waiting(settings: &str, key_file: Option<&str>) -> (Service, String) {
 }
 
 /// After the next start it runs, with the bytes that were sent.
-async fn runs(service: &mut Service, id: &str) {
+async fn restart_and_expect_run(service: &mut Service, id: &str) {
     service.setup.open("go");
     service.restart().await;
-    assert_eq!(outcome(&service.ended("one", id).await), completed("bob\n"));
+    assert_eq!(outcome(&service.wait_for_end("one", id).await), completed("bob\n"));
     assert_eq!(service.setup.read("in-bob"), prompt("bob"));
 }
 
 #[tokio::test]
 async fn a_queued_input_with_secrets_runs_after_a_kill() {
-    let (mut service, id) = waiting("", None).await;
+    let (mut service, id) = start_with_queued_input("", None).await;
     let file = runtime_key(&service.setup);
     let key = fs::read(&file).unwrap();
     assert_eq!(key.len(), 32);
@@ -117,63 +119,63 @@ async fn a_queued_input_with_secrets_runs_after_a_kill() {
     expect_not_stored(&service, &key);
     // R-106: A queued input that redaction changes runs with its original bytes after a kill and
     // after an upgrade
-    runs(&mut service, &id).await;
+    restart_and_expect_run(&mut service, &id).await;
     expect_not_stored(&service, &key);
     assert_eq!(fs::read(&file).unwrap(), key, "the key was replaced");
 }
 
 #[tokio::test]
 async fn a_queued_input_with_secrets_runs_after_an_upgrade() {
-    let (mut service, id) = waiting("", None).await;
+    let (mut service, id) = start_with_queued_input("", None).await;
     service.signal(Signal::SIGUSR2);
     assert_eq!(service.exit().await.code(), Some(0));
     expect_not_stored(&service, &fs::read(runtime_key(&service.setup)).unwrap());
     service.setup.upgrade();
     // R-106: A queued input that redaction changes runs with its original bytes after a kill and
     // after an upgrade
-    runs(&mut service, &id).await;
+    restart_and_expect_run(&mut service, &id).await;
 }
 
 /// The warden has the key, and the next start writes the file again.
 #[tokio::test]
 async fn the_warden_restores_the_key_of_the_runtime_folder() {
-    let (mut service, id) = waiting("", None).await;
+    let (mut service, id) = start_with_queued_input("", None).await;
     let file = runtime_key(&service.setup);
     let key = fs::read(&file).unwrap();
     service.kill9().await;
     fs::remove_file(&file).unwrap();
-    runs(&mut service, &id).await;
+    restart_and_expect_run(&mut service, &id).await;
     // R-107: The file of the runtime directory and the warden restore each other's key
     assert_eq!(fs::read(runtime_key(&service.setup)).unwrap(), key);
 }
 
 #[tokio::test]
 async fn the_key_file_survives_a_killed_warden() {
-    let (mut service, id) = waiting("", None).await;
+    let (mut service, id) = start_with_queued_input("", None).await;
     service.kill9_both().await;
     // R-107: The file of the runtime directory and the warden restore each other's key
-    runs(&mut service, &id).await;
+    restart_and_expect_run(&mut service, &id).await;
 }
 
 /// Leaves the state after a power cut: the data directory, and nothing that was in memory.
 async fn power_cut(service: &mut Service) {
     service.kill9_both().await;
-    for file in files(&service.setup.here().join("run")) {
+    for file in files(&service.setup.test_folder().join("run")) {
         _ = fs::remove_file(file);
     }
 }
 
 #[tokio::test]
 async fn a_queued_input_without_its_key_is_reported_not_run() {
-    let (mut service, id) = waiting("", None).await;
+    let (mut service, id) = start_with_queued_input("", None).await;
     power_cut(&mut service).await;
     service.setup.open("go");
     service.restart().await;
     // R-109: An execution whose input has lost its key is reported as not run
-    assert_eq!(outcome(&service.ended("one", &id).await), failed("interrupted-not-run"));
+    assert_eq!(outcome(&service.wait_for_end("one", &id).await), failed("interrupted-not-run"));
     assert_eq!(service.setup.read("in-bob"), "", "it was run");
-    let shown = service.command(&["tasks", "show", &id], "").await.stdout;
-    assert!(shown.contains("the key is gone") && shown.contains("inputs.key_file"), "{shown}");
+    let output = service.command(&["tasks", "show", &id], "").await.stdout;
+    assert!(output.contains("the key is gone") && output.contains("inputs.key_file"), "{output}");
     assert!(service.stderr_text().contains("the key of the sealed input is gone"));
     // A new input is sealed with a new key.
     let task = service.send("one", &prompt("cat")).await;
@@ -181,10 +183,10 @@ async fn a_queued_input_without_its_key_is_reported_not_run() {
     expect_not_stored(&service, &fs::read(runtime_key(&service.setup)).unwrap());
 }
 
-const KEYED: &str = "[inputs]\nkey_file = 'inputs.key'\n";
+const KEY_FILE_CONFIG: &str = "[inputs]\nkey_file = 'inputs.key'\n";
 
 fn write_key(setup: &Setup, text: &str) -> PathBuf {
-    let file = setup.beside("inputs.key");
+    let file = setup.sibling_path("inputs.key");
     fs::write(&file, text).unwrap();
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
     file
@@ -196,46 +198,46 @@ fn key_line(byte: u8) -> String {
 
 #[tokio::test]
 async fn with_a_key_file_a_queued_input_survives_a_power_cut() {
-    let (mut service, id) = waiting(KEYED, Some(&key_line(1))).await;
+    let (mut service, id) = start_with_queued_input(KEY_FILE_CONFIG, Some(&key_line(1))).await;
     let key = STANDARD.decode(key_line(1).trim()).unwrap();
     expect_not_stored(&service, &key);
-    assert!(files(&service.setup.here().join("run")).iter().all(|it| !it.ends_with(".key")));
+    assert!(files(&service.setup.test_folder().join("run")).iter().all(|it| !it.ends_with(".key")));
     power_cut(&mut service).await;
     // A new key above the old one seals, and the old one still opens.
     write_key(&service.setup, &(key_line(2) + &key_line(1)));
     // R-108: With a key file, a queued input also runs after a power cut and after a replacement of
     // the key
-    runs(&mut service, &id).await;
+    restart_and_expect_run(&mut service, &id).await;
     expect_not_stored(&service, &key);
 }
 
 #[tokio::test]
 async fn a_wrong_key_file_loses_no_input() {
-    let (mut service, id) = waiting(KEYED, Some(&key_line(1))).await;
+    let (mut service, id) = start_with_queued_input(KEY_FILE_CONFIG, Some(&key_line(1))).await;
     power_cut(&mut service).await;
     write_key(&service.setup, &key_line(2));
     service.setup.open("go");
     service.restart().await;
-    assert_eq!(outcome(&service.ended("one", &id).await), failed("interrupted-not-run"));
+    assert_eq!(outcome(&service.wait_for_end("one", &id).await), failed("interrupted-not-run"));
     let retry = format!("/api/v1/executions/{id}/retry");
     let refused = service.post(&retry, "").await;
     assert_eq!((refused.status, refused.code()), (409, "not-replayable".to_owned()));
     service.kill9().await;
     write_key(&service.setup, &(key_line(2) + &key_line(1)));
     service.restart().await;
-    let again = service.post(&retry, "").await.json()["id"].as_str().unwrap().to_owned();
+    let retried_id = service.post(&retry, "").await.json()["id"].as_str().unwrap().to_owned();
     // R-110: A wrong key file loses no input, and a key file that others can read stops the start
-    assert_eq!(outcome(&service.ended("one", &again).await), completed("bob\n"));
+    assert_eq!(outcome(&service.wait_for_end("one", &retried_id).await), completed("bob\n"));
     assert_eq!(service.setup.read("in-bob"), prompt("bob"));
 }
 
 #[tokio::test]
 async fn a_key_file_that_others_can_read_stops_the_start() {
-    let (mut service, id) = waiting(KEYED, Some(&key_line(1))).await;
+    let (mut service, id) = start_with_queued_input(KEY_FILE_CONFIG, Some(&key_line(1))).await;
     service.kill9().await;
-    let file = service.setup.beside("inputs.key");
+    let file = service.setup.sibling_path("inputs.key");
     let config = service.setup.write().display().to_string();
-    for (text, mode, why) in
+    for (text, mode, expected_error) in
         [(key_line(1), 0o644, "chmod 600"), ("short\n".to_owned(), 0o600, "each line is 32 bytes")]
     {
         fs::write(&file, &text).unwrap();
@@ -244,55 +246,55 @@ async fn a_key_file_that_others_can_read_stops_the_start() {
         let refused = service.setup.run(&words, "").await;
         // R-110: A wrong key file loses no input, and a key file that others can read stops the
         // start
-        assert!(refused.code != Some(0) && refused.stderr.contains(why), "{refused:?}");
+        assert!(refused.code != Some(0) && refused.stderr.contains(expected_error), "{refused:?}");
         assert!(refused.stderr.contains("key_file"), "{refused:?}");
         assert!(!refused.stderr.contains(text.trim()), "{refused:?}");
     }
     write_key(&service.setup, &key_line(1));
-    runs(&mut service, &id).await;
+    restart_and_expect_run(&mut service, &id).await;
 }
 
 #[tokio::test]
 async fn a_failed_task_is_retried_with_its_original_bytes() {
-    let mut service = Service::start(KEEPER).await;
+    let mut service = Service::start(AGENT).await;
     service.setup.open("go");
     service.setup.open("bad");
     let id = service.begin("one", &prompt("bob")).await;
-    service.ended("one", &id).await;
+    service.wait_for_end("one", &id).await;
     assert_eq!(service.execution(&id).await["replayable"], true);
     service.kill9().await;
-    fs::remove_file(service.setup.here().join("bad")).unwrap();
-    fs::remove_file(service.setup.here().join("in-bob")).unwrap();
+    fs::remove_file(service.setup.test_folder().join("bad")).unwrap();
+    fs::remove_file(service.setup.test_folder().join("in-bob")).unwrap();
     service.restart().await;
     let retried = service.command(&["tasks", "retry", &id], "").await;
     assert_eq!(retried.code, Some(0), "{retried:?}");
     // R-111: Retries and reattached executions receive the original bytes
-    service.setup.written("in-bob", &prompt("bob")).await;
+    service.setup.wait_for_text("in-bob", &prompt("bob")).await;
 }
 
 /// The execution continues after the kill, then fails, and its next attempt has the original bytes.
 #[tokio::test]
 async fn a_reattached_execution_is_retried_with_its_bytes() {
     let retry = "[agents.one.retry]\nmax = 1\nafter_start = true\nbase = 0.1\n";
-    let mut service = Service::start(&format!("{KEEPER}{retry}")).await;
+    let mut service = Service::start(&format!("{AGENT}{retry}")).await;
     let id = service.begin("one", &prompt("bob")).await;
-    service.setup.written("log", "start bob\n").await;
+    service.setup.wait_for_text("log", "start bob\n").await;
     service.kill9().await;
-    fs::remove_file(service.setup.here().join("in-bob")).unwrap();
+    fs::remove_file(service.setup.test_folder().join("in-bob")).unwrap();
     service.setup.open("bad");
     service.setup.open("go");
     service.restart().await;
-    service.setup.written("log", "start bob\nstart bob\n").await;
-    service.ended("one", &id).await;
+    service.setup.wait_for_text("log", "start bob\nstart bob\n").await;
+    service.wait_for_end("one", &id).await;
     // R-111: Retries and reattached executions receive the original bytes
     assert_eq!(service.setup.read("in-bob"), prompt("bob"));
 }
 
 /// Triggers a schedule out of turn, and waits for the end of the occurrence.
 async fn occurrence(service: &Service, count: usize) -> Value {
-    let asked = service.post(&format!("{SCHEDULES}/nightly/run"), "{}").await;
-    assert!(asked.status < 300, "{asked:?}");
-    until("the occurrence", async || {
+    let answer = service.post(&format!("{SCHEDULES}/nightly/run"), "{}").await;
+    assert!(answer.status < 300, "{answer:?}");
+    poll_until("the occurrence", async || {
         let list = service.get(&format!("{SCHEDULES}/nightly/occurrences")).await.json();
         let list = list["occurrences"].as_array().unwrap().clone();
         let is_over = |it: &Value| !it["outcome"].is_null() || it["status"] == "refused";
@@ -303,20 +305,20 @@ async fn occurrence(service: &Service, count: usize) -> Value {
 
 #[tokio::test]
 async fn an_api_schedule_keeps_its_input_sealed() {
-    let setup = Setup::new(&format!("{KEEPER}[scheduler]\ntimezone = 'UTC'\n"));
+    let setup = Setup::new(&format!("{AGENT}[scheduler]\ntimezone = 'UTC'\n"));
     let mut service = setup.env("RUST_LOG", "trace").start().await;
     service.setup.open("go");
     let body =
         json!({"id": "nightly", "agent": "one", "cron": "0 3 1 1 *", "input": prompt("bob")});
-    let made = service.post(SCHEDULES, &body.to_string()).await;
-    assert_eq!((made.status, &made.json()["redacted"]), (201, &json!(true)), "{made:?}");
-    assert!(secrets().iter().all(|secret| !made.body.contains(secret)), "{made:?}");
+    let created = service.post(SCHEDULES, &body.to_string()).await;
+    assert_eq!((created.status, &created.json()["redacted"]), (201, &json!(true)), "{created:?}");
+    assert!(secrets().iter().all(|secret| !created.body.contains(secret)), "{created:?}");
     assert_eq!(occurrence(&service, 1).await["outcome"], "completed");
     assert_eq!(service.setup.read("in-bob"), prompt("bob"));
     expect_not_stored(&service, &fs::read(runtime_key(&service.setup)).unwrap());
 
     service.kill9().await;
-    fs::remove_file(service.setup.here().join("in-bob")).unwrap();
+    fs::remove_file(service.setup.test_folder().join("in-bob")).unwrap();
     service.restart().await;
     // R-112: A schedule of the API keeps its input after a restart
     assert_eq!(occurrence(&service, 2).await["outcome"], "completed");
@@ -327,10 +329,10 @@ async fn an_api_schedule_keeps_its_input_sealed() {
     service.restart().await;
     let refused = occurrence(&service, 3).await;
     assert!(refused["reason"].as_str().unwrap().starts_with("input-sealed"), "{refused}");
-    let shown = service.get(&format!("{SCHEDULES}/nightly")).await.json();
-    assert_eq!(shown["inputLost"], true, "{shown}");
+    let schedule = service.get(&format!("{SCHEDULES}/nightly")).await.json();
+    assert_eq!(schedule["inputLost"], true, "{schedule}");
     let status = service.command(&["status"], "").await.stdout;
     assert!(status.contains("the key of their sealed input is gone"), "{status}");
-    let changed = service.post(SCHEDULES, &body.to_string()).await;
-    assert_eq!(changed.code(), "schedule-exists");
+    let duplicate = service.post(SCHEDULES, &body.to_string()).await;
+    assert_eq!(duplicate.code(), "schedule-exists");
 }

@@ -15,19 +15,19 @@ fn letters(mut seed: u64, length: usize) -> String {
     (0..length).map(|_| next()).collect()
 }
 
-fn hold(bytes: &[u8], text: &str) -> bool {
+fn contains(bytes: &[u8], text: &str) -> bool {
     bytes.windows(text.len()).any(|window| window == text.as_bytes())
 }
 
 fn agents() -> String {
-    let keeper =
+    let tee_agent =
         "[agents.keeper]\ncommand = 'tee'\nargs = ['HERE/got']\nsandbox.writable = ['HERE']\n";
     let secret = "[agents.env.env_from]\nSERVICE_API_KEY = 'GIVEN'\n";
-    [keeper, &fake("env", "env", secret), &fake("exit", "exit 3 key:GIVEN", "")].concat()
+    [tee_agent, &fake("env", "env", secret), &fake("exit", "exit 3 key:GIVEN", "")].concat()
 }
 
 async fn expect_not_stored(service: &Service, secret: &str) {
-    assert!(!hold(&service.setup.ledger(), secret), "{secret} is in the ledger");
+    assert!(!contains(&service.setup.ledger(), secret), "{secret} is in the ledger");
     assert!(!service.stderr_text().contains(secret), "{secret} is in the log");
     let list = service.get("/api/v1/executions").await.json();
     for entry in list["executions"].as_array().unwrap() {
@@ -51,8 +51,8 @@ async fn a_secret_in_a_message_reaches_the_agent_but_no_storage() {
         let task = service.send("keeper", &text).await;
         assert_eq!(outcome(&task).0, "completed");
         assert_eq!(service.setup.read("got"), text);
-        let shown = service.task("keeper", &id(&task)).await.to_string();
-        assert!(!shown.contains(secret.as_str()), "{shown}");
+        let task_text = service.task("keeper", &id(&task)).await.to_string();
+        assert!(!task_text.contains(secret.as_str()), "{task_text}");
         expect_not_stored(&service, secret).await;
     }
 }
@@ -93,21 +93,24 @@ async fn a_secret_split_across_artifact_chunks_is_masked() {
         .lines()
         .filter_map(|line| serde_json::from_str(line.strip_prefix("data: ")?).ok())
         .collect();
-    let made = events.iter().map(|event| &event["result"]);
-    let made = made.filter(|event| event["kind"] == "artifact-update");
-    let pieces: Vec<_> = made
+    let artifact_updates = events.iter().map(|event| &event["result"]);
+    let artifact_updates = artifact_updates.filter(|event| event["kind"] == "artifact-update");
+    let pieces: Vec<_> = artifact_updates
         .map(|event| {
             let text = event.pointer("/artifact/parts/0/text").and_then(Value::as_str);
             (text.unwrap_or_default(), event["lastChunk"].as_bool().unwrap_or_default())
         })
         .collect();
-    let told: String = pieces.iter().map(|(text, _)| *text).collect();
+    let artifact_text: String = pieces.iter().map(|(text, _)| *text).collect();
     assert_eq!(pieces.iter().map(|(_, last)| *last).collect::<Vec<_>>(), [false, true]);
-    assert!(told.starts_with("begun\nthe key is ") && told.ends_with(", yes"), "{told}");
+    assert!(
+        artifact_text.starts_with("begun\nthe key is ") && artifact_text.ends_with(", yes"),
+        "{artifact_text}"
+    );
     let task = service.task("cutter", events[0]["result"]["id"].as_str().unwrap()).await;
-    assert_eq!(outcome(&task), ("completed".to_owned(), told.clone()));
+    assert_eq!(outcome(&task), ("completed".to_owned(), artifact_text.clone()));
     let (head, tail) = secret.split_at(13);
-    assert!(!told.contains(head) && !told.contains(tail), "{told}");
+    assert!(!artifact_text.contains(head) && !artifact_text.contains(tail), "{artifact_text}");
     expect_not_stored(&service, &secret).await;
 }
 
@@ -131,13 +134,13 @@ async fn a_queued_message_with_a_secret_runs_whole_after_a_kill() {
     let agent = crate::harness::gated("one", "access = 'read-write'");
     let mut service = Service::start(&agent).await;
     let running = service.begin("one", "ann").await;
-    service.setup.written("log", "start ann\n").await;
+    service.setup.wait_for_text("log", "start ann\n").await;
     let waiting = service.begin("one", &secret).await;
     service.kill9().await;
     service.restart().await;
     service.setup.open("go");
-    service.ended("one", &running).await;
-    let task = service.ended("one", &waiting).await;
+    service.wait_for_end("one", &running).await;
+    let task = service.wait_for_end("one", &waiting).await;
     let (state, answer) = outcome(&task);
     assert!(state == "completed" && !answer.contains(&secret), "{task}");
     let log = format!("start ann\nend ann\nstart {secret}\nend {secret}\n");
@@ -186,8 +189,8 @@ async fn configured_patterns_are_masked_everywhere() {
     assert!(streamed.body.contains("say EMP-***"), "{}", streamed.body);
     let failed = service.send("staff", "fail").await;
     assert_eq!(outcome(&failed).0, "failed");
-    let told = service.send("teller", "a sentence that nobody may read").await;
-    assert!(told.to_string().contains("lost EMP-***"), "{told}");
+    let event_task = service.send("teller", "a sentence that nobody may read").await;
+    assert!(event_task.to_string().contains("lost EMP-***"), "{event_task}");
     let list = service.get("/api/v1/executions").await.body;
     for secret in [
         "EMP-111222",
@@ -200,7 +203,7 @@ async fn configured_patterns_are_masked_everywhere() {
         "30 1234567",
         "nobody may",
     ] {
-        assert!(![&streamed.body, &list].iter().any(|shown| shown.contains(secret)), "{secret}");
+        assert!(![&streamed.body, &list].iter().any(|text| text.contains(secret)), "{secret}");
         expect_not_stored(&service, secret).await;
     }
 }
@@ -210,10 +213,10 @@ async fn redact_masks_with_the_patterns_of_a_configuration() {
     let setup = staff();
     let file = setup.write().display().to_string();
     let text = "EMP-123456 is a sentence that nobody may read\nof 078-05-1120";
-    let masked = setup.run(&["redact", "--config", &file], text).await;
-    assert_eq!((masked.code, masked.stdout.as_str()), (Some(0), "EMP-*** is ***\nof ***"));
-    let plain = setup.run(&["redact"], text).await;
-    assert_eq!((plain.code, plain.stdout.as_str()), (Some(0), text));
+    let redacted = setup.run(&["redact", "--config", &file], text).await;
+    assert_eq!((redacted.code, redacted.stdout.as_str()), (Some(0), "EMP-*** is ***\nof ***"));
+    let unchanged = setup.run(&["redact"], text).await;
+    assert_eq!((unchanged.code, unchanged.stdout.as_str()), (Some(0), text));
     let broken = setup.run(&["redact", "--config", "no-such-file"], text).await;
     assert_eq!((broken.code, broken.stdout.as_str()), (Some(4), ""));
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::harness::client::{completed, id, outcome, state};
-use crate::harness::{Service, ServiceClient, json_rpc_call, message, until};
+use crate::harness::{Service, ServiceClient, json_rpc_call, message, poll_until};
 
 /// The fake program that remembers, told to resume by its own id.
 fn chat(options: &str, settings: &str, session: &str) -> String {
@@ -17,41 +17,41 @@ fn chat(options: &str, settings: &str, session: &str) -> String {
 }
 
 /// It tells its id on standard error.
-fn plain() -> String {
+fn regex_chat() -> String {
     chat("", "", "regex = 'session: (\\S+)'\nunknown_session_regex = 'no such session'")
 }
 
-async fn started(agents: &str) -> Service {
+async fn start(agents: &str) -> Service {
     let service = Service::start(agents).await;
-    std::fs::create_dir(service.setup.here().join("memory")).unwrap();
+    std::fs::create_dir(service.setup.test_folder().join("memory")).unwrap();
     service
 }
 
 /// The parameters of a message of this conversation.
-fn of(context: &str, text: &str) -> Value {
+fn message_in_context(context: &str, text: &str) -> Value {
     let mut params = message(text);
     params["message"]["contextId"] = json!(context);
     params
 }
 
 async fn send_in_context(client: &ServiceClient, context: &str, text: &str) -> Value {
-    client.rpc("chat", "message/send", &of(context, text)).await
+    client.rpc("chat", "message/send", &message_in_context(context, text)).await
 }
 
 /// What the service said in the stream of a message.
 async fn stream(client: &ServiceClient, context: &str, text: &str) -> String {
-    let body = json_rpc_call("message/stream", &of(context, text));
+    let body = json_rpc_call("message/stream", &message_in_context(context, text));
     client.post("/agents/chat/v1", &body).await.body
 }
 
 #[tokio::test]
 async fn a_conversation_resumes_after_a_restart_in_isolation() {
     for agent in [
-        plain(),
+        regex_chat(),
         chat(", '--events'", "output = 'events'", "unknown_session_exit_codes = [3]"),
         chat("", "", "new_args = ['--new', '{{ uuid }}']"),
     ] {
-        let mut service = started(&agent).await;
+        let mut service = start(&agent).await;
         assert_eq!(outcome(&send_in_context(&service, "c", "one").await), completed("one"));
         assert_eq!(outcome(&send_in_context(&service, "c", "two").await), completed("one two"));
         assert_eq!(
@@ -78,9 +78,9 @@ async fn a_conversation_resumes_after_a_restart_in_isolation() {
 
 #[tokio::test]
 async fn conversations_of_different_callers_are_separate() {
-    let service = started(&plain()).await;
-    let made = service.post("/api/v1/tokens", &json!({"name": "ann"}).to_string()).await.json();
-    let ann = service.with(made["token"].as_str().unwrap());
+    let service = start(&regex_chat()).await;
+    let created = service.post("/api/v1/tokens", &json!({"name": "ann"}).to_string()).await.json();
+    let ann = service.with(created["token"].as_str().unwrap());
     assert_eq!(outcome(&send_in_context(&service, "c", "mine").await), completed("mine"));
     assert_eq!(outcome(&send_in_context(&ann, "c", "hers").await), completed("hers"));
     assert_eq!(outcome(&send_in_context(&service, "c", "too").await), completed("mine too"));
@@ -88,17 +88,27 @@ async fn conversations_of_different_callers_are_separate() {
 
 #[tokio::test]
 async fn a_lost_session_is_replaced_once_and_reported() {
-    for lost in ["unknown_session_regex = 'no such session'", "unknown_session_exit_codes = [3]"] {
-        let service = started(&chat("", "", &format!("regex = 'session: (\\S+)'\n{lost}"))).await;
+    for lost_setting in
+        ["unknown_session_regex = 'no such session'", "unknown_session_exit_codes = [3]"]
+    {
+        let service =
+            start(&chat("", "", &format!("regex = 'session: (\\S+)'\n{lost_setting}"))).await;
         send_in_context(&service, "c", "one").await;
-        let memory = service.setup.here().join("memory");
+        let memory = service.setup.test_folder().join("memory");
         let sessions = std::fs::read_dir(&memory).unwrap().flatten();
-        let forget = sessions.filter(|file| file.file_name().to_string_lossy().starts_with("ses"));
-        forget.for_each(|file| std::fs::remove_file(file.path()).unwrap());
-        let told = stream(&service, "c", "two").await;
-        assert!(told.contains(r#""continuity":"lost""#), "{told}");
-        assert_eq!(told.matches("is lost: the agent does not know it").count(), 1, "{told}");
-        assert!(told.contains(r#""text":"two""#) && !told.contains("no such session"), "{told}");
+        let removed = sessions.filter(|file| file.file_name().to_string_lossy().starts_with("ses"));
+        removed.for_each(|file| std::fs::remove_file(file.path()).unwrap());
+        let stream_text = stream(&service, "c", "two").await;
+        assert!(stream_text.contains(r#""continuity":"lost""#), "{stream_text}");
+        assert_eq!(
+            stream_text.matches("is lost: the agent does not know it").count(),
+            1,
+            "{stream_text}"
+        );
+        assert!(
+            stream_text.contains(r#""text":"two""#) && !stream_text.contains("no such session"),
+            "{stream_text}"
+        );
         assert_eq!(outcome(&send_in_context(&service, "c", "three").await), completed("two three"));
         let log = "start one\nend one\nstart two\nend two\nstart three\nend three\n";
         assert_eq!(service.setup.read("memory/log"), log);
@@ -107,7 +117,7 @@ async fn a_lost_session_is_replaced_once_and_reported() {
 
 #[tokio::test]
 async fn a_failed_program_keeps_its_session_and_is_not_rerun() {
-    let service = started(&plain()).await;
+    let service = start(&regex_chat()).await;
     send_in_context(&service, "c", "one").await;
     assert_eq!(state(&send_in_context(&service, "c", "fail").await), "failed");
     assert_eq!(outcome(&send_in_context(&service, "c", "two").await), completed("one two"));
@@ -116,50 +126,54 @@ async fn a_failed_program_keeps_its_session_and_is_not_rerun() {
 
 #[tokio::test]
 async fn messages_of_one_conversation_run_in_order() {
-    let service = started(&plain()).await;
-    let first = id(&service.submit("chat", of("c", "gate-a")).await);
-    service.setup.written("memory/log", "start gate-a\n").await;
-    let second = id(&service.submit("chat", of("c", "two")).await);
-    let third = id(&service.submit("chat", of("c", "three")).await);
-    until("its place is told", async || {
-        let told = service.execution(&second).await.to_string();
-        told.contains("conversation-busy").then_some(())
+    let service = start(&regex_chat()).await;
+    let first = id(&service.submit("chat", message_in_context("c", "gate-a")).await);
+    service.setup.wait_for_text("memory/log", "start gate-a\n").await;
+    let second = id(&service.submit("chat", message_in_context("c", "two")).await);
+    let third = id(&service.submit("chat", message_in_context("c", "three")).await);
+    poll_until("its place is told", async || {
+        let execution = service.execution(&second).await.to_string();
+        execution.contains("conversation-busy").then_some(())
     })
     .await;
     assert_eq!(outcome(&send_in_context(&service, "d", "beside").await), completed("beside"));
     assert_eq!(service.setup.read("memory/log"), "start gate-a\nstart beside\nend beside\n");
     service.setup.open("memory/gate-a");
-    assert_eq!(outcome(&service.ended("chat", &first).await), completed("gate-a"));
-    assert_eq!(outcome(&service.ended("chat", &third).await), completed("gate-a two three"));
-    assert_eq!(outcome(&service.ended("chat", &second).await), completed("gate-a two"));
+    assert_eq!(outcome(&service.wait_for_end("chat", &first).await), completed("gate-a"));
+    assert_eq!(outcome(&service.wait_for_end("chat", &third).await), completed("gate-a two three"));
+    assert_eq!(outcome(&service.wait_for_end("chat", &second).await), completed("gate-a two"));
 }
 
 #[tokio::test]
 async fn a_session_is_forgotten_with_its_last_task_or_by_age() {
-    let service = started(&plain()).await;
+    let service = start(&regex_chat()).await;
     let task = send_in_context(&service, "c", "one").await;
-    let gone = service.command(&["tasks", "delete", &id(&task)], "").await;
-    assert_eq!(gone.code, Some(0), "{gone:?}");
-    let told = stream(&service, "c", "two").await;
-    assert!(told.contains(r#""text":"two""#) && !told.contains("continuity"), "{told}");
+    let deletion = service.command(&["tasks", "delete", &id(&task)], "").await;
+    assert_eq!(deletion.code, Some(0), "{deletion:?}");
+    let stream_text = stream(&service, "c", "two").await;
+    assert!(
+        stream_text.contains(r#""text":"two""#) && !stream_text.contains("continuity"),
+        "{stream_text}"
+    );
 
     let service =
-        started(&plain().replace("unknown_session_regex", "ttl = 0.1\nunknown_session_regex"))
+        start(&regex_chat().replace("unknown_session_regex", "ttl = 0.1\nunknown_session_regex"))
             .await;
     send_in_context(&service, "c", "one").await;
-    let said = Instant::now();
-    until("the end of its time", async || (said.elapsed().as_millis() > 150).then_some(())).await;
-    let told = stream(&service, "c", "two").await;
-    assert!(told.contains("it was idle for too long"), "{told}");
-    assert!(told.contains(r#""text":"two""#), "{told}");
-    assert!(told.contains(r#""continuity":"lost""#), "{told}");
+    let sent_at = Instant::now();
+    poll_until("the end of its time", async || (sent_at.elapsed().as_millis() > 150).then_some(()))
+        .await;
+    let stream_text = stream(&service, "c", "two").await;
+    assert!(stream_text.contains("it was idle for too long"), "{stream_text}");
+    assert!(stream_text.contains(r#""text":"two""#), "{stream_text}");
+    assert!(stream_text.contains(r#""continuity":"lost""#), "{stream_text}");
 }
 
 #[tokio::test]
 async fn a_secret_like_session_id_is_resumed_and_stored_encrypted() {
     let secret = "ghp_16C7e42F292c6912E7710c838347Ae178B4a";
     let agent = chat(&format!(", '--new', '{secret}'"), "", "regex = 'session: (\\S+)'");
-    let service = started(&agent).await;
+    let service = start(&agent).await;
     send_in_context(&service, "c", "one").await;
     // Resumed, the option that was given for a new one counts less.
     assert_eq!(outcome(&send_in_context(&service, "c", "two").await), completed("one two"));
@@ -170,13 +184,13 @@ async fn a_secret_like_session_id_is_resumed_and_stored_encrypted() {
 
 #[tokio::test]
 async fn a_program_that_outlives_the_service_keeps_its_session() {
-    let mut service = started(&chat("", "", "new_args = ['--new', '{{ uuid }}']")).await;
-    let first = id(&service.submit("chat", of("c", "gate-a")).await);
-    service.setup.written("memory/log", "start gate-a\n").await;
+    let mut service = start(&chat("", "", "new_args = ['--new', '{{ uuid }}']")).await;
+    let first = id(&service.submit("chat", message_in_context("c", "gate-a")).await);
+    service.setup.wait_for_text("memory/log", "start gate-a\n").await;
     service.kill9().await;
     service.restart().await;
     service.setup.open("memory/gate-a");
-    assert_eq!(outcome(&service.ended("chat", &first).await), completed("gate-a"));
+    assert_eq!(outcome(&service.wait_for_end("chat", &first).await), completed("gate-a"));
     assert_eq!(outcome(&send_in_context(&service, "c", "two").await), completed("gate-a two"));
 }
 
@@ -199,9 +213,9 @@ resume_args = ["{{ session_id }}"]
 "#,
     )
     .await;
-    for wanted in [4, 5] {
+    for expected in [4, 5] {
         let task = send_in_context(&service, "c", "hello").await;
-        let shown = service.execution(&id(&task)).await;
-        assert_eq!(shown["attempts"][0]["used"]["input_tokens"], wanted, "{shown}");
+        let record = service.execution(&id(&task)).await;
+        assert_eq!(record["attempts"][0]["used"]["input_tokens"], expected, "{record}");
     }
 }

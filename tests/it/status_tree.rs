@@ -3,8 +3,8 @@
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
-use crate::harness::processes::{is_alive, marked};
-use crate::harness::{Service, fake, gated, until};
+use crate::harness::processes::{is_alive, processes_with_env};
+use crate::harness::{Service, fake, gated, poll_until};
 
 fn time(value: &Value) -> DateTime<Utc> {
     value.as_str().unwrap().parse().unwrap()
@@ -14,7 +14,7 @@ fn time(value: &Value) -> DateTime<Utc> {
 async fn a_running_execution_shows_its_phase_pid_and_deadline() {
     let service = Service::start(&gated("one", "timeout = 100")).await;
     let id = service.begin("one", "ann").await;
-    service.setup.written("log", "start ann\n").await;
+    service.setup.wait_for_text("log", "start ann\n").await;
     let status = service.get("/status").await.json();
     assert_eq!(status["version"], env!("CARGO_PKG_VERSION"));
     for actor in ["root", "gateway"] {
@@ -29,9 +29,11 @@ async fn a_running_execution_shows_its_phase_pid_and_deadline() {
     assert_eq!((&one["id"], &one["state"]), (&json!(id), &json!("running")));
     assert_eq!(one["attemptId"], json!({"turn": 1, "attempt": 1}));
     let pid = i32::try_from(one["pid"].as_i64().unwrap()).unwrap();
-    assert!(is_alive(pid) && marked(&format!("ALGONIUS_EXECUTION_ID={id}")).contains(&pid));
-    let left = time(&one["deadline"]) - time(&one["since"]);
-    assert!((99..=100).contains(&left.num_seconds()), "{left}");
+    assert!(
+        is_alive(pid) && processes_with_env(&format!("ALGONIUS_EXECUTION_ID={id}")).contains(&pid)
+    );
+    let remaining = time(&one["deadline"]) - time(&one["since"]);
+    assert!((99..=100).contains(&remaining.num_seconds()), "{remaining}");
     assert!(time(&one["since"]) <= time(&status["at"]));
 }
 
@@ -47,12 +49,12 @@ async fn the_queue_shows_positions_and_the_last_outcome() {
     assert_eq!((&agent["capacity"], &agent["queueDepth"]), (&json!(1), &json!(3)));
     assert_eq!(agent["running"][0]["id"], ids[0]);
     let queued = agent["queued"].as_array().unwrap();
-    let places: Vec<_> = queued.iter().map(|one| (&one["position"], &one["id"])).collect();
-    assert_eq!(places, [(&json!(1), &ids[1]), (&json!(2), &ids[2])]);
-    let left = time(&queued[0]["deadline"]) - time(&queued[0]["since"]);
-    assert_eq!((left.num_seconds(), &agent["lastExecution"]), (100, &Value::Null));
+    let positions: Vec<_> = queued.iter().map(|one| (&one["position"], &one["id"])).collect();
+    assert_eq!(positions, [(&json!(1), &ids[1]), (&json!(2), &ids[2])]);
+    let remaining = time(&queued[0]["deadline"]) - time(&queued[0]["since"]);
+    assert_eq!((remaining.num_seconds(), &agent["lastExecution"]), (100, &Value::Null));
     service.setup.open("go");
-    let agent = until("the last", async || {
+    let agent = poll_until("the last", async || {
         let agent = service.agent("one").await;
         (agent["lastExecution"]["id"] == ids[2]).then_some(agent)
     })
@@ -65,9 +67,9 @@ async fn the_queue_shows_positions_and_the_last_outcome() {
 async fn one_agent_can_be_shown_alone() {
     let agents = [fake("echo", "echo", "name = 'Echo'"), gated("one", "")].concat();
     let service = Service::start(&agents).await;
-    let alone = service.get("/status/agents/echo").await.json();
-    assert_eq!(alone, service.agent("echo").await);
-    assert_eq!(alone["name"], "Echo");
+    let detail = service.get("/status/agents/echo").await.json();
+    assert_eq!(detail, service.agent("echo").await);
+    assert_eq!(detail["name"], "Echo");
     let unknown = service.get("/status/agents/nobody").await;
     assert_eq!((unknown.status, &unknown.json()["code"]), (404, &json!("agent-unknown")));
 }

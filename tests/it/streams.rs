@@ -6,12 +6,12 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::harness::client::{TestResponse, completed, id, outcome, state};
-use crate::harness::{Service, ServiceClient, gated, json_rpc_call, message, soon};
+use crate::harness::{Service, ServiceClient, gated, json_rpc_call, message, within_deadline};
 
 const CURSOR: &str = "https://algonius.dev/a2a/ext/event-cursor/v1";
 
 /// Asks what its caller wants, and answers with what it is told.
-const ASKING: &str = r#"
+const QUESTION_AGENT: &str = r#"
 [agents.asking]
 command = "sh"
 args = ["-c", '''
@@ -43,7 +43,7 @@ pub(crate) async fn open_stream(
         client.token,
         body.len()
     );
-    soon("writing", stream.write_all(request.as_bytes())).await.unwrap();
+    within_deadline("writing", stream.write_all(request.as_bytes())).await.unwrap();
     stream
 }
 
@@ -52,7 +52,7 @@ pub(crate) async fn read_to(stream: &mut TcpStream, word: &str) -> String {
     let mut text = String::new();
     let mut bytes = [0; 4096];
     while !text.contains(word) {
-        let count = soon(word, stream.read(&mut bytes)).await.unwrap();
+        let count = within_deadline(word, stream.read(&mut bytes)).await.unwrap();
         if count == 0 {
             break;
         }
@@ -61,17 +61,17 @@ pub(crate) async fn read_to(stream: &mut TcpStream, word: &str) -> String {
     text
 }
 
-/// The events of a stream: the place after each, and its document.
+/// The events of a stream: the position after each, and its document.
 fn events(answer: &TestResponse) -> Vec<(String, Value)> {
     assert_eq!(answer.header("content-type"), Some("text/event-stream"), "{answer:?}");
     let lines = answer.body.lines();
-    let (mut place, mut events) = (String::new(), Vec::new());
+    let (mut position, mut events) = (String::new(), Vec::new());
     for line in lines {
         if let Some(text) = line.strip_prefix("id: ") {
-            text.clone_into(&mut place);
+            text.clone_into(&mut position);
         } else if let Some(text) = line.strip_prefix("data: ") {
             let document: Value = serde_json::from_str(text).unwrap();
-            events.push((place.clone(), document["result"].clone()));
+            events.push((position.clone(), document["result"].clone()));
         }
     }
     events
@@ -98,29 +98,29 @@ fn answer(events: &[Value]) -> String {
 async fn a_stream_resumes_after_any_event_also_after_a_restart() {
     let mut service = Service::start(&gated("one", "")).await;
     service.setup.open("go");
-    let told = events(&service.call("one", "message/stream", &message("ann")).await);
-    let (_, task) = &told[0];
-    let (task, last) = (json!({"id": task["id"]}), told.last().unwrap().1.clone());
+    let received = events(&service.call("one", "message/stream", &message("ann")).await);
+    let (_, task) = &received[0];
+    let (task, last) = (json!({"id": task["id"]}), received.last().unwrap().1.clone());
     assert_eq!((&last["kind"], &last["final"]), (&json!("status-update"), &json!(true)));
     service.sigterm();
     assert!(service.exit().await.success());
     service.restart().await;
-    for (number, (place, _)) in told.iter().enumerate() {
-        let line = format!("Last-Event-ID: {place}");
+    for (number, (position, _)) in received.iter().enumerate() {
+        let line = format!("Last-Event-ID: {position}");
         let resubscribe = ("tasks/resubscribe", &task);
         let rest = service.call_with("one", &[line.as_str()], resubscribe).await;
         let rest: Vec<_> = events(&rest).into_iter().map(|(_, event)| event).collect();
         // Who knows the end is told it once more, and nothing else.
-        let next = (number + 1).min(told.len() - 1);
-        let expected: Vec<_> = told[next..].iter().map(|(_, event)| event.clone()).collect();
-        assert_eq!(statuses(&rest), statuses(&expected), "after {place}");
+        let next = (number + 1).min(received.len() - 1);
+        let expected: Vec<_> = received[next..].iter().map(|(_, event)| event.clone()).collect();
+        assert_eq!(statuses(&rest), statuses(&expected), "after {position}");
         // The answer may come in other pieces, and is the same.
-        let before: Vec<_> = told[..=number].iter().map(|(_, event)| event.clone()).collect();
-        assert_eq!(answer(&[before, rest].concat()), "ann\n", "after {place}");
+        let before: Vec<_> = received[..=number].iter().map(|(_, event)| event.clone()).collect();
+        assert_eq!(answer(&[before, rest].concat()), "ann\n", "after {position}");
     }
-    let whole = events(&service.call("one", "tasks/resubscribe", &task).await);
-    assert_eq!(outcome(&whole[0].1), completed("ann\n"));
-    assert_eq!(id(&whole[0].1), task["id"]);
+    let resubscribed = events(&service.call("one", "tasks/resubscribe", &task).await);
+    assert_eq!(outcome(&resubscribed[0].1), completed("ann\n"));
+    assert_eq!(id(&resubscribed[0].1), task["id"]);
 }
 
 #[tokio::test]
@@ -137,31 +137,31 @@ async fn events_have_ids_for_users_of_the_extension() {
         let stream = ("message/stream", &params);
         let answer = service.call_with("one", &[line.as_str()], stream).await;
         assert_eq!(answer.header(&header.to_lowercase()), Some(CURSOR));
-        for (place, event) in events(&answer) {
-            assert_eq!(event["metadata"][CURSOR], place, "{event}");
+        for (position, event) in events(&answer) {
+            assert_eq!(event["metadata"][CURSOR], position, "{event}");
         }
     }
-    let plain = service.call("one", "message/stream", &message("ann")).await;
-    assert_eq!(plain.header("a2a-extensions"), None);
-    assert!(!plain.body.contains(CURSOR));
+    let without_extension = service.call("one", "message/stream", &message("ann")).await;
+    assert_eq!(without_extension.header("a2a-extensions"), None);
+    assert!(!without_extension.body.contains(CURSOR));
 }
 
 #[tokio::test]
 async fn a_1_0_subscription_continues_past_a_question() {
-    let service = Service::start(ASKING).await;
+    let service = Service::start(QUESTION_AGENT).await;
     let task = service.send("asking", "ask").await;
     assert_eq!(state(&task), "input-required");
     let mut stream = subscription(&service, &id(&task)).await;
-    let begun = read_to(&mut stream, "TASK_STATE_INPUT_REQUIRED").await;
-    assert!(begun.contains("\"task\""), "{begun}");
+    let initial_text = read_to(&mut stream, "TASK_STATE_INPUT_REQUIRED").await;
+    assert!(initial_text.contains("\"task\""), "{initial_text}");
     for (word, state) in [("ask", "TASK_STATE_INPUT_REQUIRED"), ("tea", "TASK_STATE_COMPLETED")] {
         let mut answer = message(word);
         answer["message"]["taskId"] = json!(id(&task));
         service.rpc("asking", "message/send", &answer).await;
-        let more = read_to(&mut stream, state).await;
-        let working = more.find("TASK_STATE_WORKING").unwrap_or_else(|| panic!("{more}"));
-        assert!(more.find(state).is_some_and(|at| at > working), "{more}");
-        assert_eq!(more.contains("tea"), word == "tea", "{more}");
+        let next_text = read_to(&mut stream, state).await;
+        let working = next_text.find("TASK_STATE_WORKING").unwrap_or_else(|| panic!("{next_text}"));
+        assert!(next_text.find(state).is_some_and(|at| at > working), "{next_text}");
+        assert_eq!(next_text.contains("tea"), word == "tea", "{next_text}");
     }
     let rest = read_to(&mut stream, "never").await;
     assert!(!rest.contains("data:"), "{rest}");
@@ -169,7 +169,7 @@ async fn a_1_0_subscription_continues_past_a_question() {
 
 #[tokio::test]
 async fn an_open_subscription_does_not_delay_the_stop() {
-    let mut service = Service::start(ASKING).await;
+    let mut service = Service::start(QUESTION_AGENT).await;
     let task = service.send("asking", "ask").await;
     let mut stream = subscription(&service, &id(&task)).await;
     read_to(&mut stream, "TASK_STATE_INPUT_REQUIRED").await;
@@ -179,6 +179,6 @@ async fn an_open_subscription_does_not_delay_the_stop() {
     service.restart().await;
     let mut answer = message("tea");
     answer["message"]["taskId"] = json!(id(&task));
-    let told = service.rpc("asking", "message/send", &answer).await;
-    assert_eq!(outcome(&told), completed("tea"));
+    let finished = service.rpc("asking", "message/send", &answer).await;
+    assert_eq!(outcome(&finished), completed("tea"));
 }

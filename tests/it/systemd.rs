@@ -9,46 +9,46 @@ use algonius_skips::{skip, skip_without};
 use tokio::net::UnixDatagram as Socket;
 
 use crate::harness::processes::wardens;
-use crate::harness::{ServiceClient, Setup, gated, soon, until};
+use crate::harness::{ServiceClient, Setup, gated, poll_until, within_deadline};
 
-const SHOWS_ITS_ENVIRONMENT: &str = "[agents.env]\ncommand = 'env'\n";
+const ENV_AGENT: &str = "[agents.env]\ncommand = 'env'\n";
 
 /// A socket like that of systemd, and a setup whose service is told of it.
-fn listening(agents: &str) -> (Socket, Setup) {
+fn bind_notify_socket(agents: &str) -> (Socket, Setup) {
     let setup = Setup::new(agents);
-    let place = setup.here().join("notify");
-    let socket = UnixDatagram::bind(&place).unwrap();
+    let socket_path = setup.test_folder().join("notify");
+    let socket = UnixDatagram::bind(&socket_path).unwrap();
     socket.set_nonblocking(true).unwrap();
-    let setup = setup.env("NOTIFY_SOCKET", place.to_str().unwrap());
+    let setup = setup.env("NOTIFY_SOCKET", socket_path.to_str().unwrap());
     (Socket::from_std(socket).unwrap(), setup)
 }
 
 async fn receive_notification(socket: &Socket) -> String {
     let mut bytes = [0; 4096];
-    let length = soon("a word to systemd", socket.recv(&mut bytes)).await.unwrap();
+    let length = within_deadline("a word to systemd", socket.recv(&mut bytes)).await.unwrap();
     String::from_utf8_lossy(&bytes[..length]).into_owned()
 }
 
 #[tokio::test]
 async fn systemd_is_notified_of_readiness_and_of_the_drain() {
     let agents = gated("one", "access = 'read-write'");
-    let (socket, setup) = listening(&agents);
-    let word = setup.here().join("word");
+    let (socket, setup) = bind_notify_socket(&agents);
+    let ready_file = setup.test_folder().join("word");
     // Heard by a task of its own, which asks at the very moment that it hears.
     let listener = tokio::spawn(async move {
         let ready = receive_notification(&socket).await;
         let address = ready.split("http://").nth(1).and_then(|rest| rest.lines().next()).unwrap();
         let client = ServiceClient { address: address.parse().unwrap(), token: "none".to_owned() };
         let health = client.get("/health").await;
-        fs::write(word, &ready).unwrap();
+        fs::write(ready_file, &ready).unwrap();
         (socket, ready, health.status)
     });
     let mut service = setup.start().await;
-    let (socket, ready, health) = soon("READY", listener).await.unwrap();
+    let (socket, ready, health) = within_deadline("READY", listener).await.unwrap();
     assert!(ready.starts_with("READY=1\n"), "{ready}");
     assert_eq!(health, 200);
     service.begin("one", "ann").await;
-    service.setup.written("log", "start ann\n").await;
+    service.setup.wait_for_text("log", "start ann\n").await;
     service.sigterm();
     // R-59: The service notifies systemd when it is ready and when it drains
     assert!(receive_notification(&socket).await.starts_with("STOPPING=1\n"));
@@ -59,12 +59,12 @@ async fn systemd_is_notified_of_readiness_and_of_the_drain() {
 
 #[tokio::test]
 async fn the_notify_socket_reaches_neither_agent_nor_warden() {
-    let (socket, setup) = listening(SHOWS_ITS_ENVIRONMENT);
+    let (socket, setup) = bind_notify_socket(ENV_AGENT);
     let service = setup.start().await;
     assert!(receive_notification(&socket).await.starts_with("READY=1\n"));
-    let seen = service.command(&["send", "env", "x"], "").await.stdout;
+    let output = service.command(&["send", "env", "x"], "").await.stdout;
     // R-60: The notify socket of systemd reaches neither an agent nor the warden
-    assert!(seen.contains("A2A_TASK_ID=") && !seen.contains("NOTIFY_SOCKET"), "{seen}");
+    assert!(output.contains("A2A_TASK_ID=") && !output.contains("NOTIFY_SOCKET"), "{output}");
     let warden = wardens(service.pid()).pop().unwrap();
     match fs::read(format!("/proc/{warden}/environ")) {
         Ok(environment) => assert_eq!(String::from_utf8_lossy(&environment), ""),
@@ -74,10 +74,11 @@ async fn the_notify_socket_reaches_neither_agent_nor_warden() {
 
 #[tokio::test]
 async fn a_missing_notify_socket_is_tolerated() {
-    let setup = Setup::new(SHOWS_ITS_ENVIRONMENT).env("NOTIFY_SOCKET", "/nowhere/at/all");
+    let setup = Setup::new(ENV_AGENT).env("NOTIFY_SOCKET", "/nowhere/at/all");
     let service = setup.start().await;
-    let is_said = async || service.stderr_text().contains("failed to notify systemd").then_some(());
-    until("a word about it", is_said).await;
+    let is_warning_logged =
+        async || service.stderr_text().contains("failed to notify systemd").then_some(());
+    poll_until("a word about it", is_warning_logged).await;
     assert_eq!(service.command(&["send", "env", "x"], "").await.code, Some(0));
 }
 
@@ -93,14 +94,14 @@ esac
 /// A machine whose user has a systemd, played by a script, and a configuration.
 fn with_systemd() -> Setup {
     let setup = Setup::bare("[agents.echo]\ncommand = 'cat'\n");
-    let here = setup.here().display().to_string();
-    fs::create_dir_all(setup.here().join("run/systemd")).unwrap();
-    let path = format!("{here}:/usr/bin:/bin");
-    setup.executable("systemctl", &SYSTEMCTL.replace("HERE", &here)).env("PATH", &path)
+    let folder = setup.test_folder().display().to_string();
+    fs::create_dir_all(setup.test_folder().join("run/systemd")).unwrap();
+    let path = format!("{folder}:/usr/bin:/bin");
+    setup.executable("systemctl", &SYSTEMCTL.replace("HERE", &folder)).env("PATH", &path)
 }
 
 fn unit_file(setup: &Setup) -> PathBuf {
-    setup.here().join("home/.config/systemd/user/algonius.service")
+    setup.test_folder().join("home/.config/systemd/user/algonius.service")
 }
 
 #[tokio::test]
@@ -115,14 +116,14 @@ async fn a_user_service_is_installed_reported_and_removed() {
     assert_eq!(installed.code, Some(0), "{installed:?}");
     assert!(installed.stderr.contains("enable-linger"), "{installed:?}");
     let unit = fs::read_to_string(unit_file(&setup)).unwrap();
-    let here = setup.here().display();
+    let folder = setup.test_folder().display();
     assert!(unit.contains(&format!(" serve --config {config}\n")), "{unit}");
-    assert!(unit.contains(&format!("Environment=PATH={here}:/usr/bin:/bin\n")), "{unit}");
-    let dry = setup.run(&[&install[..], &["--dry-run"]].concat(), "").await;
-    assert_eq!(dry.stdout, unit);
+    assert!(unit.contains(&format!("Environment=PATH={folder}:/usr/bin:/bin\n")), "{unit}");
+    let dry_run = setup.run(&[&install[..], &["--dry-run"]].concat(), "").await;
+    assert_eq!(dry_run.stdout, unit);
     let status = setup.run(&["service", "status"], "").await.stdout;
-    for told in ["active (running), pid 42", "enabled", "serves"] {
-        assert!(status.contains(told), "{status}");
+    for expected in ["active (running), pid 42", "enabled", "serves"] {
+        assert!(status.contains(expected), "{status}");
     }
     let json = setup.run(&["service", "status", "--json"], "").await.stdout;
     assert!(json.contains("\"pid\": 42"), "{json}");
@@ -131,29 +132,30 @@ async fn a_user_service_is_installed_reported_and_removed() {
     let removed = setup.run(&["service", "uninstall"], "").await;
     assert_eq!(removed.code, Some(0), "{removed:?}");
     assert!(!unit_file(&setup).exists());
-    let enabled = "--user daemon-reload\n--user enable --now algonius.service\n";
-    let shown = "--user show --property=ActiveState,SubState,UnitFileState,MainPID,StatusText \
+    let enable_calls = "--user daemon-reload\n--user enable --now algonius.service\n";
+    let show_call = "--user show --property=ActiveState,SubState,UnitFileState,MainPID,StatusText \
                  algonius.service\n";
-    let disabled = "--user disable --now algonius.service\n--user daemon-reload\n";
-    let asked = [enabled, shown, shown, enabled, disabled].concat();
-    assert_eq!(setup.read("asked"), asked);
+    let disable_calls = "--user disable --now algonius.service\n--user daemon-reload\n";
+    let expected_calls = [enable_calls, show_call, show_call, enable_calls, disable_calls].concat();
+    assert_eq!(setup.read("asked"), expected_calls);
 }
 
 #[tokio::test]
 async fn a_faulty_or_foreign_unit_is_not_installed() {
     let setup = with_systemd();
-    let none = setup.run(&["service", "install"], "").await;
-    assert_eq!(none.code, Some(4), "{none:?}");
-    assert!(none.stderr.contains("configuration-missing"), "{none:?}");
-    fs::write(setup.here().join("bad.toml"), "[agents.a]\ncommand = 'no-such-program'\n").unwrap();
+    let without_config = setup.run(&["service", "install"], "").await;
+    assert_eq!(without_config.code, Some(4), "{without_config:?}");
+    assert!(without_config.stderr.contains("configuration-missing"), "{without_config:?}");
+    fs::write(setup.test_folder().join("bad.toml"), "[agents.a]\ncommand = 'no-such-program'\n")
+        .unwrap();
     let faulty = setup.run(&["service", "install", "--config", "bad.toml"], "").await;
     assert_eq!(faulty.code, Some(4), "{faulty:?}");
     assert!(faulty.stderr.contains("no-such-program"), "{faulty:?}");
     let (config, file) = (setup.write().display().to_string(), unit_file(&setup));
     // As the service will see them, and not as the present terminal does.
     let install = ["service", "install", "--config", &config];
-    let elsewhere = setup.run(&[&install[..], &["--path", "/nowhere"]].concat(), "").await;
-    assert_eq!(elsewhere.code, Some(4), "{elsewhere:?}");
+    let wrong_path = setup.run(&[&install[..], &["--path", "/nowhere"]].concat(), "").await;
+    assert_eq!(wrong_path.code, Some(4), "{wrong_path:?}");
     fs::create_dir_all(file.parent().unwrap()).unwrap();
     fs::write(&file, "[Service]\nExecStart=/bin/true\n").unwrap();
     for words in [&install[..], &["service", "uninstall"]] {
@@ -185,8 +187,8 @@ async fn a_machine_without_systemd_gets_instructions() {
     for rest in words {
         let refused = setup.run(&[&["service"], rest].concat(), "").await;
         assert_eq!(refused.code, Some(1), "{refused:?}");
-        for told in ["no-systemd", "algonius serve", "--dry-run"] {
-            assert!(refused.stderr.contains(told), "{refused:?}");
+        for expected in ["no-systemd", "algonius serve", "--dry-run"] {
+            assert!(refused.stderr.contains(expected), "{refused:?}");
         }
     }
     assert!(!unit_file(&setup).exists());
@@ -197,24 +199,24 @@ async fn a_machine_without_systemd_gets_instructions() {
 async fn systemd_accepts_the_printed_unit() {
     let setup = Setup::bare("");
     for scope in [&[][..], &["--system"]] {
-        let dry = ["service", "install", "--dry-run"];
-        let printed = setup.run(&[&dry[..], scope].concat(), "").await.stdout;
-        let place = setup.here().join("algonius.service");
-        fs::write(&place, printed).unwrap();
+        let dry_run = ["service", "install", "--dry-run"];
+        let printed = setup.run(&[&dry_run[..], scope].concat(), "").await.stdout;
+        let unit_path = setup.test_folder().join("algonius.service");
+        fs::write(&unit_path, printed).unwrap();
         let mut verify = tokio::process::Command::new("systemd-analyze");
-        verify.args(["verify", "--man=no"]).arg(&place).kill_on_drop(true);
+        verify.args(["verify", "--man=no"]).arg(&unit_path).kill_on_drop(true);
         let Ok(output) =
             tokio::time::timeout(Duration::from_secs(60), verify.output()).await.unwrap()
         else {
             skip_without("systemd-analyze");
             return;
         };
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success() && !names(&said, &place), "{said}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && !mentions_file(&stderr, &unit_path), "{stderr}");
     }
 }
 
-fn names(said: &str, file: &Path) -> bool {
+fn mentions_file(stderr: &str, file: &Path) -> bool {
     let name = file.file_name().and_then(|name| name.to_str()).unwrap();
-    said.lines().any(|line| line.contains(name))
+    stderr.lines().any(|line| line.contains(name))
 }

@@ -6,7 +6,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, Command};
 use tokio::sync::watch;
 
-use crate::harness::{Service, gated, soon, until};
+use crate::harness::{Service, gated, poll_until, within_deadline};
 
 /// Says a piece, waits for the gate, says the rest; asks when it is told to.
 const TALKS: &str = r#"
@@ -29,7 +29,7 @@ output = "events"
 struct Terminal {
     child: Child,
     keys: ChildStdin,
-    seen: watch::Receiver<String>,
+    received: watch::Receiver<String>,
 }
 
 impl Terminal {
@@ -39,40 +39,40 @@ impl Terminal {
         let mut command = Command::new("script");
         command.args(["-qefc", &line, "/dev/null"]).env_clear().envs(service.setup.variables());
         command.env("ALGONIUS_URL", format!("http://{}", service.address)).env("TERM", "xterm");
-        command.current_dir(service.setup.here()).kill_on_drop(true);
+        command.current_dir(service.setup.test_folder()).kill_on_drop(true);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
         let (keys, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-        let (sender, seen) = watch::channel(String::new());
+        let (sender, received) = watch::channel(String::new());
         tokio::spawn(async move {
             let mut bytes = Vec::new();
             while output.read_buf(&mut bytes).await.is_ok_and(|count| count > 0) {
-                sender.send_modify(|seen| *seen = String::from_utf8_lossy(&bytes).into_owned());
+                sender.send_modify(|text| *text = String::from_utf8_lossy(&bytes).into_owned());
             }
         });
-        Self { child, keys, seen }
+        Self { child, keys, received }
     }
 
     /// What stands there once this does.
-    async fn shows(&self, text: &str) -> Vec<String> {
-        until(&format!("{text:?} at the terminal"), async || {
-            let lines = screen(&self.seen.borrow());
+    async fn wait_for_text(&self, text: &str) -> Vec<String> {
+        poll_until(&format!("{text:?} at the terminal"), async || {
+            let lines = screen(&self.received.borrow());
             lines.iter().any(|line| line.contains(text)).then_some(lines)
         })
         .await
     }
 
-    async fn types(&mut self, keys: &str) {
+    async fn send_keys(&mut self, keys: &str) {
         self.keys.write_all(keys.as_bytes()).await.unwrap();
         self.keys.flush().await.unwrap();
     }
 
     /// The exit code, and what stands there at the end.
-    async fn ends(mut self) -> (Option<i32>, Vec<String>) {
-        let status = soon("the end of the command", self.child.wait()).await.unwrap();
-        let is_whole = async || self.seen.has_changed().is_err().then_some(());
-        until("the end of its output", is_whole).await; // Who reads has read all of it.
-        (status.code(), screen(&self.seen.borrow()))
+    async fn wait_for_exit(mut self) -> (Option<i32>, Vec<String>) {
+        let status = within_deadline("the end of the command", self.child.wait()).await.unwrap();
+        let is_complete = async || self.received.has_changed().is_err().then_some(());
+        poll_until("the end of its output", is_complete).await; // Who reads has read all of it.
+        (status.code(), screen(&self.received.borrow()))
     }
 }
 
@@ -116,32 +116,32 @@ fn screen(text: &str) -> Vec<String> {
 async fn a_watched_status_is_redrawn_in_place_until_ctrl_c() {
     let service = Service::start(&gated("one", "access = 'read-write'")).await;
     let mut terminal = Terminal::open(&service, "status --watch --every 0.1");
-    terminal.shows("one up ").await;
+    terminal.wait_for_text("one up ").await;
     service.begin("one", "ann").await;
-    let busy = terminal.shows("running 1/1").await;
-    let doors = busy.iter().filter(|line| line.contains("└─ gateway")).count();
-    assert_eq!(doors, 1, "drawn twice: {busy:#?}");
-    for told in ["root up", "├─ monitor", "├─ scheduler", "├─ retention", "│  ├─ "]
+    let busy = terminal.wait_for_text("running 1/1").await;
+    let gateway_lines = busy.iter().filter(|line| line.contains("└─ gateway")).count();
+    assert_eq!(gateway_lines, 1, "drawn twice: {busy:#?}");
+    for expected in ["root up", "├─ monitor", "├─ scheduler", "├─ retention", "│  ├─ "]
     {
-        assert!(busy.iter().any(|line| line.contains(told)), "{told}: {busy:#?}");
+        assert!(busy.iter().any(|line| line.contains(expected)), "{expected}: {busy:#?}");
     }
     assert!(busy.iter().all(|line| line.chars().count() <= 100), "{busy:#?}");
     service.setup.open("go");
-    terminal.shows("last completed").await;
-    terminal.types("\x03").await;
-    let seen = terminal.seen.clone();
-    let (code, last) = terminal.ends().await;
+    terminal.wait_for_text("last completed").await;
+    terminal.send_keys("\x03").await;
+    let received = terminal.received.clone();
+    let (code, last) = terminal.wait_for_exit().await;
     assert_eq!(code, Some(0), "{last:#?}");
-    assert!(seen.borrow().trim_end().ends_with("\x1b[?25h"), "the cursor stays hidden");
+    assert!(received.borrow().trim_end().ends_with("\x1b[?25h"), "the cursor stays hidden");
 }
 
 #[tokio::test]
 async fn an_answer_is_streamed_and_its_progress_removed() {
     let service = Service::start(TALKS).await;
     let terminal = Terminal::open(&service, "send talks word");
-    terminal.shows("first word,").await;
+    terminal.wait_for_text("first word,").await;
     service.setup.open("go");
-    let (code, last) = terminal.ends().await;
+    let (code, last) = terminal.wait_for_exit().await;
     assert_eq!(
         (code, last),
         (Some(0), ["first word,", "then the rest"].map(str::to_owned).to_vec())
@@ -152,14 +152,14 @@ async fn an_answer_is_streamed_and_its_progress_removed() {
 async fn progress_is_one_line_until_the_answer_arrives() {
     let service = Service::start(&gated("one", "max_concurrent = 1")).await;
     service.begin("one", "ann").await;
-    service.setup.written("log", "start ann\n").await;
+    service.setup.wait_for_text("log", "start ann\n").await;
     let terminal = Terminal::open(&service, "send one bob");
-    terminal.shows("waiting: 1st in line, the agent is busy (").await;
+    terminal.wait_for_text("waiting: 1st in line, the agent is busy (").await;
     service.setup.open("go-ann");
-    let working = terminal.shows("working (").await;
+    let working = terminal.wait_for_text("working (").await;
     assert_eq!(working.len(), 1, "{working:#?}");
     service.setup.open("go");
-    assert_eq!(terminal.ends().await, (Some(0), vec!["bob".to_owned()]));
+    assert_eq!(terminal.wait_for_exit().await, (Some(0), vec!["bob".to_owned()]));
 }
 
 #[tokio::test]
@@ -167,9 +167,9 @@ async fn a_question_is_shown_at_the_terminal_and_answered() {
     let service = Service::start(TALKS).await;
     service.setup.open("go");
     let mut terminal = Terminal::open(&service, "send talks ask");
-    terminal.shows("which colour?").await;
-    terminal.types("blue\n").await;
-    let (code, last) = terminal.ends().await;
+    terminal.wait_for_text("which colour?").await;
+    terminal.send_keys("blue\n").await;
+    let (code, last) = terminal.wait_for_exit().await;
     assert_eq!(code, Some(0), "{last:#?}");
     assert_eq!(last[last.len() - 2..], ["first blue,", "then the rest"]);
     let list = service.get("/api/v1/executions").await.json();
@@ -182,12 +182,12 @@ async fn a_terminal_user_is_shown_the_authentication_page() {
     let service = Service::start(TALKS).await;
     service.setup.open("go");
     let mut terminal = Terminal::open(&service, "send talks guard");
-    let lines = terminal.shows("(authenticate, then answer to continue)").await;
+    let lines = terminal.wait_for_text("(authenticate, then answer to continue)").await;
     for line in ["Sign in.", "https://login.example.org"] {
-        assert!(lines.iter().any(|shown| shown == line), "{lines:#?}");
+        assert!(lines.iter().any(|row| row == line), "{lines:#?}");
     }
-    terminal.types("done\n").await;
-    let (code, last) = terminal.ends().await;
+    terminal.send_keys("done\n").await;
+    let (code, last) = terminal.wait_for_exit().await;
     assert_eq!(code, Some(0), "{last:#?}");
     assert_eq!(last[last.len() - 2..], ["first done,", "then the rest"]);
 }
@@ -196,10 +196,10 @@ async fn a_terminal_user_is_shown_the_authentication_page() {
 async fn ctrl_c_cancels_the_task() {
     let service = Service::start(&gated("one", "access = 'read-write'")).await;
     let mut terminal = Terminal::open(&service, "send one ann");
-    service.setup.written("log", "start ann\n").await;
-    terminal.shows("working (").await;
-    terminal.types("\x03").await;
-    let (code, last) = terminal.ends().await;
+    service.setup.wait_for_text("log", "start ann\n").await;
+    terminal.wait_for_text("working (").await;
+    terminal.send_keys("\x03").await;
+    let (code, last) = terminal.wait_for_exit().await;
     assert_eq!(code, Some(5), "{last:#?}");
     assert!(last.iter().any(|line| line.contains("cancelling the task")), "{last:#?}");
     let list = service.get("/api/v1/executions").await.json();
@@ -230,9 +230,9 @@ async fn only_colours_reach_the_terminal() {
     let service = Service::start(PAINTS).await;
     for words in ["send paints x", "send --no-stream paints x"] {
         let terminal = Terminal::open(&service, words);
-        let (seen, (code, lines)) = (terminal.seen.clone(), terminal.ends().await);
-        let seen = seen.borrow().clone();
-        let wanted = "\x1b[31mred\\x1b[2J\\x1b]52;c;eA==\\x07\\u{202e} over\\rwritten\x1b[0m";
-        assert!(code == Some(0) && seen.contains(wanted), "{words}: {seen:?} {lines:#?}");
+        let (received, (code, lines)) = (terminal.received.clone(), terminal.wait_for_exit().await);
+        let received = received.borrow().clone();
+        let expected = "\x1b[31mred\\x1b[2J\\x1b]52;c;eA==\\x07\\u{202e} over\\rwritten\x1b[0m";
+        assert!(code == Some(0) && received.contains(expected), "{words}: {received:?} {lines:#?}");
     }
 }

@@ -20,7 +20,9 @@ use tokio_rustls::rustls::pki_types::ServerName;
 use crate::harness::authority::{CertificateAuthority, IssuedCertificate};
 use crate::harness::client::{completed, outcome};
 use crate::harness::processes::sockets;
-use crate::harness::{Service, Setup, TestResponse, fake, json_rpc_call, message, soon, until};
+use crate::harness::{
+    Service, Setup, TestResponse, fake, json_rpc_call, message, poll_until, within_deadline,
+};
 
 const TLS: &str = "tls = { cert = \"HERE/cert.pem\", key = \"HERE/key.pem\" }\n";
 const NAMES: [&str; 2] = ["localhost", "agents.example"];
@@ -30,7 +32,7 @@ struct TlsService {
     service: Service,
     authority: CertificateAuthority,
     issued: IssuedCertificate,
-    asking: TlsConnector,
+    connector: TlsConnector,
 }
 
 impl TlsService {
@@ -38,20 +40,20 @@ impl TlsService {
         let setup = Setup::server(&format!("{TLS}{server}"), agents);
         let authority = CertificateAuthority::new();
         let issued = authority.issue(&NAMES);
-        issued.write(setup.here());
-        let trusted = authority.write(setup.here());
+        issued.write(setup.test_folder());
+        let trusted = authority.write(setup.test_folder());
         let mut config = tls::client_config(Some(&trusted)).unwrap();
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        let asking = TlsConnector::from(Arc::new(config));
-        Self { service: setup.start().await, authority, issued, asking }
+        let connector = TlsConnector::from(Arc::new(config));
+        Self { service: setup.start().await, authority, issued, connector }
     }
 
     async fn connect(&self) -> std::io::Result<TlsStream<TcpStream>> {
-        connect(&self.asking, self.service.address).await
+        connect(&self.connector, self.service.address).await
     }
 
     /// The certificate that a new connection is shown.
-    async fn shown(&self) -> Vec<u8> {
+    async fn served_certificate(&self) -> Vec<u8> {
         let stream = self.connect().await.unwrap();
         let (_, session) = stream.get_ref();
         session.peer_certificates().unwrap()[0].to_vec()
@@ -74,11 +76,11 @@ impl TlsService {
 }
 
 async fn connect(
-    asking: &TlsConnector,
+    connector: &TlsConnector,
     address: std::net::SocketAddr,
 ) -> std::io::Result<TlsStream<TcpStream>> {
     let stream = TcpStream::connect(address).await?;
-    asking.connect(ServerName::try_from("localhost").unwrap(), stream).await
+    connector.connect(ServerName::try_from("localhost").unwrap(), stream).await
 }
 
 fn request(token: &str, close: bool) -> Vec<u8> {
@@ -106,14 +108,15 @@ async fn tls_callers_are_served_and_the_card_has_an_https_url() {
     let secured = TlsService::start("", &fake("echo", "echo", "")).await;
     let stream = secured.connect().await.unwrap();
     assert_eq!(stream.get_ref().1.alpn_protocol(), Some(b"http/1.1".as_slice()));
-    let task = soon("an answer", exchange(stream, &secured.request(true))).await.unwrap();
+    let task =
+        within_deadline("an answer", exchange(stream, &secured.request(true))).await.unwrap();
     assert_eq!(outcome(&task), completed("hello"));
     let mut stream = secured.connect().await.unwrap();
     let card = "GET /agents/echo/.well-known/agent-card.json HTTP/1.1\r\nHost: localhost\r\n\
         Connection: close\r\n\r\n";
     stream.write_all(card.as_bytes()).await.unwrap();
     let mut answer = Vec::new();
-    soon("the card", stream.read_to_end(&mut answer)).await.unwrap();
+    within_deadline("the card", stream.read_to_end(&mut answer)).await.unwrap();
     let card = TestResponse::read(&answer).unwrap().json();
     let url = card["url"].as_str().unwrap();
     assert!(url.starts_with(&format!("https://{}/", secured.service.address)), "{url}");
@@ -123,10 +126,11 @@ async fn tls_callers_are_served_and_the_card_has_an_https_url() {
 #[tokio::test]
 async fn grpc_works_over_tls() {
     let secured = TlsService::start("", &fake("echo", "echo", "")).await;
-    let config = tls::client_config(Some(&secured.service.setup.here().join("ca.pem"))).unwrap();
-    let mut either = config.clone();
-    either.alpn_protocols = ["http/1.1", "h2"].map(|name| name.as_bytes().to_vec()).to_vec();
-    let stream = connect(&TlsConnector::from(Arc::new(either)), secured.service.address).await;
+    let config =
+        tls::client_config(Some(&secured.service.setup.test_folder().join("ca.pem"))).unwrap();
+    let mut dual_config = config.clone();
+    dual_config.alpn_protocols = ["http/1.1", "h2"].map(|name| name.as_bytes().to_vec()).to_vec();
+    let stream = connect(&TlsConnector::from(Arc::new(dual_config)), secured.service.address).await;
     assert_eq!(stream.unwrap().get_ref().1.alpn_protocol(), Some(b"h2".as_slice()));
     let connector = HttpsConnectorBuilder::new().with_tls_config(config).https_only();
     let http2 = Client::builder(TokioExecutor::new())
@@ -134,7 +138,7 @@ async fn grpc_works_over_tls() {
         .build(connector.enable_http2().build());
     let mut client = A2aServiceClient::with_origin(http2, secured.url().parse().unwrap());
     let content = Some(proto::part::Content::Text("over h2".to_owned()));
-    let mut asked = tonic::Request::new(proto::SendMessageRequest {
+    let mut grpc_request = tonic::Request::new(proto::SendMessageRequest {
         tenant: "echo".to_owned(),
         message: Some(proto::Message {
             message_id: "m-1".to_owned(),
@@ -145,8 +149,9 @@ async fn grpc_works_over_tls() {
         ..proto::SendMessageRequest::default()
     });
     let bearer = format!("Bearer {}", secured.service.token);
-    asked.metadata_mut().insert("authorization", bearer.parse().unwrap());
-    let answer = soon("an answer", client.send_message(asked)).await.unwrap().into_inner();
+    grpc_request.metadata_mut().insert("authorization", bearer.parse().unwrap());
+    let answer =
+        within_deadline("an answer", client.send_message(grpc_request)).await.unwrap().into_inner();
     let Some(proto::send_message_response::Payload::Task(task)) = answer.payload else {
         panic!("not a task: {answer:?}")
     };
@@ -156,34 +161,34 @@ async fn grpc_works_over_tls() {
 #[tokio::test]
 async fn the_command_line_explains_untrusted_certificates() {
     let secured = TlsService::start("", &fake("echo", "echo", "")).await;
-    let (url, ca) = (secured.url(), secured.service.setup.here().join("ca.pem"));
+    let (url, ca) = (secured.url(), secured.service.setup.test_folder().join("ca.pem"));
     let ca = ca.to_str().unwrap();
     assert_eq!(secured.status(&["--url", &url, "--ca", ca]).await, (Some(0), String::new()));
     let words = ["send", "echo", "hi", "--url", &url, "--ca", ca];
     assert_eq!(secured.service.setup.run(&words, "").await.stdout, "hi");
-    let other = secured.service.setup.here().join("other.pem");
+    let other = secured.service.setup.test_folder().join("other.pem");
     fs::write(&other, CertificateAuthority::new().pem()).unwrap();
-    let by_number = url.replace("localhost", "127.0.0.1");
-    let clear = url.replace("https", "http");
-    for (words, code, said) in [
+    let ip_url = url.replace("localhost", "127.0.0.1");
+    let plain_url = url.replace("https", "http");
+    for (words, code, expected_error) in [
         (
             vec!["--url", &url],
             1,
             "authority that is not trusted; name the authority's file by --ca",
         ),
         (vec!["--url", &url, "--ca", other.to_str().unwrap()], 1, "not signed by the authority"),
-        (vec!["--url", &by_number, "--ca", ca], 1, "for other names"),
-        (vec!["--url", &clear], 1, "write `https://`"),
+        (vec!["--url", &ip_url, "--ca", ca], 1, "for other names"),
+        (vec!["--url", &plain_url], 1, "write `https://`"),
         (vec!["--url", &url, "--ca", "none.pem"], 4, "none.pem cannot be read"),
         (vec!["--url", &url, "--ca", "key.pem"], 4, "holds no certificate"),
     ] {
         let (exit, stderr) = secured.status(&words).await;
         assert_eq!(exit, Some(code), "{words:?}: {stderr}");
-        assert!(stderr.contains(said), "{words:?}: {stderr}");
+        assert!(stderr.contains(expected_error), "{words:?}: {stderr}");
         assert_eq!(stderr.lines().count(), 1, "{words:?}: {stderr}");
     }
-    secured.authority.expired(&NAMES).write(secured.service.setup.here());
-    until("the refusal of what has expired", async || {
+    secured.authority.expired(&NAMES).write(secured.service.setup.test_folder());
+    poll_until("the refusal of what has expired", async || {
         let (_, stderr) = secured.status(&["--url", &url, "--ca", ca]).await;
         stderr.contains("has expired").then_some(())
     })
@@ -204,57 +209,65 @@ async fn https_to_a_plain_text_service_is_reported() {
 async fn a_certificate_is_replaced_under_load_without_an_error() {
     let secured = TlsService::start("", &fake("echo", "echo", "max_concurrent = 8")).await;
     let done = Arc::new(AtomicBool::new(false));
-    let mut kept = secured.connect().await.unwrap();
+    let mut old_connection = secured.connect().await.unwrap();
     let clients: Vec<_> = (0..3)
         .map(|_| {
-            let (asking, done) = (secured.asking.clone(), Arc::clone(&done));
+            let (connector, done) = (secured.connector.clone(), Arc::clone(&done));
             let (address, token) = (secured.service.address, secured.service.token.clone());
             tokio::spawn(async move {
-                let mut asked = 0;
+                let mut request_count = 0;
                 while !done.load(Ordering::Relaxed) {
-                    let stream = connect(&asking, address).await.unwrap();
+                    let stream = connect(&connector, address).await.unwrap();
                     let task = exchange(stream, &request(&token, true)).await.unwrap();
                     assert_eq!(outcome(&task), completed("hello"));
-                    asked += 1;
+                    request_count += 1;
                 }
-                asked
+                request_count
             })
         })
         .collect();
-    assert_eq!(secured.shown().await, secured.issued.der);
+    assert_eq!(secured.served_certificate().await, secured.issued.der);
     for _ in 0..2 {
         let next = secured.authority.issue(&NAMES);
-        next.write(secured.service.setup.here());
-        until("the next one", async || (secured.shown().await == next.der).then_some(())).await;
+        next.write(secured.service.setup.test_folder());
+        poll_until("the next one", async || {
+            (secured.served_certificate().await == next.der).then_some(())
+        })
+        .await;
     }
     done.store(true, Ordering::Relaxed);
     for client in clients {
-        let asked: u32 = soon("the last request", client).await.unwrap();
-        assert!(asked > 0);
+        let request_count: u32 = within_deadline("the last request", client).await.unwrap();
+        assert!(request_count > 0);
     }
     // A connection from before goes on.
-    kept.write_all(&secured.request(true)).await.unwrap();
+    old_connection.write_all(&secured.request(true)).await.unwrap();
     let mut answer = Vec::new();
-    soon("its answer", kept.read_to_end(&mut answer)).await.unwrap();
+    within_deadline("its answer", old_connection.read_to_end(&mut answer)).await.unwrap();
     assert_eq!(TestResponse::read(&answer).unwrap().status, 200);
 }
 
 #[tokio::test]
 async fn a_mismatched_pair_keeps_the_last_one_and_is_reported_once() {
     let secured = TlsService::start("", &fake("echo", "echo", "")).await;
-    let here = secured.service.setup.here();
+    let folder = secured.service.setup.test_folder();
     let next = secured.authority.issue(&NAMES);
-    fs::write(here.join("key.pem"), &next.key).unwrap();
-    let told = || secured.service.stderr_text().matches("failed to reload certificate").count();
-    until("the complaint", async || (told() == 1).then_some(())).await;
+    fs::write(folder.join("key.pem"), &next.key).unwrap();
+    let failure_count =
+        || secured.service.stderr_text().matches("failed to reload certificate").count();
+    poll_until("the complaint", async || (failure_count() == 1).then_some(())).await;
     assert!(secured.service.stderr_text().contains("is not that of the first certificate"));
-    assert_eq!(secured.shown().await, secured.issued.der);
+    assert_eq!(secured.served_certificate().await, secured.issued.der);
     let stream = secured.connect().await.unwrap();
-    let task = soon("an answer", exchange(stream, &secured.request(true))).await.unwrap();
+    let task =
+        within_deadline("an answer", exchange(stream, &secured.request(true))).await.unwrap();
     assert_eq!(outcome(&task), completed("hello"));
-    fs::write(here.join("cert.pem"), &next.cert).unwrap();
-    until("the next one", async || (secured.shown().await == next.der).then_some(())).await;
-    assert_eq!(told(), 1);
+    fs::write(folder.join("cert.pem"), &next.cert).unwrap();
+    poll_until("the next one", async || {
+        (secured.served_certificate().await == next.der).then_some(())
+    })
+    .await;
+    assert_eq!(failure_count(), 1);
     assert!(!secured.service.stderr_text().contains("PRIVATE KEY"));
 }
 
@@ -265,21 +278,24 @@ async fn a_slow_or_plain_text_handshake_is_cut_without_a_log_line() {
     let secured = TlsService::start(server, &fake("echo", "echo", "")).await;
     let before = secured.service.stderr_text();
     // The head of a handshake's record, of which the rest never comes.
-    let begun: &[u8] = &[0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3];
-    for bytes in [b"".as_slice(), begun, b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"] {
+    let partial_record: &[u8] = &[0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3];
+    for bytes in
+        [b"".as_slice(), partial_record, b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"]
+    {
         let mut stream = secured.service.connect().await;
         stream.write_all(bytes).await.unwrap();
         let mut rest = Vec::new();
-        _ = soon("the close", stream.read_to_end(&mut rest)).await; // A reset is a close.
+        _ = within_deadline("the close", stream.read_to_end(&mut rest)).await; // A reset is a close.
         assert!(!rest.starts_with(b"HTTP"), "{rest:?}");
     }
-    let mut silent = until("a place", async || secured.connect().await.ok()).await;
+    let mut silent = poll_until("a place", async || secured.connect().await.ok()).await;
     let mut rest = Vec::new();
-    _ = soon("the close", silent.read_to_end(&mut rest)).await;
+    _ = within_deadline("the close", silent.read_to_end(&mut rest)).await;
     assert_eq!(rest, b"");
-    let stream = until("a place", async || secured.connect().await.ok()).await;
+    let stream = poll_until("a place", async || secured.connect().await.ok()).await;
     assert_eq!(secured.service.stderr_text(), before);
-    let task = soon("an answer", exchange(stream, &secured.request(true))).await.unwrap();
+    let task =
+        within_deadline("an answer", exchange(stream, &secured.request(true))).await.unwrap();
     assert_eq!(outcome(&task), completed("hello"));
 }
 
@@ -299,7 +315,7 @@ max_output_bytes = 40000000
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tls_follower_that_never_reads_is_disconnected() {
     let secured = TlsService::start("write_timeout = 1\n", TALKER).await;
-    let quiet = sockets(secured.service.pid());
+    let idle_sockets = sockets(secured.service.pid());
     let mut stream = secured.connect().await.unwrap();
     let body = json_rpc_call("message/stream", &message("talk"));
     let head = format!(
@@ -309,12 +325,13 @@ async fn a_tls_follower_that_never_reads_is_disconnected() {
         body.len()
     );
     stream.write_all(head.as_bytes()).await.unwrap();
-    until("its place", async || (sockets(secured.service.pid()) > quiet).then_some(())).await;
+    poll_until("its place", async || (sockets(secured.service.pid()) > idle_sockets).then_some(()))
+        .await;
     secured.service.setup.open("go");
-    let is_cut = async || (sockets(secured.service.pid()) <= quiet).then_some(());
-    until("its end", is_cut).await;
+    let is_cut = async || (sockets(secured.service.pid()) <= idle_sockets).then_some(());
+    poll_until("its end", is_cut).await;
     let mut answer = Vec::new();
-    _ = soon("what was on its way", stream.read_to_end(&mut answer)).await; // It is no whole answer.
+    _ = within_deadline("what was on its way", stream.read_to_end(&mut answer)).await; // It is no whole answer.
     assert!(answer.len() < 10_000_000, "{} bytes came", answer.len());
 }
 
@@ -323,22 +340,24 @@ async fn unusable_certificate_files_stop_the_start() {
     let setup = Setup::server(TLS, &fake("echo", "echo", ""));
     let (authority, other) = (CertificateAuthority::new(), CertificateAuthority::new());
     let IssuedCertificate { cert, key, .. } = authority.issue(&NAMES);
-    let strange = other.issue(&NAMES).key;
-    for (cert, key, said) in [
+    let foreign_key = other.issue(&NAMES).key;
+    for (cert, key, expected_error) in [
         (&*cert, "", "server.tls.key = \"HERE/key.pem\": HERE/key.pem holds no private key"),
         (
             "nothing",
             &*key,
             "server.tls.cert = \"HERE/cert.pem\": HERE/cert.pem holds no certificate",
         ),
-        (&cert, &strange, "HERE/key.pem is not that of the first certificate in HERE/cert.pem"),
+        (&cert, &foreign_key, "HERE/key.pem is not that of the first certificate in HERE/cert.pem"),
     ] {
-        fs::write(setup.here().join("cert.pem"), cert).unwrap();
-        fs::write(setup.here().join("key.pem"), key).unwrap();
+        fs::write(setup.test_folder().join("cert.pem"), cert).unwrap();
+        fs::write(setup.test_folder().join("key.pem"), key).unwrap();
         let file = setup.write().display().to_string();
         let output = setup.run(&["serve", "--config", &file], "").await;
-        let said = said.replace("HERE", setup.here().to_str().unwrap());
+        let expected_error = expected_error.replace("HERE", setup.test_folder().to_str().unwrap());
         assert_eq!(output.code, Some(4), "{output:?}");
-        assert!(output.stderr.contains(&said) && output.stderr.contains("others may read"));
+        assert!(
+            output.stderr.contains(&expected_error) && output.stderr.contains("others may read")
+        );
     }
 }

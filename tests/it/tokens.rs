@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::harness::client::{completed, id, outcome};
 use crate::harness::{
-    Service, ServiceClient, Setup, TestResponse, fake, gated, json_rpc_call, message, until,
+    Service, ServiceClient, Setup, TestResponse, fake, gated, json_rpc_call, message, poll_until,
 };
 use crate::reload::{reload, text};
 use crate::streams::{open_stream, read_to};
@@ -13,13 +13,13 @@ fn agents() -> String {
     [fake("one", "echo", ""), fake("two", "echo", "")].concat()
 }
 
-async fn make(client: &ServiceClient, order: Value) -> TestResponse {
-    client.post("/api/v1/tokens", &order.to_string()).await
+async fn request_token(client: &ServiceClient, request: Value) -> TestResponse {
+    client.post("/api/v1/tokens", &request.to_string()).await
 }
 
 /// Makes a token; its text.
-async fn made(client: &ServiceClient, order: Value) -> String {
-    let answer = make(client, order).await;
+async fn create_token(client: &ServiceClient, request: Value) -> String {
+    let answer = request_token(client, request).await;
     assert_eq!(answer.status, 201, "{answer:?}");
     answer.json()["token"].as_str().unwrap().to_owned()
 }
@@ -40,8 +40,8 @@ async fn status(service: &Service, token: &str) -> u16 {
 #[tokio::test]
 async fn a_token_is_valid_at_once_until_it_is_revoked() {
     let mut service = Setup::bare(&text(&agents())).start().await;
-    let order = json!({"name": "ann", "agents": ["one"], "expires": "2999-01-01T00:00:00Z"});
-    let ann = made(&service, order).await;
+    let request = json!({"name": "ann", "agents": ["one"], "expires": "2999-01-01T00:00:00Z"});
+    let ann = create_token(&service, request).await;
     let task = service.with(&ann).send("one", "hello").await;
     assert_eq!(outcome(&task), completed("hello"));
     assert_eq!(service.with(&ann).get("/status/agents/two").await.status, 403);
@@ -51,10 +51,10 @@ async fn a_token_is_valid_at_once_until_it_is_revoked() {
     service.restart().await;
     assert_eq!(status(&service, &ann).await, 200);
     assert_eq!(
-        code(&make(&service, json!({"name": "ann"})).await),
+        code(&request_token(&service, json!({"name": "ann"})).await),
         (409, "token-exists".to_owned())
     );
-    let next = made(&service, json!({"name": "ann", "replace": true})).await;
+    let next = create_token(&service, json!({"name": "ann", "replace": true})).await;
     assert_eq!((status(&service, &ann).await, status(&service, &next).await), (401, 200));
     // A created token is valid at once and over restarts and reloads until it is revoked, and
     // its owner keeps all tasks
@@ -68,26 +68,27 @@ async fn a_token_is_valid_at_once_until_it_is_revoked() {
 async fn a_stream_ends_with_its_revoked_token_and_work_continues() {
     let service = Service::start(&gated("one", "")).await;
     let (ann, bob) = (json!({"name": "ann"}), json!({"name": "bob"}));
-    let (ann, bob) = (made(&service, ann).await, made(&service, bob).await);
+    let (ann, bob) = (create_token(&service, ann).await, create_token(&service, bob).await);
     let (ann, bob) = (service.with(&ann), service.with(&bob));
     let mut streams = Vec::new();
     for client in [&ann, &bob] {
         let mut stream =
             open_stream(client, "one", "0.3", &json_rpc_call("message/stream", &message("hi")))
                 .await;
-        let begun = read_to(&mut stream, "\"working\"").await;
-        assert!(begun.contains("working"), "{begun}");
+        let initial_text = read_to(&mut stream, "\"working\"").await;
+        assert!(initial_text.contains("working"), "{initial_text}");
         streams.push(stream);
     }
     assert_eq!(revoke(&service, "ann").await.status, 200);
     service.setup.open("go");
-    let mut rests = Vec::new();
+    let mut remaining_texts = Vec::new();
     for stream in &mut streams {
-        rests.push(read_to(stream, "\"completed\"").await);
+        remaining_texts.push(read_to(stream, "\"completed\"").await);
     }
-    let told: Vec<_> = rests.iter().map(|rest| rest.contains("artifact")).collect();
-    assert_eq!(told, [false, true], "{rests:?}");
-    until("the end of both", async || {
+    let has_artifact: Vec<_> =
+        remaining_texts.iter().map(|rest| rest.contains("artifact")).collect();
+    assert_eq!(has_artifact, [false, true], "{remaining_texts:?}");
+    poll_until("the end of both", async || {
         let list = service.get("/api/v1/executions?agent=one").await.json();
         let all = list["executions"].as_array().unwrap();
         (all.len() == 2 && all.iter().all(|one| one["state"] == "completed")).then_some(())
@@ -100,9 +101,9 @@ async fn token_lists_and_logs_show_no_token_text() {
     let tokens = "[tokens.bob]\ntoken_env = 'BOB'\n";
     let setup = Setup::bare(&text(&[&agents(), tokens].concat()));
     let service = setup.env("BOB", &"b".repeat(40)).env("RUST_LOG", "trace").start().await;
-    let ann = made(&service, json!({"name": "ann", "scopes": ["read"]})).await;
+    let ann = create_token(&service, json!({"name": "ann", "scopes": ["read"]})).await;
     let list = service.get("/api/v1/tokens").await;
-    let shown: Vec<_> = list.json()["tokens"]
+    let entries: Vec<_> = list.json()["tokens"]
         .as_array()
         .unwrap()
         .iter()
@@ -115,7 +116,7 @@ async fn token_lists_and_logs_show_no_token_text() {
         (name.to_owned(), origin.to_owned(), json!(scopes))
     };
     assert_eq!(
-        shown,
+        entries,
         [
             entry("ann", "api", &["read"]),
             entry("bob", "config", &["read", "run"]),
@@ -129,9 +130,9 @@ async fn token_lists_and_logs_show_no_token_text() {
     assert!(!service.stderr_text().contains(&ann), "the log has it");
     let bytes = service.setup.ledger();
     assert!(!bytes.windows(ann.len()).any(|window| window == ann.as_bytes()), "the ledger has it");
-    let said = outcome(&service.send("one", &format!("say {ann}")).await).1;
+    let answer = outcome(&service.send("one", &format!("say {ann}")).await).1;
     let record = service.get("/api/v1/executions").await.body;
-    assert!(!said.contains(&ann) && !record.contains(&ann), "{said}");
+    assert!(!answer.contains(&ann) && !record.contains(&ann), "{answer}");
 }
 
 #[tokio::test]
@@ -139,25 +140,26 @@ async fn a_token_cannot_create_or_revoke_a_wider_token() {
     let setup = Setup::bare(&text(&agents()));
     let service = setup.start().await;
     let scopes = ["read", "run", "admin"];
-    let bob = made(&service, json!({"name": "bob", "scopes": scopes, "agents": ["one"]})).await;
+    let bob =
+        create_token(&service, json!({"name": "bob", "scopes": scopes, "agents": ["one"]})).await;
     let bob = service.with(&bob);
-    let ann = made(&service, json!({"name": "ann"})).await;
+    let ann = create_token(&service, json!({"name": "ann"})).await;
     let forbidden = (403, "forbidden".to_owned());
-    for order in [
+    for request in [
         json!({"name": "eve"}),
         json!({"name": "eve", "agents": ["one", "two"]}),
         json!({"name": "eve", "agents": ["two"], "scopes": ["read"]}),
         json!({"name": "ann", "agents": ["one"], "replace": true}),
     ] {
-        assert_eq!(code(&make(&bob, order.clone()).await), forbidden, "{order}");
+        assert_eq!(code(&request_token(&bob, request.clone()).await), forbidden, "{request}");
     }
     assert_eq!(code(&revoke(&bob, "ann").await), forbidden);
     assert_eq!(code(&bob.post("/api/v1/operator/rotate", "").await), forbidden);
-    assert_eq!(code(&make(&service.with(&ann), json!({"name": "eve"})).await), forbidden);
+    assert_eq!(code(&request_token(&service.with(&ann), json!({"name": "eve"})).await), forbidden);
     let names = bob.get("/api/v1/tokens").await.json();
     let names: Vec<_> = names["tokens"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
     assert_eq!(names, ["bob"]);
-    let eve = made(&bob, json!({"name": "eve", "agents": ["one"]})).await;
+    let eve = create_token(&bob, json!({"name": "eve", "agents": ["one"]})).await;
     assert_eq!(status(&service, &eve).await, 200);
     assert_eq!(revoke(&bob, "eve").await.status, 200);
 }
@@ -167,7 +169,7 @@ async fn an_invalid_token_request_is_refused_with_its_error() {
     let tokens = "[tokens.bob]\ntoken_env = 'BOB'\n";
     let setup = Setup::bare(&text(&[&agents(), tokens].concat()));
     let service = setup.env("BOB", &"b".repeat(40)).start().await;
-    for order in [
+    for request in [
         json!({}),
         json!([]),
         json!({"name": ""}),
@@ -181,15 +183,15 @@ async fn an_invalid_token_request_is_refused_with_its_error() {
         json!({"name": "ann", "text": "of my own"}),
     ] {
         assert_eq!(
-            code(&make(&service, order.clone()).await),
+            code(&request_token(&service, request.clone()).await),
             (400, "invalid-params".to_owned()),
-            "{order}"
+            "{request}"
         );
     }
     let broken = service.post("/api/v1/tokens", "{").await;
     assert_eq!(code(&broken), (400, "malformed-json".to_owned()));
     for name in ["bob", "operator", "anonymous"] {
-        let answer = make(&service, json!({"name": name, "replace": true})).await;
+        let answer = request_token(&service, json!({"name": name, "replace": true})).await;
         assert_eq!(code(&answer), (409, "token-exists".to_owned()), "{name}");
         assert_eq!(
             code(&revoke(&service, name).await),
@@ -203,9 +205,9 @@ async fn an_invalid_token_request_is_refused_with_its_error() {
 async fn the_command_line_creates_lists_revokes_and_rotates_tokens() {
     let service = Setup::bare(&text(&agents())).start().await;
     let words = ["token", "create", "ann b", "--scope", "read,run", "--agent", "one"];
-    let made = service.command(&words, "").await;
-    assert_eq!(made.code, Some(0), "{made:?}");
-    let ann = made.stdout.trim();
+    let created = service.command(&words, "").await;
+    assert_eq!(created.code, Some(0), "{created:?}");
+    let ann = created.stdout.trim();
     assert_eq!(status(&service, ann).await, 200);
     let list = service.command(&["token", "list"], "").await.stdout;
     assert!(list.contains("ann b") && list.contains("api"), "{list}");

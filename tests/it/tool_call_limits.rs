@@ -3,21 +3,22 @@
 use serde_json::{Value, json};
 
 use crate::harness::client::{completed, failed, id, outcome};
-use crate::harness::{Service, until};
+use crate::harness::{Service, poll_until};
 
 /// Returns an agent that follows the instructions of its prompt, with a policy. It writes its tool calls into `HERE/ran`,
 /// and the lines that it reads into `HERE/log`. Its variables are escaped because the setup replaces `FAKE`.
 fn agent(consent: &str) -> String {
-    let [ran, log] = ["RAN", "LOG"].map(|name| format!(r#""F\u0041KE_ACP_{name}""#));
+    let [ran_variable, log_variable] =
+        ["RAN", "LOG"].map(|name| format!(r#""F\u0041KE_ACP_{name}""#));
     format!(
         "[agents.coder]\ncommand = 'FAKE'\nargs = ['acp']\nprotocol = 'acp'\nstop_grace = 1\n\
-         sandbox.writable = ['HERE']\nenv.{ran} = 'HERE/ran'\nenv.{log} = 'HERE/log'\n\
+         sandbox.writable = ['HERE']\nenv.{ran_variable} = 'HERE/ran'\nenv.{log_variable} = 'HERE/log'\n\
          [agents.coder.consent]\n{consent}\n"
     )
 }
 
 /// Returns the number of tool calls that ran.
-fn runs(service: &Service) -> usize {
+fn run_count(service: &Service) -> usize {
     service.setup.read("ran").lines().count()
 }
 
@@ -32,12 +33,14 @@ async fn a_turn_within_the_limit_of_tool_calls_completes() {
     let prompt = "[[tool Bash command=a]][[tool Bash command=b]][[say done]]";
     assert_eq!(outcome(&service.send("coder", prompt).await), completed("done"));
     assert_eq!(outcome(&service.send("coder", prompt).await), completed("done"), "each turn");
-    assert_eq!(runs(&service), 4);
+    assert_eq!(run_count(&service), 4);
 }
 
 #[tokio::test]
 async fn the_tool_call_after_the_limit_cancels_the_turn() {
-    for (third, ran) in [("[[tool Bash command=c]]", 2), ("[[tool Bash command=c unasked]]", 3)] {
+    for (third, expected_runs) in
+        [("[[tool Bash command=c]]", 2), ("[[tool Bash command=c unasked]]", 3)]
+    {
         let service = Service::start(&agent("default = 'allow'\nmax_tool_calls = 2")).await;
         let prompt =
             format!("[[tool Bash command=a]][[tool Bash command=b]]{third}[[hang]][[say done]]");
@@ -45,7 +48,7 @@ async fn the_tool_call_after_the_limit_cancels_the_turn() {
         assert_eq!(outcome(&task), failed("tool-limit"), "{third}");
         let message = failure(&task);
         assert!(message.contains("more than 2 tool calls"), "{message}");
-        assert_eq!(runs(&service), ran, "{third}");
+        assert_eq!(run_count(&service), expected_runs, "{third}");
         let log = service.setup.read("log");
         assert_eq!(log.matches("session/cancel").count(), 1, "{log}");
         assert_eq!(log.matches("session/prompt").count(), 1, "it is not tried again: {log}");
@@ -82,7 +85,7 @@ async fn allowed_and_denied_tool_calls_are_authorized() {
     let prompt = "[[tool Read path=a kind=read unasked]][[tool Bash command=b]]\
                   [[tool Bash command=c early]][[tool Write path=d kind=edit]][[say done]]";
     assert_eq!(outcome(&service.send("coder", prompt).await), completed("done"));
-    assert_eq!(runs(&service), 3, "the denied call did not run");
+    assert_eq!(run_count(&service), 3, "the denied call did not run");
 }
 
 #[tokio::test]
@@ -103,36 +106,36 @@ async fn an_unauthorized_tool_call_can_only_be_reported() {
 /// Waits for the open question of a task, and allows it.
 async fn allow(service: &Service, task: &str) {
     let path = format!("/api/v1/interactions?execution={task}&state=open");
-    let open = until("an open question", async || {
+    let open = poll_until("an open question", async || {
         let list = service.get(&path).await.json();
         list["interactions"][0]["id"].as_str().map(str::to_owned)
     })
     .await;
     let answer = json!({"verdict": "allow"}).to_string();
-    let told = service.post(&format!("/api/v1/interactions/{open}/answer"), &answer).await;
-    assert_eq!(told.status, 200, "{told:?}");
+    let response = service.post(&format!("/api/v1/interactions/{open}/answer"), &answer).await;
+    assert_eq!(response.status, 200, "{response:?}");
 }
 
 /// The answer is among the lines that the process before the restart has sent. Both calls count after it.
 #[tokio::test]
 async fn answered_tool_calls_are_judged_again_after_a_restart() {
-    for (most, expected) in [(2, completed("done")), (1, failed("tool-limit"))] {
-        let consent = |most| agent(&format!("max_tool_calls = {most}"));
+    for (limit, expected) in [(2, completed("done")), (1, failed("tool-limit"))] {
+        let consent = |limit| agent(&format!("max_tool_calls = {limit}"));
         let mut service = Service::start(&consent(2)).await;
         let prompt = "[[tool Bash command=a]][[tool Bash command=b]][[say done]]";
         let task = service.begin("coder", prompt).await;
         allow(&service, &task).await;
-        until("the first call", async || (runs(&service) == 1).then_some(())).await;
+        poll_until("the first call", async || (run_count(&service) == 1).then_some(())).await;
         service.kill9().await;
         let config = service.setup.write().to_owned();
         let text = std::fs::read_to_string(&config).unwrap();
         service
             .setup
-            .rewrite(&text.replace("max_tool_calls = 2", &format!("max_tool_calls = {most}")));
+            .rewrite(&text.replace("max_tool_calls = 2", &format!("max_tool_calls = {limit}")));
         service.restart().await;
-        if most == 2 {
+        if limit == 2 {
             allow(&service, &task).await;
         }
-        assert_eq!(outcome(&service.ended("coder", &task).await), expected);
+        assert_eq!(outcome(&service.wait_for_end("coder", &task).await), expected);
     }
 }

@@ -83,9 +83,9 @@ async fn a_truncated_answer_is_marked_on_every_interface() {
         let channel = if agent == "plain" { "stdout" } else { "answer" };
         assert_eq!(detail["attempts"][0]["dropped"][channel], missing, "{agent}");
     }
-    let whole = service.send("short", "hello").await;
-    assert_eq!(whole["artifacts"][0]["metadata"], Value::Null, "{whole}");
-    assert_eq!(service.execution(&id(&whole)).await["outputDropped"], Value::Null);
+    let complete = service.send("short", "hello").await;
+    assert_eq!(complete["artifacts"][0]["metadata"], Value::Null, "{complete}");
+    assert_eq!(service.execution(&id(&complete)).await["outputDropped"], Value::Null);
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::harness::client::{completed, failed, id, outcome};
-use crate::harness::{Service, Setup, fake, gated, message, until};
+use crate::harness::{Service, Setup, fake, gated, message, poll_until};
 
 const TOOL: &str = "#!/bin/sh\nread word\necho \"tool $word\"\n";
 
@@ -14,21 +14,21 @@ const TOOL: &str = "#!/bin/sh\nread word\necho \"tool $word\"\n";
 fn setup(settings: &str) -> Setup {
     let tool = format!("[agents.tool]\ncommand = 'tool'\n{settings}\n");
     let setup = Setup::server("watch = false", &[tool, fake("echo", "echo", "")].concat());
-    let path = format!("{}:/usr/bin:/bin", setup.here().display());
+    let path = format!("{}:/usr/bin:/bin", setup.test_folder().display());
     setup.env("PATH", &path)
 }
 
 /// Installs the program as a package manager does: at once and whole.
 fn install(setup: &Setup, text: &str) {
     use std::os::unix::fs::PermissionsExt;
-    let beside = setup.here().join("tool.new");
-    fs::write(&beside, text).unwrap();
-    fs::set_permissions(&beside, fs::Permissions::from_mode(0o755)).unwrap();
-    fs::rename(beside, setup.here().join("tool")).unwrap();
+    let temporary_file = setup.test_folder().join("tool.new");
+    fs::write(&temporary_file, text).unwrap();
+    fs::set_permissions(&temporary_file, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::rename(temporary_file, setup.test_folder().join("tool")).unwrap();
 }
 
 fn remove(setup: &Setup) {
-    fs::remove_file(setup.here().join("tool")).unwrap();
+    fs::remove_file(setup.test_folder().join("tool")).unwrap();
 }
 
 async fn status(service: &Service, agent: &str) -> Value {
@@ -38,8 +38,11 @@ async fn status(service: &Service, agent: &str) -> Value {
 }
 
 /// Waits until the service reports this health of the agent.
-async fn health(service: &Service, wanted: &str) {
-    until(wanted, async || (status(service, "tool").await["health"] == wanted).then_some(())).await;
+async fn health(service: &Service, expected: &str) {
+    poll_until(expected, async || {
+        (status(service, "tool").await["health"] == expected).then_some(())
+    })
+    .await;
 }
 
 async fn card(service: &Service) -> String {
@@ -65,16 +68,16 @@ async fn one_missing_program_does_not_affect_other_agents() {
         (503, &json!(-32067), &json!(UNAVAILABLE_REASON))
     );
     assert_eq!(answer.code(), "agent-unavailable");
-    let seen = status(&service, "tool").await;
+    let agent = status(&service, "tool").await;
     assert_eq!(
-        (&seen["health"], &seen["unavailable"]),
+        (&agent["health"], &agent["unavailable"]),
         (&json!("unavailable"), &json!(UNAVAILABLE_REASON))
     );
     assert!(card(&service).await.contains("unavailable"), "{}", card(&service).await);
     assert_eq!(service.get("/ready").await.status, 200, "the others can take work");
     for words in [&["agents", "list"][..], &["status"]] {
-        let told = service.command(words, "").await.stdout;
-        assert!(told.contains("unavailable"), "{told}");
+        let output = service.command(words, "").await.stdout;
+        assert!(output.contains("unavailable"), "{output}");
     }
     let sent = service.command(&["send", "tool", "hello"], "").await;
     assert!(sent.code == Some(1) && sent.stderr.contains(UNAVAILABLE_REASON), "{sent:?}");
@@ -104,12 +107,12 @@ async fn a_removed_program_makes_its_agent_unavailable() {
     let mut params = message("hello");
     params["configuration"] = json!({"blocking": true});
     let answer = service.call("tool", "message/send", &params).await.json();
-    let told = answer["error"]["message"].as_str().map(str::to_owned);
-    let told = told.unwrap_or_else(|| {
+    let error_text = answer["error"]["message"].as_str().map(str::to_owned);
+    let error_text = error_text.unwrap_or_else(|| {
         assert_eq!(outcome(&answer["result"]).0, failed("agent-unavailable").0, "{answer}");
         answer["result"].to_string()
     });
-    assert!(told.contains(UNAVAILABLE_REASON), "{told}");
+    assert!(error_text.contains(UNAVAILABLE_REASON), "{error_text}");
     health(&service, "unavailable").await;
     let (_, code) = service.refused("tool", "message/send", message("hello")).await;
     assert_eq!(code, "agent-unavailable");
@@ -122,14 +125,14 @@ async fn a_removed_program_makes_its_agent_unavailable() {
 async fn queued_work_waits_for_its_program_over_a_restart() {
     let gated = gated("tool", "max_concurrent = 1").replace("\"sh\"", "\"tool\"");
     let setup = Setup::server("watch = false", &[gated, fake("echo", "echo", "")].concat());
-    let path = format!("{}:/usr/bin:/bin", setup.here().display());
+    let path = format!("{}:/usr/bin:/bin", setup.test_folder().display());
     let setup = setup.env("PATH", &path);
     let shell = "#!/bin/sh\nexec sh \"$@\"\n";
     install(&setup, shell);
     let mut service = setup.start().await;
     let (running, waiting) =
         (service.begin("tool", "ann").await, service.begin("tool", "bob").await);
-    service.setup.written("log", "start ann\n").await;
+    service.setup.wait_for_text("log", "start ann\n").await;
     service.kill9_both().await;
     remove(&service.setup);
     service.restart().await;
@@ -139,10 +142,10 @@ async fn queued_work_waits_for_its_program_over_a_restart() {
         (&queued[0]["id"], &queued[0]["reason"]),
         (&json!(waiting), &json!("program-missing"))
     );
-    assert_eq!(outcome(&service.ended("tool", &running).await).0, "failed");
+    assert_eq!(outcome(&service.wait_for_end("tool", &running).await).0, "failed");
     install(&service.setup, shell);
     service.setup.open("go");
-    assert_eq!(outcome(&service.ended("tool", &waiting).await), completed("bob\n"));
+    assert_eq!(outcome(&service.wait_for_end("tool", &waiting).await), completed("bob\n"));
 }
 
 #[tokio::test]
@@ -150,14 +153,14 @@ async fn a_queue_timeout_without_a_program_is_agent_unavailable() {
     let gated =
         gated("tool", "max_concurrent = 1\nqueue_timeout = 4").replace("\"sh\"", "\"tool\"");
     let setup = Setup::server("watch = false", &gated);
-    let path = format!("{}:/usr/bin:/bin", setup.here().display());
+    let path = format!("{}:/usr/bin:/bin", setup.test_folder().display());
     let setup = setup.env("PATH", &path);
     install(&setup, "#!/bin/sh\nexec sh \"$@\"\n");
     let service = setup.start().await;
     let (_, waiting) = (service.begin("tool", "ann").await, service.begin("tool", "bob").await);
-    service.setup.written("log", "start ann\n").await;
+    service.setup.wait_for_text("log", "start ann\n").await;
     remove(&service.setup);
-    let task = service.ended("tool", &waiting).await;
+    let task = service.wait_for_end("tool", &waiting).await;
     assert!(task.to_string().contains(UNAVAILABLE_REASON), "{task}");
     assert_eq!(service.execution(&waiting).await["error"]["code"], "agent-unavailable");
     service.setup.open("go");
@@ -166,12 +169,12 @@ async fn a_queue_timeout_without_a_program_is_agent_unavailable() {
 #[tokio::test]
 async fn a_schedule_runs_once_its_program_is_installed() {
     let service = setup("").start().await;
-    let made =
+    let arguments =
         ["schedule", "create", "s", "--agent", "tool", "--cron", "0 0 1 1 *", "--input", "hello"];
-    assert_eq!(service.command(&made, "").await.code, Some(0));
+    assert_eq!(service.command(&arguments, "").await.code, Some(0));
     _ = service.command(&["schedule", "run", "s"], "").await;
     install(&service.setup, TOOL);
-    until("the run of the schedule", async || {
+    poll_until("the run of the schedule", async || {
         let list = service.get("/api/v1/executions?schedule=s").await.json();
         (list["executions"][0]["outcome"] == "completed").then_some(())
     })
@@ -182,11 +185,11 @@ async fn a_schedule_runs_once_its_program_is_installed() {
 async fn strict_checks_and_the_doctor_fail_for_a_missing_program() {
     let setup = setup("");
     let config = setup.write().display().to_string();
-    let check = |more: &'static [&'static str]| [&["check", &config][..], more].concat();
-    let plain = setup.run(&check(&[]), "").await;
-    assert_eq!(plain.code, Some(0), "{plain:?}");
-    assert!(plain.stderr.contains("no such program on the PATH"), "{plain:?}");
-    assert!(plain.stdout.contains("1 unavailable"), "{plain:?}");
+    let check = |options: &'static [&'static str]| [&["check", &config][..], options].concat();
+    let output = setup.run(&check(&[]), "").await;
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert!(output.stderr.contains("no such program on the PATH"), "{output:?}");
+    assert!(output.stdout.contains("1 unavailable"), "{output:?}");
     assert_eq!(setup.run(&check(&["--strict"]), "").await.code, Some(4));
     assert_eq!(setup.run(&["doctor", &config], "").await.code, Some(1));
     install(&setup, TOOL);
@@ -201,8 +204,8 @@ async fn an_enabled_agent_is_checked_for_its_program() {
     let service = setup.start().await;
     service.command(&["agents", "disable", "tool"], "").await;
     remove(&service.setup);
-    let on = service.command(&["agents", "enable", "tool"], "").await;
-    assert_eq!(on.code, Some(0), "{on:?}");
+    let enabled = service.command(&["agents", "enable", "tool"], "").await;
+    assert_eq!(enabled.code, Some(0), "{enabled:?}");
     health(&service, "unavailable").await;
     assert_eq!(id(&service.send("echo", "x").await).len(), 36);
 }

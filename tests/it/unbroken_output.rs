@@ -61,15 +61,21 @@ fn json(length: usize) -> String {
 
 /// Returns the answer of an agent that prints `output`.
 async fn printed(service: &Service, agent: &str, output: &str) -> String {
-    fs::write(service.setup.here().join("output"), output).unwrap();
+    fs::write(service.setup.test_folder().join("output"), output).unwrap();
     let (state, answer) = outcome(&service.send(agent, "").await);
     assert_eq!(state, "completed");
     answer
 }
 
-fn same(answer: &str, wanted: &str, what: &str) {
-    let at = answer.bytes().zip(wanted.bytes()).position(|(left, right)| left != right);
-    assert!(answer == wanted, "{what}: {} of {} bytes, {at:?}", answer.len(), wanted.len());
+fn expect_equal(answer: &str, expected: &str, kind: &str) {
+    let first_difference =
+        answer.bytes().zip(expected.bytes()).position(|(left, right)| left != right);
+    assert!(
+        answer == expected,
+        "{kind}: {} of {} bytes, {first_difference:?}",
+        answer.len(),
+        expected.len()
+    );
 }
 
 #[tokio::test]
@@ -84,10 +90,10 @@ async fn long_words_of_all_kinds_are_returned_unchanged() {
     ];
     for (kind, run) in runs {
         for agent in ["whole", "pieces"] {
-            same(&printed(&service, agent, &run).await, &run, kind);
-            let with = |middle: &str| format!("{run}{middle}{run}");
-            let answer = printed(&service, agent, &with(SECRET)).await;
-            same(&answer, &with("***"), kind);
+            expect_equal(&printed(&service, agent, &run).await, &run, kind);
+            let surround = |middle: &str| format!("{run}{middle}{run}");
+            let answer = printed(&service, agent, &surround(SECRET)).await;
+            expect_equal(&answer, &surround("***"), kind);
         }
     }
 }
@@ -97,5 +103,5 @@ async fn a_word_of_fifty_megabytes_is_returned_unchanged() {
     let service = service().await;
     let run = fill(BASE64, LONG_RUN_BYTES / 2);
     let answer = printed(&service, "whole", &format!("{run}{SECRET}{run}")).await;
-    same(&answer, &format!("{run}***{run}"), "base64");
+    expect_equal(&answer, &format!("{run}***{run}"), "base64");
 }

@@ -7,8 +7,8 @@ use algonius_skips::skip_without;
 use nix::sys::signal::Signal;
 
 use crate::harness::client::{completed, failed, outcome};
-use crate::harness::processes::{is_alive, marked};
-use crate::harness::{Service, gated, until};
+use crate::harness::processes::{is_alive, processes_with_env};
+use crate::harness::{Service, gated, poll_until};
 
 /// Half of the answer comes before the gate, half behind it; into a file, or to standard output.
 const HALVES: &str = r#"
@@ -30,32 +30,37 @@ async fn an_upgrade_of_the_binary_loses_no_work_and_no_byte() {
     let mut halves = Vec::new();
     for (agent, parts) in [("file", "file\n"), ("lines", "file\nlines\n")] {
         halves.push((agent, service.begin(agent, "go").await));
-        service.setup.written("parts", parts).await;
+        service.setup.wait_for_text("parts", parts).await;
     }
     let first = service.begin("one", "ann").await;
     let waiting = service.begin("one", "bob").await;
-    service.setup.written("log", "start ann\n").await;
-    let programs = marked(&format!("ALGONIUS_EXECUTION_ID={first}"));
+    service.setup.wait_for_text("log", "start ann\n").await;
+    let programs = processes_with_env(&format!("ALGONIUS_EXECUTION_ID={first}"));
     service.signal(Signal::SIGUSR2);
     assert_eq!(service.exit().await.code(), Some(0));
-    until("what it did", async || service.stderr_text().contains("3 running go on").then_some(()))
-        .await;
+    poll_until("what it did", async || {
+        service.stderr_text().contains("3 running go on").then_some(())
+    })
+    .await;
     // What it waits with comes and goes.
     assert!(programs.iter().any(|pid| is_alive(*pid)), "it did not go on");
-    let log = service.setup.here().join("state/algonius/ledger.db-wal");
+    let log = service.setup.test_folder().join("state/algonius/ledger.db-wal");
     assert!(!log.exists(), "the ledger was not closed");
     let next = service.setup.upgrade().to_owned();
     service.setup.open("go");
     service.restart().await;
     assert_eq!(fs::read_link(format!("/proc/{}/exe", service.pid())).unwrap(), next);
-    let whole: String = (1..=2000).map(|number| format!("{number}\n")).collect();
+    let expected: String = (1..=2000).map(|number| format!("{number}\n")).collect();
     for (agent, id) in halves {
         // R-56: On SIGUSR2, the service exits at once, closes its ledger and leaves running work,
         // which the next binary resumes to the last byte
-        assert!(outcome(&service.ended(agent, &id).await) == completed(&whole), "{agent}");
+        assert!(
+            outcome(&service.wait_for_end(agent, &id).await) == completed(&expected),
+            "{agent}"
+        );
     }
-    assert_eq!(outcome(&service.ended("one", &first).await), completed("ann\n"));
-    assert_eq!(outcome(&service.ended("one", &waiting).await), completed("bob\n"));
+    assert_eq!(outcome(&service.wait_for_end("one", &first).await), completed("ann\n"));
+    assert_eq!(outcome(&service.wait_for_end("one", &waiting).await), completed("bob\n"));
     assert_eq!(service.setup.read("log"), "start ann\nend ann\nstart bob\nend bob\n");
 }
 
@@ -63,15 +68,18 @@ async fn an_upgrade_of_the_binary_loses_no_work_and_no_byte() {
 async fn an_agent_bound_to_its_service_ends_with_the_upgrade() {
     let mut service = Service::start(&gated("one", "on_supervisor_loss = 'kill'")).await;
     let id = service.begin("one", "ann").await;
-    service.setup.written("log", "start ann\n").await;
+    service.setup.wait_for_text("log", "start ann\n").await;
     service.signal(Signal::SIGUSR2);
     assert_eq!(service.exit().await.code(), Some(0));
-    until("what it did", async || service.stderr_text().contains("1 end").then_some(())).await;
+    poll_until("what it did", async || service.stderr_text().contains("1 end").then_some(())).await;
     let mark = format!("ALGONIUS_EXECUTION_ID={id}");
     // R-57: On SIGUSR2, an agent that must not outlive its service ends with it
-    until("the end of its program", async || marked(&mark).is_empty().then_some(())).await;
+    poll_until("the end of its program", async || {
+        processes_with_env(&mark).is_empty().then_some(())
+    })
+    .await;
     service.restart().await;
-    assert_eq!(outcome(&service.ended("one", &id).await), failed("interrupted"));
+    assert_eq!(outcome(&service.wait_for_end("one", &id).await), failed("interrupted"));
 }
 
 /// What systemd itself finds wrong with the unit that is shipped, for this binary.
@@ -82,23 +90,24 @@ fn the_systemd_unit_is_valid_and_spares_the_wardens() {
     for line in
         ["KillMode=process", "RuntimeDirectoryPreserve=yes", "LimitLOCKS=infinity", "Type=notify"]
     {
-        assert!(unit.lines().any(|have| have == line), "no {line}");
+        assert!(unit.lines().any(|unit_line| unit_line == line), "no {line}");
     }
     let folder = tempfile::tempdir().unwrap();
-    let place = folder.path().join("algonius.service");
-    let here = unit.replace(
+    let unit_file = folder.path().join("algonius.service");
+    let local_unit = unit.replace(
         "/usr/local/bin/algonius serve",
         concat!(env!("CARGO_BIN_EXE_algonius"), " serve"),
     );
-    fs::write(&place, here).unwrap();
+    fs::write(&unit_file, local_unit).unwrap();
     let verified =
-        Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&place).output();
+        Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&unit_file).output();
     let Ok(output) = verified else {
         skip_without("systemd-analyze");
         return;
     };
-    let said = String::from_utf8_lossy(&output.stderr);
-    let ours: Vec<_> = said.lines().filter(|line| line.contains("algonius.service")).collect();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let complaints: Vec<_> =
+        stderr.lines().filter(|line| line.contains("algonius.service")).collect();
     // R-58: The unit in `config/systemd` is valid for systemd, and does not end the wardens
-    assert!(output.status.success() && ours.is_empty(), "{said}");
+    assert!(output.status.success() && complaints.is_empty(), "{stderr}");
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::harness::client::{id, outcome};
-use crate::harness::{Service, message, until};
+use crate::harness::{Service, message, poll_until};
 
 /// Counts tokens and cost by events.
 const COUNTS: &str = r#"
@@ -23,7 +23,7 @@ args = ["-c", 'for i in $(seq 60); do echo "line $i" >&2; done; echo "no licence
 "#;
 
 /// Answers each message, and ends when it is told to.
-const KEPT: &str = "session_timeout_min = 0.05\n[agents.kept]\ncommand = 'FAKE'\nargs = ['turns']\n\
+const SESSION_AGENT: &str = "session_timeout_min = 0.05\n[agents.kept]\ncommand = 'FAKE'\nargs = ['turns']\n\
     mode = 'interactive'\nstop_grace = 0.3\n[agents.kept.turn]\nend_line = 'END'\n";
 
 #[tokio::test]
@@ -40,8 +40,8 @@ async fn tokens_and_cost_are_counted_without_a_budget() {
     assert_eq!((&entry["agent"], &entry["inputTokens"]), (&json!("counts"), &json!(2400)));
     assert_eq!((&entry["outputTokens"], &entry["costMicros"]), (&json!(68), &json!(25_000)));
     assert_eq!(report["total"]["costMicros"], 25_000);
-    let of_echo = service.get("/api/v1/usage?agent=echo&days=1").await.json();
-    assert_eq!(of_echo["entries"], json!([]));
+    let echo_report = service.get("/api/v1/usage?agent=echo&days=1").await.json();
+    assert_eq!(echo_report["entries"], json!([]));
     for wrong in ["?days=0", "?days=367", "?day=1", "?agent=%20"] {
         let answer = service.get(&format!("/api/v1/usage{wrong}")).await;
         assert_eq!(answer.status, 400, "{wrong}");
@@ -61,15 +61,15 @@ async fn usage_is_printed_by_day_and_by_task() {
     assert_eq!(cells[1..], ["counts", "-", "2400", "-", "68", "$0.025000"], "{printed}");
     let printed = service.command(&["usage", "--tasks", "--agent", "counts"], "").await.stdout;
     assert!(printed.contains("$0.012500") && printed.lines().count() == 3, "{printed}");
-    let none = service.command(&["usage", "--agent", "echo"], "").await.stdout;
-    assert!(none.starts_with("no agent has counted anything from "), "{none}");
+    let empty = service.command(&["usage", "--agent", "echo"], "").await.stdout;
+    assert!(empty.starts_with("no agent has counted anything from "), "{empty}");
 }
 
 #[tokio::test]
 async fn a_task_is_described_in_sentences_with_times() {
     let service = Service::start(COUNTS).await;
     let task = id(&service.send("counts", "look at this").await);
-    let shown = service.command(&["tasks", "show", &task], "").await.stdout;
+    let output = service.command(&["tasks", "show", &task], "").await.stdout;
     for sentence in [
         "asked: look at this",
         "attempt 1 starts",
@@ -78,15 +78,15 @@ async fn a_task_is_described_in_sentences_with_times() {
         "the answer is complete",
         "completed",
     ] {
-        let line = shown.lines().find(|line| line.ends_with(&format!("Z  {sentence}")));
-        assert!(line.is_some_and(|line| line.starts_with("20")), "{sentence}: {shown}");
+        let line = output.lines().find(|line| line.ends_with(&format!("Z  {sentence}")));
+        assert!(line.is_some_and(|line| line.starts_with("20")), "{sentence}: {output}");
     }
     assert!(
-        shown.contains("\nused     1200 input tokens, 34 output tokens, $0.012500\n"),
-        "{shown}"
+        output.contains("\nused     1200 input tokens, 34 output tokens, $0.012500\n"),
+        "{output}"
     );
     for internal in ["{", "process-started", "cpuMs", "pid", "state-changed"] {
-        assert!(!shown.contains(internal), "{internal}: {shown}");
+        assert!(!output.contains(internal), "{internal}: {output}");
     }
     let events = service.command(&["tasks", "show", &task, "--events"], "").await.stdout;
     assert!(events.contains(r#" state-changed {"from":"idle""#), "{events}");
@@ -115,47 +115,50 @@ async fn a_failure_shows_the_last_lines_of_standard_error() {
     for part in ["exit code: 7", "standard error: no licence", "more: algonius tasks show "] {
         assert!(watched.stderr.contains(part), "{part}: {watched:?}");
     }
-    let shown = service.command(&["tasks", "show", &task], "").await;
-    assert!(shown.stdout.contains("line 60\nno licence\n"), "{shown:?}");
-    assert!(!shown.stdout.contains("line 1\n"), "{shown:?}");
-    assert!(shown.stderr.contains("21 earlier lines of standard error are not shown"), "{shown:?}");
-    assert!(shown.stdout.contains("Z  failed: exited with code 7"), "{shown:?}");
+    let output = service.command(&["tasks", "show", &task], "").await;
+    assert!(output.stdout.contains("line 60\nno licence\n"), "{output:?}");
+    assert!(!output.stdout.contains("line 1\n"), "{output:?}");
+    assert!(
+        output.stderr.contains("21 earlier lines of standard error are not shown"),
+        "{output:?}"
+    );
+    assert!(output.stdout.contains("Z  failed: exited with code 7"), "{output:?}");
 }
 
 #[tokio::test]
 async fn a_lost_context_stays_visible() {
-    let service = Service::start(KEPT).await;
-    let say = async |text: &str| {
+    let service = Service::start(SESSION_AGENT).await;
+    let send_in_context = async |text: &str| {
         let mut params = message(text);
         params["message"]["contextId"] = json!("c");
         service.rpc("kept", "message/send", &params).await
     };
-    let first: Value = say("one").await;
+    let first: Value = send_in_context("one").await;
     assert!(first["metadata"]["continuity"].is_null(), "{first}");
-    say("exit 3").await;
-    let task = say("two").await;
+    send_in_context("exit 3").await;
+    let task = send_in_context("two").await;
     assert_eq!(task["metadata"]["continuity"], "lost", "{task}");
-    let again = service.task("kept", &id(&task)).await;
-    assert_eq!(again["metadata"]["continuity"], "lost", "{again}");
-    let shown = service.command(&["tasks", "show", &id(&task)], "").await.stdout;
-    assert!(shown.contains("\ncontext  lost: "), "{shown}");
-    assert!(shown.contains("Z  context was lost: "), "{shown}");
+    let looked_up = service.task("kept", &id(&task)).await;
+    assert_eq!(looked_up["metadata"]["continuity"], "lost", "{looked_up}");
+    let output = service.command(&["tasks", "show", &id(&task)], "").await.stdout;
+    assert!(output.contains("\ncontext  lost: "), "{output}");
+    assert!(output.contains("Z  context was lost: "), "{output}");
 }
 
 #[tokio::test]
 async fn a_schedule_is_described_in_sentences() {
     let service = Service::start("[agents.echo]\ncommand = 'cat'\n").await;
-    let order = ["schedule", "create", "nightly", "--agent", "echo", "--cron", "0 3 * * *"];
-    let words = [&order[..], &["--input", "good night", "--timezone", "UTC"]].concat();
+    let create = ["schedule", "create", "nightly", "--agent", "echo", "--cron", "0 3 * * *"];
+    let words = [&create[..], &["--input", "good night", "--timezone", "UTC"]].concat();
     assert_eq!(service.command(&words, "").await.code, Some(0));
-    let shown = service.command(&["schedule", "show", "nightly"], "").await.stdout;
-    assert!(shown.contains("30 days   no time has passed yet\n"), "{shown}");
-    assert!(shown.contains("input     good night\n") && !shown.contains('{'), "{shown}");
+    let output = service.command(&["schedule", "show", "nightly"], "").await.stdout;
+    assert!(output.contains("30 days   no time has passed yet\n"), "{output}");
+    assert!(output.contains("input     good night\n") && !output.contains('{'), "{output}");
     assert_eq!(service.command(&["schedule", "run", "nightly"], "").await.code, Some(0));
-    let shown = until("its end", async || {
-        let shown = service.command(&["schedule", "show", "nightly"], "").await.stdout;
-        shown.contains("results   1 of 1 tasks succeeded (100.0 %)\n").then_some(shown)
+    let output = poll_until("its end", async || {
+        let output = service.command(&["schedule", "show", "nightly"], "").await.stdout;
+        output.contains("results   1 of 1 tasks succeeded (100.0 %)\n").then_some(output)
     })
     .await;
-    assert!(shown.contains("30 days   1 fired times\n") && !shown.contains('{'), "{shown}");
+    assert!(output.contains("30 days   1 fired times\n") && !output.contains('{'), "{output}");
 }

@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use serde_json::json;
 
 use crate::harness::client::{completed, id, outcome, state};
-use crate::harness::{Service, Setup, gated, message, until};
+use crate::harness::{Service, Setup, gated, message, poll_until};
 
 /// Gated agents that change things, each in a folder below `HERE`.
 fn writers(agents: &[(&str, &str)]) -> String {
@@ -20,15 +20,17 @@ fn writers(agents: &[(&str, &str)]) -> String {
 async fn start(agents: &str) -> Service {
     let setup = Setup::new(agents);
     for folder in ["shared/nested", "other"] {
-        fs::create_dir_all(setup.here().join(folder)).unwrap();
+        fs::create_dir_all(setup.test_folder().join(folder)).unwrap();
     }
-    symlink(setup.here().join("shared"), setup.here().join("link")).unwrap();
+    symlink(setup.test_folder().join("shared"), setup.test_folder().join("link")).unwrap();
     setup.start().await
 }
 
-async fn logged(service: &Service, line: &str) {
-    until(line, async || service.setup.read("log").lines().any(|have| have == line).then_some(()))
-        .await;
+async fn wait_for_log_line(service: &Service, line: &str) {
+    poll_until(line, async || {
+        service.setup.read("log").lines().any(|logged_line| logged_line == line).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -40,46 +42,46 @@ async fn agents_that_share_a_workspace_run_in_order_of_arrival() {
         ids.push((agent, service.begin(agent, agent).await));
         match agent {
             "bob" | "cid" => service.queued_for_workspace(agent).await,
-            _ => logged(&service, &format!("start {agent}")).await,
+            _ => wait_for_log_line(&service, &format!("start {agent}")).await,
         }
     }
     // The agent of the other folder runs meanwhile, so the others had time to start.
     service.setup.open("go-dan");
-    logged(&service, "end dan").await;
+    wait_for_log_line(&service, "end dan").await;
     service.setup.open("go");
     for (agent, id) in &ids {
         let answer = format!("{agent}\n");
-        assert_eq!(outcome(&service.ended(agent, id).await), completed(&answer));
+        assert_eq!(outcome(&service.wait_for_end(agent, id).await), completed(&answer));
     }
     let log = service.setup.read("log");
     let shared: Vec<_> = log.lines().filter(|line| !line.ends_with("dan")).collect();
     let one_by_one =
-        ["ann", "bob", "cid"].map(|who| [format!("start {who}"), format!("end {who}")]);
+        ["ann", "bob", "cid"].map(|agent| [format!("start {agent}"), format!("end {agent}")]);
     // Agents whose folders overlap run one after the other in these folders
     assert_eq!(shared, one_by_one.concat());
 }
 
 #[tokio::test]
 async fn a_folder_chosen_by_a_caller_is_a_shared_workspace() {
-    let allowing = "access = 'read-write'\nworking_dir = 'HERE/other'\noverrides = { working_dirs = ['HERE'] }";
-    let agents = [gated("free", allowing), writers(&[("ann", "shared")])].concat();
+    let settings = "access = 'read-write'\nworking_dir = 'HERE/other'\noverrides = { working_dirs = ['HERE'] }";
+    let agents = [gated("free", settings), writers(&[("ann", "shared")])].concat();
     let mut service = start(&agents).await;
     let mut params = message("bob");
-    let folder = service.setup.here().join("link/nested").display().to_string();
+    let folder = service.setup.test_folder().join("link/nested").display().to_string();
     params["message"]["metadata"] =
         json!({"https://algonius.dev/a2a/ext/overrides/v1": {"workingDirectory": folder}});
     params["configuration"] = json!({"blocking": false});
     service.rpc("free", "message/send", &params).await;
-    logged(&service, "start bob").await;
+    wait_for_log_line(&service, "start bob").await;
     let waiting = service.begin("ann", "ann").await;
     service.kill9_both().await;
     service.restart().await; // What ran is killed and ended, what waited has the folder now.
-    logged(&service, "start ann").await;
+    wait_for_log_line(&service, "start ann").await;
     params["message"]["messageId"] = json!("again");
-    let again = id(&service.rpc("free", "message/send", &params).await);
+    let second = id(&service.rpc("free", "message/send", &params).await);
     service.setup.open("go");
-    for (agent, id) in [("ann", &waiting), ("free", &again)] {
-        assert_eq!(state(&service.ended(agent, id).await), "completed");
+    for (agent, id) in [("ann", &waiting), ("free", &second)] {
+        assert_eq!(state(&service.wait_for_end(agent, id).await), "completed");
     }
     let log = service.setup.read("log");
     assert_eq!(log, "start bob\nstart ann\nend ann\nstart bob\nend bob\n");

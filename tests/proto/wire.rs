@@ -29,25 +29,26 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-fn compiled(source: &str) -> FileDescriptorSet {
+fn compile(source: &str) -> FileDescriptorSet {
     let folder = root().join("proto");
     protox::compile([folder.join(source)], [folder]).expect("proto/ compiles")
 }
 
 #[test]
 fn our_proto_files_match_the_official_sdks() {
-    for (source, facts, package, _) in VERSIONS {
-        let set = compiled(source);
+    for (source, expected_file, package, _) in VERSIONS {
+        let set = compile(source);
         let file = set.file.iter().find(|file| file.package() == package).expect("our file");
-        let ours: BTreeSet<String> = facts_of_file(file).into_iter().collect();
-        let text = fs::read_to_string(root().join("tests/proto").join(facts)).expect("the facts");
-        let theirs: BTreeSet<String> = text.lines().map(str::to_owned).collect();
+        let actual: BTreeSet<String> = describe_file(file).into_iter().collect();
+        let text =
+            fs::read_to_string(root().join("tests/proto").join(expected_file)).expect("the facts");
+        let expected: BTreeSet<String> = text.lines().map(str::to_owned).collect();
         let mut differences = String::new();
-        for fact in ours.symmetric_difference(&theirs) {
-            let side = if ours.contains(fact) { "only ours" } else { "missing" };
-            _ = writeln!(differences, "  {side}: {fact}");
+        for line in actual.symmetric_difference(&expected) {
+            let side = if actual.contains(line) { "only ours" } else { "missing" };
+            _ = writeln!(differences, "  {side}: {line}");
         }
-        assert!(differences.is_empty(), "{source} differs from {facts}:\n{differences}");
+        assert!(differences.is_empty(), "{source} differs from {expected_file}:\n{differences}");
     }
 }
 
@@ -58,69 +59,70 @@ fn the_generated_code_matches_the_proto_files() {
         tonic_prost_build::configure()
             .out_dir(folder.path())
             .emit_rerun_if_changed(false)
-            .compile_fds(compiled(source))
+            .compile_fds(compile(source))
             .expect("the generator runs");
-        let made = fs::read_to_string(folder.path().join(format!("{package}.rs"))).expect("code");
-        let made = format!(
+        let generated =
+            fs::read_to_string(folder.path().join(format!("{package}.rs"))).expect("code");
+        let generated = format!(
             "//! The messages and the service of `{package}`. Generated from `proto/{source}` by \
-             tests/proto; not to be edited.\n\n{made}"
+             tests/proto; not to be edited.\n\n{generated}"
         );
-        let place = root().join("crates/a2a/src/grpc/proto").join(code);
+        let path = root().join("crates/a2a/src/grpc/proto").join(code);
         if std::env::var_os("REGENERATE").is_some() {
-            fs::write(&place, &made).expect("the code is written");
+            fs::write(&path, &generated).expect("the code is written");
         }
-        let present = fs::read_to_string(&place).unwrap_or_default();
-        let line = present.lines().zip(made.lines()).position(|(left, right)| left != right);
+        let present = fs::read_to_string(&path).unwrap_or_default();
+        let line = present.lines().zip(generated.lines()).position(|(left, right)| left != right);
         assert!(
-            present == made,
+            present == generated,
             "{code} is not what the generator makes (first difference in line {line:?}); run \
              REGENERATE=1 cargo test -p algonius-proto"
         );
     }
 }
 
-fn facts_of_file(file: &FileDescriptorProto) -> Vec<String> {
+fn describe_file(file: &FileDescriptorProto) -> Vec<String> {
     let package = file.package();
-    let mut facts = Vec::new();
+    let mut lines = Vec::new();
     for message in &file.message_type {
-        facts_of_message(&mut facts, &format!("{package}.{}", message.name()), message);
+        describe_message(&mut lines, &format!("{package}.{}", message.name()), message);
     }
-    for of in &file.enum_type {
-        facts_of_enum(&mut facts, &format!("{package}.{}", of.name()), of);
+    for enumeration in &file.enum_type {
+        describe_enum(&mut lines, &format!("{package}.{}", enumeration.name()), enumeration);
     }
     for service in &file.service {
-        facts_of_service(&mut facts, &format!("{package}.{}", service.name()), service);
+        describe_service(&mut lines, &format!("{package}.{}", service.name()), service);
     }
-    facts
+    lines
 }
 
-fn facts_of_message(facts: &mut Vec<String>, name: &str, message: &DescriptorProto) {
+fn describe_message(lines: &mut Vec<String>, name: &str, message: &DescriptorProto) {
     for field in &message.field {
         let (number, kind) = (field.number(), kind(field));
-        facts.push(format!("{name}.{} = {number} {kind} {}", field.name(), label(message, field)));
+        lines.push(format!("{name}.{} = {number} {kind} {}", field.name(), label(message, field)));
     }
     for inner in &message.nested_type {
         let inner_name = format!("{name}.{}", inner.name());
         if inner.options.as_ref().is_some_and(prost_types::MessageOptions::map_entry) {
-            facts.push(format!("{inner_name} is a map"));
+            lines.push(format!("{inner_name} is a map"));
         }
-        facts_of_message(facts, &inner_name, inner);
+        describe_message(lines, &inner_name, inner);
     }
     for inner in &message.enum_type {
-        facts_of_enum(facts, &format!("{name}.{}", inner.name()), inner);
+        describe_enum(lines, &format!("{name}.{}", inner.name()), inner);
     }
 }
 
-fn facts_of_enum(facts: &mut Vec<String>, name: &str, of: &EnumDescriptorProto) {
-    for value in &of.value {
-        facts.push(format!("{name}.{} = {}", value.name(), value.number()));
+fn describe_enum(lines: &mut Vec<String>, name: &str, enumeration: &EnumDescriptorProto) {
+    for value in &enumeration.value {
+        lines.push(format!("{name}.{} = {}", value.name(), value.number()));
     }
 }
 
-fn facts_of_service(facts: &mut Vec<String>, name: &str, service: &ServiceDescriptorProto) {
+fn describe_service(lines: &mut Vec<String>, name: &str, service: &ServiceDescriptorProto) {
     let stream = |is_stream| if is_stream { "stream " } else { "" };
     for method in &service.method {
-        facts.push(format!(
+        lines.push(format!(
             "{name}/{} = {}{} -> {}{}",
             method.name(),
             stream(method.client_streaming()),

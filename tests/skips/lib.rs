@@ -64,11 +64,11 @@ pub fn forget() {
     for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let run = name.to_str().and_then(|name| name.strip_prefix("skipped-"));
-        let is_over = run.is_some_and(|run| {
+        let has_ended = run.is_some_and(|run| {
             let pid = run.split('-').next().and_then(|pid| pid.parse().ok());
             pid.is_none_or(|pid| run_of(pid) != run)
         });
-        if is_over {
+        if has_ended {
             _ = fs::remove_file(entry.path()); // Another run may have removed it first.
         }
     }
@@ -116,9 +116,10 @@ fn run_of(pid: u32) -> String {
 /// then the only argument that is not an option is the name.
 fn test_name() -> String {
     let thread = thread::current();
-    let named = thread.name().filter(|name| *name != "main").map(str::to_owned);
-    let given = || env::args().skip(1).find(|word| !word.starts_with('-'));
-    let name = named.or_else(given).unwrap_or_else(|| format!("process {}", process::id()));
+    let thread_name = thread.name().filter(|name| *name != "main").map(str::to_owned);
+    let from_arguments = || env::args().skip(1).find(|word| !word.starts_with('-'));
+    let name =
+        thread_name.or_else(from_arguments).unwrap_or_else(|| format!("process {}", process::id()));
     let program = env::current_exe().unwrap_or_default();
     let program = program.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
     let target = program.rsplit_once('-').map_or(program, |(target, _)| target);

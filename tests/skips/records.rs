@@ -30,11 +30,11 @@ fn a_run_lists_exactly_its_skips() {
     let program = program(folder.path());
     let stale = run(&format!("{program} skip 'an old reason'"));
     assert!(stale.status.success(), "{stale:?}");
-    let one = run(&format!(
+    let output = run(&format!(
         "{program} skip 'no root'; {program} without bwrap; {program} skip 'no root'; {program} end"
     ));
     assert_eq!(
-        lines(&one),
+        lines(&output),
         ["skipping skip: no root", "skipping without: bwrap is missing or does not work here"]
     );
     let next = run(&format!("{program} end"));

@@ -48,7 +48,7 @@ fn cycles(folder: &str) -> Vec<(String, Vec<String>)> {
         .collect();
     let known: BTreeSet<ModulePath> = files
         .iter()
-        .flat_map(|(route, _)| (1..=route.len()).map(|end| start(route, end)))
+        .flat_map(|(route, _)| (1..=route.len()).map(|end| prefix(route, end)))
         .collect();
     let mut graphs: BTreeMap<ModulePath, Graph> = BTreeMap::new();
     for (from, file) in &files {
@@ -56,20 +56,20 @@ fn cycles(folder: &str) -> Vec<(String, Vec<String>)> {
         for to in paths(code).iter().filter_map(|path| target(from, path, &known)) {
             let common = from.iter().zip(&to).take_while(|(one, other)| one == other).count();
             if let (Some(one), Some(other)) = (from.get(common), to.get(common)) {
-                let graph = graphs.entry(start(from, common)).or_default();
+                let graph = graphs.entry(prefix(from, common)).or_default();
                 graph.entry(one.clone()).or_default().insert(other.clone());
             }
         }
     }
-    let shown = |parent: &ModulePath| format!("{folder}{}", parent.join("/"));
-    let named = |(parent, graph)| {
+    let display_path = |parent: &ModulePath| format!("{folder}{}", parent.join("/"));
+    let cycles_of = |(parent, graph)| {
         let cycles = components(&graph).into_iter();
-        cycles.map(|cycle| (shown(&parent), cycle)).collect::<Vec<_>>()
+        cycles.map(|cycle| (display_path(&parent), cycle)).collect::<Vec<_>>()
     };
-    graphs.into_iter().flat_map(named).collect()
+    graphs.into_iter().flat_map(cycles_of).collect()
 }
 
-fn start(route: &ModulePath, end: usize) -> ModulePath {
+fn prefix(route: &ModulePath, end: usize) -> ModulePath {
     route.iter().take(end).cloned().collect()
 }
 
@@ -81,11 +81,11 @@ fn route(path: &str, folder: &str) -> Option<ModulePath> {
 
 /// Returns the innermost module that a path names.
 fn target(from: &ModulePath, path: &CodePath, known: &BTreeSet<ModulePath>) -> Option<ModulePath> {
-    let ups = path.names.iter().take_while(|name| *name == "super").count();
+    let super_count = path.names.iter().take_while(|name| *name == "super").count();
     let (base, skipped) = match path.names.first()?.as_str() {
         "crate" => (ModulePath::new(), 1),
         "self" => (from.clone(), 1),
-        "super" => (start(from, from.len().checked_sub(ups)?), ups),
+        "super" => (prefix(from, from.len().checked_sub(super_count)?), super_count),
         _ => return None,
     };
     let mut route = base;
@@ -107,8 +107,8 @@ fn components(graph: &Graph) -> Vec<Vec<String>> {
     let in_cycle = graph.keys().filter(|module| reaches(module, module));
     let mut found: BTreeSet<Vec<String>> = BTreeSet::new();
     for module in in_cycle {
-        let others = graph.keys().filter(|other| reaches(module, other) && reaches(other, module));
-        found.insert(others.cloned().collect());
+        let members = graph.keys().filter(|other| reaches(module, other) && reaches(other, module));
+        found.insert(members.cloned().collect());
     }
     found.into_iter().collect()
 }
@@ -116,11 +116,11 @@ fn components(graph: &Graph) -> Vec<Vec<String>> {
 /// Returns the modules that a module names, directly or through others.
 fn reach(graph: &Graph, from: &String) -> BTreeSet<String> {
     let mut reached = BTreeSet::new();
-    let mut open = vec![from];
-    while let Some(module) = open.pop() {
+    let mut pending = vec![from];
+    while let Some(module) = pending.pop() {
         for next in graph.get(module).into_iter().flatten() {
             if reached.insert(next.clone()) {
-                open.push(next);
+                pending.push(next);
             }
         }
     }

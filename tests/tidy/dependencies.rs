@@ -221,7 +221,7 @@ fn a_library_names_its_crates_only() {
             }
             for path in paths(&file.text) {
                 let name = |at: usize| path.names.get(at).map(String::as_str);
-                let fits = match name(0) {
+                let is_allowed = match name(0) {
                     Some("algonius_actors") => {
                         name(1).is_some_and(|module| library.actors.contains(&module))
                     }
@@ -231,7 +231,7 @@ fn a_library_names_its_crates_only() {
                     }
                     _ => true,
                 };
-                if !fits {
+                if !is_allowed {
                     faults.add(&file.path, path.line, format!("may not name `{}`", path.show()));
                 }
             }
@@ -278,7 +278,7 @@ fn module_of<'f>(file: &'f RepoFile, folder: &str) -> Option<&'f str> {
 /// Returns the path if the module, whose file is `depth` modules below the crate, may not name it.
 fn forbidden(module: &Module, depth: usize, modules: &[Module], path: &CodePath) -> Option<String> {
     let name = |at: usize| path.names.get(at).map(String::as_str);
-    let ups = path.names.iter().take_while(|name| *name == "super").count();
+    let super_count = path.names.iter().take_while(|name| *name == "super").count();
     let may_name = |target: &str, inner: Option<&str>| {
         target == module.name
             || module.own.contains(&target)
@@ -287,16 +287,16 @@ fn forbidden(module: &Module, depth: usize, modules: &[Module], path: &CodePath)
     match name(0)? {
         "crate" => (!may_name(name(1)?, name(2))).then(|| path.show()),
         "algonius_actors" => {
-            let fits = name(1).is_some_and(|target| module.actors.contains(&target));
-            (!fits).then(|| path.show())
+            let is_allowed = name(1).is_some_and(|target| module.actors.contains(&target));
+            (!is_allowed).then(|| path.show())
         }
         target if target.starts_with("algonius_") => {
             (!module.own.contains(&target) && !TEST_CRATES.contains(&target)).then(|| path.show())
         }
-        "super" if ups >= depth => {
-            let target = name(ups)?;
+        "super" if super_count >= depth => {
+            let target = name(super_count)?;
             let is_known = modules.iter().any(|module| module.name == target);
-            (is_known && !may_name(target, name(ups + 1))).then(|| path.show())
+            (is_known && !may_name(target, name(super_count + 1))).then(|| path.show())
         }
         _ => None,
     }

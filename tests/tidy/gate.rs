@@ -99,8 +99,8 @@ impl GateRun {
         self.text.split(line).nth(1).unwrap_or_default()
     }
 
-    fn has_line(&self, wanted: &str) -> bool {
-        self.text.lines().any(|line| line == wanted)
+    fn has_line(&self, line_text: &str) -> bool {
+        self.text.lines().any(|line| line == line_text)
     }
 }
 
@@ -117,33 +117,33 @@ fn try_run(lanes: &[&str], files: &[(&str, &str)]) -> io::Result<GateRun> {
 }
 
 /// Creates the simulation.
-fn prepare(play: &Path, files: &[(&str, &str)]) -> io::Result<()> {
-    fs::copy(root().join(".ci/lanes"), play.join("lanes"))?;
-    fs::create_dir(play.join("bin"))?;
-    program(&play.join("gate"), SCRIPT)?;
-    program(&play.join("bin/cargo"), CARGO)?;
-    program(&play.join("bin/cargo-nextest"), CARGO)?;
-    fs::write(play.join("tests.first"), "a::one\na::two\na::three\n")?;
-    fs::write(play.join("tests.second"), "b::one\nb::two\nb::three\n")?;
+fn prepare(simulation: &Path, files: &[(&str, &str)]) -> io::Result<()> {
+    fs::copy(root().join(".ci/lanes"), simulation.join("lanes"))?;
+    fs::create_dir(simulation.join("bin"))?;
+    program(&simulation.join("gate"), SCRIPT)?;
+    program(&simulation.join("bin/cargo"), CARGO)?;
+    program(&simulation.join("bin/cargo-nextest"), CARGO)?;
+    fs::write(simulation.join("tests.first"), "a::one\na::two\na::three\n")?;
+    fs::write(simulation.join("tests.second"), "b::one\nb::two\nb::three\n")?;
     for (name, text) in files {
-        fs::write(play.join(name), text)?;
+        fs::write(simulation.join(name), text)?;
     }
     Ok(())
 }
 
 /// Runs lanes of the simulation.
-fn gate(play: &Path, lanes: &[&str]) -> io::Result<GateRun> {
+fn gate(simulation: &Path, lanes: &[&str]) -> io::Result<GateRun> {
     let path = std::env::var("PATH").unwrap_or_default();
-    let limit = if play.join("hang.first").exists() { "6" } else { "60" };
-    let nextest = if play.join("libtest.first").exists() { "0" } else { "1" };
-    let mut gate = Command::new(play.join("gate"));
-    gate.args(lanes).env("PLAY", play);
-    match fs::read_to_string(play.join("cache")) {
+    let limit = if simulation.join("hang.first").exists() { "6" } else { "60" };
+    let nextest = if simulation.join("libtest.first").exists() { "0" } else { "1" };
+    let mut gate = Command::new(simulation.join("gate"));
+    gate.args(lanes).env("PLAY", simulation);
+    match fs::read_to_string(simulation.join("cache")) {
         Ok(cache) => gate.env("XDG_CACHE_HOME", cache).env_remove("CARGO_TARGET_DIR"),
-        Err(_) => gate.env("CARGO_TARGET_DIR", play.join("target")),
+        Err(_) => gate.env("CARGO_TARGET_DIR", simulation.join("target")),
     };
-    gate.env("PATH", format!("{}:{path}", play.join("bin").display()));
-    gate.env_remove("ALGONIUS_PROFILE").env("ALGONIUS_RESULT", play.join("page"));
+    gate.env("PATH", format!("{}:{path}", simulation.join("bin").display()));
+    gate.env_remove("ALGONIUS_PROFILE").env("ALGONIUS_RESULT", simulation.join("page"));
     gate.env("ALGONIUS_LIMIT_SECONDS", limit).env("ALGONIUS_NEXTEST", nextest);
     let output = gate.output()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -157,96 +157,104 @@ fn program(path: &Path, text: &str) -> io::Result<()> {
 
 #[test]
 fn a_gate_without_failures_is_green() {
-    let ran = run(&["first", "second"], &[]);
-    assert_eq!((ran.code, ran.last_line()), (Some(0), "6 passed, 0 failed, 0 skipped"));
+    let result = run(&["first", "second"], &[]);
+    assert_eq!((result.code, result.last_line()), (Some(0), "6 passed, 0 failed, 0 skipped"));
 }
 
 #[test]
 fn one_failed_test_makes_the_gate_red() {
-    let ran = run(&["first", "second"], &[("a::two", "1\n2\n3\n")]);
-    assert_eq!((ran.code, ran.last_line()), (Some(1), "5 passed, 1 failed, 0 skipped"));
-    let end = ran.after("== FAILED (1)");
-    assert!(end.contains("unit a::two") && end.contains("\"a::two\" <is wrong>"), "{}", ran.text);
+    let result = run(&["first", "second"], &[("a::two", "1\n2\n3\n")]);
+    assert_eq!((result.code, result.last_line()), (Some(1), "5 passed, 1 failed, 0 skipped"));
+    let end = result.after("== FAILED (1)");
+    assert!(
+        end.contains("unit a::two") && end.contains("\"a::two\" <is wrong>"),
+        "{}",
+        result.text
+    );
 }
 
 #[test]
 fn a_test_that_passes_when_it_runs_again_is_flaky() {
-    let ran = run(&["first", "second"], &[("a::two", "1\n2\n")]);
-    assert_eq!((ran.code, ran.last_line()), (Some(0), "6 passed, 0 failed, 0 skipped"));
-    let end = ran.after("== FLAKY (1)");
-    assert!(end.contains("unit a::two") && end.contains("\"a::two\" <is wrong>"), "{}", ran.text);
+    let result = run(&["first", "second"], &[("a::two", "1\n2\n")]);
+    assert_eq!((result.code, result.last_line()), (Some(0), "6 passed, 0 failed, 0 skipped"));
+    let end = result.after("== FLAKY (1)");
+    assert!(
+        end.contains("unit a::two") && end.contains("\"a::two\" <is wrong>"),
+        "{}",
+        result.text
+    );
 }
 
 #[test]
 fn a_fourth_flaky_test_makes_the_gate_red() {
     let three = [("a::one", "1\n"), ("a::two", "1\n"), ("b::one", "1\n")];
-    let ran = run(&["first", "second"], &three);
-    assert_eq!((ran.code, ran.last_line()), (Some(0), "6 passed, 0 failed, 0 skipped"));
+    let result = run(&["first", "second"], &three);
+    assert_eq!((result.code, result.last_line()), (Some(0), "6 passed, 0 failed, 0 skipped"));
     let four = [three.as_slice(), &[("b::two", "1\n")]].concat();
-    let ran = run(&["first", "second"], &four);
-    assert_eq!((ran.code, ran.last_line()), (Some(1), "6 passed, 1 failed, 0 skipped"));
-    assert!(ran.has_line("FAILED: 4 tests are flaky"), "{}", ran.text);
+    let result = run(&["first", "second"], &four);
+    assert_eq!((result.code, result.last_line()), (Some(1), "6 passed, 1 failed, 0 skipped"));
+    assert!(result.has_line("FAILED: 4 tests are flaky"), "{}", result.text);
 }
 
 #[test]
 fn many_failures_of_a_lane_are_not_repeated() {
     let all = [("a::one", "1\n"), ("a::two", "1\n"), ("a::three", "1\n"), ("a::four", "1\n")];
     let tests = [("tests.first", "a::one\na::two\na::three\na::four\n")];
-    let ran = run(&["first"], &[all.as_slice(), &tests].concat());
-    assert_eq!((ran.code, ran.last_line()), (Some(1), "0 passed, 4 failed, 0 skipped"));
+    let result = run(&["first"], &[all.as_slice(), &tests].concat());
+    assert_eq!((result.code, result.last_line()), (Some(1), "0 passed, 4 failed, 0 skipped"));
 }
 
 #[test]
 fn a_failure_with_much_output_is_named() {
-    let ran = run(&["first"], &[("a::two", "1\n2\n3\n"), ("a::three", "1\n"), ("long", "")]);
-    assert_eq!((ran.code, ran.last_line()), (Some(1), "2 passed, 1 failed, 0 skipped"));
-    assert!(ran.after("== FLAKY (1)").contains("unit a::three"), "{}", ran.text);
-    assert!(ran.after("== FAILED (1)").contains("unit a::two"), "{}", ran.text);
+    let result = run(&["first"], &[("a::two", "1\n2\n3\n"), ("a::three", "1\n"), ("long", "")]);
+    assert_eq!((result.code, result.last_line()), (Some(1), "2 passed, 1 failed, 0 skipped"));
+    assert!(result.after("== FLAKY (1)").contains("unit a::three"), "{}", result.text);
+    assert!(result.after("== FAILED (1)").contains("unit a::two"), "{}", result.text);
 }
 
 #[test]
 fn a_test_that_was_ended_is_named_with_the_reason() {
-    let ran = run(&["first"], &[("a::two", "1\n2\n3\n"), ("slow", "")]);
-    let end = ran.after("== FAILED (1)");
-    assert!(end.contains("ended at its limit of .config/nextest.toml"), "{}", ran.text);
+    let result = run(&["first"], &[("a::two", "1\n2\n3\n"), ("slow", "")]);
+    let end = result.after("== FAILED (1)");
+    assert!(end.contains("ended at its limit of .config/nextest.toml"), "{}", result.text);
 }
 
 #[test]
 fn a_report_without_the_failed_test_is_no_success() {
-    let ran = run(&["first"], &[("a::two", "1\n"), ("lost", "")]);
-    assert_eq!((ran.code, ran.last_line()), (Some(1), "0 passed, 1 failed, 0 skipped"));
+    let result = run(&["first"], &[("a::two", "1\n"), ("lost", "")]);
+    assert_eq!((result.code, result.last_line()), (Some(1), "0 passed, 1 failed, 0 skipped"));
 }
 
 #[test]
 fn a_lane_that_hangs_is_ended_and_names_its_test() {
     let skips = "it boundary::one: only root can\n";
-    let ran = run(&["first"], &[("hang.first", ""), ("skips.first", skips)]);
-    assert_eq!((ran.code, ran.last_line()), (Some(1), "0 passed, 1 failed, 1 skipped"));
-    let wanted = "lane first: ended at its limit of 6 s; it ran: unit waits::for_ever";
-    assert!(ran.has_line(wanted), "{}", ran.text);
+    let result = run(&["first"], &[("hang.first", ""), ("skips.first", skips)]);
+    assert_eq!((result.code, result.last_line()), (Some(1), "0 passed, 1 failed, 1 skipped"));
+    let expected = "lane first: ended at its limit of 6 s; it ran: unit waits::for_ever";
+    assert!(result.has_line(expected), "{}", result.text);
 }
 
 #[test]
 fn cargo_test_replaces_a_missing_nextest() {
     let failed = "test a::one ... ok\ntest a::two ... FAILED\ntest result: FAILED. 1 passed\n\
         error: test failed, to rerun pass `--test first`\n";
-    let ran = run(&["first"], &[("libtest.first", failed), ("known", "a::two\n")]);
-    assert_eq!((ran.code, ran.last_line()), (Some(0), "2 passed, 0 failed, 0 skipped"));
-    assert!(ran.text.contains("== FLAKY (1)"), "{}", ran.text);
-    let ran = run(&["first"], &[("libtest.first", failed), ("known", "")]);
-    assert_eq!((ran.code, ran.last_line()), (Some(1), "1 passed, 1 failed, 0 skipped"));
+    let result = run(&["first"], &[("libtest.first", failed), ("known", "a::two\n")]);
+    assert_eq!((result.code, result.last_line()), (Some(0), "2 passed, 0 failed, 0 skipped"));
+    assert!(result.text.contains("== FLAKY (1)"), "{}", result.text);
+    let result = run(&["first"], &[("libtest.first", failed), ("known", "")]);
+    assert_eq!((result.code, result.last_line()), (Some(1), "1 passed, 1 failed, 0 skipped"));
     let crashed = format!("{failed}error: test failed, to rerun pass `--test second`\n");
-    let ran = run(&["first"], &[("libtest.first", &crashed), ("known", "a::two\n")]);
-    assert_eq!((ran.code, ran.last_line()), (Some(1), "1 passed, 1 failed, 0 skipped"));
+    let result = run(&["first"], &[("libtest.first", &crashed), ("known", "a::two\n")]);
+    assert_eq!((result.code, result.last_line()), (Some(1), "1 passed, 1 failed, 0 skipped"));
 }
 
 #[test]
 fn skips_are_counted_with_their_reasons() {
     let skips = "it boundary::one: only root can\nit boundary::one: only root can\n";
-    let ran = run(&["first", "elsewhere"], &[("skips.first", skips)]);
-    assert_eq!((ran.code, ran.last_line()), (Some(0), "2 passed, 0 failed, 2 skipped"));
-    assert!(ran.has_line("lane elsewhere: no such program"), "{}", ran.text);
-    assert!(ran.has_line("it boundary::one: only root can"), "{}", ran.text);
+    let result = run(&["first", "elsewhere"], &[("skips.first", skips)]);
+    assert_eq!((result.code, result.last_line()), (Some(0), "2 passed, 0 failed, 2 skipped"));
+    assert!(result.has_line("lane elsewhere: no such program"), "{}", result.text);
+    assert!(result.has_line("it boundary::one: only root can"), "{}", result.text);
 }
 
 #[test]
@@ -273,17 +281,17 @@ fn a_page_shows_lanes_skips_failures_and_details() -> io::Result<()> {
 fn a_clone_does_not_use_crates_of_another_clone() -> io::Result<()> {
     let (cache, one, other) = (TempDir::new()?, TempDir::new()?, TempDir::new()?);
     let folder = cache.path().display().to_string();
-    for play in [&one, &other] {
-        prepare(play.path(), &[("cache", &folder)])?;
+    for simulation in [&one, &other] {
+        prepare(simulation.path(), &[("cache", &folder)])?;
     }
-    let cleaned = |play: &TempDir| {
-        let list = fs::read_to_string(play.path().join("cleaned"));
+    let cleaned = |simulation: &TempDir| {
+        let list = fs::read_to_string(simulation.path().join("cleaned"));
         list.map_or(0, |list| list.lines().count())
     };
-    for (play, expected) in [(&one, 1), (&one, 1), (&other, 1), (&one, 2)] {
-        let ran = gate(play.path(), &["first"])?;
-        assert_eq!(ran.code, Some(0), "{}", ran.text);
-        assert_eq!(cleaned(play), expected);
+    for (simulation, expected) in [(&one, 1), (&one, 1), (&other, 1), (&one, 2)] {
+        let result = gate(simulation.path(), &["first"])?;
+        assert_eq!(result.code, Some(0), "{}", result.text);
+        assert_eq!(cleaned(simulation), expected);
     }
     Ok(())
 }

@@ -44,14 +44,14 @@ fn check(files: &[RepoFile], limit: usize, is_bad: impl Fn(&str) -> bool) {
         .flat_map(|file| first_lines(&file.text).map(|first| (&file.path, first)))
         .collect();
     assert!(all.len() > 5_000, "only {} doc comments were found", all.len());
-    let bad: Vec<_> = all.iter().filter(|(_, first)| is_bad(first)).collect();
+    let violations: Vec<_> = all.iter().filter(|(_, first)| is_bad(first)).collect();
     assert!(
-        bad.len() * 1000 <= all.len() * limit,
+        violations.len() * 1000 <= all.len() * limit,
         "{} of {} doc comments break the rule; begin each with a noun phrase or a verb in third person, and use the \
          terms of docs/glossary.md:\n{:#?}",
-        bad.len(),
+        violations.len(),
         all.len(),
-        bad.iter().take(20).collect::<Vec<_>>(),
+        violations.iter().take(20).collect::<Vec<_>>(),
     );
 }
 

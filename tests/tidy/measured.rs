@@ -27,8 +27,8 @@ fn section(measured: &Value) -> String {
          against a\nmodel that runs beside it.\n\n| | version {version}, {date} |\n|---|---|\n"
     );
     let rows = measured["rows"].as_object().cloned().unwrap_or_default();
-    let others = rows.keys().map(String::as_str).filter(|row| !ROWS.contains(row));
-    for row in ROWS.into_iter().chain(others) {
+    let other_rows = rows.keys().map(String::as_str).filter(|row| !ROWS.contains(row));
+    for row in ROWS.into_iter().chain(other_rows) {
         section.push_str(&format!(
             "| {row} | {} |\n",
             rows.get(row).map_or_else(|| "not measured".to_owned(), &text)
@@ -74,8 +74,8 @@ fn agent_pages_show_the_measurements() {
         }
         let path = root().join(&name);
         let page = fs::read_to_string(&path).unwrap();
-        let own = page.split(HEADING).next().unwrap_or_default();
-        let expected = format!("{own}{}", section(measured));
+        let handwritten = page.split(HEADING).next().unwrap_or_default();
+        let expected = format!("{handwritten}{}", section(measured));
         if std::env::var_os(REWRITE).is_some() {
             fs::write(&path, &expected).unwrap();
         } else if page != expected {

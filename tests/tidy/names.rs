@@ -24,7 +24,7 @@ const KEYWORDS: &[&str] =
     &["fn", "mod", "struct", "enum", "trait", "type", "union", "static", "const"];
 
 /// Longest name of a test, in characters.
-const LONGEST_TEST_NAME: usize = 60;
+const MAX_TEST_NAME_CHARS: usize = 60;
 
 /// First words that leave a test without a subject.
 const WITHOUT_SUBJECT: &[&str] = &[
@@ -86,15 +86,15 @@ fn every_test_name_is_short_and_has_a_subject() {
 
 fn fault_of_test_name(name: &str) -> Option<String> {
     let first = name.split('_').next().unwrap_or_default();
-    if name.len() > LONGEST_TEST_NAME {
-        return Some(format!("has {} characters, more than {LONGEST_TEST_NAME}", name.len()));
+    if name.len() > MAX_TEST_NAME_CHARS {
+        return Some(format!("has {} characters, more than {MAX_TEST_NAME_CHARS}", name.len()));
     }
     WITHOUT_SUBJECT.contains(&first).then(|| format!("begins with `{first}`"))
 }
 
 #[test]
 fn long_and_headless_test_names_are_reported() {
-    let long = "a".repeat(LONGEST_TEST_NAME);
+    let long = "a".repeat(MAX_TEST_NAME_CHARS);
     assert_eq!(fault_of_test_name(&long), None);
     assert_eq!(fault_of_test_name("items_are_found"), None);
     for faulty in

@@ -23,8 +23,9 @@ fn agent_pages_name_the_pinned_versions() {
     let versions = pinned_versions();
     assert!(versions.len() > 5, "{versions:?}");
     for page in ["docs/agents.md", "docs/conformance.md"] {
-        let shown = text(page);
-        for version in versions.iter().filter(|version| !shown.contains(&format!("| {version} |")))
+        let page_text = text(page);
+        for version in
+            versions.iter().filter(|version| !page_text.contains(&format!("| {version} |")))
         {
             faults.add(page, 1, format!("does not name the version {version}"));
         }
@@ -44,9 +45,9 @@ fn the_conformance_page_names_every_agent_case() {
     let names: BTreeSet<_> = list.unwrap_or_default().split('"').skip(1).step_by(2).collect();
     assert!(names.len() > 9, "{names:?}");
     let page = text("docs/conformance.md").replace('\n', " ");
-    let shown = page.split("The cases: ").nth(1).and_then(|rest| rest.split(". ").next());
-    let shown: BTreeSet<_> = shown.unwrap_or_default().split(", ").collect();
-    assert_eq!(shown, names, "docs/conformance.md must name the cases of tests/agents/cases.rs");
+    let listed = page.split("The cases: ").nth(1).and_then(|rest| rest.split(". ").next());
+    let listed: BTreeSet<_> = listed.unwrap_or_default().split(", ").collect();
+    assert_eq!(listed, names, "docs/conformance.md must name the cases of tests/agents/cases.rs");
 }
 
 #[test]

@@ -20,13 +20,13 @@ fn instructions(dockerfile: &str) -> Vec<(usize, String)> {
         if line.trim().is_empty() || line.trim_start().starts_with('#') {
             continue;
         }
-        let (number, mut whole) = open.take().unwrap_or((index + 1, String::new()));
-        whole.push_str(line.trim_end_matches('\\').trim());
-        whole.push(' ');
+        let (number, mut instruction) = open.take().unwrap_or((index + 1, String::new()));
+        instruction.push_str(line.trim_end_matches('\\').trim());
+        instruction.push(' ');
         if line.ends_with('\\') {
-            open = Some((number, whole));
+            open = Some((number, instruction));
         } else {
-            all.push((number, whole.trim().to_owned()));
+            all.push((number, instruction.trim().to_owned()));
         }
     }
     all
@@ -35,16 +35,16 @@ fn instructions(dockerfile: &str) -> Vec<(usize, String)> {
 /// Returns the faults of a Dockerfile, with their lines.
 fn lint(dockerfile: &str) -> Vec<(usize, &'static str)> {
     let all = instructions(dockerfile);
-    let of = |word: &str| -> Vec<(usize, String)> {
+    let lines_of = |word: &str| -> Vec<(usize, String)> {
         let start = format!("{word} ");
         all.iter().filter(|(_, line)| line.starts_with(&start)).cloned().collect()
     };
-    let (stages, users) = (of("FROM"), of("USER"));
+    let (stages, users) = (lines_of("FROM"), lines_of("USER"));
     let last = stages.last().map_or(0, |(number, _)| *number);
     let mut faults = Vec::new();
-    let mut rule = |number: usize, holds: bool, what| {
+    let mut rule = |number: usize, holds: bool, message| {
         if !holds {
-            faults.push((number, what));
+            faults.push((number, message));
         }
     };
     rule(1, stages.len() == 2, "the number of stages is not 2");
@@ -67,7 +67,11 @@ fn lint(dockerfile: &str) -> Vec<(usize, &'static str)> {
         rule(*number, !(sets && secret), "the layer contains a secret");
     }
     for word in ["HEALTHCHECK", "VOLUME", "ENTRYPOINT", "EXPOSE"] {
-        rule(last, !of(word).is_empty(), "HEALTHCHECK, VOLUME, ENTRYPOINT or EXPOSE is missing");
+        rule(
+            last,
+            !lines_of(word).is_empty(),
+            "HEALTHCHECK, VOLUME, ENTRYPOINT or EXPOSE is missing",
+        );
     }
     faults
 }
@@ -75,8 +79,8 @@ fn lint(dockerfile: &str) -> Vec<(usize, &'static str)> {
 #[test]
 fn the_dockerfile_follows_every_rule() {
     let mut faults = Faults::default();
-    for (line, what) in lint(&text(DOCKERFILE)) {
-        faults.add(DOCKERFILE, line, what);
+    for (line, message) in lint(&text(DOCKERFILE)) {
+        faults.add(DOCKERFILE, line, message);
     }
     let ignored = text(".dockerignore");
     if ignored.lines().find(|line| !line.starts_with('#')) != Some("*") {
@@ -87,17 +91,17 @@ fn the_dockerfile_follows_every_rule() {
 
 #[test]
 fn a_dockerfile_that_breaks_a_rule_is_reported() {
-    let good = text(DOCKERFILE);
-    assert_eq!(lint(&good), []);
-    for (from, to, what) in [
+    let dockerfile = text(DOCKERFILE);
+    assert_eq!(lint(&dockerfile), []);
+    for (from, to, expected) in [
         ("USER 10001:10001", "USER root", "the user is root or a name"),
         ("COPY . .", "ADD https://example.org/x .", "`ADD` can download files"),
         ("EXPOSE 8080", "ENV API_TOKEN=x", "the layer contains a secret"),
         ("debian:trixie-slim", "debian", "the base image has no version"),
         (" AS build", " AS build\nFROM a:1", "the number of stages is not 2"),
     ] {
-        let bad = lint(&good.replace(from, to));
-        assert!(bad.iter().any(|(_, found)| *found == what), "{to}: {bad:?}");
+        let faults = lint(&dockerfile.replace(from, to));
+        assert!(faults.iter().any(|(_, found)| *found == expected), "{to}: {faults:?}");
     }
 }
 
@@ -125,7 +129,7 @@ fn the_package_is_complete_and_starts_no_service() {
     for script in ["postinst", "prerm", "postrm"] {
         let path = root().join("packaging/debian").join(script);
         let is_executable =
-            path.metadata().is_ok_and(|facts| facts.permissions().mode() & 0o111 != 0);
+            path.metadata().is_ok_and(|attributes| attributes.permissions().mode() & 0o111 != 0);
         assert!(is_executable, "{script} is not executable");
         let checked = Command::new("sh").arg("-n").arg(&path).output().unwrap();
         assert!(checked.status.success(), "{checked:?}");

@@ -7,7 +7,7 @@ use algonius_actors::model::code::Code;
 
 use crate::tree::{Faults, RepoFile, files, root};
 
-const FOLDER: &str = "docs/errors/";
+const ERROR_PAGES_FOLDER: &str = "docs/errors/";
 const INDEX: &str = "docs/errors/README.md";
 
 /// Parts of each error page, in this order.
@@ -20,7 +20,7 @@ fn every_error_code_has_exactly_one_page() {
     let pages: BTreeSet<_> = files()
         .into_iter()
         .map(|file| file.path)
-        .filter(|path| path.starts_with(FOLDER) && path != INDEX)
+        .filter(|path| path.starts_with(ERROR_PAGES_FOLDER) && path != INDEX)
         .collect();
     let mut faults = Faults::default();
     for path in codes.difference(&pages) {
@@ -63,7 +63,7 @@ fn error_pages_have_all_parts_and_are_in_the_index() {
 }
 
 fn page_of(code: Code) -> String {
-    format!("{FOLDER}{code}.md")
+    format!("{ERROR_PAGES_FOLDER}{code}.md")
 }
 
 #[test]

@@ -27,18 +27,18 @@ fn every_promise_is_asserted_by_the_tests_that_it_names() {
     let (known, mut faults) = (tests(), Faults::default());
     let promises = promises(&mut faults);
     let comments = promise_comments(&rust_files(FOLDERS));
-    let mut wanted = BTreeSet::new();
+    let mut named = BTreeSet::new();
     for promise in &promises {
         for test in &promise.tests {
             if !known.contains(test) {
                 faults.add(PAGE, promise.line, format!("the test `{test}` does not exist"));
                 continue;
             }
-            wanted.insert((promise.id.clone(), test.clone()));
+            named.insert((promise.id.clone(), test.clone()));
             match comments.get(&(promise.id.clone(), test.clone())) {
                 None => {
-                    let what = format!("`{test}` has no comment `// {}: …`", promise.id);
-                    faults.add(PAGE, promise.line, what);
+                    let message = format!("`{test}` has no comment `// {}: …`", promise.id);
+                    faults.add(PAGE, promise.line, message);
                 }
                 Some(comment) if comment.words != promise.words => {
                     faults.add(
@@ -54,9 +54,9 @@ fn every_promise_is_asserted_by_the_tests_that_it_names() {
             }
         }
     }
-    for ((id, test), comment) in comments.iter().filter(|(key, _)| !wanted.contains(key)) {
-        let what = format!("{PAGE} has no promise {id} that names `{test}`");
-        faults.add(&comment.path, comment.line, what);
+    for ((id, test), comment) in comments.iter().filter(|(key, _)| !named.contains(key)) {
+        let message = format!("{PAGE} has no promise {id} that names `{test}`");
+        faults.add(&comment.path, comment.line, message);
     }
     assert!(!promises.is_empty(), "{PAGE} has no promises");
     faults.fail_if_any(
@@ -146,7 +146,7 @@ fn is_asserted<'l>(lines: impl Iterator<Item = &'l &'l str>, failing: &BTreeSet<
 }
 
 /// Wait functions of the test harness. They fail a test when their deadline expires.
-const WAITS: [&str; 2] = ["until", "soon"];
+const WAITS: [&str; 2] = ["poll_until", "within_deadline"];
 
 /// Returns the names of the functions in test files that can fail a test: they contain an assertion or a wait, or call
 /// such a function of the same file.

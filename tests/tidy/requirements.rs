@@ -85,7 +85,7 @@ fn every_requirement_has_all_columns_and_one_row() {
 fn every_id_of_the_source_documents_has_a_row() {
     let rows = rows();
     let present: BTreeSet<_> = rows.iter().flat_map(RequirementRow::ids).collect();
-    let plain = SERIES
+    let unpadded = SERIES
         .iter()
         .flat_map(|(prefix, last)| (1..=*last).map(move |number| format!("{prefix}{number}")));
     let padded = PADDED
@@ -93,7 +93,7 @@ fn every_id_of_the_source_documents_has_a_row() {
         .flat_map(|(prefix, last)| (1..=*last).map(move |number| format!("{prefix}{number:03}")));
     let stories = STORIES.iter().map(|&id| id.to_owned());
     let mut faults = Faults::default();
-    for id in plain.chain(padded).chain(stories).filter(|id| !present.contains(id.as_str())) {
+    for id in unpadded.chain(padded).chain(stories).filter(|id| !present.contains(id.as_str())) {
         faults.add(PAGE, 1, format!("`{id}` has no row"));
     }
     faults.fail_if_any(

@@ -94,16 +94,16 @@ pub(crate) fn tokens(source: &str) -> Vec<RustToken> {
     for (index, line) in code(source).lines().enumerate() {
         let mut open = false; // The next character can extend the last token.
         for char in line.chars() {
-            let wordy = char.is_alphanumeric() || char == '_';
+            let is_word_char = char.is_alphanumeric() || char == '_';
             let joins = tokens.last().is_some_and(|last| {
-                open && (wordy && last.text != ":" || char == ':' && last.text == ":")
+                open && (is_word_char && last.text != ":" || char == ':' && last.text == ":")
             });
             match tokens.last_mut() {
                 Some(last) if joins => last.text.push(char),
                 _ if char.is_whitespace() => {}
                 _ => tokens.push(RustToken { line: index + 1, text: char.to_string() }),
             }
-            open = wordy || char == ':' && !joins;
+            open = is_word_char || char == ':' && !joins;
         }
     }
     tokens
@@ -121,7 +121,7 @@ impl CodePath {
     /// Returns whether the path starts with these names, which `::` separates.
     pub(crate) fn starts_with(&self, prefix: &str) -> bool {
         let mut names = self.names.iter();
-        prefix.split("::").all(|wanted| names.next().is_some_and(|name| name == wanted))
+        prefix.split("::").all(|expected| names.next().is_some_and(|name| name == expected))
     }
 
     /// Returns the names, separated by `::`.
@@ -216,8 +216,8 @@ fn comments_and_literals_are_not_code() {
 fn use_groups_are_expanded() {
     let source = "use a::{self, b::{c as x, d::*}, e};\nlet f = g::h::<i>(j);";
     let paths: Vec<_> = paths(source).iter().map(CodePath::show).collect();
-    for wanted in ["a", "a::b::c", "a::b::d::*", "a::e", "g::h", "i", "j"] {
-        assert!(paths.iter().any(|path| path == wanted), "{wanted} is not among {paths:?}");
+    for expected in ["a", "a::b::c", "a::b::d::*", "a::e", "g::h", "i", "j"] {
+        assert!(paths.iter().any(|path| path == expected), "{expected} is not among {paths:?}");
     }
 }
 

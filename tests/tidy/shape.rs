@@ -4,7 +4,7 @@ use crate::rust::{code, tokens};
 use crate::tree::{Faults, rust_files};
 
 /// Greatest number of lines of a file, without its tests.
-const MOST_FILE_LINES: usize = 400;
+const MAX_FILE_LINES: usize = 400;
 
 const EVERYWHERE: &[&str] = &["src/", "actors/", "crates/", "tests/", "benches/"];
 
@@ -18,8 +18,8 @@ fn no_file_exceeds_the_length_limit() {
                 && pair.last().is_some_and(|line| line.trim_start().starts_with("mod "))
         };
         let length = lines.windows(2).position(starts_tests).unwrap_or(lines.len());
-        if length > MOST_FILE_LINES && !file.is_test() {
-            faults.add(&file.path, length, format!("{length} lines, {MOST_FILE_LINES} allowed"));
+        if length > MAX_FILE_LINES && !file.is_test() {
+            faults.add(&file.path, length, format!("{length} lines, {MAX_FILE_LINES} allowed"));
         }
     }
     faults.fail_if_any("split the file by responsibility, not by kind");

@@ -3,7 +3,7 @@
 use crate::tree::{Faults, RepoFile, files, rust_files};
 
 /// Package whose test prints the list.
-const LAST: &str = "untested";
+const LAST_TEST_PACKAGE: &str = "untested";
 
 #[test]
 fn no_test_prints_a_skip_without_recording_it() {
@@ -33,7 +33,7 @@ fn cargo_test_prints_the_list_of_skips_last() {
                 is_package = line == "[package]";
             }
             let name = line.strip_prefix("name = \"").map(|rest| rest.trim_end_matches('"'));
-            if is_package && name.is_some_and(|name| name > LAST) {
+            if is_package && name.is_some_and(|name| name > LAST_TEST_PACKAGE) {
                 faults.add(&file.path, number, "the tests of this package run after the list");
             }
         }
@@ -47,10 +47,11 @@ fn cargo_test_prints_the_list_of_skips_last() {
         }
     }
     let manifest = files().into_iter().find(|file| file.path == "tests/untested/Cargo.toml");
-    let target = format!("[[test]]\nname = \"{LAST}\"\npath = \"main.rs\"\nharness = false\n");
+    let target =
+        format!("[[test]]\nname = \"{LAST_TEST_PACKAGE}\"\npath = \"main.rs\"\nharness = false\n");
     assert!(
         manifest.is_some_and(|file| file.text.contains(&target)),
-        "`{LAST}` is not a test target"
+        "`{LAST_TEST_PACKAGE}` is not a test target"
     );
     faults.fail_if_any("choose a name that sorts before `untested`; set `doctest = false`");
 }

@@ -54,10 +54,10 @@ pub(crate) fn files() -> Vec<RepoFile> {
 
 /// Returns the Rust files in these folders, without generated code.
 pub(crate) fn rust_files(folders: &[&str]) -> Vec<RepoFile> {
-    let wanted = |file: &RepoFile| {
+    let is_selected = |file: &RepoFile| {
         file.path.ends_with(".rs") && file.is_in(folders) && !file.is_in(&[GENERATED])
     };
-    files().into_iter().filter(wanted).collect()
+    files().into_iter().filter(is_selected).collect()
 }
 
 fn git_files() -> Option<Vec<String>> {
@@ -88,8 +88,8 @@ pub(crate) struct Faults(Vec<String>);
 
 impl Faults {
     /// Adds a fault with its location.
-    pub(crate) fn add(&mut self, path: &str, line: usize, what: impl AsRef<str>) {
-        self.0.push(format!("{path}:{line}: {}", what.as_ref()));
+    pub(crate) fn add(&mut self, path: &str, line: usize, message: impl AsRef<str>) {
+        self.0.push(format!("{path}:{line}: {}", message.as_ref()));
     }
 
     /// Fails the test with the complete list and the remedy, if there are faults.

@@ -32,9 +32,9 @@ fn no_file_names_a_machine_path_or_a_registry() {
     let mut faults = Faults::default();
     for file in files() {
         for (number, line) in file.lines() {
-            for (text, what) in TEXTS {
+            for (text, description) in TEXTS {
                 if has_text(line, text) {
-                    faults.add(&file.path, number, format!("`{text}`: {what}"));
+                    faults.add(&file.path, number, format!("`{text}`: {description}"));
                 }
             }
             if names_a_home_folder(line) {

@@ -171,8 +171,8 @@ impl RequestAdmission {
     ) -> AdmissionEvent {
         match decision {
             RecordDecision::Admit => AdmissionEvent::Recorded(id),
-            RecordDecision::TakeResult(of) => {
-                self.queue.take_result(id, *of);
+            RecordDecision::TakeResult(source) => {
+                self.queue.take_result(id, *source);
                 AdmissionEvent::Recorded(id)
             }
             RecordDecision::Follow(_) => AdmissionEvent::Coalesced(id),
@@ -261,10 +261,14 @@ impl RequestAdmission {
 
     /// Applies a new definition: the credential and the queue timeout, which was `before`. Returns the event
     /// that applies the new size of the queue.
-    pub(super) fn reconfigure(&mut self, before: Duration, args: &AgentArgs) -> AdmissionEvent {
+    pub(super) fn reconfigure(
+        &mut self,
+        previous_timeout: Duration,
+        args: &AgentArgs,
+    ) -> AdmissionEvent {
         self.gate.replace_credential(credential(&args.services.keyring, &args.spec));
         let capacity = args.spec.limits.capacity;
-        self.queue.change_timeout(before, capacity.queue_timeout);
+        self.queue.change_timeout(previous_timeout, capacity.queue_timeout);
         let (running, depth) = (capacity.running.map(Into::into), capacity.waiting);
         AdmissionEvent::Resized { capacity: running, depth }
     }
@@ -301,13 +305,13 @@ impl RequestAdmission {
 impl AgentArgs {
     /// Checks a request against the limits of the agent's definition.
     fn check(&self, request: &Request) -> Result<(), Failure> {
-        let (given, limit) = (request.input.size(), self.spec.limits.sizes.input);
+        let (size, limit) = (request.input.size(), self.spec.limits.sizes.input);
         if let Some(failure) = self.spec.unavailable() {
             return Err(failure);
         }
-        if given > limit {
+        if size > limit {
             let agent = &self.spec.id;
-            let message = format!("the input has {given} bytes, agent `{agent}` takes {limit}");
+            let message = format!("the input has {size} bytes, agent `{agent}` takes {limit}");
             return Err(Failure::new(Code::InputTooLarge, message));
         }
         let redactor = self.services.redactor.now();

@@ -27,39 +27,40 @@ enum FollowDecision {
 }
 
 impl Coalescer {
-    /// Lets the execution `id` wait for the result of `of`, whose content is equal. `is_active` is true if `of` runs or
-    /// waits.
+    /// Lets the execution `id` wait for the result of `source`, whose content is equal. `is_active` is true if
+    /// `source` runs or waits.
     pub(super) fn follow(
         &mut self,
         id: ExecutionId,
-        of: ExecutionId,
+        source: ExecutionId,
         is_active: bool,
         mut outcome: OutcomeReader<'_>,
     ) {
-        if self.decide(id, of, is_active) == FollowDecision::ReadOutcome {
-            outcome.report(id, of);
+        if self.decide(id, source, is_active) == FollowDecision::ReadOutcome {
+            outcome.report(id, source);
         }
     }
 
     /// Releases the executions that wait for an execution which has ended or stopped for a question.
-    pub(super) fn release(&mut self, of: ExecutionId, mut outcome: OutcomeReader<'_>) {
-        for id in self.take_followers(of) {
-            outcome.report(id, of);
+    pub(super) fn release(&mut self, source: ExecutionId, mut outcome: OutcomeReader<'_>) {
+        for id in self.take_followers(source) {
+            outcome.report(id, source);
         }
     }
 
-    /// Decides about the execution `id`, whose content equals that of `of`. `is_active` is true if `of` runs or waits.
-    fn decide(&mut self, id: ExecutionId, of: ExecutionId, is_active: bool) -> FollowDecision {
+    /// Decides about the execution `id`, whose content equals that of `source`. `is_active` is true if `source` runs
+    /// or waits.
+    fn decide(&mut self, id: ExecutionId, source: ExecutionId, is_active: bool) -> FollowDecision {
         if !is_active {
             return FollowDecision::ReadOutcome; // No later event would release the execution.
         }
-        self.followers.entry(of).or_default().push(id);
+        self.followers.entry(source).or_default().push(id);
         FollowDecision::Wait
     }
 
     /// Removes and returns the executions that wait for an execution which has ended or stopped for a question.
-    fn take_followers(&mut self, of: ExecutionId) -> Vec<ExecutionId> {
-        self.followers.remove(&of).unwrap_or_default()
+    fn take_followers(&mut self, source: ExecutionId) -> Vec<ExecutionId> {
+        self.followers.remove(&source).unwrap_or_default()
     }
 }
 
@@ -70,13 +71,16 @@ pub(super) struct OutcomeReader<'a> {
 }
 
 impl OutcomeReader<'_> {
-    /// Reads the outcome of the execution `of`, and reports it for the execution `id`.
-    fn report(&mut self, id: ExecutionId, of: ExecutionId) {
+    /// Reads the outcome of the execution `source`, and reports it for the execution `id`.
+    fn report(&mut self, id: ExecutionId, source: ExecutionId) {
         // The ledger decides, and not the progress of the other execution: it may have ended before this actor
         // started.
         let ledger = Arc::clone(&self.args.services.ledger);
         let outcome = async move {
-            AgentMsg::CoalescedReleased(id, has_reusable_result(&ledger, of).await.then_some(of))
+            AgentMsg::CoalescedReleased(
+                id,
+                has_reusable_result(&ledger, source).await.then_some(source),
+            )
         };
         self.tasks.report(outcome);
     }
@@ -84,13 +88,14 @@ impl OutcomeReader<'_> {
 
 /// Returns true if an execution succeeded without a question, because an answer was given by that caller alone. An
 /// unreadable execution provides no result.
-pub(super) async fn has_reusable_result(ledger: &Arc<dyn Ledger>, of: ExecutionId) -> bool {
-    let record = ledger.execution(of).await.unwrap_or_else(|error| {
-        tracing::error!(execution = %of, %error, "read failed");
+pub(super) async fn has_reusable_result(ledger: &Arc<dyn Ledger>, source: ExecutionId) -> bool {
+    let record = ledger.execution(source).await.unwrap_or_else(|error| {
+        tracing::error!(execution = %source, %error, "read failed");
         None
     });
-    record.is_some_and(|one| {
-        one.outcome == Some(Outcome::Completed) && one.attempt_id.turn == AttemptId::FIRST.turn
+    record.is_some_and(|record| {
+        record.outcome == Some(Outcome::Completed)
+            && record.attempt_id.turn == AttemptId::FIRST.turn
     })
 }
 
@@ -100,22 +105,22 @@ mod tests {
 
     #[test]
     fn followers_are_released_once_in_the_order_of_arrival() {
-        let (of, other) = (ExecutionId::fresh(), ExecutionId::fresh());
+        let (source, other) = (ExecutionId::fresh(), ExecutionId::fresh());
         let ids = [ExecutionId::fresh(), ExecutionId::fresh(), ExecutionId::fresh()];
         let mut coalescer = Coalescer::default();
         for id in ids {
-            assert_eq!(coalescer.decide(id, of, true), FollowDecision::Wait);
+            assert_eq!(coalescer.decide(id, source, true), FollowDecision::Wait);
         }
         assert_eq!(coalescer.take_followers(other), []);
-        assert_eq!(coalescer.take_followers(of), ids);
-        assert_eq!(coalescer.take_followers(of), []);
+        assert_eq!(coalescer.take_followers(source), ids);
+        assert_eq!(coalescer.take_followers(source), []);
     }
 
     #[test]
     fn a_follower_of_an_ended_execution_reads_its_outcome_at_once() {
-        let (id, of) = (ExecutionId::fresh(), ExecutionId::fresh());
+        let (id, source) = (ExecutionId::fresh(), ExecutionId::fresh());
         let mut coalescer = Coalescer::default();
-        assert_eq!(coalescer.decide(id, of, false), FollowDecision::ReadOutcome);
-        assert_eq!(coalescer.take_followers(of), []);
+        assert_eq!(coalescer.decide(id, source, false), FollowDecision::ReadOutcome);
+        assert_eq!(coalescer.take_followers(source), []);
     }
 }

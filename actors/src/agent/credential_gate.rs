@@ -98,12 +98,12 @@ impl CredentialGate {
     fn update(&mut self, known: Option<OpenCircuit>, now: Instant) -> GateChange {
         match (self.block.take(), known) {
             (None, None) => GateChange::Unchanged,
-            (Some(before), None) => {
-                let passes = before.circuit.cause.is_temporary();
-                GateChange::Unblocked { suspended_since: passes.then_some(before.since) }
+            (Some(previous), None) => {
+                let is_temporary = previous.circuit.cause.is_temporary();
+                GateChange::Unblocked { suspended_since: is_temporary.then_some(previous.since) }
             }
-            (before, Some(circuit)) => {
-                let since = before.map_or(now, |before| before.since);
+            (previous, Some(circuit)) => {
+                let since = previous.map_or(now, |previous| previous.since);
                 self.block = Some(CredentialBlock { circuit, since });
                 GateChange::Blocked
             }
@@ -112,8 +112,8 @@ impl CredentialGate {
 
     /// Returns the extra queue time because of a limited account, which is at most `longest`.
     fn extension(&self, longest: Duration) -> Duration {
-        let passes = self.block.is_some_and(|block| block.circuit.cause.is_temporary());
-        if passes { longest } else { Duration::ZERO }
+        let is_temporary = self.block.is_some_and(|block| block.circuit.cause.is_temporary());
+        if is_temporary { longest } else { Duration::ZERO }
     }
 
     /// Returns the condition that the unusable credential imposes.
@@ -126,10 +126,12 @@ impl CredentialGate {
 
 /// Returns the time of a wait from `since` until `now`, without the time of an exhausted quota.
 fn counted_wait(known: Option<OpenCircuit>, since: DateTime<Utc>, now: DateTime<Utc>) -> Duration {
-    let until = |end: DateTime<Utc>| (end - since).to_std().unwrap_or_default();
+    let elapsed_until = |end: DateTime<Utc>| (end - since).to_std().unwrap_or_default();
     match known {
-        Some(circuit) if circuit.cause.is_temporary() => until(circuit.since).min(until(now)),
-        _ => until(now),
+        Some(circuit) if circuit.cause.is_temporary() => {
+            elapsed_until(circuit.since).min(elapsed_until(now))
+        }
+        _ => elapsed_until(now),
     }
 }
 
@@ -187,19 +189,23 @@ mod tests {
         let known = circuit(AccountCause::RateLimited);
         gate.update(Some(known), Instant::now());
         let reason = QueueReason::RateLimited;
-        let shown = WaitCondition { reason, until: Some(known.until) };
-        assert_eq!(gate.condition(DateTime::UNIX_EPOCH), Some(shown));
+        let expected = WaitCondition { reason, until: Some(known.until) };
+        assert_eq!(gate.condition(DateTime::UNIX_EPOCH), Some(expected));
         assert_eq!(gate.condition(known.until), Some(WaitCondition { reason, until: None }));
     }
 
     #[test]
     fn the_time_of_an_exhausted_quota_does_not_count() {
         let (since, now) = (DateTime::UNIX_EPOCH, DateTime::UNIX_EPOCH + TimeDelta::hours(2));
-        let of = |cause| OpenCircuit { since: since + TimeDelta::hours(1), ..circuit(cause) };
+        let later_circuit =
+            |cause| OpenCircuit { since: since + TimeDelta::hours(1), ..circuit(cause) };
         assert_eq!(counted_wait(None, since, now), 2 * HOUR);
-        let refused = of(AccountCause::CredentialRefused);
+        let refused = later_circuit(AccountCause::CredentialRefused);
         assert_eq!(counted_wait(Some(refused), since, now), 2 * HOUR);
-        assert_eq!(counted_wait(Some(of(AccountCause::QuotaExhausted)), since, now), HOUR);
+        assert_eq!(
+            counted_wait(Some(later_circuit(AccountCause::QuotaExhausted)), since, now),
+            HOUR
+        );
         assert_eq!(counted_wait(None, now, since), Duration::ZERO, "a clock that was set back");
     }
 }

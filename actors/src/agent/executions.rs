@@ -33,20 +33,20 @@ impl AgentData {
     }
 
     /// Cancels an execution in any state: running, queued, or with an open question.
-    pub(super) fn cancel(&mut self, record: &Record, why: String) -> Option<Receiver<Progress>> {
+    pub(super) fn cancel(&mut self, record: &Record, reason: String) -> Option<Receiver<Progress>> {
         let id = record.id;
         if let Some(progress) = self.running.progress(id) {
             // The actor may stop before it reads the request, and then ignores it. The agent keeps the request until
             // the actor has stopped, and cancels the execution then if it has not ended.
-            self.orders.keep_cancellation(id, why.clone());
+            self.orders.keep_cancellation(id, reason.clone());
             if progress.state == State::Waiting || progress.deferred.is_some() {
                 return None;
             }
-            self.running.cancel(id, why);
+            self.running.cancel(id, reason);
         } else if self.admission.queue().contains(id) {
-            self.end_before_start(id, ExecutionEvent::Cancel { why });
-        } else if record.is_asking() {
-            let cancel = ExecutionEvent::Cancel { why };
+            self.end_before_start(id, ExecutionEvent::Cancel { reason });
+        } else if record.awaits_answer() {
+            let cancel = ExecutionEvent::Cancel { reason };
             self.start(ExecutionStart::of_question(record, self.args.definition(), cancel));
         }
         self.watch(id)
@@ -56,7 +56,7 @@ impl AgentData {
     pub(super) fn handle_input_timeout(&mut self, record: &Record) {
         let is_held =
             self.running.contains(record.id) || self.admission.queue().contains(record.id);
-        if record.is_asking() && !is_held {
+        if record.awaits_answer() && !is_held {
             let (at, deadline) = (record.attempt_id, Deadline::Answer);
             let overdue = ExecutionEvent::DeadlinePassed { at, deadline };
             self.start(ExecutionStart::of_question(record, self.args.definition(), overdue));
@@ -86,7 +86,7 @@ impl AgentData {
     /// Handles an execution whose actor has stopped, and whose outcome or open question is in the ledger.
     pub(super) fn handle_stopped(&mut self, id: ExecutionId) {
         let removed = self.running.remove(id);
-        if let Some(outcome) = removed.and_then(|one| one.progress.borrow().outcome) {
+        if let Some(outcome) = removed.and_then(|execution| execution.progress.borrow().outcome) {
             self.orders.take_cancellation(id);
             self.last = Some(LastOutcome { id, outcome, at: self.args.services.clock.now() });
         }
@@ -119,8 +119,8 @@ impl AgentData {
         let id = work.record.id;
         self.running.continue_work(work, &self.args, &mut self.tasks);
         // The crashed actor may not have handled the order.
-        if let Some(why) = self.orders.cancellation(id) {
-            self.running.cancel(id, why.to_owned());
+        if let Some(reason) = self.orders.cancellation(id) {
+            self.running.cancel(id, reason.to_owned());
         }
     }
 

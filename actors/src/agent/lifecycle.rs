@@ -113,9 +113,9 @@ impl Lifecycle {
     }
 
     /// Replies to the drain requests, unless work is active.
-    fn report_drained(&mut self, left: RemainingWork) {
+    fn report_drained(&mut self, remaining: RemainingWork) {
         // Queued requests are in the ledger, and the next start of the service continues them.
-        if left != RemainingWork::Active {
+        if remaining != RemainingWork::Active {
             // The list stays as the sign that the service is stopping.
             for reply in self.drains.iter_mut().flat_map(mem::take) {
                 _ = reply.send(());
@@ -126,22 +126,22 @@ impl Lifecycle {
     /// Handles a change of the remaining work, for which a drain or a removal may wait.
     pub(super) fn handle_work_change(
         &mut self,
-        left: RemainingWork,
+        remaining: RemainingWork,
         args: &AgentArgs,
         tasks: &mut AgentTasks,
     ) {
-        self.report_drained(left);
-        self.settle_when_drained(left, args, tasks);
+        self.report_drained(remaining);
+        self.settle_when_drained(remaining, args, tasks);
     }
 
     /// Starts to settle the open questions of a removed agent, once no work is left.
     pub(super) fn settle_when_drained(
         &mut self,
-        left: RemainingWork,
+        remaining: RemainingWork,
         args: &AgentArgs,
         tasks: &mut AgentTasks,
     ) {
-        if let Some(shutdown) = self.unsettled(left) {
+        if let Some(shutdown) = self.unsettled(remaining) {
             let (services, agent) = (args.services.clone(), args.spec.id.clone());
             shutdown.settlement = Some(tasks.report(async move {
                 settle_questions(&services, &agent, &agent_removed(&agent)).await;
@@ -151,14 +151,16 @@ impl Lifecycle {
     }
 
     /// Returns the removal whose questions must be settled now.
-    fn unsettled(&mut self, left: RemainingWork) -> Option<&mut ShutdownState> {
+    fn unsettled(&mut self, remaining: RemainingWork) -> Option<&mut ShutdownState> {
         let shutdown = self.shutdown.as_mut();
-        shutdown.filter(|it| left == RemainingWork::Nothing && it.settlement.is_none())
+        shutdown
+            .filter(|shutdown| remaining == RemainingWork::Nothing && shutdown.settlement.is_none())
     }
 
     /// Replies to the removal requests, because nothing is left.
     pub(super) fn report_end(&mut self) {
-        for reply in self.shutdown.iter_mut().flat_map(|it| mem::take(&mut it.replies)) {
+        for reply in self.shutdown.iter_mut().flat_map(|shutdown| mem::take(&mut shutdown.replies))
+        {
             _ = reply.send(());
         }
     }

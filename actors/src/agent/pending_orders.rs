@@ -33,8 +33,8 @@ impl PendingOrders {
     }
 
     /// Keeps the cancellation of an execution, with its reason.
-    pub(super) fn keep_cancellation(&mut self, id: ExecutionId, why: String) {
-        self.cancellations.insert(id, why);
+    pub(super) fn keep_cancellation(&mut self, id: ExecutionId, reason: String) {
+        self.cancellations.insert(id, reason);
     }
 
     /// Returns the reason of the kept cancellation of an execution.
@@ -49,8 +49,8 @@ impl PendingOrders {
         args: &AgentArgs,
         tasks: &mut AgentTasks,
     ) {
-        if let Some(why) = self.take_cancellation(id) {
-            tasks.read_cancelled(Arc::clone(&args.services.ledger), id, why);
+        if let Some(reason) = self.take_cancellation(id) {
+            tasks.read_cancelled(Arc::clone(&args.services.ledger), id, reason);
         }
     }
 

@@ -131,19 +131,19 @@ impl RequestQueue {
         }
     }
 
-    /// Lets a request take the result of the execution `of` when its turn comes.
-    pub(super) fn take_result(&mut self, id: ExecutionId, of: ExecutionId) {
+    /// Lets a request take the result of the execution `source` when its turn comes.
+    pub(super) fn take_result(&mut self, id: ExecutionId, source: ExecutionId) {
         if let Some(entry) = self.entries.get_mut(&id) {
-            entry.equal = Some(of);
+            entry.source = Some(source);
         }
     }
 
-    /// Releases a request that waited for the result of an equal one, which is `equal` if it succeeded. Returns true if
-    /// the request waited for it.
-    pub(super) fn release(&mut self, id: ExecutionId, equal: Option<ExecutionId>) -> bool {
+    /// Releases a request that waited for the result of an equal one, which is `source` if it succeeded. Returns
+    /// true if the request waited for it.
+    pub(super) fn release(&mut self, id: ExecutionId, source: Option<ExecutionId>) -> bool {
         // A request that has started its own work meanwhile, and asked a question, waits for something else now.
         let entry = self.entries.get_mut(&id).filter(|entry| entry.from.state != State::Waiting);
-        entry.map(|entry| entry.equal = equal).is_some()
+        entry.map(|entry| entry.source = source).is_some()
     }
 
     /// Hands a probe of the credential to a request. Returns true if the request waits.
@@ -177,10 +177,10 @@ impl RequestQueue {
     }
 
     /// Applies a new queue timeout to the entries.
-    pub(super) fn change_timeout(&mut self, before: Duration, after: Duration) {
+    pub(super) fn change_timeout(&mut self, previous_timeout: Duration, new_timeout: Duration) {
         for entry in self.entries.values_mut() {
-            let since = entry.due.checked_sub(before).unwrap_or(entry.due);
-            entry.due = since.checked_add(after).unwrap_or(entry.due);
+            let since = entry.due.checked_sub(previous_timeout).unwrap_or(entry.due);
+            entry.due = since.checked_add(new_timeout).unwrap_or(entry.due);
         }
     }
 }

@@ -84,9 +84,9 @@ impl AgentData {
     /// the new one.
     pub(super) fn reconfigure(&mut self, definition: AgentDefinition) {
         self.lifecycle.restore();
-        let before = self.args.spec.limits.capacity.queue_timeout;
+        let previous_timeout = self.args.spec.limits.capacity.queue_timeout;
         (self.args.spec, self.args.driver) = (definition.spec, definition.driver);
-        let resized = self.admission.reconfigure(before, &self.args);
+        let resized = self.admission.reconfigure(previous_timeout, &self.args);
         self.apply_pressure(); // The program may have been installed or removed since.
         self.apply_event(resized);
         self.apply_breaker_state();

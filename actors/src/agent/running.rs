@@ -34,7 +34,7 @@ pub(super) struct RunningExecutions {
     /// Crashes of executions; too many within a period are a fault of the agent.
     crashes: RestartHistory,
     /// Start of the agent's actor, from which the times of crashes count.
-    began: Instant,
+    started_at: Instant,
 }
 
 /// Execution with an actor.
@@ -58,7 +58,7 @@ impl RunningExecutions {
             by_actor: BTreeMap::new(),
             replaced: BTreeSet::new(),
             crashes: RestartHistory::default(),
-            began: Instant::now(),
+            started_at: Instant::now(),
         }
     }
 
@@ -85,23 +85,23 @@ impl RunningExecutions {
 
     /// Returns the executions with their actors.
     pub(super) fn actors(&self) -> Vec<(ExecutionId, ActorRef<ExecutionMsg>)> {
-        self.executions.iter().map(|(id, one)| (*id, one.actor.clone())).collect()
+        self.executions.iter().map(|(id, execution)| (*id, execution.actor.clone())).collect()
     }
 
     /// Returns the present progress of an execution.
     pub(super) fn progress(&self, id: ExecutionId) -> Option<Progress> {
-        self.executions.get(&id).map(|one| one.progress.borrow().clone())
+        self.executions.get(&id).map(|execution| execution.progress.borrow().clone())
     }
 
     /// Subscribes to the progress of an execution.
     pub(super) fn watch(&self, id: ExecutionId) -> Option<watch::Receiver<Progress>> {
-        self.executions.get(&id).map(|one| one.progress.subscribe())
+        self.executions.get(&id).map(|execution| execution.progress.subscribe())
     }
 
     /// Sends the order to cancel to the actor of an execution.
-    pub(super) fn cancel(&self, id: ExecutionId, why: String) {
-        if let Some(one) = self.executions.get(&id) {
-            _ = one.actor.cast(ExecutionMsg::Event(ExecutionEvent::Cancel { why }));
+    pub(super) fn cancel(&self, id: ExecutionId, reason: String) {
+        if let Some(execution) = self.executions.get(&id) {
+            _ = execution.actor.cast(ExecutionMsg::Event(ExecutionEvent::Cancel { reason }));
         }
     }
 
@@ -112,16 +112,16 @@ impl RunningExecutions {
         interaction: Box<Interaction>,
         reply: RpcReplyPort<Option<watch::Receiver<Progress>>>,
     ) {
-        if let Some(one) = self.executions.get(&interaction.place.execution) {
+        if let Some(execution) = self.executions.get(&interaction.request_key.execution) {
             let answered = InteractionMsg::Answered(interaction, reply);
-            _ = one.actor.cast(ExecutionMsg::Interaction(answered));
+            _ = execution.actor.cast(ExecutionMsg::Interaction(answered));
         }
     }
 
     /// Sends the order to cancel to all actors.
-    pub(super) fn cancel_all(&self, why: &str) {
+    pub(super) fn cancel_all(&self, reason: &str) {
         for id in self.executions.keys() {
-            self.cancel(*id, why.to_owned());
+            self.cancel(*id, reason.to_owned());
         }
     }
 
@@ -147,7 +147,8 @@ impl RunningExecutions {
     fn record_crash(&mut self) -> RestartDecision {
         // `step` takes the state by value and returns the next one.
         let crashes = std::mem::take(&mut self.crashes);
-        let (crashes, decision) = step(crashes, self.began.elapsed(), RestartIntensity::default());
+        let (crashes, decision) =
+            step(crashes, self.started_at.elapsed(), RestartIntensity::default());
         self.crashes = crashes;
         decision
     }

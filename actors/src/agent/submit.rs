@@ -48,7 +48,7 @@ impl AgentData {
                         self.start(start);
                     }
                 }
-                AdmissionEffect::Join(id, of) => self.admission.join(id, of, self.watch(of)),
+                AdmissionEffect::Join(id, into) => self.admission.join(id, into, self.watch(into)),
                 effect => self.admission.perform(effect, &self.args, &mut self.tasks),
             }
         }
@@ -72,11 +72,11 @@ impl AgentData {
         self.apply_event(event);
         self.check_remaining_work(); // A drain may have waited for the answer to this submitter.
         match decision {
-            RecordDecision::Follow(of) => {
+            RecordDecision::Follow(source) => {
                 // The other execution may have ended while this one was recorded: no later event would release it.
-                let is_active = self.running.contains(of) || self.admission.queue().contains(of);
+                let queued = self.admission.queue().contains(source);
                 let reader = OutcomeReader { args: &self.args, tasks: &mut self.tasks };
-                self.coalescer.follow(id, of, is_active, reader);
+                self.coalescer.follow(id, source, queued || self.running.contains(source), reader);
             }
             RecordDecision::Reject(_) => self.release_followers(id),
             RecordDecision::Admit | RecordDecision::TakeResult(_) | RecordDecision::Join(_) => {}
@@ -84,14 +84,14 @@ impl AgentData {
     }
 
     /// Releases the requests that wait for an execution which has ended or stopped for a question.
-    pub(super) fn release_followers(&mut self, of: ExecutionId) {
+    pub(super) fn release_followers(&mut self, source: ExecutionId) {
         let reader = OutcomeReader { args: &self.args, tasks: &mut self.tasks };
-        self.coalescer.release(of, reader);
+        self.coalescer.release(source, reader);
     }
 
-    /// Releases a request: it takes the result of `equal`, or does the work itself.
-    pub(super) fn handle_release(&mut self, id: ExecutionId, equal: Option<ExecutionId>) {
-        if self.admission.queue_mut().release(id, equal) {
+    /// Releases a request: it takes the result of `source`, or does the work itself.
+    pub(super) fn handle_release(&mut self, id: ExecutionId, source: Option<ExecutionId>) {
+        if self.admission.queue_mut().release(id, source) {
             self.apply_event(AdmissionEvent::CoalescingEnded(id));
         }
     }

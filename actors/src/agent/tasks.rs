@@ -63,11 +63,11 @@ impl AgentTasks {
         &mut self,
         ledger: Arc<dyn Ledger>,
         id: ExecutionId,
-        left: Duration,
+        delay: Duration,
     ) {
         let agent = self.agent.clone();
         self.spawn(async move {
-            tokio::time::sleep(left).await;
+            tokio::time::sleep(delay).await;
             match ledger.execution(id).await {
                 Ok(Some(record)) => _ = agent.cast(AgentMsg::InputTimedOut(Box::new(record))),
                 Ok(None) => {}
@@ -77,11 +77,16 @@ impl AgentTasks {
     }
 
     /// Reads an execution whose actor has stopped before it was cancelled, and reports the cancellation.
-    pub(super) fn read_cancelled(&mut self, ledger: Arc<dyn Ledger>, id: ExecutionId, why: String) {
+    pub(super) fn read_cancelled(
+        &mut self,
+        ledger: Arc<dyn Ledger>,
+        id: ExecutionId,
+        reason: String,
+    ) {
         let agent = self.agent.clone();
         self.spawn(async move {
             if let Ok(Some(record)) = ledger.execution(id).await {
-                _ = agent.cast(AgentMsg::CancelWaiting(Box::new(record), why)); // The record as it is now.
+                _ = agent.cast(AgentMsg::CancelWaiting(Box::new(record), reason)); // The record as it is now.
             }
         });
     }

@@ -124,35 +124,36 @@ impl Approvals {
         &self,
         caller: &Caller,
         id: InteractionId,
-        given: CallerAnswer,
+        caller_answer: CallerAnswer,
     ) -> Result<AnswerReply, Failure> {
-        let asked = self.interaction(caller, id).await?;
-        authorize(caller, &asked)?;
-        if given.digest.as_ref().is_some_and(|digest| *digest != asked.digest) {
+        let interaction = self.interaction(caller, id).await?;
+        authorize(caller, &interaction)?;
+        if caller_answer.digest.as_ref().is_some_and(|digest| *digest != interaction.digest) {
             let message = "the digest is not the one of the question";
             return Err(Failure::new(Code::InteractionChanged, message));
         }
-        let value = answer::check(&asked.question, &given.value)
+        let value = answer::check(&interaction.question, &caller_answer.value)
             .map_err(|fault| Failure::new(Code::AnswerInvalid, fault.to_string()))?;
         let by = AnswerSource::Principal {
             name: caller.name.clone(),
-            channel: given.channel.to_owned(),
-            message: given.message,
+            channel: caller_answer.channel.to_owned(),
+            message: caller_answer.message,
         };
         let services = &self.reader.services;
         let answer = InteractionAnswer { value: Some(value), by };
         let end =
             InteractionEnd { state: InteractionState::Answered, answer, at: services.clock.now() };
-        let shown = redact_question::redact_end(&end, &services.redactor.now());
-        let closing = services.stores.interactions.close(id, end.clone(), shown.clone()).await;
+        let redacted_end = redact_question::redact_end(&end, &services.redactor.now());
+        let closing =
+            services.stores.interactions.close(id, end.clone(), redacted_end.clone()).await;
         match closing.map_err(|error| unreadable(&error))? {
             CloseOutcome::Closed(interaction) => {
                 let progress = self.forward(interaction.clone()).await;
-                Ok(AnswerReply { interaction: redacted(*interaction, shown), progress })
+                Ok(AnswerReply { interaction: redacted(*interaction, redacted_end), progress })
             }
-            CloseOutcome::AlreadyClosed(known) if is_same(&known, [&end, &shown]) => {
-                let at = known.closed.as_ref().map_or(shown.at, |closed| closed.at);
-                let interaction = redacted(*known, InteractionEnd { at, ..shown });
+            CloseOutcome::AlreadyClosed(known) if is_same(&known, [&end, &redacted_end]) => {
+                let at = known.closed.as_ref().map_or(redacted_end.at, |closed| closed.at);
+                let interaction = redacted(*known, InteractionEnd { at, ..redacted_end });
                 Ok(AnswerReply { interaction, progress: None })
             }
             CloseOutcome::AlreadyClosed(known) => Err(interaction_closed(&known)),
@@ -170,15 +171,15 @@ impl Approvals {
     }
 }
 
-fn authorize(caller: &Caller, asked: &Interaction) -> Result<(), Failure> {
-    let agent = Some(&asked.owner.agent);
+fn authorize(caller: &Caller, interaction: &Interaction) -> Result<(), Failure> {
+    let agent = Some(&interaction.owner.agent);
     let is_admin = caller.scope.allows(Right::Admin, agent);
-    let is_owner = asked.owner.principal == caller.principal;
+    let is_owner = interaction.owner.principal == caller.principal;
     let forbidden = |message: &str| Failure::new(Code::Forbidden, message);
     if !is_admin && !caller.scope.allows(Right::Approve, agent) {
         return Err(forbidden("the token does not have the right `approve`"));
     }
-    may_answer(&asked.terms, &caller.name, is_owner, is_admin)
+    may_answer(&interaction.terms, &caller.name, is_owner, is_admin)
         .map_err(|refusal| forbidden(&refusal.to_string()))
 }
 
@@ -200,8 +201,8 @@ fn is_same(known: &Interaction, forms: [&InteractionEnd; 2]) -> bool {
 }
 
 /// Returns the interaction with the redacted form of its end.
-fn redacted(interaction: Interaction, shown: InteractionEnd) -> Interaction {
-    Interaction { closed: Some(shown), ..interaction }
+fn redacted(interaction: Interaction, redacted_end: InteractionEnd) -> Interaction {
+    Interaction { closed: Some(redacted_end), ..interaction }
 }
 
 fn interaction_unknown(id: InteractionId) -> Failure {
@@ -211,7 +212,7 @@ fn interaction_unknown(id: InteractionId) -> Failure {
 fn interaction_closed(known: &Interaction) -> Failure {
     let state = known.state.as_str();
     let end = known.closed.as_ref().map(|closed| {
-        let who = match &closed.answer.by {
+        let answered_by = match &closed.answer.by {
             AnswerSource::Principal { name, .. } => format!(" by `{name}`"),
             AnswerSource::Rule { rule } => format!(" by {rule}"),
             AnswerSource::Timeout
@@ -219,7 +220,7 @@ fn interaction_closed(known: &Interaction) -> Failure {
             | AnswerSource::ProcessEnd
             | AnswerSource::Agent => String::new(),
         };
-        format!("{who} at {}", closed.at.format("%Y-%m-%d %H:%M:%S UTC"))
+        format!("{answered_by} at {}", closed.at.format("%Y-%m-%d %H:%M:%S UTC"))
     });
     let message = format!("the interaction is {state} already{}", end.unwrap_or_default());
     Failure::new(Code::InteractionClosed, message)

@@ -54,8 +54,8 @@ impl ScheduleAdmin {
         caller: &Caller,
         id: &ScheduleId,
     ) -> Result<ScheduleView, Failure> {
-        let shown = self.call_scheduler(|reply| SchedulerMsg::Get(id.clone(), reply)).await?;
-        shown.filter(|view| may_see(caller, view)).ok_or_else(|| schedule_unknown(id))
+        let view = self.call_scheduler(|reply| SchedulerMsg::Get(id.clone(), reply)).await?;
+        view.filter(|view| may_see(caller, view)).ok_or_else(|| schedule_unknown(id))
     }
 
     /// Returns the view with redacted texts.
@@ -202,8 +202,8 @@ impl ScheduleAdmin {
     ) -> Result<ScheduleStatistics, Failure> {
         self.schedule(caller, id).await?;
         let since: DateTime<Utc> = self.services.clock.now() - TimeDelta::days(STATISTICS_DAYS);
-        let tallied = self.store()?.tally(id, since).await;
-        Ok(statistics(&tallied.map_err(|error| unreadable(&error))?))
+        let occurrences = self.store()?.tally(id, since).await;
+        Ok(statistics(&occurrences.map_err(|error| unreadable(&error))?))
     }
 
     /// Restores the raw texts of a schedule if a caller sends the redacted texts back unchanged.

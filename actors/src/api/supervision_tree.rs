@@ -55,25 +55,29 @@ impl SupervisionTree {
         definitions: Vec<AgentDefinition>,
         plan: TreePlan,
     ) -> Result<Self, SpawnErr> {
-        let (sender, gateway) = watch::channel(None);
-        let (draining, drained) = watch::channel(false);
-        let (judge, pressure) = watch::channel(None);
+        let (gateway_sender, gateway) = watch::channel(None);
+        let (drain_sender, draining) = watch::channel(false);
+        let (pressure_sender, pressure) = watch::channel(None);
         let TreePlan { readings, alerts, scheduler_config, retention } = plan;
-        let (actor, scheduler) = watch::channel(None);
+        let (scheduler_sender, scheduler) = watch::channel(None);
         let schedule_store = scheduler_config.as_ref().map(|it| it.schedule_store.clone());
-        let scheduling = SchedulerInputs { scheduler_config, actor, draining: drained.clone() };
+        let scheduling = SchedulerInputs {
+            scheduler_config,
+            actor: scheduler_sender,
+            draining: draining.clone(),
+        };
         let args = RootArgs {
             services: services.clone(),
             definitions,
             readings,
             retention,
             alerts,
-            pressure: judge,
-            gateway: sender,
+            pressure: pressure_sender,
+            gateway: gateway_sender,
             scheduling,
         };
         let (root, ended) = ractor::ActorRuntime::spawn(None, RootActor, args).await?;
-        let link = GatewayLink { gateway, draining: drained };
+        let link = GatewayLink { gateway, draining };
         let reader = Reader { link: link.clone(), services: services.clone() };
         let api = Api {
             requests: Requests { reader: reader.clone() },
@@ -82,7 +86,7 @@ impl SupervisionTree {
             schedules: ScheduleAdmin { scheduler, schedule_store, services: services.clone() },
             tree: TreeView { root, link, pressure, services },
         };
-        Ok(Self { api, draining, root: ended })
+        Ok(Self { api, draining: drain_sender, root: ended })
     }
 
     /// Returns the handles of the tree.
@@ -166,9 +170,9 @@ impl SupervisionTree {
     }
 }
 
-fn cancel_all(agents: &[ActorRef<AgentMsg>], why: &str) {
+fn cancel_all(agents: &[ActorRef<AgentMsg>], reason: &str) {
     for agent in agents {
-        _ = agent.cast(AgentMsg::CancelAll { why: why.to_owned() });
+        _ = agent.cast(AgentMsg::CancelAll { reason: reason.to_owned() });
     }
 }
 

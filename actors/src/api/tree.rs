@@ -107,7 +107,7 @@ impl TreeView {
             (root.is_none() || gateway.is_none(), "tree"),
             (!is_readable, "ledger"),
         ];
-        reasons.into_iter().filter(|(is_so, _)| *is_so).map(|(_, word)| word).collect()
+        reasons.into_iter().filter(|(applies, _)| *applies).map(|(_, word)| word).collect()
     }
 
     /// Returns true if the ledger replies, with any result.
@@ -170,7 +170,7 @@ async fn scheduler_status(view: Option<&RootView>) -> Option<SchedulerStatus> {
     let (scheduler, restarts) = view?.scheduler.as_ref()?;
     let seen = call(scheduler, SchedulerMsg::Inspect, STATUS_TIMEOUT).await;
     let actor = actor_status("scheduler", seen.as_ref().map(|it| it.since), *restarts);
-    let count = |of: fn(&SchedulerSnapshot) -> usize| seen.as_ref().map_or(0, of);
+    let count = |field: fn(&SchedulerSnapshot) -> usize| seen.as_ref().map_or(0, field);
     let (schedules, active) = (count(|it| it.schedules), count(|it| it.active));
     let locked = count(|it| it.locked);
     Some(SchedulerStatus {

@@ -29,20 +29,20 @@ pub const fn add_usage(counted: Charge, reported: Charge, cumulative: bool) -> (
 /// # Errors
 /// Returns the failure that ends the execution.
 pub fn check_run_limits(bounds: &BudgetLimits, spent: Charge) -> Result<(), Failure> {
-    let over = |(of, limit): (&BudgetMeasure, &u64)| {
-        Some((*of, *limit, of.of(spent).checked_sub(*limit)?))
+    let over = |(measure, limit): (&BudgetMeasure, &u64)| {
+        Some((*measure, *limit, measure.of(spent).checked_sub(*limit)?))
     };
     match bounds.iter().filter_map(over).find(|(.., beyond)| *beyond > 0) {
         None => Ok(()),
-        Some((of, limit, beyond)) => Err(limit_exceeded(of, limit, beyond)),
+        Some((measure, limit, beyond)) => Err(limit_exceeded(measure, limit, beyond)),
     }
 }
 
 /// Returns the failure of an execution that exceeds a limit.
 #[must_use]
-pub fn limit_exceeded(of: BudgetMeasure, limit: u64, beyond: u64) -> Failure {
-    let (limit, beyond) = (of.display(limit), of.display(beyond));
-    let message = match of {
+pub fn limit_exceeded(measure: BudgetMeasure, limit: u64, beyond: u64) -> Failure {
+    let (limit, beyond) = (measure.display(limit), measure.display(beyond));
+    let message = match measure {
         BudgetMeasure::WallTime => {
             format!("it has used its run time budget of {limit}")
         }
@@ -61,9 +61,9 @@ pub fn check_day_limits(
     spent: Charge,
     now: DateTime<Utc>,
 ) -> Result<(), Failure> {
-    let is_spent = |(of, limit): &(&BudgetMeasure, &u64)| of.of(spent) >= **limit;
-    let Some((of, limit)) = spec.day.iter().find(is_spent) else { return Ok(()) };
-    let (limit, used) = (of.display(*limit), of.display(of.of(spent)));
+    let is_spent = |(measure, limit): &(&BudgetMeasure, &u64)| measure.of(spent) >= **limit;
+    let Some((measure, limit)) = spec.day.iter().find(is_spent) else { return Ok(()) };
+    let (limit, used) = (measure.display(*limit), measure.display(measure.of(spent)));
     let message = format!("agent `{agent}` has used {used} of its {limit} for today");
     Err(Failure::new(Code::BudgetExceeded, message)
         .until(renewal(today(spec.zone, now), spec.zone)))
@@ -72,8 +72,8 @@ pub fn check_day_limits(
 /// Returns the used share of a day's budget in percent: the highest share of all limits; `None` without limits.
 #[must_use]
 pub fn used_percent(bounds: &BudgetLimits, spent: Charge) -> Option<u64> {
-    let share = |(of, limit): (&BudgetMeasure, &u64)| {
-        u64::try_from(u128::from(of.of(spent)) * 100 / u128::from((*limit).max(1))).ok()
+    let share = |(measure, limit): (&BudgetMeasure, &u64)| {
+        u64::try_from(u128::from(measure.of(spent)) * 100 / u128::from((*limit).max(1))).ok()
     };
     bounds.iter().filter_map(share).max()
 }
@@ -113,9 +113,9 @@ pub fn renewal(day: NaiveDate, zone: Tz) -> DateTime<Utc> {
 #[must_use]
 pub fn status(spec: &BudgetSpec, spent: Charge, now: DateTime<Utc>) -> BudgetStatus {
     let day = today(spec.zone, now);
-    let bound = |(of, limit): (&BudgetMeasure, &u64)| {
-        let left = limit.saturating_sub(of.of(spent));
-        BoundStatus { measure: *of, limit: *limit, remaining: left }
+    let bound = |(measure, limit): (&BudgetMeasure, &u64)| {
+        let left = limit.saturating_sub(measure.of(spent));
+        BoundStatus { measure: *measure, limit: *limit, remaining: left }
     };
     let bounds = spec.day.iter().map(bound).collect();
     BudgetStatus { day, renews: renewal(day, spec.zone), spent, bounds }
@@ -130,12 +130,12 @@ mod tests {
         Charge { input_tokens: input, output_tokens: output, ..Charge::default() }
     }
 
-    fn bounds(of: BudgetMeasure, limit: u64) -> BudgetLimits {
-        BudgetLimits::from([(of, limit)])
+    fn bounds(measure: BudgetMeasure, limit: u64) -> BudgetLimits {
+        BudgetLimits::from([(measure, limit)])
     }
 
-    fn charge(of: BudgetMeasure, amount: u64) -> Charge {
-        match of {
+    fn charge(measure: BudgetMeasure, amount: u64) -> Charge {
+        match measure {
             BudgetMeasure::Turns => Charge { turns: amount, ..Charge::default() },
             BudgetMeasure::InputTokens | BudgetMeasure::Tokens => tokens(amount, 0),
             BudgetMeasure::OutputTokens => tokens(0, amount),
@@ -150,23 +150,23 @@ mod tests {
 
     #[test]
     fn a_run_may_spend_exactly_its_budget() {
-        for of in BudgetMeasure::ALL {
-            let bounds = bounds(*of, 1000);
-            assert_eq!(check_run_limits(&bounds, charge(*of, 1000)), Ok(()), "{of:?}");
-            let failure = check_run_limits(&bounds, charge(*of, 1001)).unwrap_err();
-            assert_eq!((failure.code, failure.until), (Code::BudgetExceeded, None), "{of:?}");
+        for measure in BudgetMeasure::ALL {
+            let bounds = bounds(*measure, 1000);
+            assert_eq!(check_run_limits(&bounds, charge(*measure, 1000)), Ok(()), "{measure:?}");
+            let failure = check_run_limits(&bounds, charge(*measure, 1001)).unwrap_err();
+            assert_eq!((failure.code, failure.until), (Code::BudgetExceeded, None), "{measure:?}");
         }
         assert_eq!(check_run_limits(&BudgetLimits::new(), tokens(u64::MAX, 1)), Ok(()));
     }
 
     #[test]
     fn a_budget_error_states_the_budget_and_the_excess() {
-        let told = |of: BudgetMeasure, limit, spent| {
-            check_run_limits(&bounds(of, limit), charge(of, spent)).unwrap_err()
+        let failure_of = |measure: BudgetMeasure, limit, spent| {
+            check_run_limits(&bounds(measure, limit), charge(measure, spent)).unwrap_err()
         };
-        let tokens = told(BudgetMeasure::Tokens, 1000, 1200);
+        let tokens = failure_of(BudgetMeasure::Tokens, 1000, 1200);
         assert_eq!(tokens.message, "its budget of 1000 tokens is exceeded by 200 tokens");
-        let cost = told(BudgetMeasure::CostUsd, 1_500_000, 1_750_000);
+        let cost = failure_of(BudgetMeasure::CostUsd, 1_500_000, 1_750_000);
         let sentence = "its budget of 1.500000 US dollars is exceeded by 0.250000 US dollars";
         assert_eq!(cost.message, sentence);
     }

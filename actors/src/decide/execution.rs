@@ -167,8 +167,8 @@ pub enum ExecutionEvent {
     Begin,
     /// The ledger granted the slot.
     Claimed { at: AttemptId },
-    /// An earlier process of the service started the attempt `ran` ago, and the attempt continues.
-    Resumed { at: AttemptId, ran: Duration },
+    /// An earlier process of the service started the attempt `run_time` ago, and the attempt continues.
+    Resumed { at: AttemptId, run_time: Duration },
     /// A resource that the attempt needs is in use, and the attempt has waited for `waited`.
     Busy { at: AttemptId, waited: Duration },
     /// The pause after a busy claim is over.
@@ -176,11 +176,11 @@ pub enum ExecutionEvent {
     /// The claim failed, because the ledger is unavailable.
     ClaimFailed { at: AttemptId },
     /// Another actor has settled the execution.
-    Gone,
+    Superseded,
     /// The work runs.
     Started { at: AttemptId },
     /// The work has ended.
-    Ended { at: AttemptId, verdict: Result<(), Failure> },
+    Ended { at: AttemptId, result: Result<(), Failure> },
     /// The work has failed, and a retry would fail again during `retry_after`.
     Failed { at: AttemptId, failure: Failure, retry_after: Duration },
     /// The work exceeded a limit.
@@ -204,7 +204,7 @@ pub enum ExecutionEvent {
     /// The execution may not start.
     Denied { failure: Failure },
     /// A caller or the service cancelled the execution.
-    Cancel { why: String },
+    Cancel { reason: String },
     /// The ledger has recorded the outcome.
     Settled,
     /// The clean-up of the attempt is complete.
@@ -234,7 +234,7 @@ pub enum ExecutionEffect {
     /// Record that a deadline is near.
     Warn { limit: DeadlineKind, left: Duration, message: String },
     /// Record a transition; the claim records its own.
-    RecordTransition { from: State, to: State, attempt_id: AttemptId, why: String },
+    RecordTransition { from: State, to: State, attempt_id: AttemptId, reason: String },
     /// Record the transition from running to waiting, with its reason.
     Interrupt { attempt_id: AttemptId, interruption: Interruption },
     /// Record the failure of an attempt that is not the last.

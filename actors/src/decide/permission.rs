@@ -26,18 +26,18 @@ const READ_ONLY_KINDS: [&str; 3] = ["read", "search", "think"];
 /// Returns true if the turn must end because of this call. `calls` is the number of calls of the turn, with this one.
 #[must_use]
 pub fn exceeds_limit(policy: &PermissionPolicy, calls: u32) -> bool {
-    policy.max_tool_calls.is_some_and(|most| calls > most)
+    policy.max_tool_calls.is_some_and(|max| calls > max)
 }
 
 /// Returns true if the agent made a call without permission.
 ///
-/// `given` is the last verdict that was sent to the agent for this call, by a rule or by a person; `None` if the agent
-/// never requested permission. `status` is the status that the agent reports. Every agent reports a call that was
+/// `sent_verdict` is the last verdict that was sent to the agent for this call, by a rule or by a person; `None` if the
+/// agent never requested permission. `status` is the status that the agent reports. Every agent reports a call that was
 /// denied as `failed`, so only a `completed` call violates a denial. For a call without a request, both statuses
 /// show that it ran.
 #[must_use]
-pub fn is_unauthorized(given: Option<PermissionVerdict>, status: &str) -> bool {
-    match given {
+pub fn is_unauthorized(sent_verdict: Option<PermissionVerdict>, status: &str) -> bool {
+    match sent_verdict {
         Some(PermissionVerdict::Allow) => false,
         Some(PermissionVerdict::Deny) => status == COMPLETED_STATUS,
         Some(PermissionVerdict::Ask) | None => {
@@ -97,21 +97,21 @@ mod tests {
 
     #[test]
     fn the_call_after_the_limit_ends_the_turn() {
-        let limited = |most| PermissionPolicy { max_tool_calls: most, ..Default::default() };
-        for (most, calls, ends) in [
+        let limited = |max| PermissionPolicy { max_tool_calls: max, ..Default::default() };
+        for (max, calls, ends) in [
             (None, u32::MAX, false),
             (Some(3), 3, false),
             (Some(3), 4, true),
             (Some(0), 1, true),
             (Some(0), 0, false),
         ] {
-            assert_eq!(exceeds_limit(&limited(most), calls), ends, "{calls} of {most:?}");
+            assert_eq!(exceeds_limit(&limited(max), calls), ends, "{calls} of {max:?}");
         }
     }
 
     #[test]
     fn calls_that_ran_without_permission_are_unauthorized() {
-        for (given, status, expected) in [
+        for (sent_verdict, status, expected) in [
             (Some(Allow), "completed", false),
             (Some(Allow), "failed", false),
             (Some(Deny), "completed", true),
@@ -124,7 +124,11 @@ mod tests {
             (None, "in_progress", false),
             (None, "", false),
         ] {
-            assert_eq!(is_unauthorized(given, status), expected, "{given:?} {status}");
+            assert_eq!(
+                is_unauthorized(sent_verdict, status),
+                expected,
+                "{sent_verdict:?} {status}"
+            );
         }
     }
 

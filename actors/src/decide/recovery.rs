@@ -19,7 +19,7 @@ pub enum InputLoss {
     /// accepted it.
     NotStored,
     /// The key of the sealed input no longer exists.
-    KeyGone,
+    KeyMissing,
     /// The sealed input is damaged.
     Damaged,
 }
@@ -30,7 +30,7 @@ impl InputLoss {
     pub const fn reason(self) -> &'static str {
         match self {
             Self::NotStored => "its input held secrets that are not stored",
-            Self::KeyGone => {
+            Self::KeyMissing => {
                 "its input was sealed and the key is gone; a key in `inputs.key_file` outlives a reboot"
             }
             Self::Damaged => "its sealed input is damaged",
@@ -101,14 +101,14 @@ pub fn interruption_failure() -> Failure {
 
 /// Returns the failure of an execution that did not run and can no longer run.
 fn lost_input_failure(lost: InputLoss) -> Failure {
-    let why = format!("the service stopped before it ran, and {}", lost.reason());
-    Failure::new(Code::InterruptedNotRun, why)
+    let message = format!("the service stopped before it ran, and {}", lost.reason());
+    Failure::new(Code::InterruptedNotRun, message)
 }
 
 /// Returns the failure of a deferred execution whose input is unavailable.
 fn lost_deferral_failure(lost: InputLoss) -> Failure {
-    let why = format!("the service stopped while it waited for a quota, and {}", lost.reason());
-    Failure::new(Code::NotReplayable, why)
+    let message = format!("the service stopped while it waited for a quota, and {}", lost.reason());
+    Failure::new(Code::NotReplayable, message)
 }
 
 fn is_queue_timeout_over(record: &Record, now: DateTime<Utc>, queue_timeout: Duration) -> bool {

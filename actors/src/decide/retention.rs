@@ -65,8 +65,8 @@ pub struct RetentionProgress {
 impl RetentionProgress {
     /// Starts a pass.
     #[must_use]
-    pub fn new_pass(now: DateTime<Utc>, age_counts: bool, stock: &StorageStats) -> Self {
-        let part = (stock.ended / AGE_REMOVAL_DIVISOR).max(MAX_BATCH.into());
+    pub fn new_pass(now: DateTime<Utc>, age_counts: bool, stats: &StorageStats) -> Self {
+        let part = (stats.ended / AGE_REMOVAL_DIVISOR).max(MAX_BATCH.into());
         Self { now, by_age: if age_counts { part } else { 0 }, exhausted: Vec::new() }
     }
 
@@ -74,27 +74,28 @@ impl RetentionProgress {
     #[must_use]
     pub fn next(
         &self,
-        keep: &RetentionLimits,
-        stock: &StorageStats,
+        limits: &RetentionLimits,
+        stats: &StorageStats,
     ) -> Option<(RemovalRange, RetentionBatch)> {
         let is_open = |source: &RemovalRange| !self.exhausted.contains(source);
-        if let Some(max) = keep.max_age.filter(|_| self.by_age > 0 && is_open(&RemovalRange::Age)) {
-            let most = u32::try_from(self.by_age).unwrap_or(MAX_BATCH).min(MAX_BATCH);
-            let before = self.before(max.max(keep.min_age))?;
+        if let Some(max) = limits.max_age.filter(|_| self.by_age > 0 && is_open(&RemovalRange::Age))
+        {
+            let limit = u32::try_from(self.by_age).unwrap_or(MAX_BATCH).min(MAX_BATCH);
+            let before = self.before(max.max(limits.min_age))?;
             return Some((
                 RemovalRange::Age,
-                RetentionBatch { from: None, before: Some(before), most },
+                RetentionBatch { from: None, before: Some(before), limit },
             ));
         }
-        let most = excess(keep, stock)?;
+        let limit = excess(limits, stats)?;
         match [RemovalRange::Future, RemovalRange::Past].into_iter().find(is_open)? {
             RemovalRange::Future => {
                 let from = Some(self.now.checked_add_signed(FUTURE_TOLERANCE)?);
-                Some((RemovalRange::Future, RetentionBatch { from, before: None, most }))
+                Some((RemovalRange::Future, RetentionBatch { from, before: None, limit }))
             }
             source => {
-                let before = Some(self.before(keep.min_age)?);
-                Some((source, RetentionBatch { from: None, before, most }))
+                let before = Some(self.before(limits.min_age)?);
+                Some((source, RetentionBatch { from: None, before, limit }))
             }
         }
     }
@@ -117,9 +118,9 @@ impl RetentionProgress {
 }
 
 /// Returns the number of excess executions; for an excess of size, a small number.
-fn excess(keep: &RetentionLimits, stock: &StorageStats) -> Option<u32> {
-    let over = keep.max_executions.map_or(0, |max| stock.executions.saturating_sub(max));
-    let is_large = keep.max_bytes.is_some_and(|max| stock.used() > max);
+fn excess(limits: &RetentionLimits, stats: &StorageStats) -> Option<u32> {
+    let over = limits.max_executions.map_or(0, |max| stats.executions.saturating_sub(max));
+    let is_large = limits.max_bytes.is_some_and(|max| stats.used() > max);
     match u32::try_from(over).unwrap_or(MAX_BATCH).min(MAX_BATCH) {
         0 if is_large => Some(MAX_BATCH / 10), // Sizes differ, so the size is measured again soon.
         0 => None,

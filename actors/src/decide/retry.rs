@@ -81,9 +81,9 @@ pub fn retry_decision(
         None if failure.category() == Category::Transient => {
             let number = number.saturating_sub(deferrals);
             let is_left = number.saturating_add(own_retries) <= retry.max;
-            let again = if is_left { retry_pause(retry, number) } else { None };
-            let again = again.map(|pause| pause.max(retry_after.unwrap_or_default()));
-            again.filter(|pause| *pause <= MAX_BACKOFF).map(RetryDecision::Retry)
+            let pause = if is_left { retry_pause(retry, number) } else { None };
+            let pause = pause.map(|pause| pause.max(retry_after.unwrap_or_default()));
+            pause.filter(|pause| *pause <= MAX_BACKOFF).map(RetryDecision::Retry)
         }
         None => None,
     };

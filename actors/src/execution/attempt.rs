@@ -26,7 +26,7 @@ pub(super) struct PresentAttempt {
     /// Id of the latest claimed attempt.
     attempt_id: AttemptId,
     /// Attempt whose end is not reported yet.
-    begun: Option<BegunAttempt>,
+    unreported: Option<StartedAttempt>,
     /// Lease of the work, until the clean-up.
     lease: Option<Lease>,
     pid: Option<u32>,
@@ -43,11 +43,11 @@ pub(super) struct PresentAttempt {
 
 /// Attempt that has started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct BegunAttempt {
+pub(super) struct StartedAttempt {
     /// Id of the attempt.
     pub(super) attempt_id: AttemptId,
     /// Start time.
-    pub(super) begun: DateTime<Utc>,
+    pub(super) started_at: DateTime<Utc>,
 }
 
 impl PresentAttempt {
@@ -55,7 +55,7 @@ impl PresentAttempt {
     pub(super) fn new(attempt_id: AttemptId, known: Vec<EventKind>) -> Self {
         Self {
             attempt_id,
-            begun: None,
+            unreported: None,
             lease: None,
             pid: None,
             exit_code: None,
@@ -128,7 +128,7 @@ impl PresentAttempt {
         known: Vec<EventKind>,
     ) -> Reporter {
         let services = &context.services;
-        self.begun = Some(BegunAttempt { attempt_id, begun: context.now() });
+        self.unreported = Some(StartedAttempt { attempt_id, started_at: context.now() });
         (self.liveness, self.usage) = (Liveness::default(), None);
         let attempt = AttemptContext {
             id: context.id,
@@ -176,19 +176,19 @@ impl PresentAttempt {
             (self.pid, self.exit_code) = (None, exit_code);
         } else {
             // The batch is written under the fence of the later attempt, for which these events did not happen.
-            lines.facts.clear();
+            lines.events.clear();
         }
         lines
     }
 
     /// Returns the attempt whose end is not reported yet.
-    pub(super) const fn open(&self) -> Option<BegunAttempt> {
-        self.begun
+    pub(super) const fn open(&self) -> Option<StartedAttempt> {
+        self.unreported
     }
 
     /// Returns the start of an attempt whose end is to be reported; `None` if it was reported before.
-    pub(super) fn close(&mut self, at: AttemptId) -> Option<BegunAttempt> {
-        self.begun.take_if(|begun| begun.attempt_id == at)
+    pub(super) fn close(&mut self, at: AttemptId) -> Option<StartedAttempt> {
+        self.unreported.take_if(|started| started.attempt_id == at)
     }
 
     /// Requests the work to stop.
@@ -225,10 +225,10 @@ impl PresentAttempt {
     }
 
     /// Reports the duration of the attempt's silence after a delay.
-    pub(super) fn check_silence(&self, tasks: &mut ExecutionTasks, at: AttemptId, after: Duration) {
+    pub(super) fn check_silence(&self, tasks: &mut ExecutionTasks, at: AttemptId, delay: Duration) {
         let liveness = self.liveness.clone();
         tasks.spawn(async move {
-            tokio::time::sleep(after).await;
+            tokio::time::sleep(delay).await;
             let quiet = liveness.idle_time();
             Some(ExecutionMsg::Event(ExecutionEvent::Silent { at, quiet }))
         });
@@ -273,13 +273,13 @@ mod tests {
 
     const SECOND: AttemptId = AttemptId { attempt: 2, ..AttemptId::FIRST };
 
-    fn begun(attempt_id: AttemptId) -> BegunAttempt {
-        BegunAttempt { attempt_id, begun: DateTime::UNIX_EPOCH }
+    fn started(attempt_id: AttemptId) -> StartedAttempt {
+        StartedAttempt { attempt_id, started_at: DateTime::UNIX_EPOCH }
     }
 
     fn last_records() -> WriteBatch {
         let usage = EventKind::Heartbeat(UsageReading::default());
-        WriteBatch { chunks: Vec::new(), facts: vec![(DateTime::UNIX_EPOCH, usage)] }
+        WriteBatch { chunks: Vec::new(), events: vec![(DateTime::UNIX_EPOCH, usage)] }
     }
 
     #[test]
@@ -300,10 +300,10 @@ mod tests {
     fn the_end_of_an_attempt_is_reported_once() {
         let mut attempt = PresentAttempt::new(AttemptId::FIRST, Vec::new());
         assert_eq!(attempt.close(AttemptId::FIRST), None, "it has not started");
-        attempt.begun = Some(begun(SECOND));
+        attempt.unreported = Some(started(SECOND));
         assert_eq!(attempt.close(AttemptId::FIRST), None, "a later attempt runs");
-        assert_eq!(attempt.open(), Some(begun(SECOND)));
-        assert_eq!(attempt.close(SECOND), Some(begun(SECOND)));
+        assert_eq!(attempt.open(), Some(started(SECOND)));
+        assert_eq!(attempt.close(SECOND), Some(started(SECOND)));
         assert_eq!(attempt.close(SECOND), None, "its end was reported before");
     }
 }

@@ -54,7 +54,7 @@ pub(super) struct ResourceClaim {
     /// Memory reservation, held until the attempt is cleaned up.
     reservation: Option<MemoryReservation>,
     /// Time of the first granted claim.
-    begun: Option<Instant>,
+    first_granted_at: Option<Instant>,
 }
 
 /// Workspace that is held. Dropping it notifies the waiting executions.
@@ -77,7 +77,7 @@ struct ClaimWait {
     /// Start time of the wait.
     since: Instant,
     /// Earlier wait in the queue of the agent.
-    before: Duration,
+    earlier_wait: Duration,
 }
 
 impl ClaimWait {
@@ -86,14 +86,18 @@ impl ClaimWait {
     fn after_claim(self, attempt_id: AttemptId, now: Instant) -> Self {
         match self.attempt_id {
             Some(present) if present == attempt_id => self,
-            Some(_) => Self { attempt_id: Some(attempt_id), since: now, before: Duration::ZERO },
-            None => Self { attempt_id: Some(attempt_id), since: now, before: self.before },
+            Some(_) => {
+                Self { attempt_id: Some(attempt_id), since: now, earlier_wait: Duration::ZERO }
+            }
+            None => {
+                Self { attempt_id: Some(attempt_id), since: now, earlier_wait: self.earlier_wait }
+            }
         }
     }
 
     /// Returns the duration of the wait.
     fn waited(&self, now: Instant) -> Duration {
-        self.before + now.saturating_duration_since(self.since)
+        self.earlier_wait + now.saturating_duration_since(self.since)
     }
 }
 
@@ -117,12 +121,12 @@ impl WaitPlan {
 }
 
 impl ResourceClaim {
-    /// Creates the state without a claim; `before` is the wait in the queue of the agent.
+    /// Creates the state without a claim; `earlier_wait` is the wait in the queue of the agent.
     pub(super) fn new(
         id: ExecutionId,
         declared_memory: Option<u64>,
         resources: &AttemptResources,
-        before: Duration,
+        earlier_wait: Duration,
     ) -> Self {
         let AttemptResources { workspace_queue, memory_budget } = resources;
         Self {
@@ -130,12 +134,12 @@ impl ResourceClaim {
             workspace_queue: workspace_queue.clone(),
             memory_budget: memory_budget.clone(),
             declared_memory,
-            wait: ClaimWait { attempt_id: None, since: Instant::now(), before },
+            wait: ClaimWait { attempt_id: None, since: Instant::now(), earlier_wait },
             ticket: None,
             freed: workspace_queue.subscribe(),
             held: None,
             reservation: None,
-            begun: None,
+            first_granted_at: None,
         }
     }
 
@@ -167,7 +171,7 @@ impl ResourceClaim {
         self.held = workspace.map(|workspace| HeldWorkspace { workspace, workspace_queue });
         self.leave_queue();
         // Retries belong to the execution, so the first claim stays the start of its duration.
-        self.begun.get_or_insert_with(Instant::now);
+        self.first_granted_at.get_or_insert_with(Instant::now);
     }
 
     /// Handles a claim that failed because a resource is in use. Returns the position of the wait.
@@ -178,7 +182,7 @@ impl ResourceClaim {
             self.reservation = None;
         }
         let position = match plan.queue {
-            Some(wanted) => self.wait_for(wanted),
+            Some(workspace) => self.wait_for(workspace),
             None => {
                 self.leave_queue();
                 1
@@ -188,11 +192,11 @@ impl ResourceClaim {
     }
 
     /// Joins the queue for a workspace, or keeps the ticket for it. Returns the position.
-    fn wait_for(&mut self, wanted: Workspace) -> usize {
-        let position = self.workspace_queue.position(self.id, &wanted);
+    fn wait_for(&mut self, workspace: Workspace) -> usize {
+        let position = self.workspace_queue.position(self.id, &workspace);
         match &self.ticket {
-            Some(ticket) => ticket.set_workspace(wanted),
-            None => self.ticket = Some(self.workspace_queue.join(self.id, wanted)),
+            Some(ticket) => ticket.set_workspace(workspace),
+            None => self.ticket = Some(self.workspace_queue.join(self.id, workspace)),
         }
         position
     }
@@ -218,7 +222,7 @@ impl ResourceClaim {
 
     /// Returns the time since the first granted claim.
     pub(super) fn elapsed(&self) -> Option<Duration> {
-        self.begun.map(|begun| begun.elapsed())
+        self.first_granted_at.map(|first_granted_at| first_granted_at.elapsed())
     }
 
     /// Releases the memory reservation, because the attempt is cleaned up.

@@ -127,7 +127,12 @@ impl ExecutionContext {
     /// Reports a failed attempt to the breaker of the credential. Only failures because of the credential have an
     /// effect.
     pub(super) fn report_failed(&self, failure: &Failure) {
-        let of = (&self.services.keyring, &*self.spec);
-        self.services.breakers.record_failure(of, self.id, failure, &*self.services.clock);
+        let keyring_and_spec = (&self.services.keyring, &*self.spec);
+        self.services.breakers.record_failure(
+            keyring_and_spec,
+            self.id,
+            failure,
+            &*self.services.clock,
+        );
     }
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{ClaimBlocked, ExecutionData};
-use crate::decide::execution::{ExecutionEffect as Effect, ExecutionEnd, ExecutionEvent};
+use crate::decide::execution::ExecutionEvent::{self, DeadlinePassed, RetryDue};
+use crate::decide::execution::{ExecutionEffect as Effect, ExecutionEnd};
 use crate::model::agent::queue::QueueReason;
 use crate::model::agent::quota::AccountCause;
 use crate::model::execution::event::EventKind;
@@ -19,7 +20,7 @@ impl ExecutionData {
             Effect::Start { attempt_id } => self.start(attempt_id),
             Effect::Resume { attempt_id } => self.resume(attempt_id),
             Effect::Stop => self.attempt.stop(),
-            Effect::SendLater { after, with } => self.schedule_event(after, with),
+            Effect::SendLater { after, with: event } => self.schedule_event(after, event),
             Effect::CheckSilence { at, after } => {
                 self.attempt.check_silence(&mut self.tasks, at, after);
             }
@@ -28,9 +29,9 @@ impl ExecutionData {
                 let at = self.context.now();
                 self.persistence.add(at, self.context.warn(at, limit, left, message));
             }
-            Effect::RecordTransition { from, to, attempt_id, why } => {
+            Effect::RecordTransition { from, to, attempt_id, reason } => {
                 let at = self.context.now();
-                self.record_transition(StateChange::new((from, to), attempt_id, at, why));
+                self.record_transition(StateChange::new((from, to), attempt_id, at, reason));
             }
             Effect::Interrupt { attempt_id, interruption } => {
                 let at = self.context.now();
@@ -73,11 +74,11 @@ impl ExecutionData {
         self.attempt.resume(attempt_id, &self.context, fence, workspace);
     }
 
-    fn schedule_event(&mut self, after: Duration, with: ExecutionEvent) {
-        if matches!(with, ExecutionEvent::DeadlinePassed { .. } | ExecutionEvent::RetryDue { .. }) {
-            self.published.set_deadline(self.context.now(), after);
+    fn schedule_event(&mut self, delay: Duration, event: ExecutionEvent) {
+        if matches!(event, DeadlinePassed { .. } | RetryDue { .. }) {
+            self.published.set_deadline(self.context.now(), delay);
         }
-        self.tasks.send_after(after, with);
+        self.tasks.send_after(delay, event);
     }
 
     fn record_transition(&mut self, moved: StateChange) {
@@ -119,8 +120,8 @@ impl ExecutionData {
     fn report_end(&mut self, ending: &ExecutionEnd, at: DateTime<Utc>) {
         // After a stop the report of the driver may come late or never, so the end of the attempt is reported here.
         let code = ending.failure.as_ref().map(|failure| failure.code);
-        if let Some(begun) = self.attempt.open() {
-            self.report_attempt(begun.attempt_id, code);
+        if let Some(attempt) = self.attempt.open() {
+            self.report_attempt(attempt.attempt_id, code);
         }
         let (attempt_id, tokens) = (self.attempt.attempt_id(), self.usage.tokens());
         self.context.report_end(ending, attempt_id, tokens, at);

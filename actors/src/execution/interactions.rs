@@ -46,7 +46,7 @@ const LOST_ANSWER_WARNING: &str = "the answer to a question of the agent was los
 /// Interactions of the present attempt, with the parts of the execution that they use.
 pub(super) struct AttemptInteractions<'e> {
     pub(super) open: &'e mut OpenInteractions,
-    /// True if the verdict of the work counts.
+    /// True if the result of the work counts.
     pub(super) is_at_work: bool,
     pub(super) context: &'e ExecutionContext,
     pub(super) claim: &'e ResourceClaim,
@@ -73,7 +73,7 @@ impl AttemptInteractions<'_> {
         let request = &self.context.request;
         let interaction = Interaction {
             id,
-            place: InteractionRequestKey {
+            request_key: InteractionRequestKey {
                 execution: self.context.id,
                 attempt: at,
                 wire: wire.clone(),
@@ -182,7 +182,7 @@ impl AttemptInteractions<'_> {
             InteractionMsg::Recorded(_, OpenOutcome::Existing(known)) => {
                 return self.handle_known(&known);
             }
-            InteractionMsg::Recorded(interaction, OpenOutcome::Gone) => {
+            InteractionMsg::Recorded(interaction, OpenOutcome::Superseded) => {
                 _ = self.forget(interaction.id);
             }
             InteractionMsg::Due(id) => {
@@ -191,13 +191,13 @@ impl AttemptInteractions<'_> {
                 }
             }
             InteractionMsg::Closed(
-                CloseOutcome::Closed(one) | CloseOutcome::AlreadyClosed(one),
+                CloseOutcome::Closed(interaction) | CloseOutcome::AlreadyClosed(interaction),
             ) => {
-                return self.deliver(&one);
+                return self.deliver(&interaction);
             }
-            InteractionMsg::Answered(one, reply) => {
-                self.adopt(&one);
-                let event = self.deliver(&one);
+            InteractionMsg::Answered(interaction, reply) => {
+                self.adopt(&interaction);
+                let event = self.deliver(&interaction);
                 _ = reply.send(Some(self.context.progress.subscribe()));
                 return event;
             }
@@ -233,8 +233,8 @@ impl AttemptInteractions<'_> {
 
     /// Gives the agent's request the id of the interaction that the ledger knew for it.
     fn adopt(&mut self, known: &Interaction) {
-        if known.place.attempt == self.attempt.attempt_id()
-            && let Some(id) = self.open.by_wire.get_mut(&known.place.wire)
+        if known.request_key.attempt == self.attempt.attempt_id()
+            && let Some(id) = self.open.by_wire.get_mut(&known.request_key.wire)
         {
             *id = known.id;
         }
@@ -264,8 +264,8 @@ impl AttemptInteractions<'_> {
             InteractionState::Answered => closed.answer.value.clone(),
             InteractionState::Expired => {
                 if self.context.spec.permissions().on_timeout == OnTimeout::Cancel {
-                    let why = TIMEOUT_REASON.to_owned();
-                    return Some(ExecutionEvent::Cancel { why });
+                    let reason = TIMEOUT_REASON.to_owned();
+                    return Some(ExecutionEvent::Cancel { reason });
                 }
                 is_permission.then(|| AnswerValue::Deny { reason: Some(TIMEOUT_REASON.to_owned()) })
             }
@@ -291,8 +291,8 @@ impl AttemptInteractions<'_> {
         self.published.publish_interactions(self.open.count());
         self.attempt.record_activity(); // The wait for a person is no silence of the agent.
         let at = self.attempt.attempt_id();
-        for (deadline, after) in due {
-            self.tasks.send_after(after, deadline_event(deadline, at));
+        for (deadline, delay) in due {
+            self.tasks.send_after(delay, deadline_event(deadline, at));
         }
         Some(wire)
     }
@@ -315,8 +315,8 @@ impl AttemptInteractions<'_> {
         match self.open.pause.decide(deadline) {
             DeadlineDecision::Passed => Some(event),
             DeadlineDecision::Held => None,
-            DeadlineDecision::After(after) => {
-                self.tasks.send_after(after, event);
+            DeadlineDecision::After(delay) => {
+                self.tasks.send_after(delay, event);
                 None
             }
         }

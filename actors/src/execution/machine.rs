@@ -32,7 +32,7 @@ impl PhaseMachine {
         effects
     }
 
-    /// Returns true if the verdict of the work counts: after a stop request it is unreliable.
+    /// Returns true if the result of the work counts: after a stop request it is unreliable.
     pub(super) const fn is_at_work(&self) -> bool {
         matches!(self.phase, ExecutionPhase::Starting { .. } | ExecutionPhase::Running { .. })
     }
@@ -65,19 +65,19 @@ impl PhaseMachine {
 /// Returns the event for the end of an attempt, with the duration of its failure if known.
 pub(super) fn end_event(
     at: AttemptId,
-    verdict: Result<(), Failure>,
+    result: Result<(), Failure>,
     now: DateTime<Utc>,
 ) -> ExecutionEvent {
-    match verdict {
+    match result {
         Err(failure) => match failure.until {
             Some(until) => {
                 // A decision has no clock, so the time becomes a duration here; a time in the past means no wait.
                 let retry_after = (until - now).to_std().unwrap_or_default();
                 ExecutionEvent::Failed { at, failure, retry_after }
             }
-            None => ExecutionEvent::Ended { at, verdict: Err(failure) },
+            None => ExecutionEvent::Ended { at, result: Err(failure) },
         },
-        Ok(()) => ExecutionEvent::Ended { at, verdict: Ok(()) },
+        Ok(()) => ExecutionEvent::Ended { at, result: Ok(()) },
     }
 }
 
@@ -106,6 +106,6 @@ mod tests {
             let ExecutionEvent::Failed { retry_after, .. } = event else { panic!("{event:?}") };
             assert_eq!(retry_after, Duration::from_secs(expected), "{after} s from now");
         }
-        assert!(matches!(failed(None), ExecutionEvent::Ended { verdict: Err(_), .. }));
+        assert!(matches!(failed(None), ExecutionEvent::Ended { result: Err(_), .. }));
     }
 }

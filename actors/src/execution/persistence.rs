@@ -38,8 +38,8 @@ impl Persistence {
     }
 
     /// Adds an event to the pending records.
-    pub(super) fn add(&mut self, at: DateTime<Utc>, fact: EventKind) {
-        self.pending.facts.push((at, fact));
+    pub(super) fn add(&mut self, at: DateTime<Utc>, event: EventKind) {
+        self.pending.events.push((at, event));
     }
 
     /// Adds a batch to the pending records.
@@ -56,8 +56,8 @@ impl Persistence {
     }
 
     /// Records an event at once, before the pending records.
-    pub(super) fn record_first(&self, at: DateTime<Utc>, fact: EventKind) {
-        let batch = WriteBatch { chunks: Vec::new(), facts: vec![(at, fact)] };
+    pub(super) fn record_first(&self, at: DateTime<Utc>, event: EventKind) {
+        let batch = WriteBatch { chunks: Vec::new(), events: vec![(at, event)] };
         self.send(WriteOp::Record(self.fence, batch));
     }
 
@@ -140,18 +140,18 @@ mod tests {
         persistence.flush();
         persistence.flush();
         let Ok(WriteOp::Record(Fence(2), batch)) = written.try_recv() else { panic!("no record") };
-        assert_eq!(batch.facts.len(), 2);
+        assert_eq!(batch.events.len(), 2);
         assert!(written.try_recv().is_err(), "the records are written once");
     }
 
     #[test]
     fn only_a_start_may_wait_for_the_next_write() {
         let (mut persistence, mut written) = persistence();
-        for (fact, waits) in [(moved(State::Running), true), (moved(State::Failed), false)] {
-            persistence.add(DateTime::UNIX_EPOCH, fact.clone());
+        for (event, waits) in [(moved(State::Running), true), (moved(State::Failed), false)] {
+            persistence.add(DateTime::UNIX_EPOCH, event.clone());
             persistence.flush();
             let operation = written.try_recv().unwrap();
-            assert_eq!(matches!(operation, WriteOp::RecordLater(..)), waits, "{fact:?}");
+            assert_eq!(matches!(operation, WriteOp::RecordLater(..)), waits, "{event:?}");
         }
     }
 
@@ -173,9 +173,9 @@ mod tests {
         });
         persistence.finish();
         let Ok(WriteOp::Record(_, first)) = written.try_recv() else { panic!("no record") };
-        assert_eq!(first.facts, [(DateTime::UNIX_EPOCH, warning())]);
+        assert_eq!(first.events, [(DateTime::UNIX_EPOCH, warning())]);
         let Ok(WriteOp::Settle(end)) = written.try_recv() else { panic!("no end") };
-        assert_eq!(end.lines.facts, [(DateTime::UNIX_EPOCH, moved(State::Failed))]);
+        assert_eq!(end.lines.events, [(DateTime::UNIX_EPOCH, moved(State::Failed))]);
         assert!(matches!(written.try_recv(), Ok(WriteOp::Finish)), "the end is the last record");
     }
 }

@@ -46,7 +46,7 @@ pub struct ContinuedWork {
     pub(crate) request: Arc<Request>,
     /// The driver's claim on the work.
     pub(crate) work: ClaimedWork,
-    /// The facts that are already recorded about the attempt.
+    /// The events that are already recorded about the attempt.
     pub(crate) known: Vec<EventKind>,
     /// True if the request is the original one.
     pub(crate) is_unredacted: bool,
@@ -101,8 +101,8 @@ pub(crate) async fn resume(
         + services.breakers.queue_extension(&services.keyring, spec);
     let mut recovered = Vec::new();
     for record in services.ledger.executions(filter).await?.into_iter().rev() {
-        let has_begun = matches!(record.state, State::Starting | State::Running);
-        let work = if has_begun { driver.claim(record.id, record.attempt_id) } else { None };
+        let has_started = matches!(record.state, State::Starting | State::Running);
+        let work = if has_started { driver.claim(record.id, record.attempt_id) } else { None };
         let raw = raw_input(services, &record).await?;
         let lost = raw.as_ref().err().copied();
         match recover(&record, services.clock.now(), queue_timeout, work.is_some(), lost) {
@@ -150,12 +150,12 @@ async fn continued_work(
     let is_unredacted = raw.is_ok();
     let request = request(services, &record, raw.ok().flatten()).await?;
     let events = services.ledger.events(record.id, 0).await?;
-    let begun = events.iter().rposition(|event| {
+    let start_index = events.iter().rposition(|event| {
         matches!(&event.data, EventKind::StateChanged(moved)
         if moved.to == State::Starting)
     });
-    let facts = events.into_iter().skip(begun.map_or(0, |begun| begun + 1));
-    let known = facts.map(|event| event.data).collect();
+    let events = events.into_iter().skip(start_index.map_or(0, |start_index| start_index + 1));
+    let known = events.map(|event| event.data).collect();
     Ok(ContinuedWork { record, request, work, known, is_unredacted })
 }
 
@@ -191,23 +191,23 @@ pub(crate) async fn settle_unacknowledged(services: &Services, id: ExecutionId) 
 async fn settle_if_idle(services: &Services, id: ExecutionId) -> Result<(), LedgerError> {
     match read_unfinished(services, id).await? {
         Some(record) if record.state == State::Idle => {
-            let why = "its agent failed while it took the message";
-            fail(services, &record, Failure::new(Code::InterruptedNotRun, why)).await
+            let message = "its agent failed while it took the message";
+            fail(services, &record, Failure::new(Code::InterruptedNotRun, message)).await
         }
         _ => Ok(()),
     }
 }
 
-/// Settles all executions of an agent that will not be restarted: started ones as interrupted, others as `unbegun`.
-/// Returns once the ledger has recorded the ends.
+/// Settles all executions of an agent that will not be restarted: started ones as interrupted, others as
+/// `idle_failure`. Returns once the ledger has recorded the ends.
 pub(crate) async fn settle_all(
     services: &Services,
     driver: &dyn Driver,
     agent: &AgentId,
-    unbegun: &Failure,
+    idle_failure: &Failure,
 ) {
     services.active_writers.wait_until_all_idle(agent).await;
-    while let Err(error) = settle_agent_executions(services, driver, agent, unbegun).await {
+    while let Err(error) = settle_agent_executions(services, driver, agent, idle_failure).await {
         wait_before_retry(&error).await;
     }
 }
@@ -216,7 +216,7 @@ async fn settle_agent_executions(
     services: &Services,
     driver: &dyn Driver,
     agent: &AgentId,
-    unbegun: &Failure,
+    idle_failure: &Failure,
 ) -> Result<(), LedgerError> {
     let filter = ExecutionFilter {
         agent: Some(agent.clone()),
@@ -226,7 +226,7 @@ async fn settle_agent_executions(
     for record in services.ledger.executions(filter).await? {
         match record.state {
             State::Waiting => continue, // It holds no resources and may be answered later.
-            State::Idle => fail(services, &record, unbegun.clone()).await?,
+            State::Idle => fail(services, &record, idle_failure.clone()).await?,
             _ => {}
         }
         settle_unfinished(services, driver, record.id).await?;
@@ -236,8 +236,8 @@ async fn settle_agent_executions(
 
 /// Settles the open questions of an agent that can no longer be answered. Returns once the ledger has recorded the
 /// ends.
-pub(crate) async fn settle_questions(services: &Services, agent: &AgentId, why: &Failure) {
-    while let Err(error) = settle_open_questions(services, agent, why).await {
+pub(crate) async fn settle_questions(services: &Services, agent: &AgentId, failure: &Failure) {
+    while let Err(error) = settle_open_questions(services, agent, failure).await {
         wait_before_retry(&error).await;
     }
 }
@@ -245,7 +245,7 @@ pub(crate) async fn settle_questions(services: &Services, agent: &AgentId, why: 
 async fn settle_open_questions(
     services: &Services,
     agent: &AgentId,
-    why: &Failure,
+    failure: &Failure,
 ) -> Result<(), LedgerError> {
     let filter = ExecutionFilter {
         agent: Some(agent.clone()),
@@ -254,7 +254,7 @@ async fn settle_open_questions(
     };
     let records = services.ledger.executions(filter).await?.into_iter();
     for record in records.filter(|record| record.state == State::Waiting) {
-        fail(services, &record, why.clone()).await?;
+        fail(services, &record, failure.clone()).await?;
     }
     Ok(())
 }
@@ -302,16 +302,16 @@ pub(crate) async fn fail(
 }
 
 fn report_end(services: &Services, record: &Record, code: Code) {
-    let of = TelemetrySubject {
+    let subject = TelemetrySubject {
         execution: record.id,
         agent: record.agent.clone(),
         context: record.context.clone(),
-        asked: record.trace.clone(),
+        request_trace: record.trace.clone(),
     };
     let (outcome, code, tokens) = (Outcome::Failed, Some(code), TokenCounts::default());
     let (attempt_id, accepted, at) = (record.attempt_id, record.accepted_at, services.clock.now());
     services.observer.record(TelemetryEvent::ExecutionEnded(EndedExecution {
-        of,
+        subject,
         attempt_id,
         accepted,
         at,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::attempt::BegunAttempt;
+use super::attempt::StartedAttempt;
 use super::context::ExecutionContext;
 use crate::decide::execution::ExecutionEnd;
 use crate::decide::notification::alert::AlertInput;
@@ -22,20 +22,20 @@ impl ExecutionContext {
             execution: self.id,
             agent: self.spec.id.clone(),
             context: self.request.context.clone(),
-            asked: self.request.origin.trace.clone(),
+            request_trace: self.request.origin.trace.clone(),
         }
     }
 
     /// Reports the end of an attempt.
     pub(super) fn report_attempt(
         &self,
-        attempt: BegunAttempt,
+        attempt: StartedAttempt,
         code: Option<Code>,
         exit_code: Option<i32>,
     ) {
-        let BegunAttempt { attempt_id, begun } = attempt;
-        let (of, at) = (self.subject(), self.now());
-        let ended = EndedAttempt { of, attempt_id, begun, at, code, exit_code };
+        let StartedAttempt { attempt_id, started_at } = attempt;
+        let (subject, at) = (self.subject(), self.now());
+        let ended = EndedAttempt { subject, attempt_id, started_at, at, code, exit_code };
         self.services.observer.record(TelemetryEvent::AttemptEnded(ended));
     }
 
@@ -49,9 +49,9 @@ impl ExecutionContext {
     ) {
         let outcome = ending.outcome;
         let code = ending.failure.as_ref().map(|failure| failure.code);
-        let of = self.subject();
-        let accepted = of.execution.accepted_at().unwrap_or(at);
-        let ended = EndedExecution { of, attempt_id, accepted, at, outcome, code, tokens };
+        let subject = self.subject();
+        let accepted = subject.execution.accepted_at().unwrap_or(at);
+        let ended = EndedExecution { subject, attempt_id, accepted, at, outcome, code, tokens };
         self.services.observer.record(TelemetryEvent::ExecutionEnded(ended));
         let agent = self.spec.id.clone();
         match outcome {
@@ -79,17 +79,18 @@ impl ExecutionContext {
 
     /// Logs the end. The duration is measured from the first attempt of this process, in microseconds; an execution
     /// that never started has none.
-    pub(super) fn log_end(&self, ending: &ExecutionEnd, took: Option<Duration>) {
+    pub(super) fn log_end(&self, ending: &ExecutionEnd, duration: Option<Duration>) {
         let (outcome, failure) = (ending.outcome, ending.failure.as_ref());
         let code = failure.map(|failure| failure.code.as_str());
-        let why = failure.map(|failure| self.services.redactor.now().redact(&failure.message));
-        let duration_us = took.map(|took| u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
+        let reason = failure.map(|failure| self.services.redactor.now().redact(&failure.message));
+        let duration_us =
+            duration.map(|duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX));
         tracing::info!(
             execution = %self.id,
             agent = %self.spec.id,
             %outcome,
             code,
-            why = why.as_deref(),
+            reason = reason.as_deref(),
             duration_us,
             "ended"
         );

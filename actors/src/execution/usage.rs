@@ -54,28 +54,32 @@ impl ExecutionUsage {
         budget::check_run_limits(&budget.run, self.spent).err()
     }
 
-    /// Starts to measure the run time of an attempt that has run for `ran`. Returns the limit, if the budget has one.
+    /// Starts to measure the run time of an attempt that has run for `run_time`. Returns the limit, if the
+    /// budget has one.
     pub(super) fn begin_wall_time(
         &mut self,
         budget: &BudgetSpec,
         now: Instant,
-        ran: Duration,
+        run_time: Duration,
     ) -> Option<WallTimeLimit> {
-        if ![&budget.run, &budget.day].iter().any(|of| of.contains_key(&BudgetMeasure::WallTime)) {
+        if ![&budget.run, &budget.day]
+            .iter()
+            .any(|limits| limits.contains_key(&BudgetMeasure::WallTime))
+        {
             return None; // Without a limit this saves one record per attempt.
         }
-        self.runs_since = Some(now.checked_sub(ran).unwrap_or(now));
+        self.runs_since = Some(now.checked_sub(run_time).unwrap_or(now));
         let limit = budget.run.get(&BudgetMeasure::WallTime).copied()?;
         let left = Duration::from_millis(limit.saturating_sub(self.spent.wall_ms));
         let failure = budget::limit_exceeded(BudgetMeasure::WallTime, limit, 0);
-        Some(WallTimeLimit { left: left.saturating_sub(ran), failure })
+        Some(WallTimeLimit { left: left.saturating_sub(run_time), failure })
     }
 
     /// Ends the measurement, and adds the run time. Returns the amount to charge; `None` if nothing was measured.
     pub(super) fn end_wall_time(&mut self, now: Instant) -> Option<Charge> {
         let since = self.runs_since.take()?;
-        let ran = now.saturating_duration_since(since).as_millis();
-        let wall_ms = u64::try_from(ran).unwrap_or(u64::MAX);
+        let run_time = now.saturating_duration_since(since).as_millis();
+        let wall_ms = u64::try_from(run_time).unwrap_or(u64::MAX);
         let charge = Charge { wall_ms, ..Charge::default() };
         self.spent = self.spent.plus(charge);
         Some(charge)

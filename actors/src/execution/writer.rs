@@ -64,12 +64,12 @@ pub(super) enum WriteOp {
 impl WriteOp {
     /// Creates the operation for a batch: immediate, unless the batch only reports that the work runs.
     pub(super) fn of(fence: Fence, lines: WriteBatch) -> Self {
-        let begins = |fact: &EventKind| match fact {
+        let begins = |event: &EventKind| match event {
             EventKind::ProcessStarted { .. } => true,
             EventKind::StateChanged(moved) => moved.to == State::Running,
             _ => false,
         };
-        if lines.chunks.is_empty() && lines.facts.iter().all(|(_, fact)| begins(fact)) {
+        if lines.chunks.is_empty() && lines.events.iter().all(|(_, event)| begins(event)) {
             Self::RecordLater(fence, lines)
         } else {
             Self::Record(fence, lines)
@@ -117,7 +117,7 @@ impl ExecutionWriter {
         let (sender, operations) = mpsc::unbounded_channel();
         let (ledger, held) =
             (Arc::clone(&services.ledger), services.active_writers.register(agent.clone(), id));
-        let lost = actor.clone();
+        let actor_on_panic = actor.clone();
         let interactions = Arc::clone(&services.stores.interactions);
         let writer = Self {
             id,
@@ -132,7 +132,7 @@ impl ExecutionWriter {
         let writing = writer.write_all().instrument(Span::current());
         // Not a task of the actor: records that were accepted are written also after it has stopped.
         tokio::spawn(with_panic_guard(writing, move || {
-            _ = lost.cast(ExecutionMsg::WorkerPanicked);
+            _ = actor_on_panic.cast(ExecutionMsg::WorkerPanicked);
         }));
         sender
     }
@@ -198,7 +198,8 @@ impl ExecutionWriter {
         let (id, at) = (self.id, command.moved.attempt_id);
         command.workspace.clone_from(&workspace);
         // The ledger knows who holds a folder, but not who came first.
-        let is_first = workspace.as_ref().is_none_or(|wanted| queue.position(id, wanted) == 1);
+        let is_first =
+            workspace.as_ref().is_none_or(|workspace| queue.position(id, workspace) == 1);
         let claim = if is_first {
             self.ledger.claim(command).await
         } else {
@@ -211,7 +212,7 @@ impl ExecutionWriter {
             Ok(ClaimResult::Busy(reason)) => {
                 ExecutionMsg::Blocked(ClaimBlocked { at, reason, workspace })
             }
-            Ok(ClaimResult::Gone) => ExecutionMsg::Event(ExecutionEvent::Gone),
+            Ok(ClaimResult::Superseded) => ExecutionMsg::Event(ExecutionEvent::Superseded),
             Err(error) => {
                 tracing::error!(execution = %self.id, %error, "claim failed");
                 ExecutionMsg::Event(ExecutionEvent::ClaimFailed { at })
@@ -242,8 +243,10 @@ fn merge_start(
     next: Option<WriteOp>,
 ) -> (WriteOp, Option<WriteOp>) {
     match next {
-        Some(WriteOp::Record(of, more) | WriteOp::RecordLater(of, more)) if of == fence => {
-            lines.extend(more);
+        Some(
+            WriteOp::Record(next_fence, next_batch) | WriteOp::RecordLater(next_fence, next_batch),
+        ) if next_fence == fence => {
+            lines.extend(next_batch);
             (WriteOp::Record(fence, lines), None)
         }
         Some(WriteOp::Settle(end)) if end.fence == fence => {

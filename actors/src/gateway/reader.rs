@@ -112,7 +112,7 @@ impl Reader {
     /// Returns the present queue position and reason of an execution; `None` if it does not wait, or if no actor holds
     /// it.
     pub async fn queued(&self, record: &Record) -> Option<Queued> {
-        let is_open = record.outcome.is_none() && !record.is_asking();
+        let is_open = record.outcome.is_none() && !record.awaits_answer();
         let may_wait = matches!(record.state, State::Idle | State::Failed | State::Waiting);
         if !(is_open && may_wait) {
             return None;
@@ -134,9 +134,9 @@ impl Reader {
     /// # Errors
     /// Returns an error if the record could not be read, or was removed.
     pub async fn reread(&self, record: &Record) -> Result<Record, Failure> {
-        let now =
+        let present =
             self.services.ledger.execution(record.id).await.map_err(|error| unreadable(&error))?;
-        now.ok_or_else(|| execution_unknown(record.id))
+        present.ok_or_else(|| execution_unknown(record.id))
     }
 
     /// Returns the wall time of the supervision tree.
@@ -145,7 +145,7 @@ impl Reader {
         self.services.clock.now()
     }
 
-    /// Returns at most `most` events of an execution after the given number, in order.
+    /// Returns at most `limit` events of an execution after the given number, in order.
     ///
     /// # Errors
     /// Returns an error if the events could not be read.
@@ -153,9 +153,9 @@ impl Reader {
         &self,
         record: &Record,
         after: u64,
-        most: u32,
+        limit: u32,
     ) -> Result<Vec<Event>, Failure> {
-        map_error(self.services.stores.history.next_events(record.id, after, most).await)
+        map_error(self.services.stores.history.next_events(record.id, after, limit).await)
     }
 
     /// Returns every text of an execution, from its first byte to its last byte so far.

@@ -43,11 +43,11 @@ impl Requests {
     ) -> Result<SubmitReply, Failure> {
         let continues = match request.continues {
             None => match self.find_repeated(&request).await {
-                Some(ticket) => return Ok(ticket),
+                Some(reply) => return Ok(reply),
                 None => None,
             },
             Some(id) => match self.find_by_key(&request).await? {
-                Some(ticket) => return Ok(ticket),
+                Some(reply) => return Ok(reply),
                 None => Some(self.open_question(caller, id, &request).await?),
             },
         };
@@ -100,14 +100,14 @@ impl Requests {
 
     /// Returns the record of an execution that has ended; `None` if it has not, or if it cannot be read.
     async fn ended_record(&self, id: ExecutionId) -> Option<Box<Record>> {
-        let read = self
+        let result = self
             .reader
             .services
             .ledger
             .execution(id)
             .await
             .inspect_err(|error| log_read_error(id, error));
-        read.ok().flatten().filter(|record| record.outcome.is_some()).map(Box::new)
+        result.ok().flatten().filter(|record| record.outcome.is_some()).map(Box::new)
     }
 
     /// Returns the execution that accepted the same message before.
@@ -115,8 +115,8 @@ impl Requests {
         let Services { ledger, keyring, .. } = &self.reader.services;
         let mut found = Vec::new();
         for key in keyring.keys(request).each() {
-            let taken = ledger.find_by_key(request.origin.owner, &request.agent, key).await;
-            found.extend(taken.map_err(|error| unreadable(&error))?);
+            let known = ledger.find_by_key(request.origin.owner, &request.agent, key).await;
+            found.extend(known.map_err(|error| unreadable(&error))?);
         }
         match Acceptance::from_known(&found, keyring.body(request)) {
             None | Some(Acceptance::Created | Acceptance::Equivalent(_)) => Ok(None),
@@ -140,7 +140,7 @@ impl Requests {
         } else if record.outcome.is_some() {
             let message = "the task has ended; send the message without its id";
             Err(Failure::new(Code::Unsupported, message))
-        } else if record.is_asking() {
+        } else if record.awaits_answer() {
             Ok(record)
         } else {
             Err(no_open_question())
@@ -162,11 +162,12 @@ impl Requests {
             let message = format!("the execution has ended already: {state}");
             return Err(Failure::new(Code::ExecutionEnded, message));
         }
-        let (named, why) = (Box::new(record.clone()), format!("called off by {}", caller.name));
+        let (boxed_record, reason) =
+            (Box::new(record.clone()), format!("called off by {}", caller.name));
         let progress = self
             .reader
             .link
-            .call_or_none(|reply| GatewayMsg::Cancel { record: named, why, reply })
+            .call_or_none(|reply| GatewayMsg::Cancel { record: boxed_record, reason, reply })
             .await;
         Ok((record, progress.flatten()))
     }
@@ -205,15 +206,15 @@ impl Requests {
             return Err(Failure::new(Code::ExecutionUnfinished, message));
         }
         if record.attempt_id.turn != 1 {
-            let why = "it was a conversation of several messages";
-            return Err(Failure::new(Code::NotReplayable, why));
+            let message = "it was a conversation of several messages";
+            return Err(Failure::new(Code::NotReplayable, message));
         }
-        let kept = match map_error(read_request(&self.reader.services, &record).await)? {
-            Ok(kept) => kept,
+        let stored_request = match map_error(read_request(&self.reader.services, &record).await)? {
+            Ok(stored_request) => stored_request,
             Err(lost) => return Err(Failure::new(Code::NotReplayable, lost.reason())),
         };
         let message = MessageId(ExecutionId::fresh().to_string());
-        let mut request = (*kept).clone();
+        let mut request = (*stored_request).clone();
         (request.message, request.origin.trigger) = (message, Trigger::Api);
         request.origin.owner = caller.principal;
         self.submit(caller, request).await

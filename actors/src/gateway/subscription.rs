@@ -43,14 +43,14 @@ pub struct Subscription {
     reader: Reader,
     record: Record,
     after: u64,
-    read: VecDeque<Event>,
+    unreported: VecDeque<Event>,
     progress: Option<watch::Receiver<Progress>>,
     /// True if the actor was searched for.
     has_searched: bool,
     is_over: bool,
     goes_past_questions: bool,
     /// Turn of the latest reported question.
-    asked: Option<u32>,
+    reported_question_turn: Option<u32>,
     /// Latest reported queue position.
     queued: Option<Queued>,
     /// State of a follower of text; `None` for a follower that does not follow text.
@@ -81,12 +81,12 @@ impl Subscription {
             reader,
             record,
             after,
-            read: VecDeque::new(),
+            unreported: VecDeque::new(),
             progress,
             has_searched: false,
             is_over: false,
             goes_past_questions: false,
-            asked: None,
+            reported_question_turn: None,
             queued: None,
             text: None,
         }
@@ -133,7 +133,7 @@ impl Subscription {
     /// Returns an error if the ledger could not be read, or does not record the end.
     pub async fn next(&mut self) -> Result<Option<SubscriptionItem>, Failure> {
         loop {
-            if let Some(event) = self.read.pop_front() {
+            if let Some(event) = self.unreported.pop_front() {
                 self.after = event.number;
                 return Ok(Some(SubscriptionItem::Event(event)));
             }
@@ -142,15 +142,15 @@ impl Subscription {
             }
             // The record is read first: if it shows the end, no event follows the ones read after it.
             let record = self.reader.reread(&self.record).await?;
-            self.read =
+            self.unreported =
                 self.reader.next_events(&record, self.after, EVENT_BATCH_SIZE).await?.into();
-            if !self.read.is_empty() {
+            if !self.unreported.is_empty() {
                 continue;
             }
             // A process that waits for an answer continues by itself, so a follower that passes questions only waits.
             let pauses = record.has_open_interactions() && !self.goes_past_questions;
-            let (is_asking, turn) = (record.is_asking() || pauses, record.attempt_id.turn);
-            if record.outcome.is_none() && !is_asking {
+            let (requests_input, turn) = (record.awaits_answer() || pauses, record.attempt_id.turn);
+            if record.outcome.is_none() && !requests_input {
                 if self.has_grown() {
                     return Ok(Some(SubscriptionItem::TextAvailable(Box::new(record))));
                 }
@@ -162,12 +162,15 @@ impl Subscription {
                 {
                     return Ok(Some(SubscriptionItem::Queued(queued)));
                 }
-            } else if is_asking && self.goes_past_questions && self.asked == Some(turn) {
+            } else if requests_input
+                && self.goes_past_questions
+                && self.reported_question_turn == Some(turn)
+            {
                 self.is_over = *self.reader.link.draining.borrow();
                 tokio::time::sleep(QUESTION_CHECK_INTERVAL).await;
             } else {
-                self.asked = Some(turn);
-                self.is_over = !(is_asking && self.goes_past_questions);
+                self.reported_question_turn = Some(turn);
+                self.is_over = !(requests_input && self.goes_past_questions);
                 return Ok(Some(SubscriptionItem::EndOrQuestion(Box::new(record))));
             }
         }

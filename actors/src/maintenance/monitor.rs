@@ -190,10 +190,10 @@ impl MonitorData {
         self.gauges = step(std::mem::take(&mut self.gauges), &reading, spec);
         let (short, basis, at) =
             (self.gauges.short(), basis(&reading, spec), self.args.services.clock.now());
-        let before = self.args.pressure.borrow().clone();
-        log_change(before.as_ref(), &short, basis);
-        let same = before.filter(|before| before.short == short);
-        let since = same.map_or(at, |before| before.since);
+        let previous = self.args.pressure.borrow().clone();
+        log_change(previous.as_ref(), &short, basis);
+        let unchanged = previous.filter(|previous| previous.short == short);
+        let since = unchanged.map_or(at, |previous| previous.since);
         let pressure = Pressure { short, since, at, basis, reading };
         self.observe(AlertInput::Short(pressure.short.clone()));
         if let Some(bytes) = reading.disk_free_bytes {
@@ -201,20 +201,20 @@ impl MonitorData {
         }
         // Every agent subscribes; a reading with the same result as the previous one wakes none of them.
         self.args.pressure.send_if_modified(|latest| {
-            let before = latest.replace(pressure);
-            before.is_none_or(|before| {
-                Some(before.short) != latest.as_ref().map(|it| it.short.clone())
+            let previous = latest.replace(pressure);
+            previous.is_none_or(|previous| {
+                Some(previous.short) != latest.as_ref().map(|latest| latest.short.clone())
             })
         });
     }
 }
 
 /// Logs changes of the evaluation.
-fn log_change(before: Option<&Pressure>, short: &[Shortage], basis: PressureBasis) {
-    if basis == PressureBasis::Fallback && before.is_none_or(|before| before.basis != basis) {
+fn log_change(previous: Option<&Pressure>, short: &[Shortage], basis: PressureBasis) {
+    if basis == PressureBasis::Fallback && previous.is_none_or(|previous| previous.basis != basis) {
         tracing::warn!("kernel reports no stalls: using memory and load");
     }
-    let is_new = before.map_or(!short.is_empty(), |before| before.short != short);
+    let is_new = previous.map_or(!short.is_empty(), |previous| previous.short != short);
     match (is_new, short.is_empty()) {
         (false, _) => {}
         (true, false) => tracing::warn!(?short, "host under pressure: refusing new work"),

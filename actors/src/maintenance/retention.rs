@@ -25,7 +25,7 @@ pub struct RetentionActor;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetentionSpec {
     /// Retention limits; without them only sealed inputs are removed.
-    pub keep: Option<RetentionLimits>,
+    pub limits: Option<RetentionLimits>,
     /// Interval between two passes.
     pub interval: Duration,
 }
@@ -107,10 +107,10 @@ impl Actor for RetentionActor {
 
 /// Runs one pass after the other until the actor stops.
 async fn run_passes(me: ActorRef<RetentionMsg>, args: RetentionArgs) {
-    let (begun, mut confidence) = (Instant::now(), ClockConfidence::default());
+    let (started_at, mut confidence) = (Instant::now(), ClockConfidence::default());
     loop {
         let now = args.clock.now();
-        let (checked, age_counts) = confidence.evaluate(now, begun.elapsed());
+        let (checked, age_counts) = confidence.evaluate(now, started_at.elapsed());
         confidence = checked;
         match run_pass(&args, now, age_counts).await {
             Ok(pass) => {
@@ -133,15 +133,15 @@ async fn run_pass(
 ) -> Result<RetentionPass, LedgerError> {
     let RetentionArgs { history, clock, retention, retry_window } = args;
     erase_inputs(&**history, now, *retry_window).await?;
-    let Some(keep) = &retention.keep else {
+    let Some(keep) = &retention.limits else {
         return Ok(RetentionPass { at: clock.now(), removed: 0, freed_bytes: 0, by_age });
     };
     let (mut stats, mut removed, mut freed_bytes) = (history.storage_stats().await?, 0, 0);
     let mut progress = RetentionProgress::new_pass(now, by_age, &stats);
     while let Some((source, batch)) = progress.next(keep, &stats) {
-        let gone = history.remove_batch(batch).await?;
-        removed += gone;
-        progress = progress.removed(source, gone);
+        let removed_in_batch = history.remove_batch(batch).await?;
+        removed += removed_in_batch;
+        progress = progress.removed(source, removed_in_batch);
         tokio::time::sleep(BATCH_PAUSE).await; // Lets other writers proceed.
         stats = history.storage_stats().await?;
     }

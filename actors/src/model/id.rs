@@ -14,10 +14,10 @@ const ID_PATTERN: &str = "^[A-Za-z0-9_-]{1,64}$";
 
 /// Error of a text that is not a valid id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{given}` is not an id: 1 to 64 of the characters A-Z a-z 0-9 _ -")]
+#[error("`{text}` is not an id: 1 to 64 of the characters A-Z a-z 0-9 _ -")]
 pub struct IdError {
     /// Text as given.
-    pub given: String,
+    pub text: String,
 }
 
 /// Id of an agent: 1 to 64 of the characters `A-Z a-z 0-9 _ -`, so that it fits in a path.
@@ -31,12 +31,12 @@ impl AgentId {
     /// # Errors
     /// Returns an error if the text is empty, longer than 64 bytes, or contains another character.
     pub fn new(text: impl Into<String>) -> Result<Self, IdError> {
-        let given = text.into();
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
-        if (1..=64).contains(&given.len()) && given.bytes().all(plain) {
-            Ok(Self(given))
+        let text = text.into();
+        let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+        if (1..=64).contains(&text.len()) && text.bytes().all(is_allowed) {
+            Ok(Self(text))
         } else {
-            Err(IdError { given })
+            Err(IdError { text })
         }
     }
 

@@ -120,7 +120,7 @@ pub struct Interaction {
     /// Id of the interaction.
     pub id: InteractionId,
     /// Request of the agent.
-    pub place: InteractionRequestKey,
+    pub request_key: InteractionRequestKey,
     /// Owner of the interaction.
     pub owner: InteractionOwner,
     /// Question of the agent.

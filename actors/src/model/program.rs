@@ -165,7 +165,7 @@ pub struct ProgramSpec {
     /// Protocol of a program that reads several messages; `None` if the program reads its input to the end.
     pub dialogue: Option<StdioProtocol>,
     /// Pooling of the program between messages, if configured.
-    pub keeping: Option<PoolSettings>,
+    pub pool: Option<PoolSettings>,
 }
 
 impl ProgramSpec {
@@ -178,7 +178,7 @@ impl ProgramSpec {
     /// Returns true if earlier messages of the conversation influence the program.
     #[must_use]
     pub const fn keeps_conversation(&self) -> bool {
-        self.session.is_some() || self.keeping.is_some()
+        self.session.is_some() || self.pool.is_some()
     }
 }
 

@@ -47,10 +47,10 @@ impl SessionId {
     #[must_use]
     pub fn new(text: &str) -> Option<Self> {
         let text = text.trim();
-        let is_one = !text.is_empty()
+        let is_valid = !text.is_empty()
             && text.len() <= MAX_SESSION_ID_BYTES
             && !text.contains(char::is_control);
-        is_one.then(|| Self(text.to_owned()))
+        is_valid.then(|| Self(text.to_owned()))
     }
 
     /// Returns the id for the program. Do not log it.

@@ -32,7 +32,7 @@ impl TextSlice {
 /// History of executions.
 #[async_trait]
 pub trait History: Send + Sync + 'static {
-    /// Returns at most `most` events of an execution after the given number, in order.
+    /// Returns at most `limit` events of an execution after the given number, in order.
     ///
     /// # Errors
     /// Returns an error if the events could not be read.
@@ -40,7 +40,7 @@ pub trait History: Send + Sync + 'static {
         &self,
         id: ExecutionId,
         after: u64,
-        most: u32,
+        limit: u32,
     ) -> Result<Vec<Event>, LedgerError>;
 
     /// Returns every text of an execution, from its first byte to its last byte so far.

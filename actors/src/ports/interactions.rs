@@ -22,7 +22,7 @@ pub enum OpenOutcome {
     /// [delivered](Interactions::delivered), and absent if the raw answer cannot be read.
     Existing(Box<Interaction>),
     /// The fence is no longer valid, or the execution neither starts nor runs.
-    Gone,
+    Superseded,
 }
 
 /// Result of [`Interactions::close`].
@@ -40,8 +40,8 @@ pub enum CloseOutcome {
 #[async_trait]
 pub trait Interactions: Send + Sync + 'static {
     /// Records an open interaction, the event that reports it, and the number of open interactions of the execution,
-    /// unless an interaction of the same [place](Interaction::place) exists. The settlement of the execution, and a
-    /// claim for another attempt, close the open interactions and erase the raw answers.
+    /// unless an interaction of the same [request key](Interaction::request_key) exists. The settlement of the
+    /// execution, and a claim for another attempt, close the open interactions and erase the raw answers.
     ///
     /// # Errors
     /// Returns an error if nothing was committed.
@@ -52,7 +52,7 @@ pub trait Interactions: Send + Sync + 'static {
     ) -> Result<OpenOutcome, LedgerError>;
 
     /// Closes an open interaction by compare-and-set, with the event and the permission decision that report it.
-    /// `shown` is the redacted form of the end. Events, lists and decisions contain only that form.
+    /// `redacted_end` is the redacted form of the end. Events, lists and decisions contain only that form.
     ///
     /// # Errors
     /// Returns an error if nothing was committed.
@@ -60,7 +60,7 @@ pub trait Interactions: Send + Sync + 'static {
         &self,
         id: InteractionId,
         end: InteractionEnd,
-        shown: InteractionEnd,
+        redacted_end: InteractionEnd,
     ) -> Result<CloseOutcome, LedgerError>;
 
     /// Records that the answer was written to the agent. The raw answer is erased; its redacted form stays. An open

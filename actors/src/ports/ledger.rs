@@ -179,7 +179,7 @@ pub enum ClaimResult {
     /// A required resource is in use; try again later.
     Busy(QueueReason),
     /// Another actor has settled or claimed the execution.
-    Gone,
+    Superseded,
 }
 
 /// Batch of text and events of an execution, written in one transaction.
@@ -188,27 +188,27 @@ pub struct WriteBatch {
     /// Redacted text, to which the events may refer.
     pub chunks: Vec<Chunk>,
     /// Events in their order, each with its time.
-    pub facts: Vec<(DateTime<Utc>, EventKind)>,
+    pub events: Vec<(DateTime<Utc>, EventKind)>,
 }
 
 impl WriteBatch {
     /// Creates a batch of transitions, each at its time.
     #[must_use]
     pub fn from_transitions(moves: impl IntoIterator<Item = StateChange>) -> Self {
-        let facts = moves.into_iter().map(|moved| (moved.at, EventKind::StateChanged(moved)));
-        Self { chunks: Vec::new(), facts: facts.collect() }
+        let events = moves.into_iter().map(|moved| (moved.at, EventKind::StateChanged(moved)));
+        Self { chunks: Vec::new(), events: events.collect() }
     }
 
     /// Returns true if there is nothing to write.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
-        self.chunks.is_empty() && self.facts.is_empty()
+        self.chunks.is_empty() && self.events.is_empty()
     }
 
     /// Appends a later batch.
     pub fn extend(&mut self, more: Self) {
         self.chunks.extend(more.chunks);
-        self.facts.extend(more.facts);
+        self.events.extend(more.events);
     }
 }
 
@@ -300,9 +300,9 @@ pub trait Ledger: Send + Sync + 'static {
         &self,
         id: ExecutionId,
         fence: Fence,
-        facts: Vec<(DateTime<Utc>, EventKind)>,
+        events: Vec<(DateTime<Utc>, EventKind)>,
     ) -> Result<bool, LedgerError> {
-        self.write(id, fence, WriteBatch { chunks: Vec::new(), facts }).await
+        self.write(id, fence, WriteBatch { chunks: Vec::new(), events }).await
     }
 
     /// Appends redacted text. A chunk that does not follow a stored chunk changes nothing: the end of a text may be

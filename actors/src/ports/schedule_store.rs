@@ -31,7 +31,7 @@ pub struct SettledOccurrence {
     /// Planned time.
     pub planned: DateTime<Utc>,
     /// New status: never pending.
-    pub verdict: OccurrenceStatus,
+    pub status: OccurrenceStatus,
     /// Explanation, if it is not obvious.
     pub reason: Option<String>,
     /// Execution that the occurrence became.

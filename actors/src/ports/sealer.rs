@@ -16,7 +16,7 @@ pub enum SealedFor<'r> {
 pub enum SealError {
     /// No key of this service opens the text: the key was lost, or replaced.
     #[error("the key of the sealed input is gone")]
-    KeyGone,
+    KeyMissing,
     /// The text was changed, belongs to another row, or is too long.
     #[error("the sealed input is damaged")]
     Damaged,
@@ -28,13 +28,13 @@ pub trait Sealer: Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns an error if there is no key, or if the text is too long.
-    fn close(&self, row: SealedFor<'_>, text: &[u8]) -> Result<Vec<u8>, SealError>;
+    fn seal(&self, row: SealedFor<'_>, text: &[u8]) -> Result<Vec<u8>, SealError>;
 
     /// Decrypts the text of a row.
     ///
     /// # Errors
     /// Returns an error if the key no longer exists, or if `sealed` was not sealed for this row.
-    fn open(&self, row: SealedFor<'_>, sealed: &[u8]) -> Result<Vec<u8>, SealError>;
+    fn unseal(&self, row: SealedFor<'_>, sealed: &[u8]) -> Result<Vec<u8>, SealError>;
 }
 
 /// Sealer of a service without a key: inputs that redaction changes are in memory only.
@@ -42,11 +42,11 @@ pub trait Sealer: Send + Sync + 'static {
 pub struct KeylessSealer;
 
 impl Sealer for KeylessSealer {
-    fn close(&self, _: SealedFor<'_>, _: &[u8]) -> Result<Vec<u8>, SealError> {
-        Err(SealError::KeyGone)
+    fn seal(&self, _: SealedFor<'_>, _: &[u8]) -> Result<Vec<u8>, SealError> {
+        Err(SealError::KeyMissing)
     }
 
-    fn open(&self, _: SealedFor<'_>, _: &[u8]) -> Result<Vec<u8>, SealError> {
-        Err(SealError::KeyGone)
+    fn unseal(&self, _: SealedFor<'_>, _: &[u8]) -> Result<Vec<u8>, SealError> {
+        Err(SealError::KeyMissing)
     }
 }

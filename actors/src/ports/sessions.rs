@@ -14,20 +14,20 @@ pub trait Sessions: Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns an error if the session could not be read.
-    async fn session(&self, of: &Conversation) -> Result<Option<Session>, LedgerError>;
+    async fn session(&self, conversation: &Conversation) -> Result<Option<Session>, LedgerError>;
 
     /// Stores the session of a conversation in place of an older one, for as long as the execution that used it last is
     /// in the ledger.
     ///
     /// # Errors
     /// Returns an error if nothing was committed.
-    async fn store(&self, of: Conversation, session: Session) -> Result<(), LedgerError>;
+    async fn store(&self, conversation: Conversation, session: Session) -> Result<(), LedgerError>;
 
     /// Deletes the session of a conversation.
     ///
     /// # Errors
     /// Returns an error if nothing was committed.
-    async fn forget(&self, of: Conversation) -> Result<(), LedgerError>;
+    async fn forget(&self, conversation: Conversation) -> Result<(), LedgerError>;
 }
 
 /// Store that keeps no session, for programs without conversations.

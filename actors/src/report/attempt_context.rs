@@ -53,35 +53,36 @@ pub struct OutputSettings {
 
 impl AttemptContext {
     /// Records an event.
-    pub(super) async fn record(&self, fact: EventKind) -> Result<(), LedgerError> {
-        self.record_with(fact, None).await.map(|_| ())
+    pub(super) async fn record(&self, event: EventKind) -> Result<(), LedgerError> {
+        self.record_with(event, None).await.map(|_| ())
     }
 
     /// Records an event together with a second one in one commit. Returns true if the event is new and the fence is
     /// valid.
     pub(super) async fn record_with(
         &self,
-        fact: EventKind,
-        more: Option<EventKind>,
+        event: EventKind,
+        second_event: Option<EventKind>,
     ) -> Result<bool, LedgerError> {
-        let Some(fact) = self.known.filter(fact) else { return Ok(false) };
+        let Some(event) = self.known.filter(event) else { return Ok(false) };
         let now = self.clock.now();
-        let facts = [Some(fact), more].into_iter().flatten().map(|fact| (now, fact)).collect();
-        self.write(WriteBatch { chunks: Vec::new(), facts }).await
+        let events =
+            [Some(event), second_event].into_iter().flatten().map(|event| (now, event)).collect();
+        self.write(WriteBatch { chunks: Vec::new(), events }).await
     }
 
     /// Writes the pending records, and then these. Returns true if the fence is valid. If the ledger fails, the pending
     /// records stay pending.
-    pub(super) async fn write(&self, more: WriteBatch) -> Result<bool, LedgerError> {
+    pub(super) async fn write(&self, batch: WriteBatch) -> Result<bool, LedgerError> {
         // The pending records precede these in time, and the ledger numbers events in the order in which they arrive.
-        let waiting = self.pending.take();
-        let mut lines = waiting.clone();
-        lines.extend(more);
-        let written = self.ledger.write(self.id, self.fence, lines).await;
+        let pending = self.pending.take();
+        let mut combined = pending.clone();
+        combined.extend(batch);
+        let written = self.ledger.write(self.id, self.fence, combined).await;
         // Not lost on a failure: the next write, or the end of the attempt, stores them.
-        let counts = written.inspect_err(|_| self.pending.add(waiting))?;
+        let is_valid = written.inspect_err(|_| self.pending.add(pending))?;
         self.liveness.record_activity();
         self.progress.send_modify(Progress::count_record);
-        Ok(counts)
+        Ok(is_valid)
     }
 }

@@ -30,7 +30,7 @@ pub struct OutputWriter {
     /// Division of the present text.
     division: RawDivision,
     /// Number of redactions outside of the stream.
-    masked: u64,
+    redactions_outside_stream: u64,
     /// Start of the present text of the channel, and the number of redactions before it.
     text_start: (u64, u64),
 }
@@ -52,7 +52,7 @@ impl OutputWriter {
             number: 0,
             offset: 0,
             division,
-            masked: 0,
+            redactions_outside_stream: 0,
             text_start: (0, 0),
         }
     }
@@ -102,9 +102,9 @@ impl OutputWriter {
     ///
     /// # Errors
     /// Returns an error if the ledger did not commit.
-    pub async fn make(&mut self, made: ArtifactPiece<Part>) -> Result<(), LedgerError> {
-        let shown = self.artifacts.take(made);
-        self.record(shown).await
+    pub async fn store_artifact(&mut self, piece: ArtifactPiece<Part>) -> Result<(), LedgerError> {
+        let visible = self.artifacts.take(piece);
+        self.record(visible).await
     }
 
     /// Ends an artifact that lost `dropped` bytes, and records the end.
@@ -118,21 +118,24 @@ impl OutputWriter {
     ) -> Result<(), LedgerError> {
         let (name, description, parts) = (None, None, Vec::new());
         let end = ArtifactPiece { id, name, description, parts, append: true, last: true };
-        let mut shown = self.artifacts.take(end);
+        let mut visible = self.artifacts.take(end);
         // The artifact itself is shown last, and never without a part.
-        if let Some(made) = shown.last_mut()
-            && let Some(part) = made.parts.pop()
+        if let Some(artifact) = visible.last_mut()
+            && let Some(part) = artifact.parts.pop()
         {
-            made.parts.push(part.with_dropped(dropped));
+            artifact.parts.push(part.with_dropped(dropped));
         }
-        self.record(shown).await
+        self.record(visible).await
     }
 
-    async fn record(&mut self, shown: Vec<ArtifactPiece<RedactedPart>>) -> Result<(), LedgerError> {
-        for ArtifactPiece { id, name, description, parts, append, last } in shown {
+    async fn record(
+        &mut self,
+        visible: Vec<ArtifactPiece<RedactedPart>>,
+    ) -> Result<(), LedgerError> {
+        for ArtifactPiece { id, name, description, parts, append, last } in visible {
             let pieces = self.store_parts(parts).await?;
-            let fact = EventKind::Artifact { id, name, description, pieces, append, last };
-            self.context.record(fact).await?;
+            let event = EventKind::Artifact { id, name, description, pieces, append, last };
+            self.context.record(event).await?;
         }
         Ok(())
     }
@@ -151,11 +154,11 @@ impl OutputWriter {
     /// # Errors
     /// Returns an error if the ledger did not commit.
     pub async fn show(&mut self, bytes: &[u8]) -> Result<Option<StoredPart>, LedgerError> {
-        let (from, masked) = (self.offset, self.redaction_count());
+        let (from, redactions_before) = (self.offset, self.redaction_count());
         self.write(bytes).await?;
         self.flush().await?;
-        let shown = self.piece_since(from, masked);
-        Ok((self.offset > from).then_some(shown))
+        let part = self.piece_since(from, redactions_before);
+        Ok((self.offset > from).then_some(part))
     }
 
     /// Writes all text that may be shown now, even if a chunk is not full or a line has no end, because a
@@ -164,28 +167,28 @@ impl OutputWriter {
     /// # Errors
     /// Returns an error if the ledger did not commit.
     pub async fn release(&mut self) -> Result<Option<StoredPart>, LedgerError> {
-        let (from, masked) = (self.offset, self.redaction_count());
+        let (from, redactions_before) = (self.offset, self.redaction_count());
         self.ready.push_str(&self.stream.release());
         self.flush().await?;
-        let left = self.artifacts.idle();
-        self.record(left).await?;
-        let shown = self.piece_since(from, masked);
+        let remaining = self.artifacts.idle();
+        self.record(remaining).await?;
+        let part = self.piece_since(from, redactions_before);
         if self.offset == from {
             return Ok(None);
         }
         self.context.progress.send_modify(Progress::count_record);
-        Ok(Some(shown))
+        Ok(Some(part))
     }
 
-    /// Returns the text after an offset, with the redactions after `masked`.
-    fn piece_since(&self, from: u64, masked: u64) -> StoredPart {
+    /// Returns the text after an offset, with the redactions after `redactions_before`.
+    fn piece_since(&self, from: u64, redactions_before: u64) -> StoredPart {
         let (attempt_id, channel) = (self.context.attempt_id, self.channel);
         let piece = StoredPart::text(TextRange { attempt_id, channel, from, to: self.offset });
-        StoredPart { redacted: self.redaction_count() - masked, ..piece }
+        StoredPart { redacted: self.redaction_count() - redactions_before, ..piece }
     }
 
     const fn redaction_count(&self) -> u64 {
-        self.stream.count() + self.masked
+        self.stream.count() + self.redactions_outside_stream
     }
 
     /// Writes the text that was held back, ends open artifacts, and returns the whole text of the channel. A short last
@@ -195,8 +198,8 @@ impl OutputWriter {
     /// Returns an error if the ledger did not commit.
     pub async fn close(mut self) -> Result<StoredPart, LedgerError> {
         let dropped = self.end_truncated();
-        let left = self.artifacts.end();
-        self.record(left).await?;
+        let remaining = self.artifacts.end();
+        self.record(remaining).await?;
         if self.ready.len() >= MIN_CHUNK_BYTES {
             self.enqueue().await?;
         }
@@ -222,7 +225,7 @@ impl OutputWriter {
         let ended =
             StoredPart { dropped, ..self.piece_since(self.text_start.0, self.text_start.1) };
         self.text_start = (self.offset, self.redaction_count());
-        self.masked += self.stream.count();
+        self.redactions_outside_stream += self.stream.count();
         self.stream = EarlyRedactionStream::new(Arc::clone(&self.context.redactor));
         let AttemptContext { output, redactor, .. } = &self.context;
         self.division = RawDivision::new(output.limit, redactor.context());
@@ -262,7 +265,7 @@ impl OutputWriter {
         if !self.ready.is_empty() {
             let text = mem::take(&mut self.ready);
             let chunks = vec![self.chunk(text)];
-            self.context.pending.add(WriteBatch { chunks, facts: Vec::new() });
+            self.context.pending.add(WriteBatch { chunks, events: Vec::new() });
         }
     }
 
@@ -276,15 +279,15 @@ impl OutputWriter {
 
     /// Ends the text, with the tail of the bytes after its head. Returns the number of missing bytes between them.
     fn end_truncated(&mut self) -> u64 {
-        let (taken, lost, bytes) = self.division.end();
-        if taken <= self.context.output.limit as u64 {
+        let (total_bytes, lost, bytes) = self.division.end();
+        if total_bytes <= self.context.output.limit as u64 {
             self.ready.push_str(&self.stream.push(&bytes));
             self.end_text();
             return 0;
         }
         // If nothing is lost, redaction sees the whole text and decides as if there were no limit.
         let TruncatedText { head, tail, missing } = if lost > 0 {
-            self.truncate_partial(&bytes, taken)
+            self.truncate_partial(&bytes, total_bytes)
         } else {
             self.truncate_whole(&bytes)
         };
@@ -299,24 +302,24 @@ impl OutputWriter {
     /// Returns head and tail of a text that is known as a whole: redacted text can be split anywhere.
     fn truncate_whole(&mut self, bytes: &[u8]) -> TruncatedText {
         let mut text = self.stream.push(bytes) + &self.stream.finish();
-        let room = (self.division.limits.head as u64).saturating_sub(self.text_len());
-        let room = usize::try_from(room).unwrap_or(usize::MAX).min(text.len());
-        let mut tail = text.split_off(text.floor_char_boundary(room));
+        let capacity = (self.division.limits.head as u64).saturating_sub(self.text_len());
+        let capacity = usize::try_from(capacity).unwrap_or(usize::MAX).min(text.len());
+        let mut tail = text.split_off(text.floor_char_boundary(capacity));
         let missing = keep_tail(&mut tail, self.division.limits.tail);
         TruncatedText { head: text, tail, missing }
     }
 
     /// Returns head and tail of a text of which a part is lost. The held-back end of the head may be the start of a
     /// secret, and the tail may start with the end of one.
-    fn truncate_partial(&mut self, bytes: &[u8], taken: u64) -> TruncatedText {
+    fn truncate_partial(&mut self, bytes: &[u8], total_bytes: u64) -> TruncatedText {
         // `finish` would judge the held-back text as if the text ended here, although its continuation is only lost.
         let head = self.stream.idle();
         let context = bytes.len().saturating_sub(self.division.limits.tail);
-        let (mut tail, masked) = self.context.redactor.redact_end(bytes, context);
-        self.masked += masked;
+        let (mut tail, redactions) = self.context.redactor.redact_end(bytes, context);
+        self.redactions_outside_stream += redactions;
         keep_tail(&mut tail, self.division.limits.tail);
-        let kept = self.text_len() + (head.len() + tail.len()) as u64;
-        TruncatedText { head, tail, missing: taken.saturating_sub(kept) }
+        let retained = self.text_len() + (head.len() + tail.len()) as u64;
+        TruncatedText { head, tail, missing: total_bytes.saturating_sub(retained) }
     }
 
     /// Returns the number of bytes of the present text so far.
@@ -330,7 +333,7 @@ struct RawDivision {
     /// Limits of head and tail.
     limits: HeadAndTail,
     /// Number of raw bytes in the head.
-    taken: usize,
+    head_bytes: usize,
     /// Raw bytes after the head.
     rest: TailBuffer,
 }
@@ -340,14 +343,14 @@ impl RawDivision {
     fn new(limit: usize, context: usize) -> Self {
         let limits = HeadAndTail::of(limit);
         // Redaction of the tail needs text before it: a secret whose start was cut would be shown otherwise.
-        Self { limits, taken: 0, rest: TailBuffer::new(limits.tail + context) }
+        Self { limits, head_bytes: 0, rest: TailBuffer::new(limits.tail + context) }
     }
 
     /// Adds bytes. Returns those that belong to the head.
     fn divide<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
-        let room = (self.limits.head - self.taken).min(bytes.len());
-        let (head, rest) = bytes.split_at_checked(room).unwrap_or((bytes, &[]));
-        self.taken += head.len();
+        let capacity = (self.limits.head - self.head_bytes).min(bytes.len());
+        let (head, rest) = bytes.split_at_checked(capacity).unwrap_or((bytes, &[]));
+        self.head_bytes += head.len();
         self.rest.push(rest);
         head
     }
@@ -355,9 +358,9 @@ impl RawDivision {
     /// Ends the text. Returns its length, the number of lost bytes, and the last bytes after the head.
     fn end(&mut self) -> (u64, u64, Vec<u8>) {
         let rest = mem::replace(&mut self.rest, TailBuffer::new(0));
-        let taken = self.taken as u64 + rest.total_bytes();
+        let total_bytes = self.head_bytes as u64 + rest.total_bytes();
         let (lost, bytes) = rest.end();
-        (taken, lost, bytes)
+        (total_bytes, lost, bytes)
     }
 }
 

@@ -10,14 +10,14 @@ use crate::decide::output::truncation::{TailBuffer, keep_tail, marker};
 pub struct RedactedTail {
     redactor: Arc<Redactor>,
     tail: TailBuffer,
-    most: usize,
+    max_bytes: usize,
 }
 
 impl RedactedTail {
-    /// Creates a buffer that returns `most` bytes of redacted text.
-    pub(super) fn of(redactor: Arc<Redactor>, most: usize) -> Self {
-        let tail = TailBuffer::new(most + redactor.context());
-        Self { redactor, tail, most }
+    /// Creates a buffer that returns `max_bytes` bytes of redacted text.
+    pub(super) fn of(redactor: Arc<Redactor>, max_bytes: usize) -> Self {
+        let tail = TailBuffer::new(max_bytes + redactor.context());
+        Self { redactor, tail, max_bytes }
     }
 
     /// Appends raw bytes.
@@ -29,14 +29,14 @@ impl RedactedTail {
     /// redacted too.
     #[must_use]
     pub fn close(self) -> String {
-        let Self { redactor, tail, most } = self;
+        let Self { redactor, tail, max_bytes } = self;
         let (lost, bytes) = tail.end();
         let mut text = if lost == 0 {
             redactor.redact(&String::from_utf8_lossy(&bytes)).into_owned()
         } else {
-            redactor.redact_end(&bytes, bytes.len().saturating_sub(most)).0
+            redactor.redact_end(&bytes, bytes.len().saturating_sub(max_bytes)).0
         };
-        let cut = keep_tail(&mut text, most);
+        let cut = keep_tail(&mut text, max_bytes);
         if lost + cut > 0 {
             text.insert_str(0, marker(lost + cut).trim_start());
         }

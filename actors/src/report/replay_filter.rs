@@ -18,23 +18,24 @@ pub struct ReplayFilter(Arc<watch::Sender<RecordedEvents>>);
 
 #[derive(Debug, Default)]
 struct RecordedEvents {
-    left: Vec<EventKind>,
+    remaining: Vec<EventKind>,
     /// Offset up to which the partial answer was already shown, in bytes.
-    shown: u64,
+    answer_end: u64,
 }
 
 impl ReplayFilter {
     /// Creates the filter from recorded events.
     #[must_use]
-    pub fn new(facts: Vec<EventKind>) -> Self {
-        let shown = facts.iter().filter_map(grown).map(|span| span.to).max().unwrap_or_default();
-        Self(Arc::new(watch::Sender::new(RecordedEvents { left: facts, shown })))
+    pub fn new(events: Vec<EventKind>) -> Self {
+        let answer_end =
+            events.iter().filter_map(answer_range).map(|span| span.to).max().unwrap_or_default();
+        Self(Arc::new(watch::Sender::new(RecordedEvents { remaining: events, answer_end })))
     }
 
     /// Returns the usage that the agent had reported.
     pub(super) fn counted(&self) -> Charge {
-        let facts = self.0.borrow();
-        facts.left.iter().fold(Charge::default(), |counted, fact| match fact {
+        let recorded = self.0.borrow();
+        recorded.remaining.iter().fold(Charge::default(), |counted, event| match event {
             EventKind::UsageReported { counters: numbers, cumulative } => {
                 add_usage(counted, Charge::counted(numbers), *cumulative).0
             }
@@ -43,35 +44,35 @@ impl ReplayFilter {
     }
 
     /// Returns the new part of an event; `None` if all of it is known.
-    pub(super) fn filter(&self, fact: EventKind) -> Option<EventKind> {
-        let is_known = self.0.send_if_modified(|facts| {
-            let place = facts.left.iter().position(|known| *known == fact);
-            place.map(|place| facts.left.swap_remove(place)).is_some()
+    pub(super) fn filter(&self, event: EventKind) -> Option<EventKind> {
+        let is_known = self.0.send_if_modified(|recorded| {
+            let index = recorded.remaining.iter().position(|known| *known == event);
+            index.map(|index| recorded.remaining.swap_remove(index)).is_some()
         });
-        if is_known { None } else { self.remainder(fact) }
+        if is_known { None } else { self.remainder(event) }
     }
 
-    fn remainder(&self, mut fact: EventKind) -> Option<EventKind> {
-        let shown = self.0.borrow().shown;
+    fn remainder(&self, mut event: EventKind) -> Option<EventKind> {
+        let answer_end = self.0.borrow().answer_end;
         let (Some(span), EventKind::Artifact { pieces, append, last, .. }) =
-            (grown(&fact), &mut fact)
+            (answer_range(&event), &mut event)
         else {
-            return Some(fact);
+            return Some(event);
         };
-        if shown > span.from {
-            *pieces = vec![StoredPart::text(TextRange { from: shown.min(span.to), ..span })];
+        if answer_end > span.from {
+            *pieces = vec![StoredPart::text(TextRange { from: answer_end.min(span.to), ..span })];
             *append = true;
-            if span.to <= shown && !*last {
+            if span.to <= answer_end && !*last {
                 return None;
             }
         }
-        Some(fact)
+        Some(event)
     }
 }
 
 /// Returns the range of a partial answer in an event.
-fn grown(fact: &EventKind) -> Option<TextRange> {
-    let EventKind::Artifact { pieces, .. } = fact else { return None };
+fn answer_range(event: &EventKind) -> Option<TextRange> {
+    let EventKind::Artifact { pieces, .. } = event else { return None };
     let [piece] = pieces.as_slice() else { return None };
     (piece.text.channel == TextChannel::Answer).then_some(piece.text)
 }
@@ -87,7 +88,7 @@ mod tests {
         TextRange { attempt_id: AttemptId::FIRST, channel: TextChannel::Answer, from, to }
     }
 
-    fn grown(from: u64, to: u64, append: bool, last: bool) -> EventKind {
+    fn answer_event(from: u64, to: u64, append: bool, last: bool) -> EventKind {
         let pieces = vec![StoredPart::text(span(from, to))];
         let id = "answer".to_owned();
         EventKind::Artifact { id, name: None, description: None, pieces, append, last }
@@ -110,30 +111,37 @@ mod tests {
 
     #[test]
     fn a_replayed_answer_reports_only_its_new_part() {
-        let recorded = || vec![grown(0, 10, false, false), grown(10, 30, true, false)];
+        let recorded =
+            || vec![answer_event(0, 10, false, false), answer_event(10, 30, true, false)];
         for cuts in [&[30, 50][..], &[5, 25, 50], &[10, 30, 50], &[50]] {
             let known = ReplayFilter::new(recorded());
             let mut from = 0;
-            let mut shown = 30;
+            let mut reported_end = 30;
             for to in cuts {
-                if let Some(fact) = known.filter(grown(from, *to, from > 0, false)) {
-                    assert_eq!(fact, grown(shown, *to, true, false), "{cuts:?}");
-                    shown = *to;
+                if let Some(event) = known.filter(answer_event(from, *to, from > 0, false)) {
+                    assert_eq!(event, answer_event(reported_end, *to, true, false), "{cuts:?}");
+                    reported_end = *to;
                 }
                 from = *to;
             }
-            assert_eq!(shown, 50, "{cuts:?}");
-            assert_eq!(known.filter(grown(50, 60, true, true)), Some(grown(50, 60, true, true)));
+            assert_eq!(reported_end, 50, "{cuts:?}");
+            assert_eq!(
+                known.filter(answer_event(50, 60, true, true)),
+                Some(answer_event(50, 60, true, true))
+            );
         }
     }
 
     #[test]
     fn a_replayed_answer_without_its_end_gets_it() {
-        let known = ReplayFilter::new(vec![grown(0, 30, false, false)]);
-        assert_eq!(known.filter(grown(0, 30, false, true)), Some(grown(30, 30, true, true)));
+        let known = ReplayFilter::new(vec![answer_event(0, 30, false, false)]);
         assert_eq!(
-            ReplayFilter::default().filter(grown(0, 9, false, true)),
-            Some(grown(0, 9, false, true))
+            known.filter(answer_event(0, 30, false, true)),
+            Some(answer_event(30, 30, true, true))
+        );
+        assert_eq!(
+            ReplayFilter::default().filter(answer_event(0, 9, false, true)),
+            Some(answer_event(0, 9, false, true))
         );
     }
 }

@@ -12,8 +12,8 @@ pub struct WriteBuffer(Arc<watch::Sender<WriteBatch>>);
 
 impl WriteBuffer {
     /// Appends records.
-    pub(super) fn add(&self, lines: WriteBatch) {
-        self.0.send_modify(|waiting| waiting.extend(lines));
+    pub(super) fn add(&self, batch: WriteBatch) {
+        self.0.send_modify(|pending| pending.extend(batch));
     }
 
     /// Returns true if nothing is pending.

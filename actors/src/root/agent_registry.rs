@@ -3,7 +3,7 @@
 use ractor::concurrency::oneshot;
 use ractor::{ActorRef, RpcReplyPort};
 
-use super::agents::{AgentChildren, AgentRemoval, is_of_ledger};
+use super::agents::{AgentChildren, AgentRemoval, is_ledger_error};
 use super::context::RootContext;
 use super::{AgentDefinition, RootMsg};
 use crate::agent::{AgentMsg, agent_removed};
@@ -45,7 +45,7 @@ impl AgentChildren {
         child.restarts = RestartHistory::default(); // Earlier failures belong to the old definition.
         match self.start(&id, false, context).await {
             Ok(()) => {}
-            Err(error) if is_of_ledger(&error) => self.restart_later(&id, context),
+            Err(error) if is_ledger_error(&error) => self.restart_later(&id, context),
             Err(error) => self.handle_failure(&id, &error.to_string(), context).await,
         }
     }

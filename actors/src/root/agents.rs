@@ -80,7 +80,8 @@ impl AgentChild {
 
 impl AgentChildren {
     pub(super) fn new(definitions: Vec<AgentDefinition>) -> Self {
-        let child = |it: AgentDefinition| (it.spec.id.clone(), AgentChild::new(it));
+        let child =
+            |definition: AgentDefinition| (definition.spec.id.clone(), AgentChild::new(definition));
         Self { children: definitions.into_iter().map(child).collect(), ..Self::default() }
     }
 
@@ -116,10 +117,10 @@ impl AgentChildren {
 
     /// Returns the agent of an actor.
     pub(super) fn of_actor(&self, actor: &ActorCell) -> Option<AgentId> {
-        let is_it = |child: &&AgentChild| {
+        let is_this_actor = |child: &&AgentChild| {
             child.actor.as_ref().is_some_and(|present| present.get_id() == actor.get_id())
         };
-        self.iter().find(is_it).map(|child| child.definition.spec.id.clone())
+        self.iter().find(is_this_actor).map(|child| child.definition.spec.id.clone())
     }
 
     /// Returns the displayed agents, in the order of their ids.
@@ -196,7 +197,7 @@ impl AgentChildren {
             }
             match self.start(id, false, context).await {
                 Ok(()) => return,
-                Err(error) if is_of_ledger(&error) => return self.restart_later(id, context),
+                Err(error) if is_ledger_error(&error) => return self.restart_later(id, context),
                 Err(error) => fault = error.to_string(),
             }
         }
@@ -212,7 +213,7 @@ impl AgentChildren {
         }
         match self.start(id, false, context).await {
             Ok(()) => tracing::info!(agent = %id, "agent restarted"),
-            Err(error) if is_of_ledger(&error) => self.restart_later(id, context),
+            Err(error) if is_ledger_error(&error) => self.restart_later(id, context),
             Err(error) => self.handle_failure(id, &error.to_string(), context).await,
         }
     }
@@ -257,7 +258,7 @@ impl AgentChildren {
 }
 
 /// Returns true if an actor did not start because the ledger could not be read or written.
-pub(super) fn is_of_ledger(error: &SpawnErr) -> bool {
+pub(super) fn is_ledger_error(error: &SpawnErr) -> bool {
     matches!(error, SpawnErr::StartupFailed(cause) if cause.is::<LedgerError>())
 }
 

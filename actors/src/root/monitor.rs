@@ -50,13 +50,13 @@ impl MonitorChild {
     pub(super) async fn handle_failure(&mut self, fault: &str, context: &RootContext) {
         tracing::error!(fault, "monitor failed");
         context.pressure.send_replace(None);
-        let again = match context.decide_restart(&mut self.restarts) {
+        let result = match context.decide_restart(&mut self.restarts) {
             RestartDecision::Restart => {
                 self.start(context).await.map_err(|error| error.to_string())
             }
             RestartDecision::Quarantine => Err("it failed too often".to_owned()),
         };
-        if let Err(error) = again {
+        if let Err(error) = result {
             tracing::error!(error, "host metrics stopped");
         }
     }

@@ -27,7 +27,8 @@ impl RetentionChild {
     }
 
     pub(super) fn view(&self) -> Option<(ActorRef<RetentionMsg>, u32)> {
-        let actor = self.actor.clone().filter(|_| self.spec.is_some_and(|it| it.keep.is_some()));
+        let actor =
+            self.actor.clone().filter(|_| self.spec.is_some_and(|spec| spec.limits.is_some()));
         actor.map(|actor| (actor, self.restarts.total()))
     }
 
@@ -45,13 +46,13 @@ impl RetentionChild {
     /// Restarts the actor. Work continues without it.
     pub(super) async fn handle_failure(&mut self, fault: &str, context: &RootContext) {
         tracing::error!(fault, "retention failed");
-        let again = match context.decide_restart(&mut self.restarts) {
+        let result = match context.decide_restart(&mut self.restarts) {
             RestartDecision::Restart => {
                 self.start(context).await.map_err(|error| error.to_string())
             }
             RestartDecision::Quarantine => Err("it failed too often".to_owned()),
         };
-        if let Err(error) = again {
+        if let Err(error) = result {
             tracing::error!(error, "retention has stopped");
         }
     }

@@ -39,11 +39,13 @@ impl TokenSnapshot {
         batch: &mut [ScheduleAdvance],
     ) {
         let decided = batch.iter_mut().flat_map(|advance| &mut advance.occurrences);
-        for occurrence in decided.filter(|it| it.verdict == OccurrenceStatus::Pending) {
+        for occurrence in
+            decided.filter(|occurrence| occurrence.status == OccurrenceStatus::Pending)
+        {
             match self.is_authorized(requests, occurrence.owner, &occurrence.agent).await {
                 Ok(true) => {}
                 Ok(false) => {
-                    occurrence.verdict = OccurrenceStatus::Refused;
+                    occurrence.status = OccurrenceStatus::Refused;
                     occurrence.reason = Some(reason(&not_authorized()));
                 }
                 Err(_) => return, // The submission checks again.

@@ -59,13 +59,13 @@ pub struct ChangeResult {
 pub(super) struct PlannedChange {
     pub(super) write: StoredChange,
     /// Schedule of which the caller receives the new state.
-    pub(super) about: Option<ScheduleId>,
+    pub(super) changed_schedule: Option<ScheduleId>,
 }
 
 /// Data to store.
 pub(super) enum StoredChange {
     /// Schedules to put and to remove.
-    Schedules { puts: Vec<Schedule>, removes: Vec<ScheduleId> },
+    Schedules { upserts: Vec<Schedule>, removals: Vec<ScheduleId> },
     /// Occurrence outside of the recurrence.
     Triggered(Box<ScheduleAdvance>),
 }
@@ -86,15 +86,15 @@ impl ChangePlanner<'_> {
                 let id = spec.id.clone();
                 // Expanded once for the check: a wrong template is an error of the caller now, and not of a night
                 // later.
-                self.renderer.input(&spec, now).map_err(|why| {
-                    Failure::new(Code::InvalidParams, format!("`input` cannot be used: {why}"))
+                self.renderer.input(&spec, now).map_err(|cause| {
+                    Failure::new(Code::InvalidParams, format!("`input` cannot be used: {cause}"))
                 })?;
                 put(self.updated_schedule(*spec, owner, is_new)?, id)
             }
             ScheduleChange::Remove(id) => {
                 self.api_schedule(&id)?;
-                let write = StoredChange::Schedules { puts: Vec::new(), removes: vec![id] };
-                PlannedChange { write, about: None }
+                let write = StoredChange::Schedules { upserts: Vec::new(), removals: vec![id] };
+                PlannedChange { write, changed_schedule: None }
             }
             ScheduleChange::Pause(id, paused) => {
                 let schedule = self.existing(&id)?.to_schedule();
@@ -104,11 +104,17 @@ impl ChangePlanner<'_> {
             }
             ScheduleChange::RunNow(id) => self.plan_trigger(id)?,
             ScheduleChange::Configure(configured) => {
-                let named = configured.iter().map(|(spec, _)| spec.id.clone()).collect();
-                let removes = removed_schedules(self.table.iter().map(|it| &it.schedule), &named);
+                let configured_ids = configured.iter().map(|(spec, _)| spec.id.clone()).collect();
+                let removals = removed_schedules(
+                    self.table.iter().map(|entry| &entry.schedule),
+                    &configured_ids,
+                );
                 let known = |id: &ScheduleId| self.table.get(id).map(|entry| &entry.schedule);
-                let puts = stored_schedules(known, configured, now);
-                PlannedChange { write: StoredChange::Schedules { puts, removes }, about: None }
+                let upserts = stored_schedules(known, configured, now);
+                PlannedChange {
+                    write: StoredChange::Schedules { upserts, removals },
+                    changed_schedule: None,
+                }
             }
         })
     }
@@ -117,11 +123,14 @@ impl ChangePlanner<'_> {
     fn plan_trigger(&self, id: ScheduleId) -> Result<PlannedChange, Failure> {
         let known = self.existing(&id)?;
         let planned = self.now.trunc_subsecs(6); // The store keeps microseconds, and the planned time is the key.
-        let plain = new_occurrence(known, planned, planned, self.now);
-        let occurrence = Occurrence { cause: OccurrenceCause::Manual, ..plain };
+        let base = new_occurrence(known, planned, planned, self.now);
+        let occurrence = Occurrence { cause: OccurrenceCause::Manual, ..base };
         let (schedule, cursor) = (id.clone(), known.cursor());
         let advance = ScheduleAdvance { schedule, cursor, occurrences: vec![occurrence] };
-        Ok(PlannedChange { write: StoredChange::Triggered(Box::new(advance)), about: Some(id) })
+        Ok(PlannedChange {
+            write: StoredChange::Triggered(Box::new(advance)),
+            changed_schedule: Some(id),
+        })
     }
 
     /// Returns the row of a schedule that a caller creates or changes.
@@ -131,8 +140,8 @@ impl ChangePlanner<'_> {
         owner: PrincipalId,
         is_new: bool,
     ) -> Result<Schedule, Failure> {
-        let mut others = self.table.iter().filter(|entry| entry.schedule.id != spec.id);
-        if others.any(|entry| entry.schedule.name() == spec.name) {
+        let mut other_schedules = self.table.iter().filter(|entry| entry.schedule.id != spec.id);
+        if other_schedules.any(|entry| entry.schedule.name() == spec.name) {
             let message = format!("another schedule is named `{}`", spec.name);
             return Err(Failure::new(Code::ScheduleExists, message));
         }
@@ -186,10 +195,10 @@ impl StoredChange {
         store: &dyn ScheduleStore,
     ) -> Result<(), LedgerError> {
         match self {
-            Self::Schedules { puts, removes } => {
+            Self::Schedules { upserts, removals } => {
                 // Put before removed: a crash in between leaves a schedule too many, not one too few.
-                store.put(services.seal_schedules(puts)).await?;
-                store.remove(removes.clone()).await
+                store.put(services.seal_schedules(upserts)).await?;
+                store.remove(removals.clone()).await
             }
             Self::Triggered(advance) => store.advance(vec![(**advance).clone()]).await.map(drop),
         }
@@ -198,8 +207,8 @@ impl StoredChange {
 
 /// Returns the change that stores one schedule.
 fn put(schedule: Schedule, id: ScheduleId) -> PlannedChange {
-    let write = StoredChange::Schedules { puts: vec![schedule], removes: Vec::new() };
-    PlannedChange { write, about: Some(id) }
+    let write = StoredChange::Schedules { upserts: vec![schedule], removals: Vec::new() };
+    PlannedChange { write, changed_schedule: Some(id) }
 }
 
 fn unwritten(error: &LedgerError) -> Failure {
@@ -212,10 +221,11 @@ pub(super) fn removed_schedules<'s>(
     known: impl Iterator<Item = &'s InternedSchedule>,
     configured: &BTreeSet<ScheduleId>,
 ) -> Vec<ScheduleId> {
-    let is_removed = |it: &&InternedSchedule| {
-        it.shared().origin == ScheduleOrigin::Configuration && !configured.contains(&it.id)
+    let is_removed = |schedule: &&InternedSchedule| {
+        schedule.shared().origin == ScheduleOrigin::Configuration
+            && !configured.contains(&schedule.id)
     };
-    known.filter(is_removed).map(|it| it.id.clone()).collect()
+    known.filter(is_removed).map(|schedule| schedule.id.clone()).collect()
 }
 
 /// Returns the schedules to put so that they match the configuration.
@@ -269,9 +279,9 @@ fn updated(
     owner: PrincipalId,
     now: DateTime<Utc>,
 ) -> Schedule {
-    let same = known.spec.timetable == spec.timetable && known.spec.enabled == spec.enabled;
+    let is_same_rule = known.spec.timetable == spec.timetable && known.spec.enabled == spec.enabled;
     // Times that the old recurrence had and nobody decided would otherwise be caught up by the new one.
-    let cursor = if same { known.cursor } else { now };
+    let cursor = if is_same_rule { known.cursor } else { now };
     let texts = |spec: &ScheduleSpec| (spec.name.clone(), spec.input.clone(), spec.params.clone());
     // Sealed texts that no key opens stay until a caller sends others.
     let is_unchanged = texts(&known.spec) == texts(&spec);

@@ -116,8 +116,8 @@ pub(super) fn check(
 
 /// Cancels the execution of an occurrence. Its end is observed separately.
 pub(super) fn cancel(run: RunCancellation, requests: Requests, tasks: &mut SchedulerTasks) {
-    let RunCancellation { key, execution, owner, why } = run;
-    tracing::warn!(schedule = %key.schedule, %execution, why, "cancelling scheduled run");
+    let RunCancellation { key, execution, owner, reason } = run;
+    tracing::warn!(schedule = %key.schedule, %execution, reason, "cancelling scheduled run");
     tasks.spawn(async move {
         _ = requests.cancel(&caller(owner, "the schedule"), execution).await;
     });

@@ -59,9 +59,9 @@ impl SchedulerData {
             }
             DispatchResult::Refused(failure) => self.occurrences.refuse(&key, &failure, table),
             DispatchResult::Expired => {
-                let why = "its time passed while the service was down";
+                let reason = "its time passed while the service was down";
                 self.occurrences
-                    .close(result_without_run(&key, OccurrenceStatus::Missed, why), table)
+                    .close(result_without_run(&key, OccurrenceStatus::Missed, reason), table)
             }
         };
         self.perform(effects);

@@ -104,7 +104,7 @@ impl LoadedSchedule {
 
 impl OpenOccurrence {
     pub(super) fn of(occurrence: Occurrence) -> Self {
-        let phase = match occurrence.verdict {
+        let phase = match occurrence.status {
             OccurrenceStatus::Fired => OccurrencePhase::Running,
             _ => OccurrencePhase::Waiting,
         };
@@ -119,7 +119,7 @@ impl OpenOccurrence {
     /// Records the execution that the occurrence became.
     pub(super) fn record_run(&mut self, execution: ExecutionId, now: DateTime<Utc>) {
         self.phase = OccurrencePhase::Running;
-        self.occurrence.verdict = OccurrenceStatus::Fired;
+        self.occurrence.status = OccurrenceStatus::Fired;
         self.occurrence.fired_at = Some(now);
         self.occurrence.execution = Some(execution);
     }

@@ -19,14 +19,15 @@ impl LoadedSchedule {
         now: DateTime<Utc>,
     ) -> Option<ScheduleAdvance> {
         let schedule = &mut self.schedule;
-        let found = evaluate(schedule.due_rule(), schedule.cursor(), now);
-        self.next = found.next;
-        if found.fires.is_empty() && found.passed.is_empty() {
-            schedule.set_cursor(found.cursor); // A cursor that passed no planned time is not worth a write.
+        let evaluation = evaluate(schedule.due_rule(), schedule.cursor(), now);
+        self.next = evaluation.next;
+        if evaluation.fires.is_empty() && evaluation.passed.is_empty() {
+            schedule.set_cursor(evaluation.cursor); // A cursor that passed no planned time is not worth a write.
             return None;
         }
         // The cursor in memory moves once the decisions are stored: after a failed write they are made again.
-        let (cursor, occurrences) = (found.cursor, occurrences(schedule, found, open, now));
+        let (cursor, occurrences) =
+            (evaluation.cursor, occurrences(schedule, evaluation, open, now));
         Some(ScheduleAdvance { schedule: schedule.id.clone(), cursor, occurrences })
     }
 }
@@ -34,23 +35,23 @@ impl LoadedSchedule {
 /// Returns the decisions of an evaluation in their stored form.
 fn occurrences(
     schedule: &InternedSchedule,
-    found: DueEvaluation,
+    evaluation: DueEvaluation,
     open: OpenCounts,
     now: DateTime<Utc>,
 ) -> Vec<Occurrence> {
     let spec = &schedule.shared().spec;
     let DueRule { id, jitter, .. } = schedule.due_rule();
-    let passed = found.passed.into_iter().map(|passed| {
-        let UnsubmittedRun { first, times, verdict, .. } = passed;
+    let passed = evaluation.passed.into_iter().map(|passed| {
+        let UnsubmittedRun { first, times, status, .. } = passed;
         let reason = Some(reason(&passed));
-        let plain = new_occurrence(schedule, first, due_at(id, jitter, first), now);
-        Occurrence { verdict, times, reason, cause: OccurrenceCause::CatchUp, ..plain }
+        let base = new_occurrence(schedule, first, due_at(id, jitter, first), now);
+        Occurrence { status, times, reason, cause: OccurrenceCause::CatchUp, ..base }
     });
     let mut all: Vec<_> = passed.collect();
     // Each decision counts for the next one: several planned times may be due together.
     let OpenCounts { mut busy, mut waiting } = open;
-    for (planned, due, cause) in found.fires {
-        let (verdict, reason) = match overlap_decision(spec.overlap, busy, waiting) {
+    for (planned, due, cause) in evaluation.fires {
+        let (status, reason) = match overlap_decision(spec.overlap, busy, waiting) {
             OverlapDecision::Fire => {
                 busy += 1;
                 (OccurrenceStatus::Pending, None)
@@ -61,8 +62,8 @@ fn occurrences(
             }
             OverlapDecision::Skip(reason) => (OccurrenceStatus::Skipped, Some(reason.to_owned())),
         };
-        let plain = new_occurrence(schedule, planned, due, now);
-        all.push(Occurrence { cause, verdict, reason, ..plain });
+        let base = new_occurrence(schedule, planned, due, now);
+        all.push(Occurrence { cause, status, reason, ..base });
     }
     all
 }
@@ -80,7 +81,7 @@ pub(super) fn new_occurrence(
         planned,
         due,
         cause: OccurrenceCause::Due,
-        verdict: OccurrenceStatus::Pending,
+        status: OccurrenceStatus::Pending,
         reason: None,
         times: 1,
         decided_at: now,
@@ -107,9 +108,9 @@ fn reason(passed: &UnsubmittedRun) -> String {
 
 /// Logs an occurrence that will not be submitted.
 pub(super) fn log_occurrence(occurrence: &Occurrence) {
-    let Occurrence { schedule, planned, verdict, times, reason, .. } = occurrence;
-    if *verdict != OccurrenceStatus::Pending {
-        let (verdict, why) = (verdict.as_str(), reason.as_deref().unwrap_or_default());
-        tracing::warn!(%schedule, %planned, verdict, times, why, "not asked for");
+    let Occurrence { schedule, planned, status, times, reason, .. } = occurrence;
+    if *status != OccurrenceStatus::Pending {
+        let (status, reason) = (status.as_str(), reason.as_deref().unwrap_or_default());
+        tracing::warn!(%schedule, %planned, status, times, reason, "not asked for");
     }
 }

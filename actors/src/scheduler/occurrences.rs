@@ -62,7 +62,7 @@ pub(super) struct RunCancellation {
     pub(super) execution: ExecutionId,
     pub(super) owner: PrincipalId,
     /// Reason for the log.
-    pub(super) why: &'static str,
+    pub(super) reason: &'static str,
 }
 
 /// Effects of the present step.
@@ -103,7 +103,7 @@ impl OccurrenceMachine {
         let mut effects = Vec::new();
         for occurrence in occurrences.into_iter().filter(Occurrence::is_open) {
             effects.extend(deadline(&occurrence));
-            if occurrence.verdict == OccurrenceStatus::Pending {
+            if occurrence.status == OccurrenceStatus::Pending {
                 self.insert(OpenOccurrence::of(occurrence), table);
             }
         }
@@ -217,12 +217,12 @@ impl OccurrenceMachine {
         &mut self,
         id: &ScheduleId,
         status: OccurrenceStatus,
-        why: &str,
+        reason: &str,
         table: &ScheduleTable,
     ) -> Effects {
         let mut effects = Vec::new();
         for key in self.open.waiting(id) {
-            self.end_without_run(result_without_run(&key, status, why), table, &mut effects);
+            self.end_without_run(result_without_run(&key, status, reason), table, &mut effects);
         }
         effects
     }
@@ -239,7 +239,7 @@ impl OccurrenceMachine {
     pub(super) fn cancel(
         &mut self,
         key: &OccurrenceKey,
-        why: &'static str,
+        reason: &'static str,
         now: DateTime<Utc>,
         table: &ScheduleTable,
     ) -> Effects {
@@ -247,15 +247,15 @@ impl OccurrenceMachine {
         let (key, owner) = (key.clone(), open.occurrence.owner);
         match (open.occurrence.execution, open.phase) {
             (Some(execution), _) => {
-                vec![OccurrenceEffect::Cancel(RunCancellation { key, execution, owner, why })]
+                vec![OccurrenceEffect::Cancel(RunCancellation { key, execution, owner, reason })]
             }
             (None, OccurrencePhase::Waiting) => {
-                self.close(result_without_run(&key, OccurrenceStatus::Skipped, why), table)
+                self.close(result_without_run(&key, OccurrenceStatus::Skipped, reason), table)
             }
             // The agent may have accepted the request: the execution is cancelled once its id is known.
             (None, OccurrencePhase::Submitting | OccurrencePhase::Running) => {
-                let again = TimerEntry::Cancel(key.into());
-                vec![OccurrenceEffect::Schedule(now + CANCEL_RETRY_PAUSE, again)]
+                let retry = TimerEntry::Cancel(key.into());
+                vec![OccurrenceEffect::Schedule(now + CANCEL_RETRY_PAUSE, retry)]
             }
         }
     }

@@ -21,7 +21,8 @@ pub(super) async fn load(
     let known = args.config.schedule_store.schedules().await?;
     // Before the schedules are opened in memory, where the texts are raw.
     seal_unchecked(args, &known).await?;
-    let known = known.into_iter().map(|it| table.intern(args.services.unseal_schedule(it)));
+    let known =
+        known.into_iter().map(|schedule| table.intern(args.services.unseal_schedule(schedule)));
     let known = known.collect();
     table.insert_all(known);
     if let Some(configured) = configured {
@@ -32,10 +33,13 @@ pub(super) async fn load(
 
 /// Rewrites schedules of an earlier release, which stored all texts in plain form.
 async fn seal_unchecked(args: &SchedulerArgs, known: &[Schedule]) -> Result<(), LedgerError> {
-    let unchecked: Vec<_> =
-        known.iter().filter(|it| it.sealed == SealedTexts::Unchecked).cloned().collect();
-    for some in unchecked.chunks(CONFIGURATION_BATCH_SIZE) {
-        args.config.schedule_store.put(args.services.seal_schedules(some)).await?;
+    let unchecked: Vec<_> = known
+        .iter()
+        .filter(|schedule| schedule.sealed == SealedTexts::Unchecked)
+        .cloned()
+        .collect();
+    for batch in unchecked.chunks(CONFIGURATION_BATCH_SIZE) {
+        args.config.schedule_store.put(args.services.seal_schedules(batch)).await?;
     }
     Ok(())
 }
@@ -48,27 +52,27 @@ async fn reconcile(
     configured: Vec<ConfiguredSchedule>,
 ) -> Result<(), LedgerError> {
     let store = Arc::clone(&args.config.schedule_store);
-    let named = configured.iter().map(|it| it.spec.id.clone()).collect();
-    let removes = removed_schedules(table.iter().map(|entry| &entry.schedule), &named);
-    drop(named); // Not needed while the memory use is highest.
+    let configured_ids = configured.iter().map(|schedule| schedule.spec.id.clone()).collect();
+    let removals = removed_schedules(table.iter().map(|entry| &entry.schedule), &configured_ids);
+    drop(configured_ids); // Not needed while the memory use is highest.
     let (mut configured, mut interned) = (configured.into_iter(), Vec::new());
     while configured.len() > 0 {
-        let some = configured.by_ref().take(CONFIGURATION_BATCH_SIZE).collect();
-        let some = resolve_owners(&*args.services.ledger, some).await?;
+        let batch = configured.by_ref().take(CONFIGURATION_BATCH_SIZE).collect();
+        let batch = resolve_owners(&*args.services.ledger, batch).await?;
         let known = |id: &ScheduleId| table.get(id).map(|entry| &entry.schedule);
-        let puts = stored_schedules(known, some, args.now());
-        let stored = args.services.seal_schedules(&puts);
-        interned.extend(puts.into_iter().map(|it| table.intern(it)));
+        let upserts = stored_schedules(known, batch, args.now());
+        let stored = args.services.seal_schedules(&upserts);
+        interned.extend(upserts.into_iter().map(|schedule| table.intern(schedule)));
         if !stored.is_empty() {
             store.put(stored).await?;
         }
     }
     drop(configured);
-    removes.iter().for_each(|id| _ = table.remove(id)); // No timer is set yet.
+    removals.iter().for_each(|id| _ = table.remove(id)); // No timer is set yet.
     table.insert_all(interned);
     table.drop_unused();
-    if !removes.is_empty() {
-        store.remove(removes).await?;
+    if !removals.is_empty() {
+        store.remove(removals).await?;
     }
     Ok(())
 }
@@ -81,9 +85,9 @@ pub(crate) async fn resolve_owners(
 ) -> Result<Vec<(ScheduleSpec, PrincipalId)>, LedgerError> {
     let tokens = ledger.tokens().await?;
     let principal = |name: &str| tokens.iter().find(|token| token.name == name);
-    let nobody = PrincipalId(uuid::Uuid::nil());
+    let nil_owner = PrincipalId(uuid::Uuid::nil());
     let owned = configured.into_iter().map(|ConfiguredSchedule { spec, owner }| {
-        (spec, principal(&owner).map_or(nobody, |token| token.principal))
+        (spec, principal(&owner).map_or(nil_owner, |token| token.principal))
     });
     Ok(owned.collect())
 }

@@ -38,9 +38,9 @@ pub(super) struct ResultWriter {
 impl ResultWriter {
     /// Adds a result, which the next write stores.
     pub(super) fn add(&mut self, result: OccurrenceResult, at: DateTime<Utc>) {
-        let OccurrenceResult { key, status: verdict, reason, execution } = result;
+        let OccurrenceResult { key, status, reason, execution } = result;
         let OccurrenceKey { schedule, planned } = key;
-        self.pending.push(SettledOccurrence { schedule, planned, verdict, reason, execution, at });
+        self.pending.push(SettledOccurrence { schedule, planned, status, reason, execution, at });
     }
 
     /// Writes all pending results, and retries until they are stored. Later results follow in the next batch.

@@ -85,9 +85,9 @@ impl ScheduleWriter {
         tasks: &mut SchedulerTasks,
     ) {
         self.is_writing = true;
-        let cursor = |it: &ScheduleAdvance| ScheduleCursor {
-            schedule: it.schedule.clone(),
-            cursor: it.cursor,
+        let cursor = |advance: &ScheduleAdvance| ScheduleCursor {
+            schedule: advance.schedule.clone(),
+            cursor: advance.cursor,
         };
         let cursors = batch.iter().map(cursor).collect();
         let (store, requests) = (Arc::clone(&self.store), requests.clone());

@@ -56,7 +56,8 @@ impl ScheduleTable {
 
     /// Inserts schedules at the start, before their first evaluation.
     pub(super) fn insert_all(&mut self, interned: Vec<InternedSchedule>) {
-        let entry = |it: InternedSchedule| (it.id.clone(), LoadedSchedule::new(it));
+        let entry =
+            |schedule: InternedSchedule| (schedule.id.clone(), LoadedSchedule::new(schedule));
         let mut entries: BTreeMap<_, _> = interned.into_iter().map(entry).collect(); // Bulk-built B-trees are full.
         self.schedules.append(&mut entries);
     }

@@ -89,9 +89,9 @@ impl ClockReading {
 
     /// Takes new readings; returns true if the wall clock was set back since.
     fn check_clock(&mut self, wall: DateTime<Utc>) -> bool {
-        let wanted = self.expected_wall_time();
+        let expected = self.expected_wall_time();
         *self = Self::now(wall);
-        wanted - wall > MAX_CLOCK_DRIFT
+        expected - wall > MAX_CLOCK_DRIFT
     }
 }
 
@@ -99,7 +99,7 @@ impl ClockReading {
 async fn run_timer(
     scheduler: ActorRef<SchedulerMsg>,
     clock: Arc<dyn Clock>,
-    mut seen: ClockReading,
+    mut reading: ClockReading,
     mut target: watch::Receiver<TimerTarget>,
 ) {
     loop {
@@ -111,10 +111,10 @@ async fn run_timer(
                 Ok(()) => continue,
                 Err(_) => return, // The scheduler has stopped.
             },
-            () = pause(&seen, first, max_sleep) => {}
+            () = pause(&reading, first, max_sleep) => {}
         }
         let now = clock.now();
-        if seen.check_clock(now) {
+        if reading.check_clock(now) {
             _ = scheduler.cast(SchedulerMsg::ClockSetBack);
         }
         if first.is_some_and(|first| first <= now) {
@@ -129,9 +129,9 @@ async fn run_timer(
 }
 
 /// Sleeps until an instant, or for a shorter maximum.
-async fn pause(seen: &ClockReading, first: Option<DateTime<Utc>>, max_sleep: Duration) {
+async fn pause(reading: &ClockReading, first: Option<DateTime<Utc>>, max_sleep: Duration) {
     let left =
-        |first: DateTime<Utc>| (first - seen.expected_wall_time()).to_std().unwrap_or_default();
+        |first: DateTime<Utc>| (first - reading.expected_wall_time()).to_std().unwrap_or_default();
     let left = first.map_or(max_sleep, |first| left(first).min(max_sleep));
     if !left.is_zero() {
         // The extra millisecond prevents a wake-up just before the instant.

@@ -34,19 +34,19 @@ impl ActiveWriters {
 
     /// Waits until an execution has no writer. Its actor must have stopped.
     pub(crate) async fn wait_until_idle(&self, id: ExecutionId) {
-        self.wait_for_none(|_, written| *written == id).await;
+        self.wait_for_none(|_, execution| *execution == id).await;
     }
 
     /// Waits until no execution of an agent has a writer. All actors of the agent must have stopped.
     pub(crate) async fn wait_until_all_idle(&self, agent: &AgentId) {
-        self.wait_for_none(|of, _| of == agent).await;
+        self.wait_for_none(|writer_agent, _| writer_agent == agent).await;
     }
 
-    async fn wait_for_none(&self, is_it: impl Fn(&AgentId, &ExecutionId) -> bool) {
-        let is_there =
-            |writers: &WriterRegistry| writers.held.values().any(|(of, id)| is_it(of, id));
+    async fn wait_for_none(&self, matches: impl Fn(&AgentId, &ExecutionId) -> bool) {
+        let has_writer =
+            |writers: &WriterRegistry| writers.held.values().any(|(agent, id)| matches(agent, id));
         let mut changes = self.0.subscribe();
-        _ = changes.wait_for(|writers| !is_there(writers)).await; // `self` holds the sender.
+        _ = changes.wait_for(|writers| !has_writer(writers)).await; // `self` holds the sender.
     }
 }
 

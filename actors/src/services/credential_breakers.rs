@@ -58,28 +58,28 @@ impl CredentialBreakers {
         (cause, until): (AccountCause, Option<DateTime<Utc>>),
         now: DateTime<Utc>,
     ) {
-        let usual = match cause {
+        let default_wait = match cause {
             AccountCause::CredentialRefused => spec.quota.refused,
             cause => first_wait(cause, &spec.quota.deferral),
         };
         let name = credential(keyring, spec);
         tracing::warn!(agent = %spec.id, credential = %name, cause = cause.as_str(), "credential is unusable");
-        self.apply(&name, BreakerEvent::Failed { id, cause, until, usual, now });
+        self.apply(&name, BreakerEvent::Failed { id, cause, until, default_wait, now });
     }
 
     /// Returns the extra queue time for an agent, because its account is limited.
     pub(crate) fn queue_extension(&self, keyring: &Keyring, spec: &AgentSpec) -> Duration {
         let known = self.get(&credential(keyring, spec)).filter(|_| spec.quota.breaker);
-        let passes = known.is_some_and(|circuit| circuit.cause.is_temporary());
-        if passes { spec.quota.deferral.max } else { Duration::ZERO }
+        let is_temporary = known.is_some_and(|circuit| circuit.cause.is_temporary());
+        if is_temporary { spec.quota.deferral.max } else { Duration::ZERO }
     }
 
     /// Restores the state from an execution that was deferred in an earlier process.
     pub(crate) fn restore(&self, (keyring, spec): (&Keyring, &AgentSpec), record: &Record) {
         let deferred = record.deferral().filter(|deferred| deferred.cause.blocks_account());
         if let Some(deferred) = deferred.filter(|_| spec.quota.breaker) {
-            let why = (deferred.cause, Some(deferred.until));
-            self.apply_failure((keyring, spec), record.id, why, record.changed_at);
+            let block = (deferred.cause, Some(deferred.until));
+            self.apply_failure((keyring, spec), record.id, block, record.changed_at);
         }
     }
 
@@ -95,8 +95,8 @@ impl CredentialBreakers {
         id: ExecutionId,
         now: DateTime<Utc>,
     ) -> Option<BreakerProbe> {
-        let is_let = self.apply(name, BreakerEvent::ProbeRequested { id, now });
-        is_let.then(|| BreakerProbe { name: name.clone(), id, breakers: self.clone() })
+        let is_permitted = self.apply(name, BreakerEvent::ProbeRequested { id, now });
+        is_permitted.then(|| BreakerProbe { name: name.clone(), id, breakers: self.clone() })
     }
 
     /// Allows retries with rejected credentials, because they were repaired.

@@ -50,36 +50,36 @@ impl InputSealer {
 
     /// Seals the input of an execution.
     pub(crate) fn seal(&self, id: ExecutionId, input: &Input) -> Option<Vec<u8>> {
-        let sealed = self.sealer.close(SealedFor::Execution(id), &encode_input(input));
+        let sealed = self.sealer.seal(SealedFor::Execution(id), &encode_input(input));
         sealed.inspect_err(|error| tracing::debug!(execution = %id, %error, "not sealed")).ok()
     }
 
     /// Seals the texts of a schedule.
     pub(crate) fn seal_schedule(&self, spec: &ScheduleSpec) -> Option<Vec<u8>> {
-        let sealed = self.sealer.close(SealedFor::Schedule(&spec.id), &encode_schedule(spec));
+        let sealed = self.sealer.seal(SealedFor::Schedule(&spec.id), &encode_schedule(spec));
         sealed.inspect_err(|error| tracing::error!(schedule = %spec.id, %error, "not sealed")).ok()
     }
 
-    pub(crate) fn open_schedule(
+    pub(crate) fn unseal_schedule(
         &self,
         redacted: &ScheduleSpec,
         sealed: &[u8],
     ) -> Result<ScheduleSpec, SealError> {
-        let opened = self.sealer.open(SealedFor::Schedule(&redacted.id), sealed)?;
+        let opened = self.sealer.unseal(SealedFor::Schedule(&redacted.id), sealed)?;
         decode_schedule(&opened, redacted.clone()).ok_or(SealError::Damaged)
     }
 
-    pub(crate) fn open(&self, record: &Record, sealed: &[u8]) -> Result<Input, SealError> {
-        let opened = self.sealer.open(SealedFor::Execution(record.id), sealed)?;
+    pub(crate) fn unseal(&self, record: &Record, sealed: &[u8]) -> Result<Input, SealError> {
+        let opened = self.sealer.unseal(SealedFor::Execution(record.id), sealed)?;
         decode_input(&opened, record.overrides.clone()).ok_or(SealError::Damaged)
     }
 }
 
 /// Returns a schedule with redacted texts, and true if redaction changed them.
 pub(crate) fn redacted_schedule(redactor: &Redactor, spec: &ScheduleSpec) -> (ScheduleSpec, bool) {
-    let mask = |text: &str| redactor.redact(text).into_owned();
-    let params = spec.params.iter().map(|(name, value)| (name.clone(), mask(value))).collect();
-    let (name, input) = (mask(&spec.name), mask(&spec.input));
+    let redact = |text: &str| redactor.redact(text).into_owned();
+    let params = spec.params.iter().map(|(name, value)| (name.clone(), redact(value))).collect();
+    let (name, input) = (redact(&spec.name), redact(&spec.input));
     let redacted = ScheduleSpec { name, input, params, ..spec.clone() };
     let is_changed = redacted != *spec;
     (redacted, is_changed)

@@ -20,7 +20,7 @@ pub struct MemoryBudget {
 }
 
 impl MemoryBudget {
-    /// Creates a budget of `most` bytes.
+    /// Creates a budget of `limit` bytes.
     #[must_use]
     pub fn of(limit: Option<u64>) -> Self {
         Self { limit, reserved: Arc::default() }
@@ -34,9 +34,9 @@ impl MemoryBudget {
         bytes: u64,
         queue: &WorkspaceQueue,
     ) -> Option<MemoryReservation> {
-        let is_in = self.reserved.send_if_modified(|reserved| {
-            let others = reserved.iter().filter(|(other, _)| **other != id);
-            let sum = others.fold(0, |sum: u64, (_, bytes)| sum.saturating_add(*bytes));
+        let is_reserved = self.reserved.send_if_modified(|reserved| {
+            let other_reservations = reserved.iter().filter(|(other, _)| **other != id);
+            let sum = other_reservations.fold(0, |sum: u64, (_, bytes)| sum.saturating_add(*bytes));
             let fits =
                 sum == 0 || self.limit.is_none_or(|limit| sum.saturating_add(bytes) <= limit);
             if fits {
@@ -44,7 +44,7 @@ impl MemoryBudget {
             }
             fits
         });
-        is_in.then(|| self.reservation(id, queue))
+        is_reserved.then(|| self.reservation(id, queue))
     }
 
     /// Reserves memory for a running execution, regardless of the limit.
@@ -97,32 +97,32 @@ mod tests {
     #[test]
     fn releasing_memory_wakes_waiters_but_a_failed_claim_does_not() {
         let (budget, queue) = (MemoryBudget::of(Some(10)), WorkspaceQueue::default());
-        let mut news = queue.subscribe();
-        news.mark_unchanged();
+        let mut changes = queue.subscribe();
+        changes.mark_unchanged();
         drop(budget.try_reserve(ExecutionId::fresh(), 6, &queue));
-        assert!(!news.has_changed().unwrap());
+        assert!(!changes.has_changed().unwrap());
         budget.try_reserve(ExecutionId::fresh(), 6, &queue).unwrap().release();
-        assert!(news.has_changed().unwrap());
+        assert!(changes.has_changed().unwrap());
     }
 
     #[test]
     fn a_memory_budget_admits_one_larger_claim_alone() {
         let (budget, queue) = (MemoryBudget::of(Some(10)), WorkspaceQueue::default());
-        let enter = |bytes| budget.try_reserve(ExecutionId::fresh(), bytes, &queue);
-        let first = enter(6);
-        assert!(first.is_some() && enter(5).is_none());
-        let second = enter(4);
-        assert!(second.is_some() && enter(1).is_none());
+        let reserve = |bytes| budget.try_reserve(ExecutionId::fresh(), bytes, &queue);
+        let first = reserve(6);
+        assert!(first.is_some() && reserve(5).is_none());
+        let second = reserve(4);
+        assert!(second.is_some() && reserve(1).is_none());
         drop(first);
-        assert!(enter(7).is_none() && enter(6).is_some());
+        assert!(reserve(7).is_none() && reserve(6).is_some());
         drop(second);
-        let huge = enter(99);
-        assert!(huge.is_some() && enter(1).is_none());
-        let (endless, id) = (MemoryBudget::default(), ExecutionId::fresh());
+        let huge = reserve(99);
+        assert!(huge.is_some() && reserve(1).is_none());
+        let (unlimited, id) = (MemoryBudget::default(), ExecutionId::fresh());
         let all: Vec<_> =
-            (0..9).map(|_| endless.try_reserve(ExecutionId::fresh(), u64::MAX, &queue)).collect();
+            (0..9).map(|_| unlimited.try_reserve(ExecutionId::fresh(), u64::MAX, &queue)).collect();
         assert!(all.iter().all(Option::is_some));
-        let again = (budget.try_reserve(id, 0, &queue), budget.reserve_unchecked(id, 50, &queue));
-        assert!(again.0.is_none(), "the huge one is there still");
+        let results = (budget.try_reserve(id, 0, &queue), budget.reserve_unchecked(id, 50, &queue));
+        assert!(results.0.is_none(), "the huge one is there still");
     }
 }

@@ -62,12 +62,12 @@ impl MonitorHandle {
 
     /// Returns and removes the requests since the last call.
     pub(crate) fn take_requests(&self) -> BTreeMap<String, u64> {
-        let mut taken = BTreeMap::new();
+        let mut counts = BTreeMap::new();
         self.0.requests.send_if_modified(|requests| {
-            taken = mem::take(requests);
+            counts = mem::take(requests);
             false
         });
-        taken
+        counts
     }
 
     /// Replaces the monitor, which starts without state.

@@ -31,7 +31,7 @@ impl Services {
         let SealedTexts::Sealed(sealed) = &schedule.sealed else {
             return Schedule { sealed: SealedTexts::Plain, ..schedule };
         };
-        match self.inputs.open_schedule(&schedule.spec, sealed) {
+        match self.inputs.unseal_schedule(&schedule.spec, sealed) {
             Ok(spec) => Schedule { spec, sealed: SealedTexts::Plain, ..schedule },
             Err(error) => {
                 // The configuration has the raw texts of its own schedules.
@@ -53,10 +53,10 @@ pub(crate) async fn unseal_input(
     let Some(sealed) = services.ledger.sealed_input(record.id).await? else {
         return Ok(Err(InputLoss::NotStored));
     };
-    Ok(services.inputs.open(record, &sealed).map_err(|error| {
+    Ok(services.inputs.unseal(record, &sealed).map_err(|error| {
         tracing::warn!(execution = %record.id, %error, "its sealed input cannot be read");
         match error {
-            SealError::KeyGone => InputLoss::KeyGone,
+            SealError::KeyMissing => InputLoss::KeyMissing,
             SealError::Damaged => InputLoss::Damaged,
         }
     }))

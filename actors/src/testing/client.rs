@@ -37,7 +37,7 @@ impl TestTree {
         async move {
             let SubmitReply { execution, progress, .. } =
                 match requests.submit(&caller, request).await {
-                    Ok(ticket) => ticket,
+                    Ok(reply) => reply,
                     Err(failure) => return CallerResult::Refused(failure.code),
                 };
             let row = async || ledger.execution(execution).await.ok().flatten();
@@ -71,8 +71,8 @@ impl TestTree {
         let (caller, request) = (caller(), text_request(agent, message, text));
         async move {
             let agent = request.agent.clone();
-            let ticket = requests.submit(&caller, request).await?;
-            requests.settled(&agent, ticket.execution, ticket.progress).await.map(drop)
+            let reply = requests.submit(&caller, request).await?;
+            requests.settled(&agent, reply.execution, reply.progress).await.map(drop)
         }
     }
 }

@@ -31,7 +31,7 @@ use self::scripted_attempt::ScriptedBehavior;
 /// Driver whose script is selected by the text of the input. Unscripted work succeeds at once.
 pub struct ScriptedDriver {
     created_at: Instant,
-    acts: watch::Sender<HashMap<String, Vec<ScriptedAttempt>>>,
+    scripts: watch::Sender<HashMap<String, Vec<ScriptedAttempt>>>,
     workspaces: watch::Sender<HashMap<String, Workspace>>,
     held: watch::Sender<HashMap<ExecutionId, ClaimedWork>>,
     probe: Arc<watch::Sender<WorkProbe>>,
@@ -41,7 +41,7 @@ impl Default for ScriptedDriver {
     fn default() -> Self {
         Self {
             created_at: Instant::now(),
-            acts: watch::Sender::default(),
+            scripts: watch::Sender::default(),
             workspaces: watch::Sender::default(),
             held: watch::Sender::default(),
             probe: Arc::new(watch::Sender::default()),
@@ -51,9 +51,9 @@ impl Default for ScriptedDriver {
 
 impl ScriptedDriver {
     /// Scripts the attempts of executions with this input; the last one serves all later ones.
-    pub fn script(&self, text: &str, acts: impl IntoIterator<Item = ScriptedAttempt>) {
-        let acts = acts.into_iter().collect();
-        self.acts.send_modify(|all| _ = all.insert(text.to_owned(), acts));
+    pub fn script(&self, text: &str, attempts: impl IntoIterator<Item = ScriptedAttempt>) {
+        let attempts = attempts.into_iter().collect();
+        self.scripts.send_modify(|all| _ = all.insert(text.to_owned(), attempts));
     }
 
     /// Sets the workspace of a read-write agent from its next attempt on, unless its caller chooses another one.
@@ -68,8 +68,8 @@ impl ScriptedDriver {
     }
 
     /// Holds the work like [`hold`](Self::hold), with a known run time.
-    pub fn hold_with_run_time(&self, execution: ExecutionId, ran: Duration) {
-        let work = ClaimedWork { ran: Some(ran) };
+    pub fn hold_with_run_time(&self, execution: ExecutionId, run_time: Duration) {
+        let work = ClaimedWork { run_time: Some(run_time) };
         self.held.send_modify(|held| _ = held.insert(execution, work));
     }
 
@@ -79,11 +79,11 @@ impl ScriptedDriver {
         self.probe.borrow().clone()
     }
 
-    fn act(&self, text: &str, attempt: u32) -> ScriptedAttempt {
-        let all = self.acts.borrow();
-        let acts = all.get(text).map(Vec::as_slice).unwrap_or_default();
+    fn scripted_attempt(&self, text: &str, attempt: u32) -> ScriptedAttempt {
+        let all = self.scripts.borrow();
+        let attempts = all.get(text).map(Vec::as_slice).unwrap_or_default();
         let index = attempt.saturating_sub(1) as usize;
-        acts.get(index).or(acts.last()).cloned().unwrap_or(ScriptedAttempt::ok(0))
+        attempts.get(index).or(attempts.last()).cloned().unwrap_or(ScriptedAttempt::ok(0))
     }
 }
 
@@ -111,26 +111,31 @@ impl Driver for ScriptedDriver {
 }
 
 impl ScriptedDriver {
-    fn perform(&self, how: &str, work: &Work, report: Reporter) -> Lease {
+    fn perform(&self, prefix: &str, work: &Work, report: Reporter) -> Lease {
         let text = &work.request.input.text();
         let attempt = work.attempt_id.attempt;
-        let started = format!("{how}{text}#{attempt}@{}", self.created_at.elapsed().as_secs());
+        let started = format!("{prefix}{text}#{attempt}@{}", self.created_at.elapsed().as_secs());
         let pid = 1 + u32::try_from(self.probe.borrow().started.len()).unwrap_or(u32::MAX);
         self.probe.send_modify(|probe| probe.started.push(started));
-        let act = self.act(text, attempt);
-        assert_ne!(act.behavior, ScriptedBehavior::PanicsOnStart, "the driver panics as scripted");
+        let scripted = self.scripted_attempt(text, attempt);
+        assert_ne!(
+            scripted.behavior,
+            ScriptedBehavior::PanicsOnStart,
+            "the driver panics as scripted"
+        );
         let (stop, stopped) = watch::channel(false);
         let (answers, answered) = mpsc::unbounded_channel();
-        let asking = QuestionAsker { of: work.execution, answered, probe: Arc::clone(&self.probe) };
-        let alive = LiveWorkGuard::enter(&self.probe, work, !how.is_empty());
+        let asker =
+            QuestionAsker { execution: work.execution, answered, probe: Arc::clone(&self.probe) };
+        let alive = LiveWorkGuard::enter(&self.probe, work, !prefix.is_empty());
         let held = LeaseCounter::enter(&self.probe);
-        let cleanup_time = act.cleanup_time;
-        let is_resumed = !how.is_empty();
+        let cleanup_time = scripted.cleanup_time;
+        let is_resumed = !prefix.is_empty();
         let task = tokio::spawn(async move {
             if is_resumed {
                 _ = report.restart_output().await; // A lost event fails the test.
             }
-            run_attempt(act, pid, report, (stopped, asking), alive).await;
+            run_attempt(scripted, pid, report, (stopped, asker), alive).await;
         });
         let started = Instant::now();
         Box::new(ScriptedLease { stop, answers, task, cleanup_time, started, _held: held })
@@ -138,80 +143,80 @@ impl ScriptedDriver {
 }
 
 async fn run_attempt(
-    act: ScriptedAttempt,
+    scripted: ScriptedAttempt,
     pid: u32,
     report: Reporter,
-    (mut stopped, mut asking): (watch::Receiver<bool>, QuestionAsker),
+    (mut stopped, mut asker): (watch::Receiver<bool>, QuestionAsker),
     alive: LiveWorkGuard,
 ) {
-    let ignores_stop = act.behavior == ScriptedBehavior::IgnoresStop;
+    let ignores_stop = scripted.behavior == ScriptedBehavior::IgnoresStop;
     let stop = async {
-        let asked = stopped.wait_for(|stopped| *stopped).await.is_ok();
-        if !asked || ignores_stop {
+        let is_requested = stopped.wait_for(|stopped| *stopped).await.is_ok();
+        if !is_requested || ignores_stop {
             std::future::pending::<()>().await;
         }
-        sleep(act.stop_delay).await;
+        sleep(scripted.stop_delay).await;
     };
     tokio::select! {
         () = stop => {}
-        () = run_until_end(&act, pid, &report, &mut asking) => {}
+        () = run_until_end(&scripted, pid, &report, &mut asker) => {}
     }
     drop(alive);
-    if act.behavior == ScriptedBehavior::RequestsInput {
+    if scripted.behavior == ScriptedBehavior::RequestsInput {
         report.end_with_interruption(Interruption::InputRequired, Some(0));
-    } else if act.behavior != ScriptedBehavior::DropsReporter {
-        let until = act.retry_after.map(|retry_after| report.now() + retry_after);
+    } else if scripted.behavior != ScriptedBehavior::DropsReporter {
+        let until = scripted.retry_after.map(|retry_after| report.now() + retry_after);
         let failed = |code| Failure { until, ..Failure::new(code, "it failed as scripted") };
-        let verdict = act.verdict.map_err(failed);
-        let exit_code = i32::from(verdict.is_err());
-        report.ended(verdict, Some(exit_code));
+        let result = scripted.result.map_err(failed);
+        let exit_code = i32::from(result.is_err());
+        report.report_exit(result, Some(exit_code));
     }
 }
 
 async fn run_until_end(
-    act: &ScriptedAttempt,
+    scripted: &ScriptedAttempt,
     pid: u32,
     report: &Reporter,
-    asking: &mut QuestionAsker,
+    asker: &mut QuestionAsker,
 ) {
-    sleep(act.start_delay).await;
-    match act.behavior {
+    sleep(scripted.start_delay).await;
+    match scripted.behavior {
         ScriptedBehavior::EndsBeforeStart => return,
         ScriptedBehavior::NeverReportsStart => {}
         _ => {
-            report.started(Some(pid));
+            report.report_start(Some(pid));
         }
     }
-    if !act.answer_text.is_empty() {
+    if !scripted.answer_text.is_empty() {
         let mut output_writer = report.open_output(TextChannel::Stdout);
-        let written = output_writer.write(act.answer_text.as_bytes()).await;
+        let written = output_writer.write(scripted.answer_text.as_bytes()).await;
         if let (Ok(()), Ok(text)) = (written, output_writer.close().await) {
-            _ = report.note(EventKind::answer(text)).await; // A lost event fails the test.
+            _ = report.record_event(EventKind::answer(text)).await; // A lost event fails the test.
         }
     }
     let mut output_writer = report.open_output(TextChannel::Parts);
-    for made in &act.artifacts {
-        _ = output_writer.make(made.clone()).await; // A lost write fails the test.
+    for artifact in &scripted.artifacts {
+        _ = output_writer.store_artifact(artifact.clone()).await; // A lost write fails the test.
     }
-    for (input, output, cumulative) in &act.usage_reports {
+    for (input, output, cumulative) in &scripted.usage_reports {
         let numbers = [("input_tokens", *input), ("output_tokens", *output)];
         let numbers = numbers.map(|(name, count)| (name.to_owned(), count.into())).into();
         _ = report
-            .note(EventKind::UsageReported { counters: numbers, cumulative: *cumulative })
+            .record_event(EventKind::UsageReported { counters: numbers, cumulative: *cumulative })
             .await; // A lost event fails the test.
     }
-    asking.ask_all(&act.questions, report).await;
-    write_stderr(act, report).await;
-    sleep(act.run_time).await;
+    asker.ask_all(&scripted.questions, report).await;
+    write_stderr(scripted, report).await;
+    sleep(scripted.run_time).await;
     _ = output_writer.close().await;
 }
 
-async fn write_stderr(act: &ScriptedAttempt, report: &Reporter) {
-    if act.stderr_pauses.is_empty() {
+async fn write_stderr(scripted: &ScriptedAttempt, report: &Reporter) {
+    if scripted.stderr_pauses.is_empty() {
         return;
     }
     let mut output_writer = report.open_output(TextChannel::Stderr);
-    for pause in &act.stderr_pauses {
+    for pause in &scripted.stderr_pauses {
         sleep(*pause).await;
         _ = output_writer.write(b"hm\n").await; // A lost write fails the test.
     }

@@ -76,16 +76,16 @@ impl GateFaults {
 
     /// Returns the fault of the next call of a kind: a delay, and true if it fails.
     fn take(&self, call: GatedCall) -> (Duration, bool) {
-        let mut taken = (Duration::ZERO, false);
+        let mut effect = (Duration::ZERO, false);
         self.0.send_modify(|faults| {
             let fault = faults.entry(call).or_default();
             fault.calls += 1;
-            taken = (fault.delays.pop_front().unwrap_or(fault.delay), fault.fails > 0);
+            effect = (fault.delays.pop_front().unwrap_or(fault.delay), fault.fails > 0);
             if fault.fails < u32::MAX {
                 fault.fails = fault.fails.saturating_sub(1);
             }
         });
-        taken
+        effect
     }
 }
 

@@ -27,8 +27,8 @@ pub async fn answer_question(
     id: InteractionId,
     value: AnswerValue,
 ) -> Result<(), Code> {
-    let given = CallerAnswer { value, digest: None, channel: "test", message: None };
-    let answered = tree.api.approvals.answer(&caller(), id, given).await;
+    let caller_answer = CallerAnswer { value, digest: None, channel: "test", message: None };
+    let answered = tree.api.approvals.answer(&caller(), id, caller_answer).await;
     answered.map(drop).map_err(|failure| failure.code)
 }
 
@@ -66,7 +66,7 @@ pub(super) fn permission(command: &str) -> Question {
 
 /// Side of the scripted work that asks. What it has delivered survives the work, as a journal of standard input does.
 pub(super) struct QuestionAsker {
-    pub(super) of: ExecutionId,
+    pub(super) execution: ExecutionId,
     pub(super) answered: mpsc::UnboundedReceiver<(WireId, Option<AnswerValue>)>,
     pub(super) probe: Arc<watch::Sender<WorkProbe>>,
 }
@@ -87,7 +87,7 @@ impl QuestionAsker {
             let delivered = format!("{}{word}", self.prefix(&wire));
             self.probe.send_modify(|probe| probe.answers.push(delivered));
             report.report_delivery(wire.clone());
-            open.retain(|one| *one != wire);
+            open.retain(|open_wire| *open_wire != wire);
         }
     }
 
@@ -97,6 +97,6 @@ impl QuestionAsker {
     }
 
     fn prefix(&self, wire: &WireId) -> String {
-        format!("{} {}:", self.of, wire.0)
+        format!("{} {}:", self.execution, wire.0)
     }
 }

@@ -89,7 +89,7 @@ impl Ledger for MemoryLedger {
         if let Some(earlier) = Acceptance::from_known(&found, accept.digest) {
             return Ok(earlier);
         }
-        let equal = rows.equal(&accept);
+        let equal = rows.find_equal(&accept);
         let mut row = LedgerRow::new(accept);
         row.content = row.content.filter(|_| equal.is_none());
         rows.executions.insert(row.record.id, row);
@@ -122,8 +122,8 @@ impl Ledger for MemoryLedger {
         (row.record.replayable, row.sealed) = (resume.replayable, resume.sealed);
         row.record.changed_at = resume.at;
         let (message, pieces) = (resume.message.0, resume.pieces);
-        let said = EventKind::Message { speaker: MessageRole::User, message, pieces };
-        row.append(resume.at, said, violations);
+        let message_event = EventKind::Message { speaker: MessageRole::User, message, pieces };
+        row.append(resume.at, message_event, violations);
         Ok(true)
     }
 
@@ -140,17 +140,19 @@ impl Ledger for MemoryLedger {
     async fn claim(&self, command: ClaimCommand) -> Result<ClaimResult, LedgerError> {
         self.enter(GatedCall::Claim).await?;
         let mut rows = self.rows.lock().await;
-        let others = || rows.executions.values().filter(|row| row.is_at_work(command.id));
-        let held = others().filter(|row| row.record.agent == command.agent).count();
-        let is_taken = command.workspace.as_ref().is_some_and(|wanted| {
-            others().filter_map(|row| row.workspace.as_ref()).any(|held| held.overlaps(wanted))
+        let other_rows = || rows.executions.values().filter(|row| row.is_at_work(command.id));
+        let held = other_rows().filter(|row| row.record.agent == command.agent).count();
+        let is_taken = command.workspace.as_ref().is_some_and(|workspace| {
+            other_rows()
+                .filter_map(|row| row.workspace.as_ref())
+                .any(|held| held.overlaps(workspace))
         });
         let is_later = command.in_turn && rows.has_earlier(command.id);
         let Some(row) = rows.executions.get(&command.id) else {
-            return Ok(ClaimResult::Gone);
+            return Ok(ClaimResult::Superseded);
         };
         if row.record.outcome.is_some() || row.record.fence != command.fence {
-            return Ok(ClaimResult::Gone);
+            return Ok(ClaimResult::Superseded);
         }
         if command.limit.is_some_and(|limit| held >= limit as usize) {
             return Ok(ClaimResult::Busy(QueueReason::AgentBusy));
@@ -164,7 +166,7 @@ impl Ledger for MemoryLedger {
         rows.close_earlier(command.id, command.moved.attempt_id, command.moved.at);
         let LedgerRows { executions, violations, .. } = &mut *rows;
         let Some(row) = executions.get_mut(&command.id) else {
-            return Ok(ClaimResult::Gone);
+            return Ok(ClaimResult::Superseded);
         };
         row.workspace = command.workspace;
         row.record.fence = Fence(row.record.fence.0 + 1);
@@ -186,15 +188,15 @@ impl Ledger for MemoryLedger {
         let Some(row) = executions.get_mut(&id) else {
             return Ok(false);
         };
-        let WriteBatch { chunks, facts } = lines;
+        let WriteBatch { chunks, events } = lines;
         row.chunks.extend(chunks);
         let is_over =
-            row.record.outcome.is_some() && !facts.iter().all(|(_, fact)| may_follow_end(fact));
+            row.record.outcome.is_some() && !events.iter().all(|(_, event)| may_follow_end(event));
         if row.record.fence != fence || is_over {
             return Ok(false);
         }
-        for (at, fact) in facts {
-            row.append(at, fact, violations);
+        for (at, event) in events {
+            row.append(at, event, violations);
         }
         Ok(true)
     }
@@ -236,14 +238,14 @@ impl Ledger for MemoryLedger {
             return Ok(false);
         };
         row.settle_calls += 1;
-        let WriteBatch { chunks, mut facts } = settlement.lines;
+        let WriteBatch { chunks, mut events } = settlement.lines;
         row.chunks.extend(chunks);
         if row.record.outcome.is_some() || row.record.fence != settlement.fence {
             return Ok(false);
         }
-        let last = facts.split_off(position_before_end(&facts));
-        for (at, fact) in facts {
-            row.append(at, fact, violations);
+        let last = events.split_off(position_before_end(&events));
+        for (at, event) in events {
+            row.append(at, event, violations);
         }
         let end = settled(settlement.outcome, settlement.at);
         rows.close_all(settlement.id, &end, |_| true);
@@ -251,8 +253,8 @@ impl Ledger for MemoryLedger {
         let Some(row) = executions.get_mut(&settlement.id) else {
             return Ok(false);
         };
-        for (at, fact) in last {
-            row.append(at, fact, violations);
+        for (at, event) in last {
+            row.append(at, event, violations);
         }
         row.record.outcome = Some(settlement.outcome);
         row.record.failure = settlement.failure;
@@ -278,13 +280,13 @@ impl Ledger for MemoryLedger {
         self.enter(GatedCall::List).await?;
         let limit = if filter.limit == 0 { usize::MAX } else { filter.limit as usize };
         let rows = self.rows.lock().await;
-        let named = |record: &Record| {
-            let is_it = |token: &Token| token.principal == record.owner;
-            rows.tokens.iter().find(|token| is_it(token)).map(|token| token.name.clone())
+        let owner_name = |record: &Record| {
+            let is_owner = |token: &Token| token.principal == record.owner;
+            rows.tokens.iter().find(|token| is_owner(token)).map(|token| token.name.clone())
         };
         let fits = |record: &&Record| {
-            let is_theirs = filter.caller.is_none() || filter.caller == named(record);
-            is_theirs && filter.matches(record)
+            let belongs_to_caller = filter.caller.is_none() || filter.caller == owner_name(record);
+            belongs_to_caller && filter.matches(record)
         };
         let newest_first = rows.executions.values().rev().map(|row| &row.record);
         Ok(newest_first.filter(fits).take(limit).cloned().collect())
@@ -351,10 +353,10 @@ impl Ledger for MemoryLedger {
         self.enter(GatedCall::Seed).await?;
         let mut rows = self.rows.lock().await;
         let earlier = std::mem::take(&mut rows.tokens);
-        let mut kept: BTreeMap<_, _> =
+        let mut principals: BTreeMap<_, _> =
             earlier.into_iter().map(|token| (token.name, token.principal)).collect();
         for TokenSeed { name, hash, scope, expires } in seeds {
-            let principal = *kept.entry(name.clone()).or_insert(PrincipalId(Uuid::now_v7()));
+            let principal = *principals.entry(name.clone()).or_insert(PrincipalId(Uuid::now_v7()));
             rows.tokens.push(Token { principal, name, hash, scope, expires });
         }
         Ok(())
@@ -377,11 +379,11 @@ fn matches_query(query: &ExecutionPageQuery, record: &Record) -> bool {
     record.agent == query.agent
         && query.owner.is_none_or(|owner| record.owner == owner)
         && query.context.as_ref().is_none_or(|context| record.context == *context)
-        && query.shown.is_none_or(|shown| record.public_state() == shown)
+        && query.public_state.is_none_or(|state| record.public_state() == state)
         && query.changed_since.is_none_or(|since| time >= since)
 }
 
 /// Returns true if an event may follow the end.
-fn may_follow_end(fact: &EventKind) -> bool {
-    matches!(fact, EventKind::StateChanged(moved) if [moved.from, moved.to].contains(&State::Cleanup))
+fn may_follow_end(event: &EventKind) -> bool {
+    matches!(event, EventKind::StateChanged(moved) if [moved.from, moved.to].contains(&State::Cleanup))
 }

@@ -100,13 +100,13 @@ impl ScheduleStore for MemoryScheduleStore {
     async fn settle(&self, settled: Vec<SettledOccurrence>) -> Result<(), LedgerError> {
         self.enter(GatedCall::Schedule).await?;
         let mut rows = self.rows.lock().await;
-        for it in settled {
-            let row = rows.occurrences.get_mut(&(it.schedule, it.planned));
-            if let Some(row) = row.filter(|row| row.verdict == OccurrenceStatus::Pending) {
-                row.verdict = it.verdict;
-                row.reason = it.reason;
-                row.execution = it.execution;
-                row.fired_at = it.execution.map(|_| it.at);
+        for result in settled {
+            let row = rows.occurrences.get_mut(&(result.schedule, result.planned));
+            if let Some(row) = row.filter(|row| row.status == OccurrenceStatus::Pending) {
+                row.status = result.status;
+                row.reason = result.reason;
+                row.execution = result.execution;
+                row.fired_at = result.execution.map(|_| result.at);
             }
         }
         Ok(())
@@ -139,7 +139,7 @@ impl ScheduleStore for MemoryScheduleStore {
             query.schedule.as_ref().is_none_or(|id| row.schedule == *id)
                 && query.owner.is_none_or(|owner| row.owner == owner)
                 && query.agents.as_ref().is_none_or(|agents| agents.contains(&row.agent))
-                && query.verdict.is_none_or(|verdict| row.verdict == verdict)
+                && query.status.is_none_or(|status| row.status == status)
                 && query.since.is_none_or(|since| row.planned >= since)
                 && query.before.as_ref().is_none_or(|before| sort_key(row) < *before)
         };

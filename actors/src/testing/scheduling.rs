@@ -81,8 +81,8 @@ impl TestTree {
 }
 
 fn describe_occurrence(occurrence: &Occurrence) -> String {
-    let Occurrence { planned, verdict, times, ending, .. } = occurrence;
-    let mut line = format!("{} {}", planned.format("%H:%M"), verdict.as_str());
+    let Occurrence { planned, status, times, ending, .. } = occurrence;
+    let mut line = format!("{} {}", planned.format("%H:%M"), status.as_str());
     if *times > 1 {
         line += &format!(" x{times}");
     }

@@ -31,17 +31,17 @@ impl ScriptedSealer {
 }
 
 impl Sealer for ScriptedSealer {
-    fn close(&self, row: SealedFor<'_>, text: &[u8]) -> Result<Vec<u8>, SealError> {
+    fn seal(&self, row: SealedFor<'_>, text: &[u8]) -> Result<Vec<u8>, SealError> {
         let (key, row) = self.head(row);
         let turned: Vec<u8> = text.iter().rev().copied().collect();
         Ok([&[key][..], &row, &[0], &turned].concat())
     }
 
-    fn open(&self, row: SealedFor<'_>, sealed: &[u8]) -> Result<Vec<u8>, SealError> {
+    fn unseal(&self, row: SealedFor<'_>, sealed: &[u8]) -> Result<Vec<u8>, SealError> {
         let (key, row) = self.head(row);
         let (sealed_under, rest) = sealed.split_first().ok_or(SealError::Damaged)?;
         if *sealed_under != key {
-            return Err(SealError::KeyGone);
+            return Err(SealError::KeyMissing);
         }
         let turned = rest.strip_prefix(row.as_slice()).and_then(|rest| rest.strip_prefix(&[0]));
         turned.map(|turned| turned.iter().rev().copied().collect()).ok_or(SealError::Damaged)

@@ -51,8 +51,9 @@ impl WorkLifetime {
     /// Returns true if both ran at the same moment.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
-        let before = |one: &Self, two: &Self| one.ended.is_some_and(|ended| ended < two.started);
-        !before(self, other) && !before(other, self)
+        let ends_before =
+            |first: &Self, second: &Self| first.ended.is_some_and(|ended| ended < second.started);
+        !ends_before(self, other) && !ends_before(other, self)
     }
 }
 
@@ -65,12 +66,12 @@ impl LiveWorkGuard {
         Work { execution, attempt_id, spec, workspace, .. }: &Work,
         is_resumed: bool,
     ) -> Self {
-        let mut place = 0;
+        let mut index = 0;
         probe.send_modify(|probe| {
             probe.alive += 1;
             probe.max_alive = probe.max_alive.max(probe.alive);
             probe.changes += 1;
-            place = probe.lifetimes.len();
+            index = probe.lifetimes.len();
             probe.lifetimes.push(WorkLifetime {
                 agent: spec.id.clone(),
                 execution: *execution,
@@ -81,7 +82,7 @@ impl LiveWorkGuard {
                 ended: None,
             });
         });
-        Self(Arc::clone(probe), place)
+        Self(Arc::clone(probe), index)
     }
 }
 
@@ -91,8 +92,8 @@ impl Drop for LiveWorkGuard {
             probe.alive -= 1;
             probe.changes += 1;
             let ended = probe.changes;
-            if let Some(life) = probe.lifetimes.get_mut(self.1) {
-                life.ended = Some(ended);
+            if let Some(lifetime) = probe.lifetimes.get_mut(self.1) {
+                lifetime.ended = Some(ended);
             }
         });
     }

@@ -19,7 +19,7 @@ fn attempt_ids() -> impl Strategy<Value = AttemptId> {
     (1u32..3, 1u32..5).prop_map(|(turn, attempt)| AttemptId { turn, attempt })
 }
 
-pub(crate) fn verdicts() -> impl Strategy<Value = Result<(), Failure>> {
+pub(crate) fn results() -> impl Strategy<Value = Result<(), Failure>> {
     let codes = prop_oneof![
         Just(Code::Exit),
         Just(Code::TransientFailure),
@@ -48,11 +48,11 @@ pub(crate) fn events() -> impl Strategy<Value = ExecutionEvent> {
         }),
         attempt_ids().prop_map(|at| ExecutionEvent::ClaimDue { at }),
         attempt_ids().prop_map(|at| ExecutionEvent::ClaimFailed { at }),
-        Just(ExecutionEvent::Gone),
+        Just(ExecutionEvent::Superseded),
         attempt_ids().prop_map(|at| ExecutionEvent::Started { at }),
-        (attempt_ids(), verdicts()).prop_map(|(at, verdict)| ExecutionEvent::Ended { at, verdict }),
-        (attempt_ids(), verdicts(), 0u64..30_000).prop_map(|(at, verdict, retry_after)| {
-            let failure = verdict.err().unwrap_or_else(|| Failure::new(Code::Exit, "it failed"));
+        (attempt_ids(), results()).prop_map(|(at, result)| ExecutionEvent::Ended { at, result }),
+        (attempt_ids(), results(), 0u64..30_000).prop_map(|(at, result, retry_after)| {
+            let failure = result.err().unwrap_or_else(|| Failure::new(Code::Exit, "it failed"));
             ExecutionEvent::Failed { at, failure, retry_after: Duration::from_secs(retry_after) }
         }),
         attempt_ids().prop_map(|at| ExecutionEvent::LimitExceeded { at, failure: overspent() }),
@@ -68,7 +68,7 @@ pub(crate) fn events() -> impl Strategy<Value = ExecutionEvent> {
             .prop_map(|(at, deadline)| ExecutionEvent::DeadlinePassed { at, deadline }),
         attempt_ids().prop_map(|at| ExecutionEvent::RetryDue { at }),
         Just(ExecutionEvent::QueueExpired),
-        Just(ExecutionEvent::Cancel { why: "called off".to_owned() }),
+        Just(ExecutionEvent::Cancel { reason: "called off".to_owned() }),
         Just(ExecutionEvent::Settled),
         attempt_ids().prop_map(|at| ExecutionEvent::HeartbeatDue { at }),
         attempt_ids().prop_map(|at| ExecutionEvent::Cleaned { at }),

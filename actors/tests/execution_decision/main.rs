@@ -14,7 +14,7 @@ use algonius_actors::model::execution::{AttemptId, Interruption, Outcome, State}
 use algonius_actors::model::failure::Failure;
 use proptest::prelude::*;
 
-use events::{accesses, events, verdicts};
+use events::{accesses, events, results};
 
 fn policy(access: Access) -> ExecutionPolicy {
     ExecutionPolicy {
@@ -56,7 +56,7 @@ fn attempt_of(event: &ExecutionEvent) -> Option<AttemptId> {
         | ExecutionEvent::RetryDue { at }
         | ExecutionEvent::Cleaned { at } => Some(*at),
         ExecutionEvent::Begin
-        | ExecutionEvent::Gone
+        | ExecutionEvent::Superseded
         | ExecutionEvent::Answered
         | ExecutionEvent::QueueExpired
         | ExecutionEvent::Denied { .. }
@@ -90,7 +90,7 @@ struct ExecutionModel {
     settled: usize,
     /// Whether work may live: it was started and did not end, nor was it given up.
     is_alive: bool,
-    gone: bool,
+    is_superseded: bool,
 }
 
 impl ExecutionModel {
@@ -102,7 +102,7 @@ impl ExecutionModel {
             claimed: Vec::new(),
             settled: 0,
             is_alive: false,
-            gone: false,
+            is_superseded: false,
         }
     }
 
@@ -141,7 +141,7 @@ impl ExecutionModel {
     }
 
     fn track_work(&mut self, before: &ExecutionPhase, event: &ExecutionEvent) {
-        let is_mine = attempt_of(event).is_some() && attempt_of(event) == attempt_in(before);
+        let is_current = attempt_of(event).is_some() && attempt_of(event) == attempt_in(before);
         let is_given_up = matches!(before, ExecutionPhase::Stopping { .. })
             && matches!(event, ExecutionEvent::DeadlinePassed { deadline: Deadline::Stop, .. });
         let has_ended = match event {
@@ -149,10 +149,10 @@ impl ExecutionModel {
             ExecutionEvent::NeedsInput { .. } => !matches!(before, ExecutionPhase::Starting { .. }),
             _ => false,
         };
-        if is_mine && (has_ended || is_given_up) {
+        if is_current && (has_ended || is_given_up) {
             self.is_alive = false;
         }
-        self.gone |= *event == ExecutionEvent::Gone;
+        self.is_superseded |= *event == ExecutionEvent::Superseded;
     }
 
     fn apply_effect(&mut self, effect: &ExecutionEffect) {
@@ -186,7 +186,7 @@ impl ExecutionModel {
                 assert!(self.policy.deferrals <= self.policy.deferral.times, "deferred too often");
             }
             ExecutionEffect::Finish => {
-                assert!(self.settled == 1 || self.gone, "finishes without an end");
+                assert!(self.settled == 1 || self.is_superseded, "finishes without an end");
             }
             ExecutionEffect::Stop => assert!(self.is_alive, "stopped what does not live"),
             ExecutionEffect::CheckSilence { .. }
@@ -224,23 +224,23 @@ impl ExecutionModel {
 /// Answers an effect as a world does in which everything comes at last.
 fn answer(
     effect: ExecutionEffect,
-    verdict: &Result<(), Failure>,
-    is_deaf: bool,
+    result: &Result<(), Failure>,
+    never_ends: bool,
 ) -> Vec<ExecutionEvent> {
     match effect {
         ExecutionEffect::Claim { attempt_id, .. } => {
             vec![ExecutionEvent::Claimed { at: attempt_id }]
         }
         ExecutionEffect::Start { attempt_id } | ExecutionEffect::Resume { attempt_id }
-            if is_deaf =>
+            if never_ends =>
         {
             vec![ExecutionEvent::Started { at: attempt_id }]
         }
         ExecutionEffect::Start { attempt_id } | ExecutionEffect::Resume { attempt_id } => {
-            let verdict = verdict.clone();
+            let result = result.clone();
             vec![
                 ExecutionEvent::Started { at: attempt_id },
-                ExecutionEvent::Ended { at: attempt_id, verdict },
+                ExecutionEvent::Ended { at: attempt_id, result },
             ]
         }
         ExecutionEffect::SendLater { with, .. } => vec![with],
@@ -284,18 +284,18 @@ proptest! {
     #[test]
     fn no_likely_sequence_of_events_breaks_an_invariant(
         access in accesses(),
-        choices in proptest::collection::vec((0usize..8, events(), verdicts()), 0..50),
+        choices in proptest::collection::vec((0usize..8, events(), results()), 0..50),
     ) {
         let mut model = ExecutionModel::new(access);
         let mut due = vec![ExecutionEvent::Begin];
-        for (choice, wild, verdict) in choices {
+        for (choice, random_event, result) in choices {
             let event = if choice == 0 || due.is_empty() {
-                wild
+                random_event
             } else {
                 due.remove(choice % due.len())
             };
             for effect in model.apply(event) {
-                due.extend(answer(effect, &verdict, choice == 1));
+                due.extend(answer(effect, &result, choice == 1));
             }
         }
     }
@@ -305,23 +305,23 @@ proptest! {
     #[test]
     fn every_execution_ends(
         access in accesses(),
-        script in proptest::collection::vec((verdicts(), any::<bool>()), 1..6),
+        script in proptest::collection::vec((results(), any::<bool>()), 1..6),
         cancel_after in proptest::option::of(0usize..30),
     ) {
         let mut model = ExecutionModel::new(access);
         let mut due = std::collections::VecDeque::from([ExecutionEvent::Begin]);
         let mut attempt = 0;
-        for moment in 0..1000 {
-            if Some(moment) == cancel_after {
-                due.push_front(ExecutionEvent::Cancel { why: "called off".to_owned() });
+        for round in 0..1000 {
+            if Some(round) == cancel_after {
+                due.push_front(ExecutionEvent::Cancel { reason: "called off".to_owned() });
             }
             let Some(event) = due.pop_front() else {
                 break;
             };
             for effect in model.apply(event) {
-                let (verdict, is_deaf) = script[attempt % script.len()].clone();
+                let (result, never_ends) = script[attempt % script.len()].clone();
                 attempt += usize::from(matches!(effect, ExecutionEffect::Start { .. }));
-                due.extend(answer(effect, &verdict, is_deaf));
+                due.extend(answer(effect, &result, never_ends));
             }
         }
         prop_assert!(matches!(model.phase, ExecutionPhase::Done { outcome: Some(_) }), "{model:?}");
@@ -360,7 +360,7 @@ fn running(attempts: u32) -> ExecutionModel {
 fn a_stop_keeps_the_reason_for_which_it_was_requested() {
     let mut model = running(1);
     model.apply(ExecutionEvent::DeadlinePassed { at: AttemptId::FIRST, deadline: Deadline::Run });
-    let effects = model.apply(ExecutionEvent::Ended { at: AttemptId::FIRST, verdict: Ok(()) });
+    let effects = model.apply(ExecutionEvent::Ended { at: AttemptId::FIRST, result: Ok(()) });
     let settled = effects.iter().find_map(|effect| match effect {
         ExecutionEffect::Settle { ending, .. } => {
             ending.failure.as_ref().map(|failure| failure.code)
@@ -390,7 +390,7 @@ fn retry_pauses_are_1_2_and_4_seconds() {
         let mut model = running(attempt);
         let at = AttemptId { turn: 1, attempt };
         let failure = Failure::new(Code::TransientFailure, "it failed");
-        model.apply(ExecutionEvent::Ended { at, verdict: Err(failure) });
+        model.apply(ExecutionEvent::Ended { at, result: Err(failure) });
         model.apply(ExecutionEvent::Cleaned { at }).into_iter().find_map(|effect| match effect {
             ExecutionEffect::SendLater { after, .. } => Some(after.as_secs()),
             _ => None,

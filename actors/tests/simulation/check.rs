@@ -34,9 +34,9 @@ pub(crate) fn check(plan: &Plan, result: &SimulationResult) {
 }
 
 /// A refusal has its cause in the plan.
-fn check_answer(plan: &Plan, named: (usize, u64), answer: &CallerResult) {
+fn check_answer(plan: &Plan, request_key: (usize, u64), answer: &CallerResult) {
     let texts = plan.steps.iter().filter_map(|(_, step)| match step {
-        SimulationStep::Submit { agent, message, text } if (*agent, *message) == named => {
+        SimulationStep::Submit { agent, message, text } if (*agent, *message) == request_key => {
             Some(*text)
         }
         _ => None,
@@ -45,20 +45,20 @@ fn check_answer(plan: &Plan, named: (usize, u64), answer: &CallerResult) {
     let has_faults = plan.has(|step| matches!(step, SimulationStep::Fail(..)));
     let is_slow = plan.has(|step| matches!(step, SimulationStep::Slow(..)));
     let has_crashes = plan.has(|step| matches!(step, SimulationStep::Panic { .. }));
-    let has_bombs = plan.has_behavior(PlannedBehavior::PanicOnStart) || has_crashes;
-    let is_right = match answer {
+    let has_panics = plan.has_behavior(PlannedBehavior::PanicOnStart) || has_crashes;
+    let is_expected = match answer {
         CallerResult::Ended(_) => true,
         CallerResult::Broken(..) => false,
         CallerResult::Refused(Code::QueueFull) => {
-            plan.agents[named.0].spec.limits.capacity.waiting < 40
+            plan.agents[request_key.0].spec.limits.capacity.waiting < 40
         }
         CallerResult::Refused(Code::MessageReused) => texts.len() > 1,
         CallerResult::Refused(Code::LedgerUnavailable) => has_faults,
-        CallerResult::Refused(Code::Internal) => has_bombs || is_slow,
-        CallerResult::Refused(Code::AgentQuarantined) => has_bombs,
+        CallerResult::Refused(Code::Internal) => has_panics || is_slow,
+        CallerResult::Refused(Code::AgentQuarantined) => has_panics,
         CallerResult::Refused(_) => false,
     };
-    assert!(is_right, "{named:?} got {answer:?}");
+    assert!(is_expected, "{request_key:?} got {answer:?}");
 }
 
 /// A message is one execution, whoever asks again.
@@ -69,10 +69,10 @@ fn check_dedup(result: &SimulationResult) {
         assert_eq!(earlier, None, "{:?} of {} was run twice", record.message, record.agent);
     }
     let mut executions = BTreeMap::new();
-    for (named, answer) in &result.answers {
+    for (request_key, answer) in &result.answers {
         if let CallerResult::Ended(execution) = answer {
-            let first = executions.entry(*named).or_insert(*execution);
-            assert_eq!(first, execution, "{named:?} was told of two executions");
+            let first = executions.entry(*request_key).or_insert(*execution);
+            assert_eq!(first, execution, "{request_key:?} was told of two executions");
         }
     }
 }
@@ -95,8 +95,8 @@ fn check_end(record: &Record, events: &[Event]) {
     let outcome = record.outcome.map(Outcome::state);
     assert_eq!(ends, outcome.into_iter().collect::<Vec<_>>(), "{}: one end", record.id);
     assert_eq!(ends.len(), 1, "{} has no outcome: {moves:?}", record.id);
-    let is_good = record.outcome == Some(Outcome::Completed);
-    assert_eq!(is_good, record.failure.is_none(), "{}: {:?}", record.id, record.failure);
+    let is_completed = record.outcome == Some(Outcome::Completed);
+    assert_eq!(is_completed, record.failure.is_none(), "{}: {:?}", record.id, record.failure);
 }
 
 /// Attempts follow each other by one, are bounded, and only what may pass by itself, or was not
@@ -130,8 +130,8 @@ fn check_attempts(spec: &AgentSpec, record: &Record, events: &[Event]) {
     let expected: Vec<_> =
         (1..).map(|attempt| AttemptId { turn: 1, attempt }).take(attempts.len()).collect();
     assert_eq!(attempts, expected, "{}", record.id);
-    let most = 1 + spec.retry.max as usize + deferrals.len();
-    assert!(attempts.len() <= most, "{}: {attempts:?}", record.id);
+    let max_attempts = 1 + spec.retry.max as usize + deferrals.len();
+    assert!(attempts.len() <= max_attempts, "{}: {attempts:?}", record.id);
     let times: Vec<_> = deferrals.iter().map(|deferred| deferred.times).collect();
     assert_eq!(times, (1..).take(deferrals.len()).collect::<Vec<_>>(), "{}", record.id);
     assert!(times.len() <= spec.quota.deferral.times as usize, "{}: {times:?}", record.id);
@@ -145,19 +145,23 @@ fn check_lifetimes(plan: &Plan, result: &SimulationResult, history: &ExecutionHi
         .filter(|moved| moved.to == State::Starting)
         .map(|moved| moved.attempt_id.attempt)
         .collect();
-    let lifetimes = || result.lifetimes.iter().filter(|life| life.execution == record.id);
+    let lifetimes = || result.lifetimes.iter().filter(|lifetime| lifetime.execution == record.id);
     let mut started = BTreeSet::new();
-    for life in lifetimes() {
-        let attempt = life.attempt_id.attempt;
+    for lifetime in lifetimes() {
+        let attempt = lifetime.attempt_id.attempt;
         assert!(claimed.contains(&attempt), "{} lived unclaimed", record.id);
-        assert!(life.is_resumed || started.insert(attempt), "{} began {attempt} twice", record.id);
+        assert!(
+            lifetime.is_resumed || started.insert(attempt),
+            "{} began {attempt} twice",
+            record.id
+        );
     }
     if record.outcome == Some(Outcome::Completed) {
         let Some(last) = lifetimes().next_back() else {
             return check_coalesced(result, history);
         };
         let number: usize = history.text.trim_start_matches('t').parse().unwrap();
-        let attempt_plans = &plan.acts[number];
+        let attempt_plans = &plan.scripts[number];
         let index = (last.attempt_id.attempt - 1) as usize;
         let attempt_plan = attempt_plans.get(index).or(attempt_plans.last()).unwrap();
         assert_eq!(
@@ -174,12 +178,16 @@ fn check_coalesced(
     result: &SimulationResult,
     ExecutionHistory { record, text, .. }: &ExecutionHistory,
 ) {
-    let is_leader = |ExecutionHistory { record: other, text: asked, .. }: &ExecutionHistory| {
-        let worked = result.lifetimes.iter().any(|life| life.execution == other.id);
-        other.agent == record.agent && asked == text && other.outcome == record.outcome && worked
-    };
-    let mut others = result.records.values();
-    assert!(others.any(is_leader), "{} completed out of nothing", record.id);
+    let is_leader =
+        |ExecutionHistory { record: other, text: other_text, .. }: &ExecutionHistory| {
+            let has_worked = result.lifetimes.iter().any(|lifetime| lifetime.execution == other.id);
+            other.agent == record.agent
+                && other_text == text
+                && other.outcome == record.outcome
+                && has_worked
+        };
+    let mut histories = result.records.values();
+    assert!(histories.any(is_leader), "{} completed out of nothing", record.id);
 }
 
 /// Where one runs at a time, who came first begins first.
@@ -189,29 +197,36 @@ fn check_order(spec: &AgentSpec, lifetimes: &[WorkLifetime]) {
     {
         return;
     }
-    let first = |life: &&WorkLifetime| {
-        life.agent == spec.id && life.attempt_id == AttemptId::FIRST && !life.is_resumed
+    let is_first_start = |lifetime: &&WorkLifetime| {
+        lifetime.agent == spec.id && lifetime.attempt_id == AttemptId::FIRST && !lifetime.is_resumed
     };
-    let started: Vec<_> = lifetimes.iter().filter(first).map(|life| life.execution).collect();
+    let started: Vec<_> =
+        lifetimes.iter().filter(is_first_start).map(|lifetime| lifetime.execution).collect();
     assert!(started.is_sorted(), "{} began out of order: {started:?}", spec.id);
 }
 
 fn check_slots(spec: &AgentSpec, lifetimes: &[WorkLifetime]) {
     let Some(limit) = spec.limits.capacity.running else { return };
-    let own: Vec<_> = lifetimes.iter().filter(|life| life.agent == spec.id).collect();
-    for life in &own {
-        let at_birth =
-            own.iter().filter(|other| other.started <= life.started && other.overlaps(life));
-        assert!(at_birth.count() <= limit.get() as usize, "too many of {} live: {life:?}", spec.id);
+    let own: Vec<_> = lifetimes.iter().filter(|lifetime| lifetime.agent == spec.id).collect();
+    for lifetime in &own {
+        let alive_at_start = own
+            .iter()
+            .filter(|other| other.started <= lifetime.started && other.overlaps(lifetime));
+        assert!(
+            alive_at_start.count() <= limit.get() as usize,
+            "too many of {} live: {lifetime:?}",
+            spec.id
+        );
     }
 }
 
 fn check_workspaces(lifetimes: &[WorkLifetime]) {
-    let writers = lifetimes.iter().filter_map(|life| Some((life, life.workspace.as_ref()?)));
+    let writers =
+        lifetimes.iter().filter_map(|lifetime| Some((lifetime, lifetime.workspace.as_ref()?)));
     let writers: Vec<_> = writers.collect();
-    for (index, (one, place)) in writers.iter().enumerate() {
-        for (other, elsewhere) in &writers[index + 1..] {
-            let clash = place.overlaps(elsewhere) && one.overlaps(other);
+    for (index, (one, workspace)) in writers.iter().enumerate() {
+        for (other, other_workspace) in &writers[index + 1..] {
+            let clash = workspace.overlaps(other_workspace) && one.overlaps(other);
             assert!(!clash, "two work in one folder: {one:?} and {other:?}");
         }
     }

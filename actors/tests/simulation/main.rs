@@ -34,11 +34,11 @@ fn simulate(seed: u64, redactor: &Arc<Redactor>) {
     let plan = Plan::of(&mut random);
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_time().start_paused(true).build().unwrap();
-    let is_right = catch_unwind(AssertUnwindSafe(|| {
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
         let result = runtime.block_on(run::run_simulation(&plan, &mut random, redactor));
         check::check(&plan, &result);
     }));
-    assert!(is_right.is_ok(), "ALGONIUS_SEED={seed} fails as told above, by {plan:?}");
+    assert!(outcome.is_ok(), "ALGONIUS_SEED={seed} fails as told above, by {plan:?}");
 }
 
 #[test]

@@ -15,7 +15,7 @@ use crate::seeded_random::SeededRandom;
 pub(crate) struct Plan {
     pub(crate) agents: Vec<SimulatedAgent>,
     /// The acts of the text `t0`, `t1` and so on.
-    pub(crate) acts: Vec<Vec<AttemptPlan>>,
+    pub(crate) scripts: Vec<Vec<AttemptPlan>>,
     /// What happens, each after a pause in seconds.
     pub(crate) steps: Vec<(u64, SimulationStep)>,
 }
@@ -66,20 +66,20 @@ pub(crate) enum SimulationStep {
     Slow(GatedCall, Vec<u64>),
     /// Whoever reads the clock so many readings later panics; of what lives, so many in a hundred is
     /// held for the next actor.
-    Panic { readings: u32, held: u64 },
+    Panic { readings: u32, held_percent: u64 },
     /// The service is killed and comes back; of what lives, so many in a hundred is held meanwhile.
-    Restart { away: u64, held: u64 },
+    Restart { downtime: u64, held_percent: u64 },
 }
 
 impl Plan {
     pub(crate) fn of(random: &mut SeededRandom) -> Self {
         let agents: Vec<_> =
             (0..=random.below(3)).map(|number| simulated_agent(number, random)).collect();
-        let bounded = random.pick(&[0, 0, 30]);
+        let account_failure_percent = random.pick(&[0, 0, 30]);
         let attempt_plans = |random: &mut SeededRandom| -> Vec<_> {
-            (0..=random.below(3)).map(|_| attempt_plan(bounded, random)).collect()
+            (0..=random.below(3)).map(|_| attempt_plan(account_failure_percent, random)).collect()
         };
-        let acts = (0..8).map(|_| attempt_plans(random)).collect();
+        let scripts = (0..8).map(|_| attempt_plans(random)).collect();
         // What is rare elsewhere is frequent in some simulations, and absent from others.
         let odds = StepOdds {
             pause: random.pick(&[1, 3, 10]),
@@ -92,17 +92,17 @@ impl Plan {
         let steps = 1 + random.below(40);
         let steps =
             (0..steps).map(|_| simulation_step(random, &odds, agents.len() as u64)).collect();
-        Self { agents, acts, steps }
+        Self { agents, scripts, steps }
     }
 
     /// Whether something of a kind is to happen.
-    pub(crate) fn has(&self, is_it: impl Fn(&SimulationStep) -> bool) -> bool {
-        self.steps.iter().any(|(_, step)| is_it(step))
+    pub(crate) fn has(&self, predicate: impl Fn(&SimulationStep) -> bool) -> bool {
+        self.steps.iter().any(|(_, step)| predicate(step))
     }
 
     /// Returns true if an attempt has this behavior.
     pub(crate) fn has_behavior(&self, behavior: PlannedBehavior) -> bool {
-        self.acts.iter().flatten().any(|attempt_plan| attempt_plan.behavior == behavior)
+        self.scripts.iter().flatten().any(|attempt_plan| attempt_plan.behavior == behavior)
     }
 }
 
@@ -139,10 +139,15 @@ fn simulated_agent(number: u64, random: &mut SeededRandom) -> SimulatedAgent {
 
 /// Some agents share an account.
 fn quota_spec(random: &mut SeededRandom) -> QuotaSpec {
-    let seconds = |random: &mut SeededRandom, of: &[u64]| Duration::from_secs(random.pick(of));
-    let (max, usual) = (seconds(random, &[0, 30, 600]), seconds(random, &[0, 10]));
+    let seconds =
+        |random: &mut SeededRandom, choices: &[u64]| Duration::from_secs(random.pick(choices));
+    let (max, first_wait) = (seconds(random, &[0, 30, 600]), seconds(random, &[0, 10]));
     QuotaSpec {
-        deferral: DeferralPolicy { max, usual, times: u32::try_from(random.below(4)).unwrap() },
+        deferral: DeferralPolicy {
+            max,
+            first_wait,
+            times: u32::try_from(random.below(4)).unwrap(),
+        },
         credential: random
             .pick(&[QuotaCredential::Own, QuotaCredential::Named("shared".to_owned())]),
         breaker: random.is_hit(80),
@@ -151,11 +156,11 @@ fn quota_spec(random: &mut SeededRandom) -> QuotaSpec {
 }
 
 /// So many in a hundred fail for want of an account that serves.
-fn attempt_plan(bounded: u64, random: &mut SeededRandom) -> AttemptPlan {
+fn attempt_plan(account_failure_percent: u64, random: &mut SeededRandom) -> AttemptPlan {
     use PlannedBehavior as B;
     let transient = random.pick(&[Code::TransientFailure, Code::NoResources]);
     let behavior = match random.below(100) {
-        _ if random.is_hit(bounded) => {
+        _ if random.is_hit(account_failure_percent) => {
             random.pick(&[B::QuotaExhausted, B::QuotaExhausted, B::Fail(Code::NotAuthenticated)])
         }
         0..50 => B::Succeed,
@@ -180,13 +185,14 @@ fn attempt_plan(bounded: u64, random: &mut SeededRandom) -> AttemptPlan {
 }
 
 impl AttemptPlan {
-    pub(crate) fn act(&self) -> ScriptedAttempt {
-        let act = match self.behavior {
+    pub(crate) fn scripted_attempt(&self) -> ScriptedAttempt {
+        let attempt = match self.behavior {
             PlannedBehavior::Succeed => ScriptedAttempt::ok(self.run_time),
             PlannedBehavior::Fail(code) => ScriptedAttempt::fail(self.run_time, code),
             PlannedBehavior::QuotaExhausted => {
-                let act = ScriptedAttempt::fail(self.run_time, Code::QuotaExceeded);
-                self.retry_after.map_or(act.clone(), |seconds| act.with_retry_after(seconds))
+                let attempt = ScriptedAttempt::fail(self.run_time, Code::QuotaExceeded);
+                self.retry_after
+                    .map_or(attempt.clone(), |seconds| attempt.with_retry_after(seconds))
             }
             PlannedBehavior::FailBeforeStart(code) => ScriptedAttempt::failing_to_start(code),
             PlannedBehavior::IgnoreStop => ScriptedAttempt::ignoring_stop(),
@@ -194,9 +200,13 @@ impl AttemptPlan {
             PlannedBehavior::DropReporter => ScriptedAttempt::dropping_reporter(self.run_time),
             PlannedBehavior::PanicOnStart => ScriptedAttempt::panicking(),
         };
-        let act = act.with_start_delay(self.start_delay).with_stop_delay(self.stop_delay);
-        let act = act.with_cleanup_time(self.cleanup_time);
-        if self.writes_stderr { act.with_answer("so it is").writing_stderr([1, 2]) } else { act }
+        let attempt = attempt.with_start_delay(self.start_delay).with_stop_delay(self.stop_delay);
+        let attempt = attempt.with_cleanup_time(self.cleanup_time);
+        if self.writes_stderr {
+            attempt.with_answer("so it is").writing_stderr([1, 2])
+        } else {
+            attempt
+        }
     }
 }
 
@@ -206,15 +216,18 @@ fn simulation_step(
     agents: u64,
 ) -> (u64, SimulationStep) {
     let pause = if random.is_hit(40) { 0 } else { random.below(odds.pause) };
-    let is = |random: &mut SeededRandom, percent| random.is_hit(percent);
-    let step = if is(random, odds.restart) {
-        SimulationStep::Restart { away: random.pick(&[0, 1, 20]), held: random.pick(&[0, 50, 100]) }
-    } else if is(random, odds.crash) {
+    let happens = |random: &mut SeededRandom, percent| random.is_hit(percent);
+    let step = if happens(random, odds.restart) {
+        SimulationStep::Restart {
+            downtime: random.pick(&[0, 1, 20]),
+            held_percent: random.pick(&[0, 50, 100]),
+        }
+    } else if happens(random, odds.crash) {
         let readings = 1 + u32::try_from(random.below(8)).unwrap();
-        SimulationStep::Panic { readings, held: random.pick(&[0, 50, 100]) }
-    } else if is(random, odds.fault) {
+        SimulationStep::Panic { readings, held_percent: random.pick(&[0, 50, 100]) }
+    } else if happens(random, odds.fault) {
         ledger_fault(random)
-    } else if is(random, odds.cancel) {
+    } else if happens(random, odds.cancel) {
         SimulationStep::Cancel(random.below(40))
     } else {
         let agent = usize::try_from(random.below(agents)).unwrap();

@@ -47,10 +47,10 @@ pub(crate) async fn run_simulation(
             .iter()
             .for_each(|folder| tree.driver.set_workspace(simulated.spec.id.as_str(), folder));
     }
-    for (number, attempt_plans) in plan.acts.iter().enumerate() {
+    for (number, attempt_plans) in plan.scripts.iter().enumerate() {
         tree.script(
             &format!("t{number}"),
-            attempt_plans.iter().map(|attempt_plan| attempt_plan.act()),
+            attempt_plans.iter().map(|attempt_plan| attempt_plan.scripted_attempt()),
         );
     }
     let (mut callers, mut answers) = (JoinSet::new(), Vec::new());
@@ -60,18 +60,19 @@ pub(crate) async fn run_simulation(
         match step {
             SimulationStep::Submit { agent, message, text } => {
                 let id = plan.agents[*agent].spec.id.as_str();
-                let asking = tree.submit_and_wait(id, &format!("m{message}"), &format!("t{text}"));
-                let named = (*agent, *message);
-                callers.spawn(async move { (named, asking.await) });
+                let submission =
+                    tree.submit_and_wait(id, &format!("m{message}"), &format!("t{text}"));
+                let request_key = (*agent, *message);
+                callers.spawn(async move { (request_key, submission.await) });
             }
-            SimulationStep::Restart { away, held } => {
+            SimulationStep::Restart { downtime, held_percent } => {
                 // Who calls a service that is killed is cut off.
                 answers.extend(join_finished(&mut callers));
                 callers.shutdown().await;
-                restart(&mut tree, random, (*away, *held)).await;
+                restart(&mut tree, random, (*downtime, *held_percent)).await;
             }
-            SimulationStep::Panic { readings, held } => {
-                hold_some(&tree, random, *held);
+            SimulationStep::Panic { readings, held_percent } => {
+                hold_some(&tree, random, *held_percent);
                 tree.clock.panic_at_reading(*readings);
             }
             step => apply_step(&tree, step).await,
@@ -91,8 +92,8 @@ async fn apply_step(tree: &TestTree, step: &SimulationStep) {
     match step {
         SimulationStep::Cancel(number) => {
             let all = tree.ledger.executions(ExecutionFilter::default()).await.unwrap();
-            let nth = all.iter().rev().nth(usize::try_from(*number).unwrap());
-            if let Some(record) = nth {
+            let selected = all.iter().rev().nth(usize::try_from(*number).unwrap());
+            if let Some(record) = selected {
                 _ = tree.cancel(record.id).await; // It may have ended.
             }
         }
@@ -106,20 +107,24 @@ async fn apply_step(tree: &TestTree, step: &SimulationStep) {
 
 /// Lets some of what lives be held.
 fn hold_some(tree: &TestTree, random: &mut SeededRandom, percent: u64) {
-    for life in tree.driver.probe().lifetimes {
-        if life.ended.is_none() && random.is_hit(percent) {
-            tree.driver.hold(life.execution);
+    for lifetime in tree.driver.probe().lifetimes {
+        if lifetime.ended.is_none() && random.is_hit(percent) {
+            tree.driver.hold(lifetime.execution);
         }
     }
 }
 
-async fn restart(tree: &mut TestTree, random: &mut SeededRandom, (away, held): (u64, u64)) {
-    hold_some(tree, random, held);
+async fn restart(
+    tree: &mut TestTree,
+    random: &mut SeededRandom,
+    (downtime, held_percent): (u64, u64),
+) {
+    hold_some(tree, random, held_percent);
     tree.clock.panic_at_reading(0);
     tree.kill().await;
     tree.faults.clear_faults(); // A service whose ledger cannot be read does not start.
     // Paused time, in which nobody is there.
-    tokio::time::sleep(Duration::from_secs(away)).await;
+    tokio::time::sleep(Duration::from_secs(downtime)).await;
     tree.start().await;
 }
 
@@ -149,10 +154,10 @@ async fn finish(tree: TestTree, answers: Vec<((usize, u64), CallerResult)>) -> S
 
 async fn read_history(tree: &TestTree, record: Record) -> ExecutionHistory {
     let events = tree.ledger.events(record.id, 0).await.unwrap();
-    let asked = events.iter().find_map(|event| match &event.data {
+    let first_piece = events.iter().find_map(|event| match &event.data {
         EventKind::Message { speaker: MessageRole::User, pieces, .. } => pieces.first(),
         _ => None,
     });
-    let text = tree.ledger.text(record.id, asked.unwrap().text).await.unwrap();
+    let text = tree.ledger.text(record.id, first_piece.unwrap().text).await.unwrap();
     ExecutionHistory { record, events, text }
 }

@@ -26,8 +26,8 @@ impl SeededRandom {
     }
 
     /// One of these.
-    pub(crate) fn pick<T: Clone>(&mut self, of: &[T]) -> T {
-        let index = self.below(of.len() as u64);
-        of[usize::try_from(index).unwrap()].clone()
+    pub(crate) fn pick<T: Clone>(&mut self, choices: &[T]) -> T {
+        let index = self.below(choices.len() as u64);
+        choices[usize::try_from(index).unwrap()].clone()
     }
 }

@@ -77,7 +77,7 @@ pub fn repeated_request(request: &str, bytes: usize) -> Rc<LoadRequest> {
 
 /// Returns a request with a body and optional further headers, to a server without authentication.
 #[must_use]
-pub fn plain(path: &str, headers: &str, body: &str) -> String {
+pub fn post_request(path: &str, headers: &str, body: &str) -> String {
     let length = body.len();
     format!(
         "POST {path} HTTP/1.1\r\nhost: bare\r\n{headers}content-type: application/json\r\n\

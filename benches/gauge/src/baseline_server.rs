@@ -19,8 +19,8 @@ use crate::spawn_limit::find_program;
 /// Answers `POST /<bytes>` with JSON of this many bytes, built anew for each request.
 pub(crate) fn serve_json() {
     let answer = async |Path(bytes): Path<usize>, body: axum::body::Bytes| {
-        let asked: Value = serde_json::from_slice(&body).unwrap_or_default();
-        let id = asked.get("id").cloned().unwrap_or_default();
+        let request: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let id = request.get("id").cloned().unwrap_or_default();
         let frame = json!({"id": id, "text": ""}).to_string().len();
         // A line end takes two bytes in JSON.
         let text = text(bytes.saturating_sub(frame)).replace('\n', " ");
@@ -32,9 +32,9 @@ pub(crate) fn serve_json() {
 /// Answers `POST /?file` with the output of `cat` for the file, as JSON: neither examined nor stored.
 pub(crate) fn serve_cat_output() {
     let cat = find_program("cat");
-    let answer = async move |asked: axum::http::Uri| {
+    let answer = async move |uri: axum::http::Uri| {
         let mut command = Command::new(cat);
-        command.arg(asked.query().unwrap_or_default());
+        command.arg(uri.query().unwrap_or_default());
         command.stdin(Stdio::null()).stderr(Stdio::piped());
         let output = command.output().await.expect("what it said");
         assert!(output.status.success());

@@ -37,8 +37,9 @@ pub struct BenchResponse<'a> {
 impl BenchResponse<'_> {
     /// Returns true if the status is 200 and the body contains this text.
     #[must_use]
-    pub fn holds(&self, wanted: &str) -> bool {
-        self.status == 200 && std::str::from_utf8(self.body).is_ok_and(|text| text.contains(wanted))
+    pub fn holds(&self, expected: &str) -> bool {
+        self.status == 200
+            && std::str::from_utf8(self.body).is_ok_and(|text| text.contains(expected))
     }
 }
 
@@ -58,13 +59,13 @@ impl KeepAliveClient {
         self.follow(request, |_| {}).await
     }
 
-    /// Sends a request like [`Self::ask`]; `seen` is called with each piece of the body as it arrives.
+    /// Sends a request like [`Self::ask`]; `on_piece` is called with each piece of the body as it arrives.
     pub async fn follow(
         &mut self,
         request: &[u8],
-        mut seen: impl FnMut(&[u8]),
+        mut on_piece: impl FnMut(&[u8]),
     ) -> BenchResponse<'_> {
-        match self.receive(request, &mut seen).await {
+        match self.receive(request, &mut on_piece).await {
             Ok(status) => BenchResponse { status, body: &self.body },
             Err(error) => {
                 self.body = error.to_string().into_bytes();
@@ -73,13 +74,17 @@ impl KeepAliveClient {
         }
     }
 
-    async fn receive(&mut self, request: &[u8], seen: &mut impl FnMut(&[u8])) -> io::Result<u16> {
+    async fn receive(
+        &mut self,
+        request: &[u8],
+        on_piece: &mut impl FnMut(&[u8]),
+    ) -> io::Result<u16> {
         self.stream.write_all(request).await?;
         self.body.clear();
         let (status, length) = self.read_head().await?;
         match length {
-            BodyFraming::ContentLength(bytes) => self.read_sized_body(bytes, seen).await?,
-            BodyFraming::Chunked => while self.read_chunk(seen).await? {},
+            BodyFraming::ContentLength(bytes) => self.read_sized_body(bytes, on_piece).await?,
+            BodyFraming::Chunked => while self.read_chunk(on_piece).await? {},
         }
         Ok(status)
     }
@@ -102,33 +107,33 @@ impl KeepAliveClient {
     async fn read_sized_body(
         &mut self,
         bytes: usize,
-        seen: &mut impl FnMut(&[u8]),
+        on_piece: &mut impl FnMut(&[u8]),
     ) -> io::Result<()> {
         self.read.reserve(bytes.saturating_sub(self.read.len()));
         while self.read.len() < bytes {
             self.fill_buffer().await?;
         }
-        seen(&self.read);
+        on_piece(&self.read);
         std::mem::swap(&mut self.read, &mut self.body); // No bytes follow without a further request.
         self.read.clear();
         Ok(())
     }
 
     /// Reads one chunk; returns false for the last one.
-    async fn read_chunk(&mut self, seen: &mut impl FnMut(&[u8])) -> io::Result<bool> {
+    async fn read_chunk(&mut self, on_piece: &mut impl FnMut(&[u8])) -> io::Result<bool> {
         loop {
             if let Some(data) = chunk(&self.read) {
                 let (is_last, end) = (data.is_empty(), data.end + 2);
-                self.take(data, end, seen);
+                self.take(data, end, on_piece);
                 return Ok(!is_last);
             }
             self.fill_buffer().await?;
         }
     }
 
-    fn take(&mut self, data: Range<usize>, end: usize, seen: &mut impl FnMut(&[u8])) {
+    fn take(&mut self, data: Range<usize>, end: usize, on_piece: &mut impl FnMut(&[u8])) {
         let data = self.read.get(data).unwrap_or_default();
-        seen(data);
+        on_piece(data);
         self.body.extend_from_slice(data);
         self.read.drain(..end);
     }
@@ -160,22 +165,22 @@ fn chunk(read: &[u8]) -> Option<Range<usize>> {
 mod tests {
     use super::*;
 
-    async fn told(answer: &'static [u8]) -> (u16, Vec<u8>, usize) {
+    async fn send_and_read(answer: &'static [u8]) -> (u16, Vec<u8>, usize) {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut client = KeepAliveClient::to(listener.local_addr().unwrap()).await;
         let (mut stream, _) = listener.accept().await.unwrap();
-        let says = async {
+        let reply = async {
             for piece in answer.chunks(7) {
                 stream.write_all(piece).await.unwrap();
                 tokio::task::yield_now().await;
             }
         };
         let mut pieces = 0;
-        let asks = async {
+        let exchange = async {
             let answer = client.follow(b"?", |_| pieces += 1).await;
             (answer.status, answer.body.to_vec())
         };
-        let ((status, body), ()) = tokio::join!(asks, says);
+        let ((status, body), ()) = tokio::join!(exchange, reply);
         assert!(client.read.is_empty());
         (status, body, pieces)
     }
@@ -183,13 +188,14 @@ mod tests {
     #[tokio::test]
     async fn an_answer_with_a_length_is_read_to_its_end() {
         let answer =
-            told(b"HTTP/1.1 401 No\r\ncontent-length: 11\r\na: b\r\n\r\nhello there").await;
+            send_and_read(b"HTTP/1.1 401 No\r\ncontent-length: 11\r\na: b\r\n\r\nhello there")
+                .await;
         assert_eq!(answer, (401, b"hello there".to_vec(), 1));
     }
 
     #[tokio::test]
     async fn the_content_length_header_is_case_insensitive() {
-        let answer = told(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello").await;
+        let answer = send_and_read(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello").await;
         assert_eq!(answer, (200, b"hello".to_vec(), 1));
     }
 
@@ -197,6 +203,6 @@ mod tests {
     async fn a_chunked_answer_is_read_chunk_by_chunk() {
         let answer =
             b"HTTP/1.1 200 OK\r\nx: y\r\n\r\n5\r\nhello\r\n11\r\n, and no more :-)\r\n0\r\n\r\n";
-        assert_eq!(told(answer).await, (200, b"hello, and no more :-)".to_vec(), 3));
+        assert_eq!(send_and_read(answer).await, (200, b"hello, and no more :-)".to_vec(), 3));
     }
 }

@@ -33,22 +33,22 @@ pub enum StopCondition {
 }
 
 struct LoadState {
-    asked: Rc<LoadRequest>,
+    load_request: Rc<LoadRequest>,
     until: StopCondition,
     begin: Instant,
-    begun: Cell<usize>,
+    started_count: Cell<usize>,
     times: RefCell<Vec<u64>>,
     failures: RefCell<Vec<String>>,
     failed: Notify,
 }
 
 impl LoadState {
-    fn new(asked: &Rc<LoadRequest>, until: StopCondition) -> Rc<Self> {
+    fn new(load_request: &Rc<LoadRequest>, until: StopCondition) -> Rc<Self> {
         Rc::new(Self {
-            asked: Rc::clone(asked),
+            load_request: Rc::clone(load_request),
             until,
             begin: Instant::now(),
-            begun: Cell::new(0),
+            started_count: Cell::new(0),
             times: RefCell::default(),
             failures: RefCell::default(),
             failed: Notify::new(),
@@ -56,24 +56,24 @@ impl LoadState {
     }
 
     fn may_continue(&self) -> bool {
-        let begun = self.begun.replace(self.begun.get() + 1);
+        let started_count = self.started_count.replace(self.started_count.get() + 1);
         match self.until {
-            StopCondition::Elapsed(lasting) => self.begin.elapsed() < lasting,
-            StopCondition::Completed(count) => begun < count,
+            StopCondition::Elapsed(duration) => self.begin.elapsed() < duration,
+            StopCondition::Completed(count) => started_count < count,
         }
     }
 
     async fn send_requests(&self, client: &mut KeepAliveClient) {
         while self.may_continue() {
-            let request = (self.asked.request)(unique_number());
+            let request = (self.load_request.request)(unique_number());
             let started = Instant::now();
             let answer = client.ask(&request).await;
-            let took = nanoseconds(started.elapsed());
-            if (self.asked.is_good)(&answer) {
-                self.times.borrow_mut().push(took);
+            let elapsed = nanoseconds(started.elapsed());
+            if (self.load_request.is_good)(&answer) {
+                self.times.borrow_mut().push(elapsed);
             } else {
-                let said = String::from_utf8_lossy(answer.body);
-                self.failures.borrow_mut().push(format!("{}: {said:.300}", answer.status));
+                let body = String::from_utf8_lossy(answer.body);
+                self.failures.borrow_mut().push(format!("{}: {body:.300}", answer.status));
                 self.failed.notify_one();
                 if answer.status == NO_RESPONSE {
                     return;
@@ -95,12 +95,12 @@ impl LoadState {
 /// Panics if an answer is not good.
 pub async fn run(
     address: SocketAddr,
-    asked: &Rc<LoadRequest>,
+    load_request: &Rc<LoadRequest>,
     in_flight: usize,
     until: StopCondition,
 ) -> RunTimes {
     let clients = connect_all(address, in_flight).await;
-    let shared = LoadState::new(asked, until);
+    let shared = LoadState::new(load_request, until);
     run_clients(clients, &shared).await;
     let lasted = shared.begin.elapsed();
     assert!(shared.failures.borrow().is_empty(), "{address}: {}", shared.failure_summary());
@@ -110,11 +110,11 @@ pub async fn run(
 /// Runs a load whose answers may be bad, and returns their number.
 pub async fn burst(
     address: SocketAddr,
-    asked: &Rc<LoadRequest>,
+    load_request: &Rc<LoadRequest>,
     count: usize,
 ) -> (RunTimes, usize) {
     let clients = connect_all(address, count).await;
-    let shared = LoadState::new(asked, StopCondition::Completed(count));
+    let shared = LoadState::new(load_request, StopCondition::Completed(count));
     run_clients(clients, &shared).await;
     let lasted = shared.begin.elapsed();
     (RunTimes::of(shared.times.take(), lasted), shared.failures.take().len())
@@ -127,13 +127,13 @@ pub async fn burst(
 /// # Errors
 /// The first bad answer, or the message that the load does not settle.
 pub async fn window(
-    (address, asked): (SocketAddr, &Rc<LoadRequest>),
+    (address, load_request): (SocketAddr, &Rc<LoadRequest>),
     in_flight: usize,
     settled: impl AsyncFn(usize) -> Result<(), String>,
-    lasting: Duration,
+    duration: Duration,
 ) -> Result<RunTimes, String> {
     let (all, shared) =
-        (LocalSet::new(), LoadState::new(asked, StopCondition::Elapsed(Duration::MAX)));
+        (LocalSet::new(), LoadState::new(load_request, StopCondition::Elapsed(Duration::MAX)));
     let measured = async {
         let mut present = 0;
         while present < in_flight {
@@ -144,7 +144,7 @@ pub async fn window(
         }
         shared.times.take();
         let begin = Instant::now();
-        tokio::time::sleep(lasting).await; // The window of the measurement.
+        tokio::time::sleep(duration).await; // The window of the measurement.
         Ok(RunTimes::of(shared.times.take(), begin.elapsed()))
     };
     all.run_until(async {

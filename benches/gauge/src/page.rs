@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn numbers_are_printed_in_their_shortest_form() {
-        let told = [0.2195, 1.0, 12.345, 345.67, 12_345.6, 0.0].map(number_of);
-        assert_eq!(told, ["0.22", "1", "12.35", "345.7", "12346", "0"]);
+        let texts = [0.2195, 1.0, 12.345, 345.67, 12_345.6, 0.0].map(number_of);
+        assert_eq!(texts, ["0.22", "1", "12.35", "345.7", "12346", "0"]);
     }
 }

@@ -22,8 +22,9 @@ pub fn cpu_time_ms(process: u32) -> f64 {
 /// Panics if there is no such process.
 #[must_use]
 pub fn thread_cpu_time_ms(process: u32) -> f64 {
-    let spent = |told: String| told.split(' ').next().and_then(|text| text.parse::<f64>().ok());
-    of_threads(process, "schedstat", spent) / 1e6
+    let cpu_time =
+        |content: String| content.split(' ').next().and_then(|text| text.parse::<f64>().ok());
+    of_threads(process, "schedstat", cpu_time) / 1e6
 }
 
 /// Returns the number of context switches of a process's threads, which equals their wakeups.
@@ -36,13 +37,13 @@ pub fn context_switches(process: u32) -> f64 {
         let (name, count) = line.split_once(':')?;
         name.ends_with("_ctxt_switches").then(|| count.trim().parse::<f64>().ok())?
     };
-    of_threads(process, "status", |told| Some(told.lines().filter_map(count).sum()))
+    of_threads(process, "status", |content| Some(content.lines().filter_map(count).sum()))
 }
 
 fn of_threads(process: u32, file: &str, number: impl Fn(String) -> Option<f64>) -> f64 {
     let threads = fs::read_dir(format!("/proc/{process}/task")).expect("a process").flatten();
-    let told = threads.filter_map(|thread| fs::read_to_string(thread.path().join(file)).ok());
-    told.map(|told| number(told).expect("a number")).sum()
+    let contents = threads.filter_map(|thread| fs::read_to_string(thread.path().join(file)).ok());
+    contents.map(|content| number(content).expect("a number")).sum()
 }
 
 /// Returns the proportional set size of a process in bytes.
@@ -51,8 +52,8 @@ fn of_threads(process: u32, file: &str, number: impl Fn(String) -> Option<f64>) 
 /// Panics if there is no such process of this user.
 #[must_use]
 pub fn proportional_bytes(process: u32) -> f64 {
-    let told = fs::read_to_string(format!("/proc/{process}/smaps_rollup")).expect("its memory");
-    let line = told.lines().find_map(|line| line.strip_prefix("Pss:")).expect("a line");
+    let content = fs::read_to_string(format!("/proc/{process}/smaps_rollup")).expect("its memory");
+    let line = content.lines().find_map(|line| line.strip_prefix("Pss:")).expect("a line");
     line.trim().trim_end_matches(" kB").parse::<f64>().expect("a number") * 1024.0
 }
 
@@ -92,7 +93,7 @@ pub fn find_child(process: u32, name: &str) -> Option<u32> {
         .flat_map(|list| list.split(' ').filter_map(|id| id.parse().ok()).collect::<Vec<_>>())
         .collect();
     children.into_iter().find(|child| {
-        fs::read_to_string(format!("/proc/{child}/comm")).is_ok_and(|have| have.trim() == name)
+        fs::read_to_string(format!("/proc/{child}/comm")).is_ok_and(|comm| comm.trim() == name)
     })
 }
 
@@ -102,7 +103,7 @@ pub fn find_child(process: u32, name: &str) -> Option<u32> {
 /// Panics if the system does not report the limit.
 #[must_use]
 pub fn raise_descriptor_limit() -> usize {
-    let (_, most) = getrlimit(Resource::RLIMIT_NOFILE).expect("a limit");
-    setrlimit(Resource::RLIMIT_NOFILE, most, most).expect("a limit");
-    usize::try_from(most).unwrap_or(usize::MAX)
+    let (_, hard_limit) = getrlimit(Resource::RLIMIT_NOFILE).expect("a limit");
+    setrlimit(Resource::RLIMIT_NOFILE, hard_limit, hard_limit).expect("a limit");
+    usize::try_from(hard_limit).unwrap_or(usize::MAX)
 }

@@ -14,17 +14,17 @@ pub enum Goal {
     /// Maximum: gate, then stretch.
     AtMost(f64, f64),
     /// Value without a goal.
-    Told,
+    Unrated,
 }
 
 impl Goal {
-    /// Returns the verdict on a value: `stretch`, `gate`, `missed`, or an empty text without a goal.
+    /// Returns the rating of a value: `stretch`, `gate`, `missed`, or an empty text without a goal.
     #[must_use]
-    pub fn verdict(self, value: f64) -> &'static str {
+    pub fn rating(self, value: f64) -> &'static str {
         let (gate, stretch) = match self {
             Self::AtLeast(gate, stretch) => (value >= gate, value >= stretch),
             Self::AtMost(gate, stretch) => (value <= gate, value <= stretch),
-            Self::Told => return "",
+            Self::Unrated => return "",
         };
         match (gate, stretch) {
             (_, true) => "stretch",
@@ -40,7 +40,7 @@ pub struct ResultRow {
     /// Number of the goal, 1 to 21.
     pub number: u8,
     /// Description of the measurement, as `throughput, JSON-RPC, 10 in flight`.
-    pub what: String,
+    pub description: String,
     /// Measured value.
     pub value: f64,
     /// Unit of the value, as `× L`, `ms`, `KB`.
@@ -81,10 +81,10 @@ impl BenchReport {
 
     /// Adds a row, and prints it at once.
     pub fn row(&mut self, row: ResultRow) {
-        let ResultRow { number, what, value, unit, goal, behind } = &row;
+        let ResultRow { number, description, value, unit, goal, behind } = &row;
         println!(
-            "{number:>2}  {what:<58} {value:>9.3} {unit:<6} {:<8} {behind}",
-            goal.verdict(*value)
+            "{number:>2}  {description:<58} {value:>9.3} {unit:<6} {:<8} {behind}",
+            goal.rating(*value)
         );
         self.rows.push(row);
     }

@@ -67,12 +67,12 @@ pub fn command(part: &str) -> Command {
 }
 
 fn spawner(words: &[String]) {
-    let (Some([lasting, bytes]), Some(words)) = (words.first_chunk(), words.get(2..)) else {
+    let (Some([duration, bytes]), Some(words)) = (words.first_chunk(), words.get(2..)) else {
         unreachable!("a spawner is told how long, how much and what")
     };
-    let lasting = Duration::from_millis(lasting.parse().expect("milliseconds"));
+    let duration = Duration::from_millis(duration.parse().expect("milliseconds"));
     let program = SpawnTarget::new(words, bytes.parse().expect("bytes"));
-    let run = program.run_repeatedly(lasting);
+    let run = program.run_repeatedly(duration);
     println!("{}", serde_json::to_string(&run).expect("JSON"));
 }
 
@@ -93,8 +93,9 @@ impl ServerProcess {
         let mut command = command(part);
         let mut child = command.stdout(Stdio::piped()).spawn().expect("a server");
         let mut line = String::new();
-        let said = child.stdout.as_mut().expect("its output");
-        std::io::BufRead::read_line(&mut std::io::BufReader::new(said), &mut line).expect("a line");
+        let stdout = child.stdout.as_mut().expect("its output");
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(stdout), &mut line)
+            .expect("a line");
         Self { child, address: line.trim().parse().expect("an address") }
     }
 }

@@ -21,7 +21,7 @@ impl Rounds {
 
     /// Returns the duration of a run that is limited by time.
     #[must_use]
-    pub fn lasting() -> Duration {
+    pub fn run_duration() -> Duration {
         if is_quick() { Duration::from_millis(250) } else { Duration::from_millis(1500) }
     }
 
@@ -45,7 +45,7 @@ impl Rounds {
 
     /// Returns all runs of one kind as one.
     #[must_use]
-    pub fn whole(&self, kind: &str) -> RunTimes {
+    pub fn merged(&self, kind: &str) -> RunTimes {
         let runs = self.runs_of(kind);
         RunTimes::joined(runs, runs.iter().map(|run| run.lasted).sum())
     }
@@ -70,6 +70,6 @@ mod tests {
         }
         assert_eq!(rounds.ratio("own", "L", RunTimes::rate), 0.8);
         assert_eq!(rounds.of("own", RunTimes::rate), 90.0);
-        assert_eq!(rounds.whole("own").times.len(), 706);
+        assert_eq!(rounds.merged("own").times.len(), 706);
     }
 }

@@ -54,8 +54,8 @@ impl RunTimes {
     /// Returns the usual percentiles as text.
     #[must_use]
     pub fn summary(&self) -> String {
-        let (half, most, all) = (self.at(500), self.at(950), self.at(990));
-        format!("p50 {half:.2} ms, p95 {most:.2} ms, p99 {all:.2} ms")
+        let (p50, p95, p99) = (self.at(500), self.at(950), self.at(990));
+        format!("p50 {p50:.2} ms, p95 {p95:.2} ms, p99 {p99:.2} ms")
     }
 }
 

@@ -119,9 +119,9 @@ impl Drop for Service {
 /// `XDG_RUNTIME_DIR`.
 fn runtime_folder() -> TempDir {
     let in_memory = Path::new("/dev/shm");
-    let made =
+    let folder =
         if in_memory.is_dir() { tempfile::tempdir_in(in_memory) } else { tempfile::tempdir() };
-    made.expect("a folder")
+    folder.expect("a folder")
 }
 
 fn command(program: &str, (home, run): (&Path, &Path), config: &Path) -> Command {

@@ -41,28 +41,28 @@ impl SpawnTarget {
         let child = self.spawn([&input.0, &output.1, &errors.1]);
         drop((input.0, output.1, errors.1));
         File::from(input.1).write_all(&self.text).expect("a reader");
-        let mut said = Vec::with_capacity(self.text.len() + 1);
-        File::from(output.0).read_to_end(&mut said).expect("an answer");
+        let mut echoed = Vec::with_capacity(self.text.len() + 1);
+        File::from(output.0).read_to_end(&mut echoed).expect("an answer");
         assert_eq!(waitpid(child, None), Ok(WaitStatus::Exited(child, 0)));
-        assert_eq!(said.len(), self.text.len());
+        assert_eq!(echoed.len(), self.text.len());
     }
 
     fn spawn(&self, ends: [&OwnedFd; 3]) -> nix::unistd::Pid {
-        let mut places = PosixSpawnFileActions::init().expect("a list");
-        for (end, place) in ends.into_iter().zip(0..) {
-            places.add_dup2(end.as_raw_fd(), place).expect("a place");
+        let mut file_actions = PosixSpawnFileActions::init().expect("a list");
+        for (end, descriptor) in ends.into_iter().zip(0..) {
+            file_actions.add_dup2(end.as_raw_fd(), descriptor).expect("a place");
         }
-        let plain = PosixSpawnAttr::init().expect("attributes");
+        let attributes = PosixSpawnAttr::init().expect("attributes");
         let path = self.words.first().expect("a program").as_c_str();
         let env: [&CStr; 1] = [c"PATH=/usr/bin:/bin"];
-        posix_spawn(path, &places, &plain, &self.words, &env).expect("a child")
+        posix_spawn(path, &file_actions, &attributes, &self.words, &env).expect("a child")
     }
 
     /// Runs the program repeatedly for this time.
     #[must_use]
-    pub fn run_repeatedly(&self, lasting: Duration) -> RunTimes {
+    pub fn run_repeatedly(&self, duration: Duration) -> RunTimes {
         let (begin, mut times) = (Instant::now(), Vec::new());
-        while begin.elapsed() < lasting {
+        while begin.elapsed() < duration {
             let started = Instant::now();
             self.run_once();
             times.push(nanoseconds(started.elapsed()));

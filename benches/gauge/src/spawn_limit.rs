@@ -33,27 +33,27 @@ impl SpawnLimit {
 
     /// Measures this many spawners for this time, with `posix_spawn` from Rust.
     #[must_use]
-    pub fn run(&self, spawners: usize, lasting: Duration) -> RunTimes {
+    pub fn run(&self, spawners: usize, duration: Duration) -> RunTimes {
         run_parallel(spawners, || {
             let mut command = role::command("spawner");
-            self.add_arguments(&mut command, lasting);
+            self.add_arguments(&mut command, duration);
             command
         })
     }
 
     /// Measures the same from C; `None` if there is no compiler.
     #[must_use]
-    pub fn run_in_c(&self, spawners: usize, lasting: Duration) -> Option<RunTimes> {
+    pub fn run_in_c(&self, spawners: usize, duration: Duration) -> Option<RunTimes> {
         let program = compile_spawner()?;
         Some(run_parallel(spawners, || {
             let mut command = Command::new(&program);
-            self.add_arguments(&mut command, lasting);
+            self.add_arguments(&mut command, duration);
             command
         }))
     }
 
-    fn add_arguments(&self, command: &mut Command, lasting: Duration) {
-        command.arg(lasting.as_millis().to_string()).arg(self.bytes.to_string()).args(&self.words);
+    fn add_arguments(&self, command: &mut Command, duration: Duration) {
+        command.arg(duration.as_millis().to_string()).arg(self.bytes.to_string()).args(&self.words);
     }
 }
 
@@ -64,8 +64,8 @@ pub fn cores() -> usize {
 }
 
 fn run_parallel(spawners: usize, command: impl Fn() -> Command) -> RunTimes {
-    let begun = |_| command().stdout(Stdio::piped()).spawn().expect("a spawner");
-    let children: Vec<_> = (0..spawners).map(begun).collect();
+    let start = |_| command().stdout(Stdio::piped()).spawn().expect("a spawner");
+    let children: Vec<_> = (0..spawners).map(start).collect();
     let runs: Vec<_> = children.into_iter().map(read_run).collect();
     let lasted = runs.iter().map(|run| run.lasted).max().unwrap_or_default();
     RunTimes::joined(&runs, lasted)

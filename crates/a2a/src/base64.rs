@@ -67,14 +67,14 @@ mod tests {
     fn the_test_vectors_of_the_standard_are_encoded() {
         let words =
             [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")];
-        for (plain, text) in words {
-            assert_eq!(encode(plain.as_bytes()), text);
-            assert_eq!(decode(text), Some(plain.into()));
-            assert_eq!(decode(text.trim_end_matches('=')), Some(plain.into()));
+        for (decoded, text) in words {
+            assert_eq!(encode(decoded.as_bytes()), text);
+            assert_eq!(decode(text), Some(decoded.into()));
+            assert_eq!(decode(text.trim_end_matches('=')), Some(decoded.into()));
         }
         assert_eq!(decode("-_-_"), decode("+/+/"));
-        for wrong in ["A", "AAAAA", "A===", "Zg=", "Zg=a", "Z g=", "Zg==\n", "====", "ä"] {
-            assert_eq!(decode(wrong), None, "{wrong}");
+        for invalid in ["A", "AAAAA", "A===", "Zg=", "Zg=a", "Z g=", "Zg==\n", "====", "ä"] {
+            assert_eq!(decode(invalid), None, "{invalid}");
         }
     }
 

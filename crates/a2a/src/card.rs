@@ -29,7 +29,7 @@ pub fn card(card: &Card, form: CardForm) -> Value {
         CardForm::Pure1_0 => (false, true),
         CardForm::Only0_3 => (true, false),
     };
-    let mut shown = ObjectBuilder::of("name", card.name.as_str())
+    let mut object = ObjectBuilder::of("name", card.name.as_str())
         .with("description", card.description.as_str())
         .with("version", card.version.as_str())
         .with("defaultInputModes", card.input_modes.clone())
@@ -41,12 +41,12 @@ pub fn card(card: &Card, form: CardForm) -> Value {
         .some("iconUrl", card.details.icon_url.as_deref())
         .some("securitySchemes", schemes(&card.security, is_old, is_new));
     if is_new {
-        shown = with_1_0(shown, card);
+        object = with_1_0(object, card);
     }
     if is_old {
-        shown = with_0_3(shown, card);
+        object = with_0_3(object, card);
     }
-    shown.into()
+    object.into()
 }
 
 fn provider(provider: &Provider) -> Value {
@@ -70,15 +70,16 @@ fn capabilities(card: &Card, form: CardForm) -> ObjectBuilder {
     let extensions = card.capabilities.extensions.iter().map(|(uri, description, is_required)| {
         json!({"uri": uri, "description": description, "required": is_required})
     });
-    let said = ObjectBuilder::of("streaming", card.capabilities.streaming)
+    let object = ObjectBuilder::of("streaming", card.capabilities.streaming)
         .with("pushNotifications", card.capabilities.push)
         .with_list("extensions", extensions.collect());
-    let extended = |said: ObjectBuilder| said.with("extendedAgentCard", card.capabilities.extended);
-    let history = |said: ObjectBuilder| said.with("stateTransitionHistory", false);
+    let extended =
+        |object: ObjectBuilder| object.with("extendedAgentCard", card.capabilities.extended);
+    let history = |object: ObjectBuilder| object.with("stateTransitionHistory", false);
     match form {
-        CardForm::Hybrid => history(extended(said)),
-        CardForm::Pure1_0 => extended(said),
-        CardForm::Only0_3 => history(said),
+        CardForm::Hybrid => history(extended(object)),
+        CardForm::Pure1_0 => extended(object),
+        CardForm::Only0_3 => history(object),
     }
 }
 
@@ -116,7 +117,7 @@ const fn scheme_name(security: &CardSecurity) -> Option<&'static str> {
     }
 }
 
-fn with_1_0(shown: ObjectBuilder, card: &Card) -> ObjectBuilder {
+fn with_1_0(object: ObjectBuilder, card: &Card) -> ObjectBuilder {
     let ordered = interfaces_of_version(card, ProtocolVersion::V1_0)
         .chain(interfaces_of_version(card, ProtocolVersion::V0_3));
     let interfaces = ordered.map(|interface| {
@@ -127,12 +128,12 @@ fn with_1_0(shown: ObjectBuilder, card: &Card) -> ObjectBuilder {
     });
     let required =
         scheme_name(&card.security).map(|name| json!([{"schemes": {name: {"list": []}}}]));
-    shown
+    object
         .with("supportedInterfaces", interfaces.collect::<Vec<_>>())
         .some("securityRequirements", required)
 }
 
-fn with_0_3(shown: ObjectBuilder, card: &Card) -> ObjectBuilder {
+fn with_0_3(object: ObjectBuilder, card: &Card) -> ObjectBuilder {
     let interfaces = interfaces_of_version(card, ProtocolVersion::V0_3).map(|interface| {
         ObjectBuilder::of("url", interface.url.as_str())
             .with("transport", binding_name(interface.binding))
@@ -140,7 +141,7 @@ fn with_0_3(shown: ObjectBuilder, card: &Card) -> ObjectBuilder {
     // 0.3 has the preferred interface at the top, and recommends to repeat it in the list.
     let preferred = interfaces_of_version(card, ProtocolVersion::V0_3).next();
     let required = scheme_name(&card.security).map(|name| json!([{name: []}]));
-    shown
+    object
         .with("protocolVersion", "0.3.0")
         .some("url", preferred.map(|interface| interface.url.as_str()))
         .some("preferredTransport", preferred.map(|interface| binding_name(interface.binding)))
@@ -171,7 +172,7 @@ mod tests {
     use crate::v1::CardCapabilities;
     use crate::v1::CardDetails;
 
-    fn shown(security: CardSecurity, form: CardForm) -> Value {
+    fn card_json(security: CardSecurity, form: CardForm) -> Value {
         let interface = |url: &str, binding, version| Interface {
             url: url.to_owned(),
             binding,
@@ -225,9 +226,9 @@ mod tests {
 
     #[test]
     fn a_card_for_one_version_has_no_field_of_the_other() {
-        let new = shown(CardSecurity::Bearer, CardForm::Pure1_0);
-        let old = shown(CardSecurity::Bearer, CardForm::Only0_3);
-        let both = shown(CardSecurity::Bearer, CardForm::Hybrid);
+        let new = card_json(CardSecurity::Bearer, CardForm::Pure1_0);
+        let old = card_json(CardSecurity::Bearer, CardForm::Only0_3);
+        let both = card_json(CardSecurity::Bearer, CardForm::Hybrid);
         let only_old = [
             "url",
             "preferredTransport",
@@ -253,7 +254,7 @@ mod tests {
 
     #[test]
     fn a_hybrid_card_lists_interfaces_of_both_versions() {
-        let both = shown(CardSecurity::Nothing, CardForm::Hybrid);
+        let both = card_json(CardSecurity::Nothing, CardForm::Hybrid);
         let new = |url: &str, binding: &str| {
             json!({"url": url, "protocolBinding": binding, "protocolVersion": "1.0",
                 "tenant": "echo"})
@@ -267,7 +268,7 @@ mod tests {
             old("a:1", "GRPC"),
         ]);
         assert_eq!(both["supportedInterfaces"], all);
-        let pure = shown(CardSecurity::Nothing, CardForm::Pure1_0);
+        let pure = card_json(CardSecurity::Nothing, CardForm::Pure1_0);
         assert_eq!(pure["supportedInterfaces"], all);
         assert_eq!(both["url"], "http://a/v1");
         assert_eq!(both["preferredTransport"], "JSONRPC");
@@ -285,7 +286,7 @@ mod tests {
     #[test]
     fn configured_card_details_are_on_every_form() {
         for form in [CardForm::Hybrid, CardForm::Pure1_0, CardForm::Only0_3] {
-            let card = shown(CardSecurity::Nothing, form);
+            let card = card_json(CardSecurity::Nothing, form);
             assert_eq!(card["provider"], json!({"organization": "us", "url": "https://us"}));
             assert_eq!(card["documentationUrl"], "https://us/docs");
             assert_eq!(card["iconUrl"], "https://us/icon.png");
@@ -301,15 +302,15 @@ mod tests {
     fn a_security_scheme_is_spelled_as_its_version_requires() {
         let key = || CardSecurity::ApiKey("X-Key".to_owned());
         assert_eq!(
-            shown(key(), CardForm::Pure1_0)["securitySchemes"],
+            card_json(key(), CardForm::Pure1_0)["securitySchemes"],
             json!({"apiKey": {"apiKeySecurityScheme": {"location": "header", "name": "X-Key"}}})
         );
         assert_eq!(
-            shown(CardSecurity::Bearer, CardForm::Hybrid)["securitySchemes"],
+            card_json(CardSecurity::Bearer, CardForm::Hybrid)["securitySchemes"],
             json!({"bearer": {"type": "http", "scheme": "bearer",
                 "httpAuthSecurityScheme": {"scheme": "Bearer"}}})
         );
-        let old = shown(key(), CardForm::Only0_3);
+        let old = card_json(key(), CardForm::Only0_3);
         assert_eq!(
             old["securitySchemes"],
             json!({"apiKey": {"type": "apiKey", "in": "header", "name": "X-Key"}})

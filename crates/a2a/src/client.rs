@@ -296,8 +296,8 @@ mod tests {
         let http = json!({"error": {"code": 400, "message": "no", "details":
             [{"metadata": {"code": "queue-full"}}]}});
         assert_eq!(found(http), ("no".to_owned(), Some(400), Some(Code::QueueFull)));
-        let bare = json!({"code": "not-there", "message": "no"});
-        assert_eq!(found(bare), ("no".to_owned(), None, None));
+        let bare_error = json!({"code": "not-there", "message": "no"});
+        assert_eq!(found(bare_error), ("no".to_owned(), None, None));
         assert_eq!(error(&json!({"result": {}})), None);
     }
 }

@@ -26,7 +26,7 @@ pub(super) struct JsonDialect {
     /// True if messages may refer to other tasks.
     pub(super) references: bool,
     /// True if a status update has the field `final`.
-    pub(super) finals: bool,
+    pub(super) has_final_field: bool,
     /// Returns the dialect's word for a task state.
     pub(super) state: fn(TaskState) -> &'static str,
     /// Returns the dialect's word for the role of a message.
@@ -49,7 +49,7 @@ impl JsonDialect {
         let known = [Role::User, Role::Agent].into_iter().find(|role| (self.role)(*role) == word);
         known.ok_or_else(|| {
             let (user, agent) = ((self.role)(Role::User), (self.role)(Role::Agent));
-            invalid(format!("`{}` must be \"{user}\" or \"{agent}\"", fields.place("role")))
+            invalid(format!("`{}` must be \"{user}\" or \"{agent}\"", fields.field_path("role")))
         })
     }
 }

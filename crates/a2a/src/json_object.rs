@@ -17,7 +17,7 @@ pub fn invalid(message: impl Into<String>) -> Failure {
 /// A field has its name in `camelCase` or in `snake_case`; null is the same as absent; unknown fields are ignored.
 #[derive(Default)]
 pub struct ObjectFields {
-    place: String,
+    path: String,
     map: Map<String, Value>,
 }
 
@@ -27,28 +27,28 @@ impl ObjectFields {
         Self::at(String::new(), value)
     }
 
-    fn at(place: String, value: Value) -> Result<Self, Failure> {
+    fn at(path: String, value: Value) -> Result<Self, Failure> {
         match value {
-            Value::Object(map) => Ok(Self { place, map }),
+            Value::Object(map) => Ok(Self { path, map }),
             // JSON-RPC allows a call without parameters.
-            Value::Null if place.is_empty() => Ok(Self { place, map: Map::new() }),
-            _ if place.is_empty() => Err(invalid("the parameters must be an object")),
-            _ => Err(invalid(format!("`{place}` must be an object"))),
+            Value::Null if path.is_empty() => Ok(Self { path, map: Map::new() }),
+            _ if path.is_empty() => Err(invalid("the parameters must be an object")),
+            _ => Err(invalid(format!("`{path}` must be an object"))),
         }
     }
 
     /// Returns the full name of a field, with the names of the objects that contain it.
-    pub fn place(&self, name: &str) -> String {
-        if self.place.is_empty() { name.to_owned() } else { format!("{}.{name}", self.place) }
+    pub fn field_path(&self, name: &str) -> String {
+        if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
     }
 
     /// Returns the name of this object for an error message.
     pub fn path_for_error(&self) -> &str {
-        if self.place.is_empty() { "the object" } else { &self.place }
+        if self.path.is_empty() { "the object" } else { &self.path }
     }
 
-    fn invalid_field(&self, name: &str, wanted: &str) -> Failure {
-        invalid(format!("`{}` must be {wanted}", self.place(name)))
+    fn invalid_field(&self, name: &str, expected: &str) -> Failure {
+        invalid(format!("`{}` must be {expected}", self.field_path(name)))
     }
 
     /// True if the field is present, even with the value null.
@@ -151,7 +151,7 @@ impl ObjectFields {
 
     /// Reads an object.
     pub fn object(&mut self, name: &str) -> Result<Option<Self>, Failure> {
-        self.value(name).map(|value| Self::at(self.place(name), value)).transpose()
+        self.value(name).map(|value| Self::at(self.field_path(name), value)).transpose()
     }
 
     /// Reads a required object.
@@ -167,8 +167,8 @@ impl ObjectFields {
             Some(_) => return Err(self.invalid_field(name, "a list")),
         };
         let objects = list.into_iter().enumerate();
-        let place = self.place(name);
-        objects.map(|(at, value)| Self::at(format!("{place}[{at}]"), value)).collect()
+        let path = self.field_path(name);
+        objects.map(|(at, value)| Self::at(format!("{path}[{at}]"), value)).collect()
     }
 
     /// Returns all fields that were not read.
@@ -205,7 +205,7 @@ pub fn with_path_params(params: Value, path: &[(&str, &str)]) -> Result<Value, F
     let mut fields = ObjectFields::of(params)?;
     for (name, value) in path {
         // A body that names another object than its path is refused: rights were checked for the path.
-        if fields.string(name)?.is_some_and(|said| said != *value) {
+        if fields.string(name)?.is_some_and(|body_value| body_value != *value) {
             return Err(invalid(format!("`{name}` must equal the value in the path")));
         }
         fields.map.insert((*name).to_owned(), Value::from(*value));

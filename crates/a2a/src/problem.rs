@@ -250,16 +250,16 @@ pub fn rest_body(failure: &Failure, version: ProtocolVersion, http: u16) -> Valu
         // 0.3 does not define the form. Of the official clients one reads `code`, one reads `type`, and the Go SDK
         // reads the fields of 1.0.
         ProtocolVersion::V0_3 => {
-            let mut told = json!({
+            let mut body = json!({
                 "code": wire_codes(failure.code).jsonrpc,
                 "message": failure.message,
                 "data": details(failure),
                 "error": status,
             });
-            if let (Some(told), Some(name)) = (told.as_object_mut(), error_type(failure.code)) {
-                told.insert("type".to_owned(), json!(name)); // Only its own errors have one.
+            if let (Some(body), Some(name)) = (body.as_object_mut(), error_type(failure.code)) {
+                body.insert("type".to_owned(), json!(name)); // Only its own errors have one.
             }
-            told
+            body
         }
         ProtocolVersion::V1_0 => json!({"error": status}),
     }
@@ -286,10 +286,10 @@ pub fn details(failure: &Failure) -> Value {
 }
 
 /// Adds the time at which the error condition ends, if that is known.
-fn set_retry_time(failure: &Failure, told: &mut Value) {
-    if let (Some(until), Some(told)) = (failure.until, told.as_object_mut()) {
+fn set_retry_time(failure: &Failure, details: &mut Value) {
+    if let (Some(until), Some(details)) = (failure.until, details.as_object_mut()) {
         let until = until.to_rfc3339_opts(SecondsFormat::Secs, true);
-        told.insert("until".to_owned(), json!(until));
+        details.insert("until".to_owned(), json!(until));
     }
 }
 

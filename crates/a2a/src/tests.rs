@@ -40,13 +40,13 @@ fn snake(value: Value) -> Value {
 fn with_unknown_fields(value: Value) -> Value {
     match value {
         Value::Object(map) => {
-            let strange = ("xStranger".to_owned(), serde_json::json!({"y": [1]}));
-            let known = map.into_iter().map(|(key, value)| {
+            let unknown_field = ("xStranger".to_owned(), serde_json::json!({"y": [1]}));
+            let known_fields = map.into_iter().map(|(key, value)| {
                 let is_free = key == "metadata" || key == "data";
                 let inner = if is_free { value } else { with_unknown_fields(value) };
                 (key, inner)
             });
-            known.chain([strange]).collect()
+            known_fields.chain([unknown_field]).collect()
         }
         Value::Array(list) => list.into_iter().map(with_unknown_fields).collect(),
         other => other,
@@ -107,34 +107,34 @@ proptest! {
 
     #[test]
     fn events_of_1_0_survive_a_round_trip(event in strategies::event()) {
-        let wanted = LOSSES_1_0.event(event.clone());
-        let told = json::write::event(event);
-        prop_assert_eq!(json::read::event(told.clone()), Ok(wanted.clone()));
-        prop_assert_eq!(json::read::event(snake(told.clone())), Ok(wanted.clone()));
-        prop_assert_eq!(json::read::event(with_unknown_fields(told)), Ok(wanted));
+        let expected = LOSSES_1_0.event(event.clone());
+        let written = json::write::event(event);
+        prop_assert_eq!(json::read::event(written.clone()), Ok(expected.clone()));
+        prop_assert_eq!(json::read::event(snake(written.clone())), Ok(expected.clone()));
+        prop_assert_eq!(json::read::event(with_unknown_fields(written)), Ok(expected));
     }
 
     #[test]
     fn events_of_0_3_survive_a_round_trip_except_for_known_losses(event in strategies::event()) {
-        let wanted = LOSSES_0_3.event(event.clone());
-        let told = v0_3::write::event(event);
-        prop_assert_eq!(v0_3::read::event(told.clone()), Ok(wanted.clone()));
-        prop_assert_eq!(v0_3::read::event(with_unknown_fields(told)), Ok(wanted));
+        let expected = LOSSES_0_3.event(event.clone());
+        let written = v0_3::write::event(event);
+        prop_assert_eq!(v0_3::read::event(written.clone()), Ok(expected.clone()));
+        prop_assert_eq!(v0_3::read::event(with_unknown_fields(written)), Ok(expected));
     }
 
     #[test]
     fn events_of_0_3_over_http_survive_except_for_known_losses(event in strategies::event()) {
-        let wanted = LOSSES_REST.event(event.clone());
-        let told = rest::write::event(event);
-        prop_assert_eq!(rest::read::event(told.clone()), Ok(wanted.clone()));
-        prop_assert_eq!(rest::read::event(snake(told)), Ok(wanted));
+        let expected = LOSSES_REST.event(event.clone());
+        let written = rest::write::event(event);
+        prop_assert_eq!(rest::read::event(written.clone()), Ok(expected.clone()));
+        prop_assert_eq!(rest::read::event(snake(written)), Ok(expected));
     }
 
     #[test]
     fn writing_a_read_event_of_0_3_again_changes_nothing(event in strategies::event()) {
-        let once = v0_3::write::event(event);
-        let heard = v0_3::read::event(once.clone()).expect("an event");
-        prop_assert_eq!(v0_3::write::event(heard), once);
+        let written = v0_3::write::event(event);
+        let parsed = v0_3::read::event(written.clone()).expect("an event");
+        prop_assert_eq!(v0_3::write::event(parsed), written);
     }
 
     #[test]
@@ -144,10 +144,10 @@ proptest! {
         let task = config.task_id.clone().unwrap_or_default();
         let body = rest::write::push(config.clone());
         let body = crate::with_path_params(body, &[("taskId", &task)]).expect("a body");
-        let heard = rest::read::push_set(body).expect("a configuration");
+        let parsed = rest::read::push_set(body).expect("a configuration");
         let id = config.id.clone().unwrap_or(task);
-        prop_assert_eq!(&heard.id, &Some(id));
-        prop_assert_eq!(v1::PushConfig { id: config.id.clone(), ..heard }, config);
+        prop_assert_eq!(&parsed.id, &Some(id));
+        prop_assert_eq!(v1::PushConfig { id: config.id.clone(), ..parsed }, config);
     }
 
     #[test]
@@ -165,15 +165,15 @@ proptest! {
         other in strategies::any_json(),
     ) {
         use algonius_actors::model::code::Code;
-        let told = [
+        let bodies = [
             json::write::event(event.clone()), v0_3::write::event(event.clone()),
             rest::write::event(event),
         ];
-        for whole in told {
-            let broken = strategies::replace_value(whole, at, &other);
+        for valid_body in bodies {
+            let broken = strategies::replace_value(valid_body, at, &other);
             for body in [broken.clone(), serde_json::json!({"message": broken})] {
                 for read in readers() {
-                    let code = read(body.clone()).map_or(Code::InvalidParams, |no| no.code);
+                    let code = read(body.clone()).map_or(Code::InvalidParams, |failure| failure.code);
                     prop_assert!([Code::InvalidParams, Code::InvalidRequest].contains(&code));
                 }
             }

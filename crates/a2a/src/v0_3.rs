@@ -20,7 +20,7 @@ const DIALECT: JsonDialect = JsonDialect {
     tag: TagStyle::Field,
     parts: "parts",
     references: true,
-    finals: true,
+    has_final_field: true,
     state,
     role,
     part_out,
@@ -74,7 +74,7 @@ fn object(data: Value) -> Value {
 }
 
 fn part_in(mut fields: ObjectFields) -> Result<A2aPart, Failure> {
-    let wrong = |fields: &ObjectFields| {
+    let wrong_kind = |fields: &ObjectFields| {
         let kinds = "\"text\", \"data\" or \"file\" and have the field of that name";
         invalid(format!("`{}` must be of kind {kinds}", fields.path_for_error()))
     };
@@ -82,8 +82,8 @@ fn part_in(mut fields: ObjectFields) -> Result<A2aPart, Failure> {
     let kind = fields.string("kind")?.or(fields.string("type")?);
     let metadata = fields.data("metadata")?;
     // All three are read, so that a part with two contents is refused instead of losing one.
-    let held = (fields.text("text")?, fields.value("data"), fields.object("file")?);
-    let (content, filename, media_type) = match (kind.as_deref(), held) {
+    let contents = (fields.text("text")?, fields.value("data"), fields.object("file")?);
+    let (content, filename, media_type) = match (kind.as_deref(), contents) {
         (Some("text") | None, (Some(text), None, None)) => (PartContent::Text(text), None, None),
         (Some("data") | None, (None, Some(data @ Value::Object(_)), None)) => {
             (PartContent::Data(data), None, None)
@@ -93,13 +93,13 @@ fn part_in(mut fields: ObjectFields) -> Result<A2aPart, Failure> {
                 (Some(bytes), None) => PartContent::Raw(bytes),
                 (None, Some(uri)) => PartContent::Url(uri),
                 _ => {
-                    let place = file.path_for_error();
-                    return Err(invalid(format!("`{place}` must have either `bytes` or `uri`")));
+                    let path = file.path_for_error();
+                    return Err(invalid(format!("`{path}` must have either `bytes` or `uri`")));
                 }
             };
             (content, file.string("name")?, file.string("mimeType")?)
         }
-        _ => return Err(wrong(&fields)),
+        _ => return Err(wrong_kind(&fields)),
     };
     Ok(A2aPart { content, filename, media_type, metadata })
 }
@@ -135,7 +135,7 @@ mod tests {
             ..A2aPart::of(content)
         };
         let question = Message { role: Role::Agent, ..message(vec![A2aPart::text("what?")]) };
-        let told = write::task(Task {
+        let written = write::task(Task {
             id: "t".to_owned(),
             context_id: "c".to_owned(),
             status: TaskStatus {
@@ -161,23 +161,23 @@ mod tests {
             "kind": "message", "messageId": "m", "contextId": "c", "taskId": "t",
             "extensions": ["urn:e"], "referenceTaskIds": ["r"],
         });
-        let said = |role: &str, parts: Value| {
-            let mut said = ids.clone();
-            said["role"] = json!(role);
-            said["parts"] = parts;
-            said
+        let message_json = |role: &str, parts: Value| {
+            let mut message = ids.clone();
+            message["role"] = json!(role);
+            message["parts"] = parts;
+            message
         };
         let file = |key: &str, value: &str| {
             let file = json!({key: value, "name": "f", "mimeType": "text/plain"});
             json!({"kind": "file", "file": file})
         };
-        let wanted = json!({
+        let expected = json!({
             "kind": "task",
             "id": "t",
             "contextId": "c",
             "status": {
                 "state": "input-required",
-                "message": said("agent", json!([{"kind": "text", "text": "what?"}])),
+                "message": message_json("agent", json!([{"kind": "text", "text": "what?"}])),
                 "timestamp": "2030-01-31T12:00:00.000Z",
             },
             "artifacts": [{
@@ -185,9 +185,9 @@ mod tests {
                 "description": "d",
                 "parts": [{"kind": "data", "data": {"value": 5}}, file("bytes", "eA==")],
             }],
-            "history": [said("user", json!([file("uri", "https://example.org")]))],
+            "history": [message_json("user", json!([file("uri", "https://example.org")]))],
         });
-        assert_eq!(told, wanted);
+        assert_eq!(written, expected);
     }
 
     #[test]
@@ -206,27 +206,30 @@ mod tests {
             {"kind": "data", "data": {"a": 1}},
             {"kind": "file", "file": {"bytes": "eA==", "name": "f", "mimeType": "text/plain"}},
         ]);
-        let said = json!({
+        let message_json = json!({
             "kind": "message", "messageId": "m", "contextId": "c", "taskId": "t", "role": "user",
             "parts": parts, "metadata": {"k": 1}, "not known": true,
         });
-        let said_with = |configuration: Value| {
-            let params = json!({"message": said, "configuration": configuration});
+        let read_with = |configuration: Value| {
+            let params = json!({"message": message_json, "configuration": configuration});
             read::send(params).expect("a request")
         };
-        let SendRequest { message, wait, history, .. } = said_with(Value::Null);
+        let SendRequest { message, wait, history, .. } = read_with(Value::Null);
         let contents: Vec<_> = message.parts.into_iter().map(|part| part.content).collect();
         let raw = PartContent::Raw("eA==".to_owned());
-        let wanted = [PartContent::Text("x".to_owned()), PartContent::Data(json!({"a": 1})), raw];
-        assert_eq!((contents.as_slice(), message.metadata["k"].as_i64()), (&wanted[..], Some(1)));
+        let expected = [PartContent::Text("x".to_owned()), PartContent::Data(json!({"a": 1})), raw];
+        assert_eq!((contents.as_slice(), message.metadata["k"].as_i64()), (&expected[..], Some(1)));
         assert_eq!(
             (message.context_id.as_deref(), message.task_id.as_deref()),
             (Some("c"), Some("t"))
         );
         assert_eq!((wait, history), (SendMode::Blocking, HistoryLength::All));
-        assert_eq!(said_with(json!({})).wait, SendMode::Blocking);
-        let quick = said_with(json!({"blocking": false, "historyLength": 0}));
-        assert_eq!((quick.wait, quick.history), (SendMode::NonBlocking, HistoryLength::Last(0)));
+        assert_eq!(read_with(json!({})).wait, SendMode::Blocking);
+        let non_blocking = read_with(json!({"blocking": false, "historyLength": 0}));
+        assert_eq!(
+            (non_blocking.wait, non_blocking.history),
+            (SendMode::NonBlocking, HistoryLength::Last(0))
+        );
     }
 
     #[test]

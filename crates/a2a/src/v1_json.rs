@@ -15,7 +15,7 @@ const DIALECT: JsonDialect = JsonDialect {
     tag: TagStyle::Member,
     parts: "parts",
     references: true,
-    finals: false,
+    has_final_field: false,
     state,
     role,
     part_out,
@@ -70,8 +70,8 @@ fn part_in(mut fields: ObjectFields) -> Result<A2aPart, Failure> {
         // A null in `data` is a value; in every other field it means that the field is absent.
         (None, None, None, None) if is_null => PartContent::Data(Value::Null),
         _ => {
-            let place = fields.path_for_error();
-            let text = format!("`{place}` must have one of `text`, `raw`, `url` and `data`");
+            let path = fields.path_for_error();
+            let text = format!("`{path}` must have one of `text`, `raw`, `url` and `data`");
             return Err(invalid(text));
         }
     };

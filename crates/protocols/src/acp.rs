@@ -83,10 +83,11 @@ impl AcpConnection {
             }
         };
         let result = outcome.and_then(|result| {
-            let read = InitializeResult::read(result);
-            let fits = read.filter(|read| read.protocol_version == Some(PROTOCOL_VERSION));
+            let parsed = InitializeResult::read(result);
+            let supported =
+                parsed.filter(|parsed| parsed.protocol_version == Some(PROTOCOL_VERSION));
             let message = "the agent does not speak version 1 of ACP".to_owned();
-            fits.ok_or(AgentError { code: 0, message })
+            supported.ok_or(AgentError { code: 0, message })
         });
         match result {
             Ok(result) => {
@@ -112,7 +113,7 @@ impl AcpConnection {
             AcpPending::Open(other) => Some(other),
             _ => None,
         });
-        let (same, others): (Vec<_>, Vec<_>) =
+        let (same, other_openings): (Vec<_>, Vec<_>) =
             pending.partition(|other| other.session == opening.session);
         if let Some(other) = same.into_iter().next() {
             let is_adopted = other.adopt(&mut opening.settings);
@@ -121,7 +122,9 @@ impl AcpConnection {
         if self.client_state.sessions.has(opening.session) {
             return vec![opening.fail_key()];
         }
-        if opening.target.is_some() && others.iter().any(|other| other.target == opening.target) {
+        if opening.target.is_some()
+            && other_openings.iter().any(|other| other.target == opening.target)
+        {
             return vec![opening.fail(OpenFault::Other, "the conversation is being opened")];
         }
         let info = match &mut self.agent {
@@ -168,15 +171,17 @@ impl AcpConnection {
             return vec![opening.fail(OpenFault::Other, "the id belongs to another open session")];
         }
         let recorded = self.recorded.take(&native, opening.target.is_some().then_some(id));
-        let later = opening.merge(recorded);
-        for (id, setting) in later.into_iter().filter_map(|(id, setting)| Some((id?, setting))) {
+        let later_settings = opening.merge(recorded);
+        for (id, setting) in
+            later_settings.into_iter().filter_map(|(id, setting)| Some((id?, setting)))
+        {
             let native = native.clone();
             self.client_state.pending.insert(id, AcpPending::Setting { native, setting });
         }
         let key = opening.session;
-        let early = self.client_state.sessions.insert(opening, native, &result);
+        let early_updates = self.client_state.sessions.insert(opening, native, &result);
         let is_codex = self.is_codex();
-        for update in early {
+        for update in early_updates {
             self.client_state.sessions.update(key, &update, is_codex);
         }
         self.advance(key)
@@ -213,8 +218,8 @@ impl AcpConnection {
             Err(error) => {
                 self.client_state.sessions.remove(key);
                 let fault = match (setting, error.is_authentication()) {
-                    (AcpSetting::Mode(wanted), false) => {
-                        OpenFault::ModeNotConfirmed { wanted: wanted.clone() }
+                    (AcpSetting::Mode(mode), false) => {
+                        OpenFault::ModeNotConfirmed { requested: mode.clone() }
                     }
                     _ => error.fault(false),
                 };
@@ -296,9 +301,9 @@ impl Protocol for AcpConnection {
     fn command(&mut self, command: Command) -> Vec<Step> {
         match command {
             Command::Initialize => self.initialize(),
-            Command::Open { session, how, cwd, mode, model, options } => {
+            Command::Open { session, start, cwd, mode, model, options } => {
                 let settings = opening::settings(mode, model, options);
-                self.open(SessionOpening::new(session, how, cwd, settings))
+                self.open(SessionOpening::new(session, start, cwd, settings))
             }
             Command::Prompt { session, parts } => self.client_state.prompt(session, &parts),
             Command::Answer { session, request, answer } => self.client_state.requests.answer(

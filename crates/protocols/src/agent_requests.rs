@@ -73,8 +73,8 @@ impl<T> AgentRequestTable<T> {
 
     /// Returns whether a recorded answer shows that the request was open when its id was used again.
     pub(crate) fn is_recorded_as_open(&self, id: &RequestId) -> bool {
-        let front = self.recorded.get(id).and_then(VecDeque::front);
-        front.is_some_and(|answer| answer.is_conflict)
+        let next_answer = self.recorded.get(id).and_then(VecDeque::front);
+        next_answer.is_some_and(|answer| answer.is_conflict)
     }
 
     /// Takes the recorded answer to a request; returns whether there was one, so that none must be sent.
@@ -104,8 +104,8 @@ impl<T> AgentRequestTable<T> {
     }
 
     pub(crate) fn close(&mut self, id: &RequestId) -> Option<UnansweredRequest<T>> {
-        let place = self.open.iter().position(|request| request.id == *id)?;
-        Some(self.open.remove(place))
+        let index = self.open.iter().position(|request| request.id == *id)?;
+        Some(self.open.remove(index))
     }
 
     /// Removes and returns the open requests of a session, oldest first.

@@ -333,8 +333,8 @@ impl Protocol for AppServerConnection {
     fn command(&mut self, command: Command) -> Vec<Step> {
         match command {
             Command::Initialize => self.initialize(),
-            Command::Open { session, how, cwd, mode, model, options } => {
-                let mut opening = ThreadOpening::new(session, how, &cwd);
+            Command::Open { session, start, cwd, mode, model, options } => {
+                let mut opening = ThreadOpening::new(session, start, &cwd);
                 opening.set(mode, model, options);
                 self.open(opening)
             }

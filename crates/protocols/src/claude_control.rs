@@ -114,7 +114,7 @@ impl ControlConnection {
     fn open(
         &mut self,
         key: SessionKey,
-        how: SessionStart,
+        start: SessionStart,
         settings: impl Iterator<Item = ControlSetting>,
     ) -> Vec<Step> {
         let fail = |message: &str| {
@@ -128,7 +128,7 @@ impl ControlConnection {
         {
             return fail("the connection is not initialized");
         }
-        let id = match how {
+        let id = match start {
             SessionStart::New => String::new(),
             SessionStart::Resume { id } => id,
         };
@@ -195,7 +195,7 @@ impl ControlConnection {
             Err(error) => error,
         };
         let fault = match setting {
-            ControlSetting::Mode(wanted) => OpenFault::ModeNotConfirmed { wanted },
+            ControlSetting::Mode(mode) => OpenFault::ModeNotConfirmed { requested: mode },
             ControlSetting::Model(_) => OpenFault::Other,
         };
         let session = session.key;
@@ -353,10 +353,10 @@ impl Protocol for ControlConnection {
     fn command(&mut self, command: Command) -> Vec<Step> {
         match command {
             Command::Initialize => self.initialize(),
-            Command::Open { session, how, mode, model, .. } => {
+            Command::Open { session, start, mode, model, .. } => {
                 let mode = mode.map(ControlSetting::Mode);
                 let model = model.map(ControlSetting::Model);
-                self.open(session, how, mode.into_iter().chain(model))
+                self.open(session, start, mode.into_iter().chain(model))
             }
             Command::Prompt { session, parts } => self.prompt(session, &parts),
             Command::Answer { session, request, answer } => {

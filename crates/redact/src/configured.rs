@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_pattern_must_have_matches_of_bounded_length() {
-        for (regex, keep, wanted) in [
+        for (regex, keep, expected) in [
             ("EMP-[0-9]{6}", 5, None),
             ("(?i)caf\u{e9}(?u:[\u{e9}\\d])", 0, None),
             ("[a-z]{1024}", 0, None),
@@ -142,7 +142,7 @@ mod tests {
             ("EMP-[0-9]{6}", 6, Some(E::KeepTooLong { shortest: 10 })),
             ("(?u)\\w{60}\\w{60}\\w{60}", 0, Some(E::TooLarge)),
         ] {
-            assert_eq!(Pattern::new("a", regex, keep).err(), wanted, "{regex}");
+            assert_eq!(Pattern::new("a", regex, keep).err(), expected, "{regex}");
         }
         let Err(E::Syntax { cause }) = Pattern::new("a", "(", 0) else { panic!("a pattern") };
         assert_eq!(cause, "unclosed group");

@@ -64,7 +64,12 @@ const ALWAYS_INSPECTED: &[&str] = &["\u{1b}", "private key", "private+key", "pri
 
 /// Compiled token formats, in the order of their table.
 pub(super) static COMPILED_FORMATS: LazyLock<Vec<(&'static TokenFormat, Option<Regex>)>> =
-    LazyLock::new(|| TOKEN_FORMATS.iter().map(|shape| (shape, compile(shape.pattern))).collect());
+    LazyLock::new(|| {
+        TOKEN_FORMATS
+            .iter()
+            .map(|token_format| (token_format, compile(token_format.pattern)))
+            .collect()
+    });
 
 /// Automaton of the key words; the number of a pattern is an index into `KEYWORD_ROWS`.
 static KEYWORD_AUTOMATON: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
@@ -124,28 +129,30 @@ pub(super) fn apply_keyword_rules(line: &[u8], spans: &mut Vec<SecretSpan>) {
 }
 
 /// Runs the token formats whose bit is set.
-pub(super) fn apply_token_formats(line: &[u8], wanted: u128, spans: &mut Vec<SecretSpan>) {
-    for (_, (shape, pattern)) in
-        COMPILED_FORMATS.iter().enumerate().filter(|(bit, _)| wanted >> bit & 1 == 1)
+pub(super) fn apply_token_formats(line: &[u8], selected: u128, spans: &mut Vec<SecretSpan>) {
+    for (_, (token_format, pattern)) in
+        COMPILED_FORMATS.iter().enumerate().filter(|(bit, _)| selected >> bit & 1 == 1)
     {
         let Some(pattern) = pattern else { continue };
         let mut from = 0;
         while let Some(found) = pattern.captures_at(line, from) {
-            let Some(whole) = found.get(0) else { break };
-            let keep = found.get(1).map_or(0, |kept| kept.len());
+            let Some(full_match) = found.get(0) else { break };
+            let keep = found.get(1).map_or(0, |prefix| prefix.len());
             // The text after the longest token of this format consists of the same characters.
-            let end = whole.end().min((whole.start() + keep).saturating_add(shape.max_bytes));
-            let body = line.get(whole.start() + keep..end).unwrap_or_default();
+            let end = full_match
+                .end()
+                .min((full_match.start() + keep).saturating_add(token_format.max_bytes));
+            let body = line.get(full_match.start() + keep..end).unwrap_or_default();
             let judged = body.get(..MAX_JUDGED_BYTES).unwrap_or(body);
-            let begins = begins_word(line, whole.start())
-                || TokenFormat::is_in_run(line, &whole.range(), keep);
-            if begins && meets_condition(shape.condition, judged) && is_varied(judged) {
-                let tail = shape.tail && end == whole.end();
+            let starts_word = begins_word(line, full_match.start())
+                || TokenFormat::is_in_run(line, &full_match.range(), keep);
+            if starts_word && meets_condition(token_format.condition, judged) && is_varied(judged) {
+                let tail = token_format.tail && end == full_match.end();
                 let form = if tail { VisiblePart::Tail(keep) } else { VisiblePart::Stars(keep) };
-                spans.push(SecretSpan::without_context(whole.start()..end, form));
+                spans.push(SecretSpan::without_context(full_match.start()..end, form));
             }
             // After the end of the format and not of the match: a second token may follow directly.
-            from = end.max(whole.start() + 1);
+            from = end.max(full_match.start() + 1);
         }
     }
 }

@@ -66,8 +66,8 @@ impl Scanner {
                 // Otherwise a second redaction of the same text would match its own replacement and count it again.
                 let found = found.filter(|found| !has_only_stars(found.as_bytes(), pattern.keep()));
                 spans.extend(found.map(|found| {
-                    let place = from + found.start()..from + found.end();
-                    SecretSpan::without_context(place, VisiblePart::Stars(pattern.keep()))
+                    let range = from + found.start()..from + found.end();
+                    SecretSpan::without_context(range, VisiblePart::Stars(pattern.keep()))
                 }));
             }
             from += line.len();
@@ -76,27 +76,29 @@ impl Scanner {
 
     /// Redacts `text`; `None` if there is nothing to redact.
     pub(super) fn redact(&self, text: &str) -> Option<RedactedText> {
-        let mut masked: Option<RedactedText> = None;
+        let mut redacted: Option<RedactedText> = None;
         // Bounded, because two rules could uncover matches for each other without end.
         for _ in 0..MAX_ROUNDS {
-            let current = masked.as_ref().map_or(text, |masked| masked.text.as_str());
-            let places = self.replacements(current);
-            if places.is_empty() {
+            let current = redacted.as_ref().map_or(text, |redacted| redacted.text.as_str());
+            let replacements = self.replacements(current);
+            if replacements.is_empty() {
                 break;
             }
-            let count = masked.as_ref().map_or(0, |masked| masked.count) + places.len() as u64;
-            masked = Some(RedactedText { text: apply_replacements(current, &places), count });
+            let count =
+                redacted.as_ref().map_or(0, |redacted| redacted.count) + replacements.len() as u64;
+            redacted =
+                Some(RedactedText { text: apply_replacements(current, &replacements), count });
         }
-        masked
+        redacted
     }
 
     /// Returns all places to redact in raw text, in order.
     pub(super) fn replacements(&self, text: &str) -> Vec<Replacement> {
         let visible = VisibleText::of(text.as_bytes());
-        let mut places = visible_replacements(text, &visible, &self.spans(&visible.text));
-        places.extend(self.control_string_replacements(text, &visible));
-        places.sort_by_key(|(range, _)| range.start);
-        places
+        let mut replacements = visible_replacements(text, &visible, &self.spans(&visible.text));
+        replacements.extend(self.control_string_replacements(text, &visible));
+        replacements.sort_by_key(|(range, _)| range.start);
+        replacements
     }
 
     /// Returns the places to redact within control strings.
@@ -107,11 +109,11 @@ impl Scanner {
     ) -> Vec<Replacement> {
         let in_string = |inner: &Range<usize>| {
             let string = text.as_bytes().get(inner.clone()).unwrap_or_default();
-            let places = self.spans(string).into_iter().map(|span| {
+            let replacements = self.spans(string).into_iter().map(|span| {
                 let range = inner.start + span.secret.start..inner.start + span.secret.end;
                 (char_range(text, range), replacement_text(string, &span))
             });
-            places.collect::<Vec<_>>()
+            replacements.collect::<Vec<_>>()
         };
         visible.inner.iter().flat_map(in_string).collect()
     }
@@ -126,10 +128,10 @@ pub(super) fn visible_replacements(
     visible: &VisibleText<'_>,
     spans: &[SecretSpan],
 ) -> Vec<Replacement> {
-    let place = |span: &SecretSpan| {
+    let replacement = |span: &SecretSpan| {
         (char_range(text, visible.raw(&span.secret)), replacement_text(&visible.text, span))
     };
-    spans.iter().map(place).collect()
+    spans.iter().map(replacement).collect()
 }
 
 fn replacement_text(text: &[u8], span: &SecretSpan) -> String {
@@ -146,10 +148,10 @@ pub(super) fn char_range(text: &str, range: Range<usize>) -> Range<usize> {
     text.floor_char_boundary(range.start)..text.ceil_char_boundary(range.end)
 }
 
-pub(super) fn apply_replacements(text: &str, places: &[Replacement]) -> String {
+pub(super) fn apply_replacements(text: &str, replacements: &[Replacement]) -> String {
     let mut out = String::with_capacity(text.len());
     let mut done = 0;
-    for (range, replacement) in places {
+    for (range, replacement) in replacements {
         // Places in control strings may overlap places of the visible text; the first one hides both.
         if range.start >= done {
             out.push_str(text.get(done..range.start).unwrap_or_default());

@@ -70,12 +70,12 @@ fn unite(group: &[SecretSpan]) -> Option<SecretSpan> {
     let start = group.iter().map(|span| span.secret.start).min()?;
     let end = group.iter().map(|span| span.secret.end).max()?;
     let context = group.iter().map(|span| span.context).min()?;
-    let whole = start..end;
+    let range = start..end;
     // One rule that shows nothing is enough: the others may have judged a part of the secret only.
     let hides = group.iter().any(|span| span.form == VisiblePart::Stars(0));
-    let winner = group.iter().find(|span| span.covers(&whole)).filter(|_| !hides);
+    let winner = group.iter().find(|span| span.covers(&range)).filter(|_| !hides);
     let form = winner.map_or(VisiblePart::Stars(0), |span| span.form);
-    Some(SecretSpan { secret: whole, context, form })
+    Some(SecretSpan { secret: range, context, form })
 }
 
 /// Returns the replacement of `secret`. It has the same number of lines, so that the line structure stays.

@@ -129,7 +129,7 @@ impl<R: Deref<Target = Redactor>> RedactionStream<R> {
 
     /// Returns the number of bytes of text in memory: the text that is held back, and its context.
     #[must_use]
-    pub const fn kept(&self) -> usize {
+    pub const fn buffered_bytes(&self) -> usize {
         self.pending.capacity() + self.undecoded.capacity()
     }
 
@@ -218,10 +218,10 @@ impl<R: Deref<Target = Redactor>> RedactionStream<R> {
     fn drop_body_lines(&mut self) {
         let Some((_, body)) = self.open_key() else { return };
         // The last line end stays: a footer contains none, and a long line starts after one.
-        let kept = self.line.saturating_sub(1);
-        if kept > body + DROPPED_BODY.len() {
-            self.pending.replace_range(body..kept, DROPPED_BODY);
-            let dropped = kept - body - DROPPED_BODY.len();
+        let body_end = self.line.saturating_sub(1);
+        if body_end > body + DROPPED_BODY.len() {
+            self.pending.replace_range(body..body_end, DROPPED_BODY);
+            let dropped = body_end - body - DROPPED_BODY.len();
             self.line -= dropped;
             self.searched -= dropped;
         }
@@ -232,13 +232,13 @@ impl<R: Deref<Target = Redactor>> RedactionStream<R> {
         if self.line < self.redactor.window_bytes() {
             return;
         }
-        if let Some((head, _)) = self.open_key() {
+        if let Some((header, _)) = self.open_key() {
             let edits = self
                 .redactor
                 .scanner
-                .redact_lines(self.pending.get(..head).unwrap_or_default(), true);
+                .redact_lines(self.pending.get(..header).unwrap_or_default(), true);
             self.write(&edits, out);
-            self.drop_front(head);
+            self.drop_front(header);
         }
     }
 
@@ -293,8 +293,8 @@ impl<R: Deref<Target = Redactor>> RedactionStream<R> {
                     self.long.take().map(|long| LongLine { oversized: Some(oversized), ..long });
             }
             InspectedWindow::DropKeyBody(body) => {
-                let foot = possible_footer(text, body).len();
-                self.drop_middle(&(body..end - foot));
+                let footer = possible_footer(text, body).len();
+                self.drop_middle(&(body..end - footer));
                 self.pending.insert_str(body, DROPPED_BODY);
                 // The inserted text contains no line end, so it need not be searched.
                 self.searched += DROPPED_BODY.len();
@@ -302,11 +302,11 @@ impl<R: Deref<Target = Redactor>> RedactionStream<R> {
         }
     }
 
-    /// Releases the text of a long line up to the end of `kept`, or `replacement` in its place. The range `kept`
-    /// becomes the context of the next window.
+    /// Releases the text of a long line up to the end of `retained`, or `replacement` in its place. The range
+    /// `retained` becomes the context of the next window.
     fn release(
         &mut self,
-        kept: Range<usize>,
+        retained: Range<usize>,
         replacement: Option<(String, u64)>,
         out: &mut String,
     ) {
@@ -316,11 +316,12 @@ impl<R: Deref<Target = Redactor>> RedactionStream<R> {
                 out.push_str(&replacement);
                 self.count += count;
             }
-            None => out.push_str(self.pending.get(context..kept.end).unwrap_or_default()),
+            None => out.push_str(self.pending.get(context..retained.end).unwrap_or_default()),
         }
-        let from = self.pending.floor_char_boundary(kept.start);
+        let from = self.pending.floor_char_boundary(retained.start);
         self.drop_front(from);
-        self.long = Some(LongLine { context: kept.end - from, oversized: None, enlargements: 0 });
+        self.long =
+            Some(LongLine { context: retained.end - from, oversized: None, enlargements: 0 });
     }
 
     /// Returns to line mode after the end of a long line. The part of it that was not released waits for a decision.
@@ -345,7 +346,7 @@ fn open_block(text: &str) -> Option<(usize, usize)> {
     loop {
         match find_block(text, from..text.len(), false) {
             PemBlock::None => return None,
-            PemBlock::Open(head, body) => return Some((head, body)),
+            PemBlock::Open(header, body) => return Some((header, body)),
             PemBlock::Closed(_, body) => from = body.end,
         }
     }

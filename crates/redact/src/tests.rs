@@ -98,15 +98,21 @@ fn all_constants_compile() {
 #[test]
 fn no_secret_of_the_corpus_is_shown() {
     let redactor = default_redactor();
-    let mut shown = Vec::new();
+    let mut shown_secrets = Vec::new();
     let all = [7, 11, 1234].map(corpus).concat();
     for (secret, text) in &all {
-        let masked = redactor.redact(text);
-        if shows(&masked, secret) {
-            shown.push(format!("{text:?} -> {masked:?}"));
+        let redacted = redactor.redact(text);
+        if shows(&redacted, secret) {
+            shown_secrets.push(format!("{text:?} -> {redacted:?}"));
         }
     }
-    assert!(shown.is_empty(), "{} of {}:\n{}", shown.len(), all.len(), shown.join("\n"));
+    assert!(
+        shown_secrets.is_empty(),
+        "{} of {}:\n{}",
+        shown_secrets.len(),
+        all.len(),
+        shown_secrets.join("\n")
+    );
 }
 
 #[test]
@@ -136,8 +142,8 @@ fn masked_tokens_keep_their_documented_form() {
         (format!("password={body}"), "password=***".to_owned()),
         ("mail jane.doe@host.test now".to_owned(), "mail j***@host.test now".to_owned()),
     ];
-    for (text, masked) in cases {
-        assert_eq!(redactor.redact(&text), masked);
+    for (text, expected) in cases {
+        assert_eq!(redactor.redact(&text), expected);
     }
 }
 
@@ -157,18 +163,18 @@ fn context_rules_keep_text_that_is_not_secret() {
             "\u{1b}]8;;https://me:***@h.test\u{1b}\\text",
         ),
     ];
-    for (text, masked) in cases {
-        assert_eq!(redactor.redact(text), masked);
+    for (text, expected) in cases {
+        assert_eq!(redactor.redact(text), expected);
     }
 }
 
 #[test]
 fn no_suffix_of_a_password_is_shown() {
     let token = SeededRng(4).fill("ghp_{a36}");
-    let masked = default_redactor()
+    let redacted = default_redactor()
         .redact(&format!("password={token} url=db://me:{token}@host"))
         .into_owned();
-    assert_eq!(masked, "password=*** url=db://me:***@host");
+    assert_eq!(redacted, "password=*** url=db://me:***@host");
     assert_eq!(registered(&token).redact(&token), "***");
 }
 
@@ -176,21 +182,21 @@ fn no_suffix_of_a_password_is_shown() {
 fn a_private_key_is_masked_up_to_its_end() {
     let body = SeededRng(5).fill("{b64}\n{b64}\n{b30}==\n");
     for kind in ["RSA ", "", "EC ", "OPENSSH ", "ENCRYPTED "] {
-        let (head, foot) = (
+        let (header, footer) = (
             format!("-----BEGIN {kind}PRIVATE KEY-----"),
             format!("-----END {kind}PRIVATE KEY-----"),
         );
-        let whole = format!("a\n{head}\n{body}{foot}\nb");
-        assert_eq!(default_redactor().redact(&whole), format!("a\n{head}***{foot}\nb"));
-        let crlf = whole.replace('\n', "\r\n");
-        assert_eq!(default_redactor().redact(&crlf), format!("a\r\n{head}***{foot}\r\nb"));
-        let escaped = format!("{{\"k\":\"{head}\\n{}{foot}\\n\"}}", body.replace('\n', "\\n"));
+        let text = format!("a\n{header}\n{body}{footer}\nb");
+        assert_eq!(default_redactor().redact(&text), format!("a\n{header}***{footer}\nb"));
+        let crlf = text.replace('\n', "\r\n");
+        assert_eq!(default_redactor().redact(&crlf), format!("a\r\n{header}***{footer}\r\nb"));
+        let escaped = format!("{{\"k\":\"{header}\\n{}{footer}\\n\"}}", body.replace('\n', "\\n"));
         assert_eq!(
             default_redactor().redact(&escaped),
-            format!("{{\"k\":\"{head}***{foot}\\n\"}}")
+            format!("{{\"k\":\"{header}***{footer}\\n\"}}")
         );
-        let endless = format!("  {head}\n  {body}and more");
-        assert_eq!(default_redactor().redact(&endless), format!("  {head}***"));
+        let endless = format!("  {header}\n  {body}and more");
+        assert_eq!(default_redactor().redact(&endless), format!("  {header}***"));
     }
     let pgp = format!(
         "-----BEGIN PGP PRIVATE KEY BLOCK-----\nVersion: 1\n\n{body}-----END PGP PRIVATE KEY BLOCK-----"
@@ -242,8 +248,8 @@ fn a_registered_value_is_found_in_every_serialization() {
     ];
     let redactor = registered(value);
     for (by, text) in written {
-        let masked = redactor.redact(&format!("a {text} b")).into_owned();
-        assert!(!masked.contains("HOME") && masked.len() < 20, "{by}: {masked}");
+        let redacted = redactor.redact(&format!("a {text} b")).into_owned();
+        assert!(!redacted.contains("HOME") && redacted.len() < 20, "{by}: {redacted}");
     }
 }
 
@@ -259,7 +265,10 @@ fn no_suffix_of_an_escaped_value_is_left() {
                 if part.is_ascii() {
                     part.to_string()
                 } else {
-                    part.encode_utf16(&mut [0; 2]).iter().map(|it| unit(*it)).collect()
+                    part.encode_utf16(&mut [0; 2])
+                        .iter()
+                        .map(|code_unit| unit(*code_unit))
+                        .collect()
                 }
             };
             value.chars().map(written).collect::<String>()
@@ -280,8 +289,8 @@ fn base64_of_a_registered_value_is_found_at_every_shift() {
         ("x", "eHJlZ2lzdGVyZWQgdmFsdWUgMQ=="),
         ("xy", "eHlyZWdpc3RlcmVkIHZhbHVlIDE="),
     ] {
-        let masked = registered(value).redact(encoded).into_owned();
-        assert!(masked.len() < 10, "{before}: {masked}");
+        let redacted = registered(value).redact(encoded).into_owned();
+        assert!(redacted.len() < 10, "{before}: {redacted}");
     }
 }
 
@@ -307,8 +316,8 @@ fn personal_data_is_masked_if_configured() {
 }
 
 #[test]
-fn masked_places_are_counted() {
-    let (masked, count) =
+fn redacted_places_are_counted() {
+    let (redacted, count) =
         default_redactor().redact_and_count("password=Hunter22 a@b.test\nok\nb@c.test");
-    assert_eq!((masked.as_ref(), count), ("password=*** a***@b.test\nok\nb***@c.test", 3));
+    assert_eq!((redacted.as_ref(), count), ("password=*** a***@b.test\nok\nb***@c.test", 3));
 }

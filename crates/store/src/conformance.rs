@@ -102,11 +102,11 @@ macro_rules! conformance {
             }
         }
     };
-    ($open:path: $($group:ident { $($story:ident)* })*) => {
+    ($open:path: $($group:ident { $($test:ident)* })*) => {
         $($(#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-        async fn $story() {
-            let (ledger, _kept) = $open().await;
-            crate::conformance::$group::$story(ledger).await;
+        async fn $test() {
+            let (ledger, _guard) = $open().await;
+            crate::conformance::$group::$test(ledger).await;
         })*)*
     };
 }
@@ -196,11 +196,11 @@ pub(super) async fn claimed(ledger: &AnyLedger) -> (ExecutionId, Fence) {
 pub(super) async fn retried(ledger: &AnyLedger) -> (ExecutionId, Fence) {
     let (id, fence) = claimed(ledger).await;
     let failed = EventKind::StateChanged(moved(Starting, Failed, 3));
-    let facts = [EventKind::ProcessStarted { pid: 4711 }, failed].map(|fact| (second(3), fact));
-    assert!(ledger.record(id, fence, facts.into()).await.unwrap());
-    let again =
+    let events = [EventKind::ProcessStarted { pid: 4711 }, failed].map(|event| (second(3), event));
+    assert!(ledger.record(id, fence, events.into()).await.unwrap());
+    let second_claim =
         ClaimCommand { fence, moved: moved(Failed, Starting, 4), ..claim_command(id, None) };
-    assert_eq!(ledger.claim(again).await.unwrap(), ClaimResult::Granted(Fence(2)));
+    assert_eq!(ledger.claim(second_claim).await.unwrap(), ClaimResult::Granted(Fence(2)));
     (id, fence)
 }
 

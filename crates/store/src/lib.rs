@@ -122,12 +122,12 @@ impl Store {
         let readers = sqlite::readers(database)?;
         let checkpointer = Checkpointer::open(&mut connection, database)?;
         let read_cache = Arc::<ReadCache>::default();
-        let others = WriterDependencies {
+        let dependencies = WriterDependencies {
             readers: readers.clone(),
             read_cache: Arc::clone(&read_cache),
             checkpointer,
         };
-        let writer = LedgerWriter::spawn(connection, others, lock);
+        let writer = LedgerWriter::spawn(connection, dependencies, lock);
         let writer = writer.map_err(|error| StoreError::Database { source: Box::new(error) })?;
         let cipher = |purpose| StoreCipher::new(&instance.key, purpose);
         let database = database.to_owned();
@@ -159,11 +159,11 @@ impl Store {
 #[async_trait]
 impl Ledger for Store {
     async fn accept(&self, accept: AcceptCommand) -> Result<Acceptance, LedgerError> {
-        let sent = (accept.owner, accept.agent.clone(), accept.keys.message);
+        let message_key = (accept.owner, accept.agent.clone(), accept.keys.message);
         let digest = accept.digest;
         let acceptance = self.writer.submit(accept).await?;
         if let Acceptance::Duplicate(id) = acceptance {
-            self.read_cache.record_duplicate(sent, (id, digest)).await;
+            self.read_cache.record_duplicate(message_key, (id, digest)).await;
         }
         Ok(acceptance)
     }

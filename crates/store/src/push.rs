@@ -61,13 +61,13 @@ struct SealedTarget {
 }
 
 /// Seals the secret part of a target.
-pub(super) fn seal(seal: &StoreCipher, target: &PushTarget) -> sql::Result<Vec<u8>> {
+pub(super) fn seal(cipher: &StoreCipher, target: &PushTarget) -> sql::Result<Vec<u8>> {
     let contents = SealedTarget {
         url: target.url.clone(),
         token: target.token.clone(),
         authentication: target.authentication.clone(),
     };
-    seal.close(target.registration.as_bytes(), json(&contents)?.as_bytes())
+    cipher.seal(target.registration.as_bytes(), json(&contents)?.as_bytes())
 }
 
 /// Registration whose secrets are already sealed.
@@ -134,12 +134,12 @@ impl WriteCommand for DeleteTarget {
     }
 
     async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<bool> {
-        let done = sql::query("DELETE FROM push_targets WHERE execution = $1 AND id = $2")
+        let changed_rows = sql::query("DELETE FROM push_targets WHERE execution = $1 AND id = $2")
             .bind(self.id.0)
             .bind(self.target.as_str())
             .execute(connection)
             .await?;
-        Ok(done == 1)
+        Ok(changed_rows == 1)
     }
 }
 
@@ -161,7 +161,7 @@ impl WriteCommand for RecordDelivery {
 
     async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<bool> {
         let state = &self.state;
-        let done = sql::query(UPDATE_STATE)
+        let changed_rows = sql::query(UPDATE_STATE)
             .bind(self.registration)
             .bind(integer(state.delivered))
             .bind(i64::from(state.failures))
@@ -170,29 +170,29 @@ impl WriteCommand for RecordDelivery {
             .bind(state.stage.as_str())
             .execute(connection)
             .await?;
-        Ok(done == 1)
+        Ok(changed_rows == 1)
     }
 }
 
 /// Reads one target.
 pub(super) async fn load(
     pool: &ReaderPool,
-    seal: &StoreCipher,
+    cipher: &StoreCipher,
     id: ExecutionId,
     target: &str,
 ) -> sql::Result<Option<PushTarget>> {
     let row = sql::query(SELECT_TARGET).bind(id.0).bind(target).fetch_optional(pool).await?;
-    row.map(|row| read(seal, Columns(&row))).transpose()
+    row.map(|row| read(cipher, Columns(&row))).transpose()
 }
 
 /// Reads the targets of an execution, the oldest first.
 pub(super) async fn list(
     pool: &ReaderPool,
-    seal: &StoreCipher,
+    cipher: &StoreCipher,
     id: ExecutionId,
 ) -> sql::Result<Vec<PushTarget>> {
     let rows = sql::query(SELECT_TARGETS).bind(id.0).fetch_all(pool).await?;
-    rows.iter().map(|row| read(seal, Columns(row))).collect()
+    rows.iter().map(|row| read(cipher, Columns(row))).collect()
 }
 
 /// Reads the registrations that are due for delivery.
@@ -234,9 +234,9 @@ fn pending(columns: Columns<'_>) -> sql::Result<PendingTarget> {
     })
 }
 
-fn read(seal: &StoreCipher, columns: Columns<'_>) -> sql::Result<PushTarget> {
+fn read(cipher: &StoreCipher, columns: Columns<'_>) -> sql::Result<PushTarget> {
     let registration = columns.uuid("registration")?;
-    let opened = seal.open(registration.as_bytes(), columns.get("sealed")?)?;
+    let opened = cipher.unseal(registration.as_bytes(), columns.get("sealed")?)?;
     let SealedTarget { url, token, authentication } =
         serde_json::from_slice(&opened).map_err(decode_error)?;
     Ok(PushTarget {

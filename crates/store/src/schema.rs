@@ -28,7 +28,7 @@ pub(super) fn check(connection: &mut DatabaseConnection) -> Result<bool, StoreEr
     if number(connection, earlier)? > 0 {
         return Err(StoreError::EarlierBuild);
     }
-    let why = match (application, version) {
+    let difference = match (application, version) {
         (APPLICATION_ID, SCHEMA_VERSION) => return Ok(false),
         (APPLICATION_ID, version) => {
             format!(
@@ -37,7 +37,7 @@ pub(super) fn check(connection: &mut DatabaseConnection) -> Result<bool, StoreEr
         }
         _ => "another program wrote them".to_owned(),
     };
-    Err(StoreError::Tables { why })
+    Err(StoreError::Tables { difference })
 }
 
 /// Creates all tables in one transaction, so that a crash leaves an empty database.

@@ -31,18 +31,18 @@ impl Cipher {
     }
 
     /// Seals a text, or returns `None` if it exceeds the limit of the cipher (256 GiB). The result opens only for the
-    /// same `place`, so that it cannot be moved to another row.
-    pub fn close(&self, place: &[u8], text: &[u8]) -> Option<Vec<u8>> {
+    /// same `associated_data`, so that it cannot be moved to another row.
+    pub fn seal(&self, associated_data: &[u8], text: &[u8]) -> Option<Vec<u8>> {
         let nonce = nonce();
-        let payload = Payload { msg: text, aad: place };
+        let payload = Payload { msg: text, aad: associated_data };
         let sealed = self.cipher.encrypt(XNonce::from_slice(&nonce), payload).ok()?;
         Some([&nonce[..], &sealed].concat())
     }
 
-    /// Opens a text that was sealed for `place` with this key; `None` if it was not, or was changed since.
-    pub fn open(&self, place: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
+    /// Opens a text that was sealed for `associated_data` with this key; `None` if it was not, or was changed since.
+    pub fn unseal(&self, associated_data: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
         let (nonce, sealed) = sealed.split_at_checked(NONCE_BYTES)?;
-        let payload = Payload { msg: sealed, aad: place };
+        let payload = Payload { msg: sealed, aad: associated_data };
         self.cipher.decrypt(XNonce::from_slice(nonce), payload).ok()
     }
 }
@@ -66,7 +66,7 @@ pub fn random_secret() -> [u8; 32] {
 /// Returns a random nonce. Each of the hashed ids has 122 random bits from the system.
 fn nonce() -> [u8; NONCE_BYTES] {
     let mut nonce = [0; NONCE_BYTES];
-    nonce.iter_mut().zip(hash_random_ids(2)).for_each(|(place, byte)| *place = byte);
+    nonce.iter_mut().zip(hash_random_ids(2)).for_each(|(target, byte)| *target = byte);
     nonce
 }
 
@@ -83,19 +83,19 @@ mod tests {
     #[test]
     fn a_sealed_value_opens_only_with_its_key_and_context() {
         let seal = Cipher::new(&[7; 32], b"sessions");
-        let closed = seal.close(b"here", b"a secret").unwrap();
-        assert_eq!(seal.open(b"here", &closed).unwrap(), b"a secret");
+        let closed = seal.seal(b"here", b"a secret").unwrap();
+        assert_eq!(seal.unseal(b"here", &closed).unwrap(), b"a secret");
         assert!(!closed.windows(8).any(|part| part == b"a secret"));
-        assert_ne!(seal.close(b"here", b"a secret").unwrap(), closed, "a nonce is used once");
+        assert_ne!(seal.seal(b"here", b"a secret").unwrap(), closed, "a nonce is used once");
 
-        assert!(seal.open(b"there", &closed).is_none());
-        assert!(Cipher::new(&[8; 32], b"sessions").open(b"here", &closed).is_none());
-        assert!(Cipher::new(&[7; 32], b"inputs").open(b"here", &closed).is_none());
+        assert!(seal.unseal(b"there", &closed).is_none());
+        assert!(Cipher::new(&[8; 32], b"sessions").unseal(b"here", &closed).is_none());
+        assert!(Cipher::new(&[7; 32], b"inputs").unseal(b"here", &closed).is_none());
         for at in 0..closed.len() {
             let mut forged = closed.clone();
             forged[at] ^= 1;
-            assert!(seal.open(b"here", &forged).is_none(), "byte {at}");
-            assert!(seal.open(b"here", &closed[..at]).is_none(), "cut at {at}");
+            assert!(seal.unseal(b"here", &forged).is_none(), "byte {at}");
+            assert!(seal.unseal(b"here", &closed[..at]).is_none(), "cut at {at}");
         }
     }
 

@@ -43,7 +43,7 @@ impl Sessions for Store {
     async fn store(&self, conversation: Conversation, session: Session) -> Result<(), LedgerError> {
         let sealed = self
             .session_cipher
-            .close(&associated_data(&conversation), session.id.expose().as_bytes());
+            .seal(&associated_data(&conversation), session.id.expose().as_bytes());
         let sealed = sealed.map_err(ledger_error)?;
         self.writer.submit(StoreSession { conversation, session, sealed }).await
     }
@@ -99,7 +99,7 @@ impl WriteCommand for ForgetSession {
 
 async fn load(
     pool: &ReaderPool,
-    seal: &StoreCipher,
+    cipher: &StoreCipher,
     conversation: &Conversation,
 ) -> sql::Result<Option<Session>> {
     let row = sql::query(SELECT_SESSION)
@@ -110,7 +110,7 @@ async fn load(
         .await?;
     let Some(row) = row else { return Ok(None) };
     let columns = Columns(&row);
-    let opened = seal.open(&associated_data(conversation), columns.get("sealed")?)?;
+    let opened = cipher.unseal(&associated_data(conversation), columns.get("sealed")?)?;
     let id = String::from_utf8(opened).map_err(decode_error)?;
     let id = SessionId::new(&id).ok_or_else(|| decode_error("an id of a session is none"))?;
     let execution = ExecutionId(columns.uuid("execution")?);

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use super::conformance::answering::{answer, asked};
+use super::conformance::answering::{answer, waiting_execution};
 use super::conformance::outbox::{AnyOutbox, outbox_conformance};
 use super::conformance::retention::history_conformance;
 use super::conformance::schedules::{AnyScheduleStore, schedule_store_conformance};
@@ -94,29 +94,30 @@ async fn committed_data_is_present_after_reopening() {
     let before = (first.instance(), first.execution(id).await.unwrap());
     first.close().await;
 
-    let again = open(folder.path()).await;
-    assert_eq!((again.instance(), again.execution(id).await.unwrap()), before);
-    assert_ne!(again.instance().key, [0; 32]);
+    let reopened = open(folder.path()).await;
+    assert_eq!((reopened.instance(), reopened.execution(id).await.unwrap()), before);
+    assert_ne!(reopened.instance().key, [0; 32]);
 }
 
 #[tokio::test]
 async fn an_answer_is_present_after_reopening() {
     let folder = TempDir::new().unwrap();
     let first = Arc::new(open(folder.path()).await);
-    let (id, fence) = asked(&(first.clone() as AnyLedger)).await;
-    let given = answer(id, fence, "the left one");
-    assert!(first.resume(given.clone()).await.unwrap());
+    let (id, fence) = waiting_execution(&(first.clone() as AnyLedger)).await;
+    let command = answer(id, fence, "the left one");
+    assert!(first.resume(command.clone()).await.unwrap());
     let before = (first.execution(id).await.unwrap(), first.events(id, 0).await.unwrap());
     first.close().await;
 
-    let again = open(folder.path()).await;
-    let after = (again.execution(id).await.unwrap(), again.events(id, 0).await.unwrap());
+    let reopened = open(folder.path()).await;
+    let after = (reopened.execution(id).await.unwrap(), reopened.events(id, 0).await.unwrap());
     assert_eq!(after, before);
-    let taken = again.find_by_key(given.owner, &given.agent, given.keys.message).await.unwrap();
-    assert_eq!(taken, Some((id, given.digest)));
-    let said = given.pieces[0].text;
-    assert_eq!(again.text(id, said).await.unwrap(), "the left one");
-    assert!(!again.resume(answer(id, fence, "again")).await.unwrap());
+    let found =
+        reopened.find_by_key(command.owner, &command.agent, command.keys.message).await.unwrap();
+    assert_eq!(found, Some((id, command.digest)));
+    let range = command.pieces[0].text;
+    assert_eq!(reopened.text(id, range).await.unwrap(), "the left one");
+    assert!(!reopened.resume(answer(id, fence, "again")).await.unwrap());
 }
 
 #[tokio::test]
@@ -148,19 +149,19 @@ async fn a_dropped_store_commits_its_orders_and_releases_the_lock() {
     let mut child =
         Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
     // The writer may answer some of them before the drop: it has a thread of its own.
-    let orders: Vec<_> = (0..20).map(|_| request("look at this")).collect();
-    let ids: Vec<_> = orders.iter().map(|order| order.id).collect();
-    for order in orders {
+    let commands: Vec<_> = (0..20).map(|_| request("look at this")).collect();
+    let ids: Vec<_> = commands.iter().map(|command| command.id).collect();
+    for command in commands {
         tokio::select! {
             biased;
-            _ = first.accept(order) => {}
+            _ = first.accept(command) => {}
             () = std::future::ready(()) => {}
         }
     }
     drop(first);
 
     let data = folder.path().join("data");
-    let reopened = async {
+    let reopening = async {
         loop {
             match Store::open(&data, Durability::Process).await {
                 Err(StoreError::Locked { .. }) => tokio::task::yield_now().await,
@@ -168,9 +169,9 @@ async fn a_dropped_store_commits_its_orders_and_releases_the_lock() {
             }
         }
     };
-    let again = tokio::time::timeout(Duration::from_secs(30), reopened).await.unwrap();
+    let reopened = tokio::time::timeout(Duration::from_secs(30), reopening).await.unwrap();
     for id in ids {
-        assert!(again.execution(id).await.unwrap().is_some());
+        assert!(reopened.execution(id).await.unwrap().is_some());
     }
     child.kill().unwrap();
     child.wait().unwrap();
@@ -249,8 +250,8 @@ impl WriteCommand for Orphan {
 /// Change that signals its start and waits for a permit.
 #[derive(Clone)]
 struct Held {
-    begun: Arc<Semaphore>,
-    go: Arc<Semaphore>,
+    started: Arc<Semaphore>,
+    proceed: Arc<Semaphore>,
 }
 
 #[async_trait]
@@ -258,8 +259,8 @@ impl WriteCommand for Held {
     type Answer = ();
 
     async fn apply(&self, _: &mut DatabaseConnection) -> sql::Result<()> {
-        self.begun.add_permits(1);
-        _ = self.go.acquire().await.unwrap();
+        self.started.add_permits(1);
+        _ = self.proceed.acquire().await.unwrap();
         Ok(())
     }
 }
@@ -269,19 +270,19 @@ async fn a_failed_commit_loses_its_batch_only() {
     let folder = TempDir::new().unwrap();
     let store = open(folder.path()).await;
     let (one, two) = (request("look at this"), request("and at this"));
-    let held = Held { begun: Arc::new(Semaphore::new(0)), go: Arc::new(Semaphore::new(0)) };
-    let order = store.writer.submit(held.clone());
+    let held = Held { started: Arc::new(Semaphore::new(0)), proceed: Arc::new(Semaphore::new(0)) };
+    let held_write = store.writer.submit(held.clone());
     // While this change is held, three others queue up for one batch: each is queued at its first poll.
     let batch = async {
-        _ = held.begun.acquire().await.unwrap();
+        _ = held.started.acquire().await.unwrap();
         tokio::join!(
             store.accept(one.clone()),
             store.writer.submit(Orphan),
             store.accept(two),
-            async { held.go.add_permits(1) },
+            async { held.proceed.add_permits(1) },
         )
     };
-    let (before, (first, lost, last, ())) = tokio::join!(order, batch);
+    let (before, (first, lost, last, ())) = tokio::join!(held_write, batch);
     before.unwrap();
     for refused in [first.map(drop), lost, last.map(drop)] {
         assert!(matches!(refused, Err(LedgerError::Unavailable { .. })), "{refused:?}");
@@ -310,8 +311,8 @@ async fn closing_under_load_keeps_acknowledged_writes() {
     busy.recv().await.unwrap();
     tokio::time::timeout(Duration::from_secs(10), store.close()).await.unwrap();
     let answered: usize = callers.join_all().await.into_iter().sum();
-    let again = open(folder.path()).await;
-    assert_eq!(again.executions(ExecutionFilter::default()).await.unwrap().len(), answered);
+    let reopened = open(folder.path()).await;
+    assert_eq!(reopened.executions(ExecutionFilter::default()).await.unwrap().len(), answered);
 }
 
 /// Both futures are polled before either is answered.
@@ -352,12 +353,12 @@ async fn a_long_log_is_checkpointed_while_the_store_is_open() {
     let length = || std::fs::metadata(&store.database).unwrap().len();
     assert!(length() < LONG as u64);
     store.accept(request(&"x".repeat(LONG))).await.unwrap();
-    let folded = async {
+    let checkpointed = async {
         while length() < LONG as u64 {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), folded).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(20), checkpointed).await.unwrap();
 }
 
 #[tokio::test]
@@ -365,18 +366,18 @@ async fn a_damaged_row_and_a_missing_chunk_are_unreadable() {
     let folder = TempDir::new().unwrap();
     let store = Arc::new(open(folder.path()).await);
     let ledger: AnyLedger = store.clone();
-    let given = request(&"x".repeat(150_000));
-    ledger.accept(given.clone()).await.unwrap();
-    let span = input_range(&given.input);
+    let command = request(&"x".repeat(150_000));
+    ledger.accept(command.clone()).await.unwrap();
+    let span = input_range(&command.input);
     let damage = "DELETE FROM chunks WHERE number = 1 RETURNING number";
     store.writer.submit(RawStatement(damage.to_owned())).await.unwrap();
     for from in [0, 70_000] {
-        let text = ledger.text(given.id, TextRange { from, ..span }).await.unwrap_err();
+        let text = ledger.text(command.id, TextRange { from, ..span }).await.unwrap_err();
         assert!(matches!(text, LedgerError::Unreadable { .. }), "{text}");
     }
     let damage = "UPDATE executions SET state = 'asleep' RETURNING fence";
     store.writer.submit(RawStatement(damage.to_owned())).await.unwrap();
-    let row = ledger.execution(given.id).await.unwrap_err();
+    let row = ledger.execution(command.id).await.unwrap_err();
     assert!(matches!(row, LedgerError::Unreadable { .. }), "{row}");
 }
 

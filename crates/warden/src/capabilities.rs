@@ -47,21 +47,21 @@ pub fn bubblewrap(path: Option<&OsStr>) -> Option<PathBuf> {
 /// would disable the sandbox of every other agent.
 fn is_of_root(file: &Path) -> bool {
     const WRITE_OTHERS: u32 = 0o022;
-    file.ancestors().all(|place| {
-        fs::symlink_metadata(place).is_ok_and(|data| {
-            let group = if data.gid() == 0 { 0o002 } else { WRITE_OTHERS };
-            data.uid() == 0 && data.mode() & group == 0
+    file.ancestors().all(|path| {
+        fs::symlink_metadata(path).is_ok_and(|metadata| {
+            let group = if metadata.gid() == 0 { 0o002 } else { WRITE_OTHERS };
+            metadata.uid() == 0 && metadata.mode() & group == 0
         })
     })
 }
 
 /// Returns whether groups can be created below the service's own group, and which limits they would enforce.
 fn groups() -> (CapabilityState, Controllers) {
-    let Some(place) = CgroupRoot::own() else {
+    let Some(cgroup_root) = CgroupRoot::own() else {
         return (CapabilityState::Absent, Controllers::default());
     };
-    match place.is_ours() {
-        true => (CapabilityState::Usable, place.controllers()),
+    match cgroup_root.is_ours() {
+        true => (CapabilityState::Usable, cgroup_root.controllers()),
         false => (CapabilityState::Unusable, Controllers::default()),
     }
 }

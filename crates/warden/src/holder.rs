@@ -93,7 +93,7 @@ impl ProcessHolder {
 
     /// Returns true if no process is alive, and no further order can come.
     fn is_done(&self) -> bool {
-        let is_cleared = self.programs.iter().all(|held| held.is_cleared);
+        let is_cleared = self.programs.iter().all(|program| program.is_cleared);
         let Supervisor { lost, is_adopted, .. } = &self.supervisor;
         (self.is_ending && is_cleared)
             || (self.programs.is_empty() && (lost.is_some() || *is_adopted))
@@ -101,7 +101,7 @@ impl ProcessHolder {
 
     /// Returns the time until the next timed action.
     fn next_wakeup(&self) -> EpollTimeout {
-        let is_clearing = self.programs.iter().any(|held| held.clearing.is_some());
+        let is_clearing = self.programs.iter().any(|program| program.clearing.is_some());
         let left = self.supervisor.time_left().filter(|_| !self.is_ending);
         let pause = if is_clearing { Some(KILL_ROUND_PAUSE) } else { left };
         // One millisecond more, so that the wait does not end before the time.
@@ -109,8 +109,8 @@ impl ProcessHolder {
         millis.map_or(EpollTimeout::NONE, EpollTimeout::from)
     }
 
-    fn dispatch(&mut self, what: u64) {
-        match what {
+    fn dispatch(&mut self, token: u64) {
+        match token {
             SUPERVISOR_TOKEN => self.receive(),
             REATTACH_TOKEN => self.admit(),
             PEERS_TOKEN => self.authenticate_connections(),
@@ -175,7 +175,7 @@ impl ProcessHolder {
     }
 
     fn send_events(&mut self) {
-        if self.supervisor.send_events(&self.programs, &self.epoll) == SendResult::Gone {
+        if self.supervisor.send_events(&self.programs, &self.epoll) == SendResult::Disconnected {
             self.handle_supervisor_loss();
         }
     }
@@ -184,8 +184,8 @@ impl ProcessHolder {
     fn handle_supervisor_loss(&mut self) {
         self.supervisor.disconnect(&self.epoll);
         for slot in self.programs.slots() {
-            let held = self.programs.get(slot);
-            if held.is_some_and(|held| held.terms.ends_with_supervisor || held.end.is_some()) {
+            let program = self.programs.get(slot);
+            if program.is_some_and(|it| it.terms.ends_with_supervisor || it.end.is_some()) {
                 self.clear(slot);
             }
             self.programs.watch_streams(slot, true, &self.epoll);
@@ -226,12 +226,12 @@ impl ProcessHolder {
 
     /// Kills all processes of a program, repeatedly until none is left.
     fn clear(&mut self, slot: u64) {
-        let Some(held) = self.programs.program_mut(slot) else { return };
-        if held.is_cleared {
-            return self.report_cleared(slot, ClearedProgram { killed: 0, left: 0 });
+        let Some(program) = self.programs.program_mut(slot) else { return };
+        if program.is_cleared {
+            return self.report_cleared(slot, ClearedProgram { killed: 0, survivors: 0 });
         }
         // A repeated order continues the count of killed processes.
-        held.clearing.get_or_insert(0);
+        program.clearing.get_or_insert(0);
         self.kill_round(slot);
     }
 
@@ -252,8 +252,8 @@ impl ProcessHolder {
     }
 
     fn report_cleared(&mut self, slot: u64, cleared: ClearedProgram) {
-        let ClearedProgram { killed, left } = cleared;
-        self.queue_event(HolderEvent::Cleared { slot, killed, left });
+        let ClearedProgram { killed, survivors } = cleared;
+        self.queue_event(HolderEvent::Cleared { slot, killed, survivors });
     }
 
     fn end_everything(&mut self) {

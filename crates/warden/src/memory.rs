@@ -79,8 +79,8 @@ fn cpu_time() -> Duration {
 
 /// Returns the resident bytes of the process, or 0 if the system does not report them.
 fn resident_bytes() -> u64 {
-    let told = fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let pages = told.split_whitespace().nth(1).and_then(|pages| pages.parse().ok());
+    let statm = fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = statm.split_whitespace().nth(1).and_then(|pages| pages.parse().ok());
     pages.unwrap_or(0_u64) * page_size() as u64
 }
 
@@ -105,8 +105,9 @@ fn read_only_ranges(page: usize) -> Vec<Range<usize>> {
     let mut ranges = Vec::new();
     // SAFETY: the call lasts no longer than the vector, and `collect` takes it for what it is.
     unsafe { libc::dl_iterate_phdr(Some(collect), ptr::from_mut(&mut ranges).cast()) };
-    let whole = |range: Range<usize>| range.start.next_multiple_of(page)..range.end / page * page;
-    ranges.into_iter().map(whole).filter(|range| !range.is_empty()).collect()
+    let whole_pages =
+        |range: Range<usize>| range.start.next_multiple_of(page)..range.end / page * page;
+    ranges.into_iter().map(whole_pages).filter(|range| !range.is_empty()).collect()
 }
 
 /// Collects the read-only segments of the first object, which is the program itself: relocations are in a segment that
@@ -165,17 +166,17 @@ mod tests {
     #[test]
     fn memory_is_trimmed_once_after_work() {
         let mut rest = TrimState::default();
-        let mut look = |seconds, megabytes: u64| {
+        let mut should_trim = |seconds, megabytes: u64| {
             rest.is_idle_after_work(Duration::from_secs(seconds), megabytes << 20)
         };
-        assert!(!look(10, 50)); // Busy.
-        assert!(look(10, 49)); // Whatever it held before.
-        assert!(!look(10, 14)); // What it holds at rest.
-        assert!(!look(20, 90)); // Busy.
-        assert!(look(20, 90));
-        assert!(!look(20, 16)); // What it holds at rest now.
-        assert!(!look(20, 19));
-        assert!(look(20, 21));
+        assert!(!should_trim(10, 50)); // Busy.
+        assert!(should_trim(10, 49)); // Whatever it held before.
+        assert!(!should_trim(10, 14)); // What it holds at rest.
+        assert!(!should_trim(20, 90)); // Busy.
+        assert!(should_trim(20, 90));
+        assert!(!should_trim(20, 16)); // What it holds at rest now.
+        assert!(!should_trim(20, 19));
+        assert!(should_trim(20, 21));
     }
 
     /// Returns the kilobytes of the program's executable mapping that are resident.

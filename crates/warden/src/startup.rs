@@ -30,11 +30,11 @@ pub fn serve() -> io::Result<()> {
     _ = setsid(); // Fails only for a process that is a group leader already.
     reset_signal_handlers();
     let signals = signals()?;
-    let nothing = OwnedFd::from(File::options().read(true).write(true).open("/dev/null")?);
-    dup2_stdin(&nothing)?;
-    dup2_stdout(&nothing)?;
-    dup2_stderr(&nothing)?;
-    drop(nothing);
+    let null_device = OwnedFd::from(File::options().read(true).write(true).open("/dev/null")?);
+    dup2_stdin(&null_device)?;
+    dup2_stdout(&null_device)?;
+    dup2_stderr(&null_device)?;
+    drop(null_device);
     trim_heap();
     run(link, signals)
 }

@@ -93,7 +93,7 @@ impl ProcessHolders {
         let key = HolderKey::open(&options.runtime_dir, options.instance)?;
         // Before the search for leftovers, which would otherwise kill the programs that are held.
         let earlier = reattach::all(&folder, &options, &key).await;
-        let held = earlier.iter().flat_map(|link| link.all()).map(|one| one.label()).collect();
+        let held = earlier.iter().flat_map(|link| link.all()).map(|it| it.label()).collect();
         let swept = kill_leftovers::kill_unheld(options.instance, held).await;
         if swept > 0 {
             tracing::warn!(
@@ -239,8 +239,8 @@ impl ProcessHolders {
         // From here on drivers that are dropped must not release or kill what the next process instance takes over.
         links.iter().for_each(|link| link.shutdown());
         let programs: Vec<_> = links.iter().flat_map(|link| link.all()).collect();
-        let living = programs.iter().filter(|program| program.state().has_survivors());
-        let (ending, running): (Vec<_>, Vec<_>) = living.partition(|it| it.ends_with_supervisor());
+        let alive = programs.iter().filter(|program| program.state().has_survivors());
+        let (ending, running): (Vec<_>, Vec<_>) = alive.partition(|it| it.ends_with_supervisor());
         let (running, ending) = (running.len(), ending.len());
         DetachedPrograms { running, ending, reattach_grace: self.options.reattach_grace }
     }
@@ -264,13 +264,13 @@ impl ProcessHolders {
     async fn create(&self) -> io::Result<Arc<HolderLink>> {
         let HolderCommand { program, args } = &self.options.command;
         // A socket pair and no path: no other process can connect first.
-        let (ours, its) = packet::pair()?;
+        let (own_socket, child_socket) = packet::pair()?;
         let mut command = Command::new(program);
         command.arg0("algonius").args(args).env_clear().current_dir("/");
-        command.stdin(Stdio::from(its)).stdout(Stdio::null()).stderr(Stdio::null());
+        command.stdin(Stdio::from(child_socket)).stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = command.spawn()?;
         drop(command); // It holds the other end; with it open here, the end of the process holder would go unnoticed.
-        let link = HolderLink::open(ours, self.options.memory.clone())?;
+        let link = HolderLink::open(own_socket, self.options.memory.clone())?;
         let name = reattach::fresh_name(self.options.instance).into_bytes();
         let reattach_grace =
             u64::try_from(self.options.reattach_grace.as_millis()).unwrap_or(u64::MAX);
@@ -280,13 +280,13 @@ impl ProcessHolders {
         link.order(hello, vec![Arc::clone(&self.folder)]);
         self.send_secret(&link);
         // In a task of its own, because nobody else reaps the process holder.
-        let gone = Arc::clone(&link);
+        let holder_link = Arc::clone(&link);
         tokio::spawn(async move {
-            gone.until(|_| false).await;
+            holder_link.until(|_| false).await;
             _ = tokio::task::spawn_blocking(move || child.wait()).await;
         });
-        let greeted = timeout(RESPONSE_TIMEOUT, link.until(|now| now.pid.is_some())).await;
-        match greeted.is_ok_and(|state| state.pid.is_some()) {
+        let greeting = timeout(RESPONSE_TIMEOUT, link.until(|state| state.pid.is_some())).await;
+        match greeting.is_ok_and(|state| state.pid.is_some()) {
             true => Ok(link),
             false => Err(io::Error::other("the process holder did not start")),
         }
@@ -313,8 +313,8 @@ impl ProcessHolders {
     fn group(&self, launch: &Launch) -> io::Result<Option<(Arc<ControlGroup>, OwnedFd)>> {
         let (resources, groups) = (&launch.resources, self.options.groups.as_ref());
         let Some(groups) = groups.filter(|_| resources.wants_group()) else { return Ok(None) };
-        let made = groups.create((launch.execution, launch.attempt_id), resources);
-        let entered = made.and_then(|group| Ok((group.open_procs_file()?, Arc::new(group))));
+        let created = groups.create((launch.execution, launch.attempt_id), resources);
+        let entered = created.and_then(|group| Ok((group.open_procs_file()?, Arc::new(group))));
         match entered {
             Ok((procs_file, group)) => Ok(Some((group, procs_file))),
             Err(error) if resources.grouping == CgroupMode::Required => {
@@ -344,9 +344,9 @@ impl Warden for ProcessHolders {
             link.check_stdin_journal()?;
         }
         let (group, procs_file) = self.group(&launch)?.unzip();
-        let with = (procs_file, self.options.memory.account());
-        let begun = start(launch, with, self.options.instance, link.fresh_slot());
-        let PreparedLaunch { program, order, fds, stdin_pipe } = match begun {
+        let grouping = (procs_file, self.options.memory.account());
+        let prepared = start(launch, grouping, self.options.instance, link.fresh_slot());
+        let PreparedLaunch { program, order, fds, stdin_pipe } = match prepared {
             Ok(start) => start,
             Err(error) => {
                 end(group.as_ref()).await;

@@ -19,13 +19,13 @@ pub(super) fn inspect_surroundings(
 ) -> BoundaryFacts {
     let guarded = GuardedFiles::of(program, files);
     let roots = writable_roots(agent, program, &guarded);
-    let given = &program.sandbox.sockets;
-    let adds_beside = |folder: &PathBuf| may_add_files(agent, program, folder, &roots);
+    let allowed_sockets = &program.sandbox.sockets;
+    let may_add_to = |folder: &PathBuf| may_add_files(agent, program, folder, &roots);
     let hazards = [
         (Hazard::ServiceFiles, roots.iter().any(|root| guarded.is_reachable_from(root))),
-        (Hazard::ConfigurationFolder, files.folder.as_ref().is_some_and(adds_beside)),
-        (Hazard::Sockets, sockets.iter().any(|socket| !given.contains(socket))),
-        (Hazard::AllowedSockets, sockets.iter().any(|socket| given.contains(socket))),
+        (Hazard::ConfigurationFolder, files.folder.as_ref().is_some_and(may_add_to)),
+        (Hazard::Sockets, sockets.iter().any(|socket| !allowed_sockets.contains(socket))),
+        (Hazard::AllowedSockets, sockets.iter().any(|socket| allowed_sockets.contains(socket))),
     ];
     let hazards = hazards.into_iter().filter_map(|(hazard, exists)| exists.then_some(hazard));
     BoundaryFacts { own_user: has_own_user(program), hazards: hazards.collect() }
@@ -46,13 +46,13 @@ fn writable_roots(agent: &Agent, program: &ProgramSpec, guarded: &GuardedFiles) 
     }
     let SandboxRoots { writable, working_dirs } =
         sandbox.roots.clone().unwrap_or_else(|| resolve(agent, program, guarded));
-    let works = match spec.access {
+    let writable_working_dirs = match spec.access {
         Access::ReadOnly => Vec::new(),
         Access::ReadWrite => working_dirs,
     };
     let is_resolved =
         |path: &PathBuf| real_path(path) == *path || !guarded.is_reachable_from(&real_path(path));
-    writable.into_iter().chain(works).filter(is_resolved).collect()
+    writable.into_iter().chain(writable_working_dirs).filter(is_resolved).collect()
 }
 
 /// Resolves the folders that the agent may change. Reads links, so it may block.
@@ -97,8 +97,8 @@ impl GuardedFiles {
     /// Returns true if an agent that may change this path reaches a file of the service.
     fn is_reachable_from(&self, root: &Path) -> bool {
         let is_home = self.home.as_ref().is_some_and(|home| root.starts_with(home));
-        let opens = |file: &PathBuf| file.starts_with(root) || root.starts_with(file);
-        !is_home && self.files.iter().any(opens)
+        let overlaps = |file: &PathBuf| file.starts_with(root) || root.starts_with(file);
+        !is_home && self.files.iter().any(overlaps)
     }
 
     /// Returns the path without links. An agent may have created the link that leads to a file of the service; in that
@@ -112,15 +112,15 @@ impl GuardedFiles {
 
 /// Returns the path without `.` and `..`, by its text alone.
 fn without_dots(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
+    let mut normalized = PathBuf::new();
     for part in path.components() {
         match part {
             Component::CurDir => {}
-            Component::ParentDir => _ = plain.pop(),
-            part => plain.push(part),
+            Component::ParentDir => _ = normalized.pop(),
+            part => normalized.push(part),
         }
     }
-    plain
+    normalized
 }
 
 /// Returns true if the agent may add files to the folder of the configuration, or replace a link that leads to it. The
@@ -131,14 +131,15 @@ fn may_add_files(agent: &Agent, program: &ProgramSpec, folder: &Path, roots: &[P
         return false;
     }
     let home = real_path(&program.program_runtime.home);
-    let mut lives = configured_workspaces(agent, program).map(real_path).chain([home]);
-    let is_used = lives.any(|place| place.starts_with(&real_folder));
+    let mut used_folders = configured_workspaces(agent, program).map(real_path).chain([home]);
+    let is_used = used_folders.any(|place| place.starts_with(&real_folder));
     // An agent that can replace the link decides which folder the service reads.
-    let is_led = folder.ancestors().any(|above| {
-        let beside = above.parent().filter(|_| above.is_symlink());
-        beside.is_some_and(|beside| access(beside, AccessFlags::W_OK).is_ok())
+    let is_link_replaceable = folder.ancestors().any(|above| {
+        let parent_of_link = above.parent().filter(|_| above.is_symlink());
+        parent_of_link
+            .is_some_and(|parent_of_link| access(parent_of_link, AccessFlags::W_OK).is_ok())
     });
-    is_used || is_led
+    is_used || is_link_replaceable
 }
 
 /// Returns the path without links, as far as it exists.

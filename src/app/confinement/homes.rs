@@ -30,16 +30,16 @@ pub(super) fn create(home: &OwnHome, user: Option<User>) -> io::Result<()> {
     fchmod(&folder, Mode::S_IRWXU)?;
     home.files.iter().try_for_each(|(name, text)| write(&folder, Path::new(name), text, user))?;
     let Some(user) = user else { return Ok(()) };
-    let before = fstat(&folder)?.st_uid;
+    let former_uid = fstat(&folder)?.st_uid;
     // Only if the user differs from the earlier one: a home may contain many files.
-    if before == user.uid {
+    if former_uid == user.uid {
         return Ok(());
     }
     if let Some(homes) = home.path.parent() {
         // The agent's user may pass through, but not list.
         fs::set_permissions(homes, Permissions::from_mode(0o711))?;
     }
-    change_owner_of_content(&folder, before, user, MAX_FOLDER_DEPTH)?;
+    change_owner_of_content(&folder, former_uid, user, MAX_FOLDER_DEPTH)?;
     change_owner(&folder, Some(user))
 }
 
@@ -56,7 +56,7 @@ fn change_owner(place: &impl AsFd, user: Option<User>) -> io::Result<()> {
 /// their owner, and are never followed.
 fn change_owner_of_content(
     folder: &OwnedFd,
-    before: u32,
+    former_uid: u32,
     user: User,
     depth: usize,
 ) -> io::Result<()> {
@@ -65,8 +65,8 @@ fn change_owner_of_content(
     }
     for name in names(folder)? {
         // One descriptor per depth stays open, so that no home exhausts the descriptors of the service.
-        if let Some(inner) = change_owner_of_entry(folder, &name, before, user)? {
-            change_owner_of_content(&inner, before, user, depth - 1)?;
+        if let Some(inner) = change_owner_of_entry(folder, &name, former_uid, user)? {
+            change_owner_of_content(&inner, former_uid, user, depth - 1)?;
         }
     }
     Ok(())
@@ -82,34 +82,34 @@ fn names(folder: &OwnedFd) -> io::Result<Vec<CString>> {
 fn change_owner_of_entry(
     folder: &OwnedFd,
     name: &CStr,
-    before: u32,
+    former_uid: u32,
     user: User,
 ) -> io::Result<Option<OwnedFd>> {
     // The descriptor identifies the entry, even if another one replaces it meanwhile.
     let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-    let place = match openat(folder, name, flags, Mode::empty()) {
+    let entry = match openat(folder, name, flags, Mode::empty()) {
         Err(Errno::ENOENT) => return Ok(None),
         opened => opened?,
     };
-    let facts = fstat(&place)?;
-    if is_of_home(&facts, before) {
+    let metadata = fstat(&entry)?;
+    if is_of_home(&metadata, former_uid) {
         let (uid, gid) = (Uid::from_raw(user.uid), Gid::from_raw(user.gid));
-        fchownat(&place, c"", Some(uid), Some(gid), AtFlags::AT_EMPTY_PATH)?;
+        fchownat(&entry, c"", Some(uid), Some(gid), AtFlags::AT_EMPTY_PATH)?;
     }
-    let inner = is_folder(&facts).then(|| openat(&place, c".", folder_flags(), Mode::empty()));
+    let inner = is_folder(&metadata).then(|| openat(&entry, c".", folder_flags(), Mode::empty()));
     Ok(inner.transpose()?)
 }
 
-fn is_folder(facts: &FileStat) -> bool {
-    SFlag::from_bits_truncate(facts.st_mode & SFlag::S_IFMT.bits()) == SFlag::S_IFDIR
+fn is_folder(metadata: &FileStat) -> bool {
+    SFlag::from_bits_truncate(metadata.st_mode & SFlag::S_IFMT.bits()) == SFlag::S_IFDIR
 }
 
 /// Returns true if an entry belongs to the former user, or if the service has created it in the home. The former user
 /// may have created a second link to a file of the service.
-fn is_of_home(facts: &FileStat, before: u32) -> bool {
-    let is_service_s =
-        facts.st_uid == geteuid().as_raw() && (is_folder(facts) || facts.st_nlink == 1);
-    facts.st_uid == before || is_service_s
+fn is_of_home(metadata: &FileStat, former_uid: u32) -> bool {
+    let is_of_service =
+        metadata.st_uid == geteuid().as_raw() && (is_folder(metadata) || metadata.st_nlink == 1);
+    metadata.st_uid == former_uid || is_of_service
 }
 
 /// Writes a file unless it exists.
@@ -140,14 +140,14 @@ fn write(home: &OwnedFd, name: &Path, text: &str, user: Option<User>) -> io::Res
 /// Opens or creates a folder of the home. A link of the program is not followed: it could lead to a place that the
 /// program itself may not write.
 fn make_folder(home: &OwnedFd, name: &CStr, user: Option<User>) -> io::Result<OwnedFd> {
-    let made = match mkdirat(home, name, Mode::S_IRWXU) {
+    let is_new = match mkdirat(home, name, Mode::S_IRWXU) {
         Ok(()) => true,
         Err(Errno::EEXIST) => false,
         Err(errno) => return Err(errno.into()),
     };
     let folder = openat(home, name, folder_flags(), Mode::empty())?;
     // A folder that the program has put in its place meanwhile belongs to the program already.
-    if made && fstat(&folder)?.st_uid == geteuid().as_raw() {
+    if is_new && fstat(&folder)?.st_uid == geteuid().as_raw() {
         change_owner(&folder, user)?;
     }
     Ok(folder)

@@ -13,7 +13,7 @@ use algonius_actors::model::id::AgentId;
 use algonius_actors::model::program::User;
 
 /// Name of the file.
-const FILE: &str = "agent-users.json";
+const USERS_FILE: &str = "agent-users.json";
 
 /// User ids by agent.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub(super) enum UserError {
     #[error("every number of `server.agent_users` belongs to an agent; widen the range")]
     Exhausted,
     /// The file can be neither read nor written.
-    #[error("`{FILE}` in `data_dir` can be neither read nor written: {0}")]
+    #[error("`{USERS_FILE}` in `data_dir` can be neither read nor written: {0}")]
     File(#[from] io::Error),
 }
 
@@ -43,7 +43,7 @@ impl UserAssignments {
     /// # Errors
     /// Fails if the file exists and cannot be read.
     pub(crate) fn read(data_dir: &Path, range: Option<(u32, u32)>) -> Result<Self, UserError> {
-        let file = data_dir.join(FILE);
+        let file = data_dir.join(USERS_FILE);
         let assigned = match fs::read(&file) {
             Ok(bytes) => serde_json::from_slice(&bytes).map_err(io::Error::other)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => BTreeMap::new(),
@@ -71,16 +71,20 @@ impl UserAssignments {
         agent: &AgentId,
         mut range: std::ops::RangeInclusive<u32>,
     ) -> Result<u32, UserError> {
-        let taken: BTreeSet<u32> = self.assigned.values().copied().collect();
-        let uid = range.find(|uid| !taken.contains(uid)).ok_or(UserError::Exhausted)?;
+        let assigned_uids: BTreeSet<u32> = self.assigned.values().copied().collect();
+        let uid = range.find(|uid| !assigned_uids.contains(uid)).ok_or(UserError::Exhausted)?;
         self.assigned.insert(agent.to_string(), uid);
         let text = serde_json::to_vec(&self.assigned).map_err(io::Error::other)?;
-        let beside = self.file.with_extension("new");
-        let mut file =
-            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
+        let temporary_file = self.file.with_extension("new");
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&temporary_file)?;
         // The number is on the disk before a file of the agent can belong to it.
         file.write_all(&text).and_then(|()| file.sync_all())?;
-        fs::rename(beside, &self.file)?;
+        fs::rename(temporary_file, &self.file)?;
         Ok(uid)
     }
 }

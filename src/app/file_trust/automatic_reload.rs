@@ -11,11 +11,14 @@ use crate::config::{Agent, Settings};
 /// have been isolated before, because their boundary counts: a user who writes the configuration chooses
 /// programs, and an agent must not. The text contains no paths, because many callers may see it.
 pub(crate) fn obstacle(settings: &Settings, file: Option<&Path>) -> Option<String> {
-    let opens = |gap: &BoundaryGap| {
+    let exposes_configuration = |gap: &BoundaryGap| {
         matches!(gap, BoundaryGap::Configuration | BoundaryGap::ConfigurationFolder)
     };
     let has_gap = |agent: &&Agent| {
-        agent.spec.confinement().is_some_and(|it| it.boundary.gaps.iter().any(opens))
+        agent
+            .spec
+            .confinement()
+            .is_some_and(|it| it.boundary.gaps.iter().any(exposes_configuration))
     };
     let mut enabled = settings.agents.iter().filter(|agent| agent.spec.enabled);
     if let Some(agent) = enabled.find(has_gap) {

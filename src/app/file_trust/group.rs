@@ -16,11 +16,11 @@ pub(super) fn is_private(group: u32, owner: Uid) -> bool {
         Ok(None) => Vec::new(),
         Err(_) => return false,
     };
-    members.iter().all(is_trusted) && !has_strangers(group, &trusted)
+    members.iter().all(is_trusted) && !has_other_primary_members(group, &trusted)
 }
 
 /// Returns true if a group is the primary group of another user; the list of groups does not contain those.
-fn has_strangers(group: u32, trusted: &[Uid]) -> bool {
+fn has_other_primary_members(group: u32, trusted: &[Uid]) -> bool {
     let Ok(users) = fs::read_to_string("/etc/passwd") else { return false };
     users.lines().any(|line| {
         let mut fields = line.split(':').skip(2).map(str::parse::<u32>);

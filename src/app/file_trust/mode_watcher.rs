@@ -126,9 +126,9 @@ mod tests {
         mode(folder.path(), 0o777);
         mode(folder.path(), 0o700);
         assert_eq!(watcher.changed_path().as_deref(), Some(folder.path()));
-        let beside = folder.path().join("beside");
-        fs::write(&beside, "three").expect("a file");
-        fs::rename(&beside, &file).expect("a file");
+        let replacement = folder.path().join("beside");
+        fs::write(&replacement, "three").expect("a file");
+        fs::rename(&replacement, &file).expect("a file");
         mode(&file, 0o640);
         assert_eq!(watcher.changed_path(), None);
     }

@@ -81,27 +81,27 @@ impl FileModes {
     /// An agent may have changed a mode since the last check, so the present rights of a known file are not read again.
     pub(crate) fn of<'p>(
         read: impl IntoIterator<Item = &'p Path>,
-        made: &[PathBuf],
+        created: &[PathBuf],
         earlier: &Self,
     ) -> Self {
         // A file in both lists counts as created by the service.
-        let read = read.into_iter().filter(|path| !made.iter().any(|made| made == path));
+        let read = read.into_iter().filter(|path| !created.iter().any(|file| file == path));
         let earlier = |path: &Path, needed| {
             let same = |known: &&RecordedMode| known.path == path && known.needed == needed;
             earlier.0.iter().find(same).cloned()
         };
         let known = |path: &Path| earlier(path, READ_BITS).or_else(|| record_of(path, READ_BITS));
         let mut modes = Self(read.filter_map(known).collect());
-        modes.0.extend(made.iter().filter_map(|path| earlier(path, WRITE_BITS)));
-        modes.record(made);
+        modes.0.extend(created.iter().filter_map(|path| earlier(path, WRITE_BITS)));
+        modes.record(created);
         modes
     }
 
     /// Reads the present rights of files that the service has created since, and forgets those that are gone.
-    pub(crate) fn record(&mut self, made: &[PathBuf]) {
+    pub(crate) fn record(&mut self, created: &[PathBuf]) {
         let is_new = |path: &&PathBuf| !self.0.iter().any(|known| known.path == **path);
         let new: Vec<_> =
-            made.iter().filter(is_new).filter_map(|path| record_of_created(path)).collect();
+            created.iter().filter(is_new).filter_map(|path| record_of_created(path)).collect();
         if new.is_empty() {
             return;
         }
@@ -171,9 +171,9 @@ pub(crate) fn own_files(server: &ServerSettings) -> Vec<PathBuf> {
     let state = STATE_FILES.map(|name| server.data_dir.join(name));
     let entries = fs::read_dir(&server.runtime_dir).into_iter().flatten().flatten();
     let is_own = |path: &PathBuf| {
-        let has = |wanted: &str| path.extension().is_some_and(|extension| extension == wanted);
+        let has = |suffix: &str| path.extension().is_some_and(|extension| extension == suffix);
         has("key") || has("sock") || path.ends_with(SCRATCH_FOLDER)
     };
-    let made = entries.map(|entry| entry.path()).filter(is_own);
-    folders.into_iter().chain(state).chain(made).chain([server.token_file.clone()]).collect()
+    let own_entries = entries.map(|entry| entry.path()).filter(is_own);
+    folders.into_iter().chain(state).chain(own_entries).chain([server.token_file.clone()]).collect()
 }

@@ -21,16 +21,17 @@ fn reported_faults(path: &Path, role: FileRole) -> Vec<String> {
 
 #[test]
 fn only_the_owner_may_read_a_token() {
-    let here = folder();
+    let temp_dir = folder();
     for mode in [0o644, 0o640, 0o604, 0o620, 0o610] {
-        let file = create_file(&here.path().join("token"), mode);
-        let shown = file.display();
-        let expected = format!("it: {shown} is accessible to other users; run `chmod 600 {shown}`");
+        let file = create_file(&temp_dir.path().join("token"), mode);
+        let path_text = file.display();
+        let expected =
+            format!("it: {path_text} is accessible to other users; run `chmod 600 {path_text}`");
         assert_eq!(reported_faults(&file, FileRole::Token), [expected], "{mode:o}");
     }
     for mode in [0o600, 0o400] {
         assert!(
-            reported_faults(&create_file(&here.path().join("token"), mode), FileRole::Token)
+            reported_faults(&create_file(&temp_dir.path().join("token"), mode), FileRole::Token)
                 .is_empty(),
             "{mode:o}"
         );
@@ -39,54 +40,58 @@ fn only_the_owner_may_read_a_token() {
 
 #[test]
 fn a_group_may_read_a_key_of_root_only() {
-    let here = folder();
-    let file = create_file(&here.path().join("key"), 0o640);
+    let temp_dir = folder();
+    let file = create_file(&temp_dir.path().join("key"), 0o640);
     assert_eq!(reported_faults(&file, FileRole::Key).is_empty(), geteuid().is_root());
     for mode in [0o660, 0o644, 0o602] {
-        let file = create_file(&here.path().join("key"), mode);
+        let file = create_file(&temp_dir.path().join("key"), mode);
         assert_eq!(reported_faults(&file, FileRole::Key).len(), 1, "{mode:o}");
     }
 }
 
 #[test]
 fn others_may_read_a_configuration_and_not_write_it() {
-    let here = folder();
-    let file = here.path().join("supervisor.toml");
+    let temp_dir = folder();
+    let file = temp_dir.path().join("supervisor.toml");
     assert!(reported_faults(&create_file(&file, 0o644), FileRole::Configuration).is_empty());
     // The group of this user has no other members on the machines that run this test, or it is root's own.
-    let said = reported_faults(&create_file(&file, 0o646), FileRole::Configuration);
-    let shown = file.display();
-    assert_eq!(said, [format!("it: {shown} is writable by other users; run `chmod go-w {shown}`")]);
+    let faults = reported_faults(&create_file(&file, 0o646), FileRole::Configuration);
+    let path_text = file.display();
+    assert_eq!(
+        faults,
+        [format!("it: {path_text} is writable by other users; run `chmod go-w {path_text}`")]
+    );
 }
 
 #[test]
 fn a_writable_parent_folder_is_reported_unless_sticky() {
-    let here = folder();
-    let above = here.path().join("a b");
-    fs::create_dir(&above).expect("a folder");
-    let file = create_file(&above.join("supervisor.toml"), 0o600);
-    fs::set_permissions(&above, Permissions::from_mode(0o777)).expect("a mode");
-    let shown = above.display();
-    let expected = format!("it: {shown} is writable by other users; run `chmod go-w '{shown}'`");
+    let temp_dir = folder();
+    let parent = temp_dir.path().join("a b");
+    fs::create_dir(&parent).expect("a folder");
+    let file = create_file(&parent.join("supervisor.toml"), 0o600);
+    fs::set_permissions(&parent, Permissions::from_mode(0o777)).expect("a mode");
+    let path_text = parent.display();
+    let expected =
+        format!("it: {path_text} is writable by other users; run `chmod go-w '{path_text}'`");
     assert_eq!(reported_faults(&file, FileRole::Configuration), [expected.as_str()]);
-    assert_eq!(reported_faults(&above.join("missing/file"), FileRole::Folder), [expected]);
-    fs::set_permissions(&above, Permissions::from_mode(0o1777)).expect("a mode");
+    assert_eq!(reported_faults(&parent.join("missing/file"), FileRole::Folder), [expected]);
+    fs::set_permissions(&parent, Permissions::from_mode(0o1777)).expect("a mode");
     assert!(reported_faults(&file, FileRole::Configuration).is_empty());
 }
 
 #[test]
 fn every_folder_along_a_link_is_checked() {
-    let here = folder();
-    let (open, link) = (here.path().join("open"), here.path().join("link"));
+    let temp_dir = folder();
+    let (open, link) = (temp_dir.path().join("open"), temp_dir.path().join("link"));
     fs::create_dir(&open).expect("a folder");
     create_file(&open.join("file"), 0o600);
     symlink("open/../open/./file", &link).expect("a link");
     assert!(reported_faults(&link, FileRole::Token).is_empty());
     fs::set_permissions(&open, Permissions::from_mode(0o757)).expect("a mode");
     assert_eq!(reported_faults(&link, FileRole::Token).len(), 2, "the folder is passed twice");
-    let round = here.path().join("round");
-    symlink("round", &round).expect("a link");
-    assert!(reported_faults(&round, FileRole::Token)[0].contains("cannot be examined"));
+    let cycle = temp_dir.path().join("round");
+    symlink("round", &cycle).expect("a link");
+    assert!(reported_faults(&cycle, FileRole::Token)[0].contains("cannot be examined"));
 }
 
 #[test]
@@ -94,13 +99,14 @@ fn files_of_another_user_are_reported() {
     if !geteuid().is_root() {
         return; // `tests/it` does this with the program, and counts it where it cannot.
     }
-    let here = folder();
-    let (file, link) = (create_file(&here.path().join("file"), 0o600), here.path().join("link"));
+    let temp_dir = folder();
+    let (file, link) =
+        (create_file(&temp_dir.path().join("file"), 0o600), temp_dir.path().join("link"));
     symlink(&file, &link).expect("a link");
     chown(&file, Some(1), None).expect("an owner");
-    let shown = file.display();
+    let path_text = file.display();
     let found = reported_faults(&link, FileRole::Configuration);
-    assert!(found[0].ends_with(&format!("run `chown root {shown}`")), "{found:?}");
+    assert!(found[0].ends_with(&format!("run `chown root {path_text}`")), "{found:?}");
     chown(&file, Some(0), None).expect("an owner");
     std::os::unix::fs::lchown(&link, Some(1), None).expect("an owner");
     let found = reported_faults(&link, FileRole::Configuration);
@@ -109,23 +115,26 @@ fn files_of_another_user_are_reported() {
 
 #[test]
 fn a_service_folder_is_closed_to_readers() {
-    let here = folder();
-    let own = here.path().join("own");
+    let temp_dir = folder();
+    let own = temp_dir.path().join("own");
     fs::create_dir(&own).expect("a folder");
     for (before, after) in [(0o755, 0o700), (0o750, 0o700), (0o711, 0o711), (0o700, 0o700)] {
         fs::set_permissions(&own, Permissions::from_mode(before)).expect("a mode");
         remove_access_of_others(&own).expect("a folder of this user");
         assert_eq!(fs::metadata(&own).expect("it").mode() & 0o777, after);
     }
-    remove_access_of_others(&here.path().join("missing")).expect("nothing to do");
+    remove_access_of_others(&temp_dir.path().join("missing")).expect("nothing to do");
 }
 
 #[test]
 fn wider_modes_are_restored_and_narrower_ones_kept() {
-    let here = folder();
-    let file = create_file(&here.path().join("secret"), 0o640);
-    let modes =
-        FileModes::of([file.as_path(), &here.path().join("missing")], &[], &FileModes::default());
+    let temp_dir = folder();
+    let file = create_file(&temp_dir.path().join("secret"), 0o640);
+    let modes = FileModes::of(
+        [file.as_path(), &temp_dir.path().join("missing")],
+        &[],
+        &FileModes::default(),
+    );
     assert!(modes.restore().is_empty());
     fs::set_permissions(&file, Permissions::from_mode(0o666)).expect("a mode");
     assert_eq!(modes.restore().len(), 1);
@@ -141,8 +150,8 @@ fn wider_modes_are_restored_and_narrower_ones_kept() {
 /// Test that a folder is opened before its files are examined.
 #[test]
 fn a_folder_and_its_files_are_restored_in_one_pass() {
-    let here = folder();
-    let own = here.path().join("own");
+    let temp_dir = folder();
+    let own = temp_dir.path().join("own");
     fs::create_dir(&own).expect("a folder");
     let file = create_file(&own.join("secret"), 0o600);
     let modes = FileModes::of([], &[file.clone(), own.clone()], &FileModes::default());
@@ -155,11 +164,11 @@ fn a_folder_and_its_files_are_restored_in_one_pass() {
 /// An agent may change modes between the last check and a reload of the configuration.
 #[test]
 fn modes_that_changed_before_a_reload_are_restored() {
-    let here = folder();
-    let own = here.path().join("own");
+    let temp_dir = folder();
+    let own = temp_dir.path().join("own");
     fs::create_dir(&own).expect("a folder");
     fs::set_permissions(&own, Permissions::from_mode(0o700)).expect("a mode");
-    let file = create_file(&here.path().join("secret"), 0o600);
+    let file = create_file(&temp_dir.path().join("secret"), 0o600);
     let of =
         |earlier: &FileModes| FileModes::of([file.as_path()], std::slice::from_ref(&own), earlier);
     let modes = of(&FileModes::default());
@@ -176,8 +185,8 @@ fn an_owner_is_restored() {
     if !geteuid().is_root() {
         return algonius_skips::skip("only root can give files away");
     }
-    let here = folder();
-    let file = create_file(&here.path().join("secret"), 0o600);
+    let temp_dir = folder();
+    let file = create_file(&temp_dir.path().join("secret"), 0o600);
     let modes = FileModes::of([file.as_path()], &[], &FileModes::default());
     for owner in [(Some(1), None), (None, Some(1))] {
         chown(&file, owner.0, owner.1).expect("an owner");

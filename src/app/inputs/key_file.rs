@@ -55,30 +55,31 @@ fn write_atomically(file: &Path, secret: &[u8; 32]) -> io::Result<()> {
     if let Some(folder) = file.parent() {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     }
-    let beside = file.with_added_extension(std::process::id().to_string());
+    let temporary_path = file.with_added_extension(std::process::id().to_string());
     // A file with the same name was left behind by a process that no longer exists.
-    match fs::remove_file(&beside) {
+    match fs::remove_file(&temporary_path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    let mut made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
-    made.write_all(secret)?;
-    fs::rename(&beside, file)
+    let mut temporary_file =
+        OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary_path)?;
+    temporary_file.write_all(secret)?;
+    fs::rename(&temporary_path, file)
 }
 
 /// Restores the mode of a key file of this user in a folder that no other user can list: an agent of the same user can
 /// change the mode, and must not stop the service by that.
 fn repair(file: &Path) -> io::Result<()> {
-    let facts = match fs::symlink_metadata(file) {
+    let metadata = match fs::symlink_metadata(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        facts => facts?,
+        metadata => metadata?,
     };
     let folder = fs::metadata(file.parent().unwrap_or(file))?;
     let own = geteuid().as_raw();
-    let is_ours = facts.is_file() && facts.uid() == own && folder.uid() == own;
+    let is_ours = metadata.is_file() && metadata.uid() == own && folder.uid() == own;
     let is_closed = folder.mode() & 0o066 == 0;
-    if is_ours && is_closed && facts.mode() & 0o777 != 0o600 {
-        let mode = format!("{:o}", facts.mode() & 0o777);
+    if is_ours && is_closed && metadata.mode() & 0o777 != 0o600 {
+        let mode = format!("{:o}", metadata.mode() & 0o777);
         tracing::error!(file = %file.display(), mode, "key file had unexpected permissions; correcting them");
         fs::set_permissions(file, Permissions::from_mode(0o600))?;
     }
@@ -88,15 +89,15 @@ fn repair(file: &Path) -> io::Result<()> {
 /// Rejects a file that other users can access, and a directory in which another user could create one.
 fn check(file: &Path, opened: &File) -> Result<(), StartError> {
     let fault = |source| StartError::InputKey { source };
-    let facts = opened.metadata().map_err(fault)?;
+    let metadata = opened.metadata().map_err(fault)?;
     let own = geteuid().as_raw();
-    if !facts.is_file() || facts.uid() != own || facts.mode() & 0o077 != 0 {
-        return Err(StartError::InputKeyOpen { what: "key file", place: file.to_owned() });
+    if !metadata.is_file() || metadata.uid() != own || metadata.mode() & 0o077 != 0 {
+        return Err(StartError::InputKeyOpen { kind: "key file", place: file.to_owned() });
     }
     let folder = file.parent().unwrap_or(file);
-    let facts = fs::metadata(folder).map_err(fault)?;
-    if facts.uid() != own || facts.mode() & 0o022 != 0 {
-        return Err(StartError::InputKeyOpen { what: "folder", place: folder.to_owned() });
+    let metadata = fs::metadata(folder).map_err(fault)?;
+    if metadata.uid() != own || metadata.mode() & 0o022 != 0 {
+        return Err(StartError::InputKeyOpen { kind: "folder", place: folder.to_owned() });
     }
     Ok(())
 }
@@ -140,11 +141,11 @@ mod tests {
         assert!(refused.contains("chmod 600") || refused.contains("remove"), "{refused}");
         chmod(&file, 0o600);
         chmod(folder.path(), 0o770);
-        assert!(matches!(read(&file), Err(StartError::InputKeyOpen { what: "folder", .. })));
+        assert!(matches!(read(&file), Err(StartError::InputKeyOpen { kind: "folder", .. })));
         chmod(folder.path(), 0o700);
-        let elsewhere = folder.path().join("elsewhere");
-        fs::rename(&file, &elsewhere).unwrap();
-        symlink(&elsewhere, &file).unwrap();
+        let moved_file = folder.path().join("elsewhere");
+        fs::rename(&file, &moved_file).unwrap();
+        symlink(&moved_file, &file).unwrap();
         assert!(read(&file).is_err(), "a link leads anywhere");
     }
 

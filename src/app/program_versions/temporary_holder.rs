@@ -46,24 +46,27 @@ impl TemporaryHolder {
             memory: OutputMemory::of(OUTPUT_MEMORY_BYTES),
         });
         let wardens = wardens.await?;
-        let site = DriverContext {
+        let driver_context = DriverContext {
             runtime_dir: folder.clone(),
             sockets: machine.sockets.clone(),
             bubblewrap: capabilities::bubblewrap(env::var_os("PATH").as_deref())
                 .filter(|_| machine.sandbox_capabilities().bubblewrap),
             in_memory: false,
         };
-        let ServiceFiles { unreadable, unwritable, folder: of_configuration, programs: _ } =
+        let ServiceFiles { unreadable, unwritable, folder: configuration_folder, programs: _ } =
             files.clone();
-        let guarded = ProtectedServiceFiles { unreadable, unwritable, folder: of_configuration };
-        let place = SharedDriverContext::new(
-            site,
+        let guarded =
+            ProtectedServiceFiles { unreadable, unwritable, folder: configuration_folder };
+        let shared_context = SharedDriverContext::new(
+            driver_context,
             Arc::new(ServicePaths::new(guarded)),
             Arc::new(NoSessions),
         );
-        place.prepare()?;
-        let requester =
-            VersionRequester { place: Arc::new(place), warden: Arc::clone(&wardens) as _ };
+        shared_context.prepare()?;
+        let requester = VersionRequester {
+            shared_context: Arc::new(shared_context),
+            warden: Arc::clone(&wardens) as _,
+        };
         Ok(Self { requester, holders: wardens, folder })
     }
 

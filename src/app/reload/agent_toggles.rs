@@ -28,7 +28,7 @@ const SWITCHES_FILE: &str = "switches.json";
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AgentSwitches {
     file: PathBuf,
-    wanted: BTreeMap<String, bool>,
+    overrides: BTreeMap<String, bool>,
     configured: BTreeMap<String, bool>,
 }
 
@@ -39,14 +39,14 @@ impl AgentSwitches {
     /// Fails if the file exists and cannot be read: an agent that was disabled must stay disabled.
     pub(crate) fn read(data_dir: &Path) -> Result<Self, StartError> {
         let file = data_dir.join(SWITCHES_FILE);
-        let wanted = match fs::read(&file) {
+        let overrides = match fs::read(&file) {
             Ok(bytes) => serde_json::from_slice(&bytes).map_err(io::Error::other),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(BTreeMap::new()),
             Err(error) => Err(error),
         };
-        let wanted =
-            wanted.map_err(|source| StartError::Switches { file: SWITCHES_FILE, source })?;
-        Ok(Self { file, wanted, configured: BTreeMap::new() })
+        let overrides =
+            overrides.map_err(|source| StartError::Switches { file: SWITCHES_FILE, source })?;
+        Ok(Self { file, overrides, configured: BTreeMap::new() })
     }
 
     /// Records the configured state of these agents, and applies the switches.
@@ -54,8 +54,8 @@ impl AgentSwitches {
         let configured = |agent: &Agent| (agent.spec.id.to_string(), agent.spec.enabled);
         self.configured = agents.iter().map(configured).collect();
         for agent in agents {
-            if let Some(wanted) = self.wanted.get(agent.spec.id.as_str()) {
-                Arc::make_mut(&mut agent.spec).enabled = *wanted;
+            if let Some(enabled) = self.overrides.get(agent.spec.id.as_str()) {
+                Arc::make_mut(&mut agent.spec).enabled = *enabled;
             }
         }
     }
@@ -65,30 +65,30 @@ impl AgentSwitches {
         let differs = |(id, on): &(&String, &bool)| {
             self.configured.get(*id).is_some_and(|configured| configured != *on)
         };
-        self.wanted.iter().filter(differs).map(|(id, _)| id.clone()).collect()
+        self.overrides.iter().filter(differs).map(|(id, _)| id.clone()).collect()
     }
 
     /// Returns the switches with this agent switched; a switch that equals the configuration is not stored.
     fn with_switch(&self, id: &AgentId, on: bool, configured: bool) -> Self {
         let mut switches = self.clone();
         switches.configured.insert(id.to_string(), configured);
-        switches.wanted.remove(id.as_str());
+        switches.overrides.remove(id.as_str());
         if on != configured {
-            switches.wanted.insert(id.to_string(), on);
+            switches.overrides.insert(id.to_string(), on);
         }
         switches
     }
 
     /// Writes the file atomically, readable by its owner only.
     fn write(&self) -> io::Result<()> {
-        let beside = self.file.with_added_extension("new");
+        let temporary_file = self.file.with_added_extension("new");
         let mut options = OpenOptions::new();
         let mut opened =
-            options.write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
-        opened.write_all(&serde_json::to_vec(&self.wanted)?)?;
+            options.write(true).create(true).truncate(true).mode(0o600).open(&temporary_file)?;
+        opened.write_all(&serde_json::to_vec(&self.overrides)?)?;
         // Without it, a power failure after the rename could leave an empty file in place of the old one.
         opened.sync_all()?;
-        fs::rename(&beside, &self.file)
+        fs::rename(&temporary_file, &self.file)
     }
 }
 
@@ -102,7 +102,7 @@ impl Reloader {
         let (mut agent, configured) = match on && !configured && !known.spec.enabled {
             true => match read_configured_agent(self.files.source().clone(), &id).await {
                 Ok(fresh) => (fresh.clone(), fresh.spec.enabled),
-                Err(wrong) => return Ok(Err(wrong)),
+                Err(faults) => return Ok(Err(faults)),
             },
             false => (known.clone(), configured),
         };
@@ -122,7 +122,7 @@ impl Reloader {
         if on {
             self.breakers.reset_rejected(); // The operator who enabled the agent may have repaired its credential.
         }
-        self.show();
+        self.publish();
         self.publisher.publish_switched(self.switches.overridden());
         tracing::info!(agent = %id, on, "agent switched");
         self.check_programs().await; // The program of a disabled agent is not searched.
@@ -142,14 +142,14 @@ async fn read_configured_agent(
         Ok(Err(faults)) => return Err(report::errors(&faults)),
         Err(_panicked) => return Err(vec![agent_missing()]),
     };
-    let below = format!("agents.{id}.");
-    let lacks = |key: &str| key.starts_with(&below);
-    let lacking = warnings
-        .iter()
-        .filter(|it| it.severity == Severity::MissingWhileDisabled && lacks(&it.path));
-    let lacking: Vec<_> = lacking.map(report::configuration_error).collect();
-    if !lacking.is_empty() {
-        return Err(lacking);
+    let key_prefix = format!("agents.{id}.");
+    let is_setting_of_agent = |key: &str| key.starts_with(&key_prefix);
+    let missing_settings = warnings.iter().filter(|it| {
+        it.severity == Severity::MissingWhileDisabled && is_setting_of_agent(&it.path)
+    });
+    let missing_settings: Vec<_> = missing_settings.map(report::configuration_error).collect();
+    if !missing_settings.is_empty() {
+        return Err(missing_settings);
     }
     settings
         .agents
@@ -159,8 +159,8 @@ async fn read_configured_agent(
 }
 
 async fn store_switches(switches: AgentSwitches) -> Result<(), Failure> {
-    let kept = spawn_blocking(move || switches.write()).await.map_err(io::Error::other);
-    kept.and_then(|kept| kept).map_err(|error| {
+    let result = spawn_blocking(move || switches.write()).await.map_err(io::Error::other);
+    result.and_then(|result| result).map_err(|error| {
         tracing::error!(%error, "failed to store agent switch");
         Failure::new(Code::Internal, "the switch could not be stored; the agent is unchanged")
     })

@@ -105,10 +105,10 @@ impl ServedAgents {
             let before = known.get(&agent.spec.id).filter(|it| !Arc::ptr_eq(&it.spec, &agent.spec));
             let Some(before) = before else { continue };
             // Compared without decided facts, an unchanged agent would look changed and be replaced.
-            let facts = Arc::make_mut(&mut agent.spec).program_mut();
-            if let (Some(facts), Some(before)) = (facts, before.spec.program()) {
-                facts.confinement.clone_from(&before.confinement);
-                facts.resources = before.resources;
+            let program_spec = Arc::make_mut(&mut agent.spec).program_mut();
+            if let (Some(program_spec), Some(before)) = (program_spec, before.spec.program()) {
+                program_spec.confinement.clone_from(&before.confinement);
+                program_spec.resources = before.resources;
             }
             let is_same_place = has_same_folders(agent, before);
             if let (Some(program), Some(before)) = (agent.program_mut(), before.program()) {

@@ -16,7 +16,7 @@ impl Reloader {
     ///
     /// # Errors
     /// Fails if a ledger operation failed. The status reports the configuration in force then.
-    pub(super) async fn reload(&mut self, why: &'static str) -> Result<ReloadResult, Failure> {
+    pub(super) async fn reload(&mut self, reason: &'static str) -> Result<ReloadResult, Failure> {
         let (reloaded, failure) = match self.files.read().await {
             Ok(Ok(checked)) => self.apply_checked(checked).await,
             Ok(Err(faults)) => {
@@ -30,7 +30,7 @@ impl Reloader {
                 (self.publisher.rejected_report(vec![read_error()]), None)
             }
         };
-        report::log_result(&reloaded, why);
+        report::log_result(&reloaded, reason);
         self.publisher.publish_result(&reloaded, self.watch_state(), self.switches.overridden());
         failure.map_or(Ok(reloaded), Err)
     }
@@ -38,7 +38,7 @@ impl Reloader {
     /// Returns the result of the reload, and the failure of the ledger if there was one.
     async fn apply_checked(&mut self, checked: LoadedConfig) -> (ReloadResult, Option<Failure>) {
         let LoadedConfig { settings, warnings } = checked;
-        let token_file = self.booted.server.token_file.clone();
+        let token_file = self.startup_settings.server.token_file.clone();
         self.files.set_files(settings.files.iter().cloned().chain([token_file]));
         let warnings = warnings.iter().map(report::configuration_error).collect();
         match self.apply(settings).await {
@@ -57,8 +57,8 @@ impl Reloader {
         mut settings: Settings,
     ) -> Result<(ReloadResult, Option<Failure>), StartError> {
         file_trust::require(&settings, self.files.source().file())?;
-        let mut pending = restart_keys(&self.booted, &settings);
-        keep_booted(&self.booted, &mut settings);
+        let mut pending = restart_keys(&self.startup_settings, &settings);
+        restore_startup_settings(&self.startup_settings, &mut settings);
         let mut switches = self.switches.clone();
         switches.apply_to(&mut settings.agents);
         let agents = self.agents.prepare(&self.settings, &mut settings)?;
@@ -89,17 +89,17 @@ impl Reloader {
             pending.push("schedules".to_owned());
         }
         let reloaded = self.publisher.applied_report(applied, pending);
-        self.show();
+        self.publish();
         Ok((reloaded, unwritten))
     }
 }
 
 /// Keeps the settings that need a restart.
-fn keep_booted(booted: &Settings, settings: &mut Settings) {
+fn restore_startup_settings(startup_settings: &Settings, settings: &mut Settings) {
     // The new path may follow from a new data directory, which takes effect only after a restart.
-    settings.server.token_file.clone_from(&booted.server.token_file);
+    settings.server.token_file.clone_from(&startup_settings.server.token_file);
     // Folders and keys stay unchanged until the service is restarted.
-    settings.service_files.extend(&booted.service_files);
+    settings.service_files.extend(&startup_settings.service_files);
 }
 
 /// Returns the differences that a reload applies.

@@ -48,7 +48,7 @@ impl FileProtection {
     }
 
     /// Records the files of the configuration in force that need protection.
-    pub(super) fn guard(&mut self, settings: &Settings) {
+    pub(super) fn protect(&mut self, settings: &Settings) {
         let server = &settings.server;
         let inside = server.tls.iter().map(|pair| &*pair.key).chain([&*server.token_file]);
         let read = settings.service_files.trusted().chain(inside);

@@ -16,26 +16,27 @@ pub(super) fn changes<'i, T: 'i>(
 ) -> Changes {
     let before: Vec<_> = before.into_iter().collect();
     let after: Vec<_> = after.into_iter().collect();
-    let names = |those: &[&T]| those.iter().map(|it| name(it)).collect::<BTreeSet<_>>();
-    let (were, are) = (names(&before), names(&after));
-    let is_changed = |wanted: &&String| {
-        let of = |those: &[&'i T]| -> Vec<&'i T> {
-            those.iter().copied().filter(|it| name(it) == **wanted).collect()
+    let names = |items: &[&T]| items.iter().map(|it| name(it)).collect::<BTreeSet<_>>();
+    let (names_before, names_after) = (names(&before), names(&after));
+    let is_changed = |item_name: &&String| {
+        let of = |items: &[&'i T]| -> Vec<&'i T> {
+            items.iter().copied().filter(|it| name(it) == **item_name).collect()
         };
-        let (were, are) = (of(&before), of(&after));
-        were.len() != are.len() || !were.iter().zip(are).all(|(one, other)| is_same(one, other))
+        let (items_before, items_after) = (of(&before), of(&after));
+        items_before.len() != items_after.len()
+            || !items_before.iter().zip(items_after).all(|(one, other)| is_same(one, other))
     };
     Changes {
-        added: are.difference(&were).cloned().collect(),
-        changed: were.intersection(&are).filter(is_changed).cloned().collect(),
-        removed: were.difference(&are).cloned().collect(),
+        added: names_after.difference(&names_before).cloned().collect(),
+        changed: names_before.intersection(&names_after).filter(is_changed).cloned().collect(),
+        removed: names_before.difference(&names_after).cloned().collect(),
     }
 }
 
 /// Returns the changed keys that are applied at run time.
 pub(super) fn live_keys(before: &Settings, after: &Settings) -> Vec<String> {
     let (old, new) = (&before.server, &after.server);
-    let (was, is) = (&old.entry, &new.entry);
+    let (old_entry, new_entry) = (&old.entry, &new.entry);
     let keys = [
         ("server.public_url", old.public.url != new.public.url),
         ("server.public_card", old.public.card != new.public.card),
@@ -44,11 +45,11 @@ pub(super) fn live_keys(before: &Settings, after: &Settings) -> Vec<String> {
         ("server.body_timeout", old.requests.body_timeout != new.requests.body_timeout),
         ("server.watch", old.configuration.watch != new.configuration.watch),
         ("server.presets", old.configuration.presets != new.configuration.presets),
-        ("server.allowed_hosts", was.allowed_hosts != is.allowed_hosts),
-        ("server.allowed_origins", was.allowed_origins != is.allowed_origins),
-        ("server.trusted_proxies", was.trusted_proxies != is.trusted_proxies),
-        ("server.grpc_url_0_3", was.grpc_url_0_3 != is.grpc_url_0_3),
-        ("server.grpc_url_1_0", was.grpc_url_1_0 != is.grpc_url_1_0),
+        ("server.allowed_hosts", old_entry.allowed_hosts != new_entry.allowed_hosts),
+        ("server.allowed_origins", old_entry.allowed_origins != new_entry.allowed_origins),
+        ("server.trusted_proxies", old_entry.trusted_proxies != new_entry.trusted_proxies),
+        ("server.grpc_url_0_3", old_entry.grpc_url_0_3 != new_entry.grpc_url_0_3),
+        ("server.grpc_url_1_0", old_entry.grpc_url_1_0 != new_entry.grpc_url_1_0),
         ("log.level", before.observability.log.level != after.observability.log.level),
         ("lockout", before.callers.lockout != after.callers.lockout),
         ("redaction", before.secrecy.redaction != after.secrecy.redaction),
@@ -60,8 +61,8 @@ pub(super) fn live_keys(before: &Settings, after: &Settings) -> Vec<String> {
 }
 
 /// Returns the changed keys that need a restart of the service.
-pub(super) fn restart_keys(booted: &Settings, now: &Settings) -> Vec<String> {
-    let (old, new) = (&booted.server, &now.server);
+pub(super) fn restart_keys(startup_settings: &Settings, now: &Settings) -> Vec<String> {
+    let (old, new) = (&startup_settings.server, &now.server);
     let keys = [
         ("server.listen", old.listen != new.listen),
         ("server.tls", old.tls != new.tls),
@@ -75,14 +76,14 @@ pub(super) fn restart_keys(booted: &Settings, now: &Settings) -> Vec<String> {
         ("server.reattach_grace", old.programs.reattach_grace != new.programs.reattach_grace),
         ("server.output_memory", old.programs.output_memory != new.programs.output_memory),
         ("server.durability", old.durability != new.durability),
-        ("log.format", booted.observability.log.format != now.observability.log.format),
-        ("pressure", booted.pressure != now.pressure),
-        ("push", booted.push != now.push),
-        ("alerts", booted.observability.alerts != now.observability.alerts),
-        ("telemetry", booted.observability.telemetry != now.observability.telemetry),
-        ("retention", booted.retention != now.retention),
-        ("inputs", booted.secrecy.inputs != now.secrecy.inputs),
-        ("scheduler.history", booted.scheduling.history != now.scheduling.history),
+        ("log.format", startup_settings.observability.log.format != now.observability.log.format),
+        ("pressure", startup_settings.pressure != now.pressure),
+        ("push", startup_settings.push != now.push),
+        ("alerts", startup_settings.observability.alerts != now.observability.alerts),
+        ("telemetry", startup_settings.observability.telemetry != now.observability.telemetry),
+        ("retention", startup_settings.retention != now.retention),
+        ("inputs", startup_settings.secrecy.inputs != now.secrecy.inputs),
+        ("scheduler.history", startup_settings.scheduling.history != now.scheduling.history),
     ];
     differing_keys(&keys)
 }
@@ -126,9 +127,9 @@ mod tests {
         let found =
             changes(&before, &after, |(name, _)| (*name).to_owned(), |one, other| one == other);
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-        let wanted =
+        let expected =
             Changes { added: names(&["d"]), changed: names(&["b"]), removed: names(&["c"]) };
-        assert_eq!(found, wanted);
+        assert_eq!(found, expected);
         let same =
             changes(&before, &before, |(name, _)| (*name).to_owned(), |one, other| one == other);
         assert!(same.is_empty());

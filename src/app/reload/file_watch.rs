@@ -109,9 +109,9 @@ impl FileWatcher {
     async fn has_changed(&mut self) -> bool {
         let files: Vec<_> = self.read.iter().map(|(file, _)| file.clone()).collect();
         let Ok(now) = spawn_blocking(move || file_states(files)).await else { return false };
-        let is_still = now == self.polled;
+        let is_stable = now == self.polled;
         self.polled = now;
-        is_still && self.polled != self.read
+        is_stable && self.polled != self.read
     }
 }
 
@@ -146,9 +146,9 @@ mod tests {
         assert!(watcher.has_changed().await);
         watcher.record_states();
         assert!(!watcher.has_changed().await && !watcher.has_changed().await);
-        let beside = folder.path().join("beside");
-        fs::write(&beside, "one").expect("a file");
-        fs::rename(&beside, &config).expect("another file");
+        let replacement = folder.path().join("beside");
+        fs::write(&replacement, "one").expect("a file");
+        fs::rename(&replacement, &config).expect("another file");
         assert!(!watcher.has_changed().await);
         fs::write(&secret, "three").expect("a file");
         assert!(!watcher.has_changed().await, "seen while another is written");

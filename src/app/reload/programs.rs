@@ -45,7 +45,7 @@ impl Reloader {
             Ok(agents) => {
                 (self.settings, self.program_error) = (settings, None);
                 self.agents.apply_changes(agents).await;
-                self.show();
+                self.publish();
             }
             // The next check retries, and must not fill the log.
             Err(error) => {
@@ -74,7 +74,7 @@ impl CheckedProgram {
 /// Checks the files. A program keeps its path while the file exists, also when a program of the same name is
 /// installed in a folder that is searched earlier.
 fn find_moved(checked_programs: Vec<CheckedProgram>) -> MovedPrograms {
-    let there: BTreeSet<&Path> = checked_programs
+    let existing: BTreeSet<&Path> = checked_programs
         .iter()
         .filter(|checked_program| !checked_program.is_missing)
         .map(|checked_program| checked_program.program.command.as_path())
@@ -82,10 +82,10 @@ fn find_moved(checked_programs: Vec<CheckedProgram>) -> MovedPrograms {
         .into_iter()
         .filter(|file| is_executable(file))
         .collect();
-    let is_there = |checked_program: &CheckedProgram| {
-        !checked_program.is_missing && there.contains(checked_program.program.command.as_path())
+    let exists = |checked_program: &CheckedProgram| {
+        !checked_program.is_missing && existing.contains(checked_program.program.command.as_path())
     };
-    let absent = checked_programs.iter().filter(|checked_program| !is_there(checked_program));
+    let absent = checked_programs.iter().filter(|checked_program| !exists(checked_program));
     let searched = absent.map(|checked_program| (checked_program, checked_program.search.find()));
     let moved =
         searched.filter(|(checked_program, found)| found.is_some() || !checked_program.is_missing);
@@ -96,13 +96,13 @@ fn find_moved(checked_programs: Vec<CheckedProgram>) -> MovedPrograms {
 fn set_program(agent: &mut Agent, found: Option<PathBuf>) {
     let AgentWorker::Program { program: settings, search } = &mut agent.worker else { return };
     let (id, program) = (agent.spec.id.clone(), search.name());
-    let Some(facts) = Arc::make_mut(&mut agent.spec).program_mut() else { return };
+    let Some(program_spec) = Arc::make_mut(&mut agent.spec).program_mut() else { return };
     if let Some(file) = found {
         tracing::info!(agent = %id, program, "program found: agent is available");
-        facts.missing = None;
+        program_spec.missing = None;
         Arc::make_mut(settings).command = file;
     } else {
         tracing::warn!(agent = %id, program, "program not found: agent is unavailable");
-        facts.missing = Some(program);
+        program_spec.missing = Some(program);
     }
 }

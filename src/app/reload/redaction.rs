@@ -27,7 +27,7 @@ impl RedactionState {
     }
 
     /// Returns a handle to the redactor in force.
-    pub(crate) fn masking(&self) -> RedactorHandle {
+    pub(crate) fn redactor_handle(&self) -> RedactorHandle {
         RedactorHandle::of(self.redactor.subscribe())
     }
 

@@ -69,9 +69,9 @@ pub(crate) fn channel(
 
 impl ReloadHandle {
     /// Requests a reload, and does not wait for the result, which the log reports.
-    pub(crate) fn reload_soon(&self, why: &'static str) {
+    pub(crate) fn reload_soon(&self, reason: &'static str) {
         let (reply, _) = oneshot::channel();
-        if self.requests.try_send(ReloadRequest::Reload(why, reply)).is_err() {
+        if self.requests.try_send(ReloadRequest::Reload(reason, reply)).is_err() {
             tracing::warn!("too many queued reload requests");
         }
     }
@@ -106,7 +106,9 @@ impl Admin for ReloadHandle {
         let real = |file: &Path| fs::canonicalize(file).ok();
         match (file, self.file.as_deref()) {
             (None, None) => true,
-            (Some(file), Some(ours)) => real(file).is_some_and(|file| real(ours) == Some(file)),
+            (Some(file), Some(own_file)) => {
+                real(file).is_some_and(|file| real(own_file) == Some(file))
+            }
             (Some(_), None) | (None, Some(_)) => false,
         }
     }
@@ -124,8 +126,8 @@ impl Admin for ReloadHandle {
         Ok(super::tokens::listed_tokens(known))
     }
 
-    async fn create_token(&self, wanted: TokenSpec) -> Result<CreatedToken, Failure> {
-        self.request(|reply| ReloadRequest::CreateToken(Box::new(wanted), reply)).await?
+    async fn create_token(&self, spec: TokenSpec) -> Result<CreatedToken, Failure> {
+        self.request(|reply| ReloadRequest::CreateToken(Box::new(spec), reply)).await?
     }
 
     async fn revoke(&self, name: String) -> Result<(), Failure> {

@@ -19,11 +19,11 @@ pub(super) fn errors(faults: &ConfigFaults) -> Vec<ConfigurationError> {
 /// Returns a fault with its place. The file is named without its folder, because many callers read `/status`.
 pub(super) fn configuration_error(fault: &ConfigFault) -> ConfigurationError {
     let file = fault.file.file_name().map(|name| name.to_string_lossy().into_owned());
-    let shown = |number: usize| (number > 0).then_some(number);
+    let nonzero = |number: usize| (number > 0).then_some(number);
     ConfigurationError {
         file,
-        line: shown(fault.line),
-        column: shown(fault.column),
+        line: nonzero(fault.line),
+        column: nonzero(fault.column),
         key: Some(fault.path.clone()).filter(|key| !key.is_empty()),
         message: fault.message.clone(),
         hint: fault.hint.clone(),
@@ -63,13 +63,13 @@ pub(super) fn ledger_failure(error: &StartError) -> Option<Failure> {
 }
 
 /// Logs the result of a reload.
-pub(super) fn log_result(reloaded: &ReloadResult, why: &str) {
+pub(super) fn log_result(reloaded: &ReloadResult, reason: &str) {
     let ReloadResult { generation, applied, pending, rejected, warnings } = reloaded;
     for warning in warnings {
         tracing::warn!(%warning, "configuration");
     }
     for wrong in rejected {
-        tracing::error!(why, %wrong, "configuration rejected: the one before stays in force");
+        tracing::error!(reason, %wrong, "configuration rejected: the one before stays in force");
     }
     if rejected.is_empty() {
         let Changes { added, changed, removed } = &applied.agents;
@@ -82,7 +82,7 @@ pub(super) fn log_result(reloaded: &ReloadResult, why: &str) {
         let settings = &applied.settings;
         tracing::info!(
             generation,
-            why,
+            reason,
             ?added,
             ?changed,
             ?removed,

@@ -40,8 +40,8 @@ impl TokenAdministration {
     }
 
     /// Returns the check of callers of these agents.
-    pub(super) fn guard(&self, specs: &AgentSpecs) -> Authenticator {
-        self.credentials.guard(specs)
+    pub(super) fn authenticator(&self, specs: &AgentSpecs) -> Authenticator {
+        self.credentials.authenticator(specs)
     }
 
     /// Returns the text of the operator's token in force.
@@ -91,18 +91,18 @@ impl TokenAdministration {
     /// Fails if a token has this name, or if the ledger does not respond.
     pub(super) async fn create(
         &mut self,
-        wanted: TokenSpec,
+        spec: TokenSpec,
         settings: &Settings,
         redaction: &mut RedactionState,
     ) -> Result<CreatedToken, Failure> {
-        if is_configured(&wanted.name, settings) {
-            return Err(token_exists(&wanted.name));
+        if is_configured(&spec.name, settings) {
+            return Err(token_exists(&spec.name));
         }
         let text = spawn_blocking(token::random).await.ok().and_then(Result::ok);
         let text = text.ok_or_else(|| Failure::new(Code::Internal, "no token could be made"))?;
-        let (now, replaces, name) = (self.clock.now(), wanted.replaces, wanted.name.clone());
+        let (now, replaces, name) = (self.clock.now(), spec.replaces, spec.name.clone());
         // Only the hash is stored, so that a copy of the ledger gives no access.
-        let seed = wanted.with(Sha256::digest(text.as_bytes()).into());
+        let seed = spec.with(Sha256::digest(text.as_bytes()).into());
         let entry = token_entry(&StoredToken {
             name: seed.name.clone(),
             hash: seed.hash,

@@ -17,9 +17,9 @@ fn rendered(input: &str) -> Result<String, String> {
 
 #[test]
 fn the_time_is_in_the_zone_of_the_schedule() {
-    let told =
+    let text =
         rendered("{{ schedule_id }} of {{ date }} {{ time }}: {{ param.branch }} {{ planned }}");
-    assert_eq!(told.unwrap(), "nightly of 2026-01-01 03:10: main 2026-01-01T03:10:00+01:00");
+    assert_eq!(text.unwrap(), "nightly of 2026-01-01 03:10: main 2026-01-01T03:10:00+01:00");
 }
 
 #[test]

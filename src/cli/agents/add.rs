@@ -33,39 +33,39 @@ struct AddReport {
 /// Checks, writes, reloads and tests.
 pub(super) async fn run(
     client: Result<ServiceClient, CliError>,
-    wanted: AddAgentArgs,
+    args: AddAgentArgs,
     out: &CliOutput,
 ) -> Result<(), CliError> {
-    let id = wanted.id.clone().unwrap_or_else(|| wanted.preset.clone());
-    let draft = ConfigDraft::new(&wanted, &id)?;
+    let id = args.id.clone().unwrap_or_else(|| args.preset.clone());
+    let draft = ConfigDraft::new(&args, &id)?;
     let unit = InstalledUnit::find().filter(|unit| unit.starts(draft.file()));
-    let of_unit: Vec<_> = unit.iter().map(InstalledUnit::finding).collect();
-    let looked_up = |env: &dyn Fn(&str) -> Option<String>| _ = read(&draft.after(), &draft, env);
+    let unit_findings: Vec<_> = unit.iter().map(InstalledUnit::finding).collect();
+    let read_config = |env: &dyn Fn(&str) -> Option<String>| _ = read(&draft.after(), &draft, env);
     let environment =
-        AgentEnvironment::of(client.as_ref(), Some(draft.file()), unit, looked_up).await;
+        AgentEnvironment::of(client.as_ref(), Some(draft.file()), unit, read_config).await;
     let env = |name: &str| environment.variable(name);
     let (agent, files) = future_agent(&draft, &env, &id)?;
-    let mut told = AddReport { findings: of_unit, ..AddReport::default() };
-    told.findings.extend(environment.findings());
-    told.findings.extend(check_agent(agent.clone(), &files).await);
+    let mut report = AddReport { findings: unit_findings, ..AddReport::default() };
+    report.findings.extend(environment.findings());
+    report.findings.extend(check_agent(agent.clone(), &files).await);
     if !out.is_json() {
-        print_findings(&told.findings, out);
+        print_findings(&report.findings, out);
         agent.about.notes.iter().for_each(|note| out.print_line(&format!("note     {note}")));
     }
-    if told.findings.iter().any(|finding| finding.weight == FindingLevel::Bad) {
-        print_json_report(&told, &draft, &id, out);
+    if report.findings.iter().any(|finding| finding.weight == FindingLevel::Bad) {
+        print_json_report(&report, &draft, &id, out);
         return Err(AddError::NotReady.into());
     }
     read(&draft.after(), &draft, &env)?;
-    confirm(&wanted, &draft, out)?;
+    confirm(&args, &draft, out)?;
     draft.write()?;
     if !out.is_json() {
-        let made = if draft.is_new() { ", which is new" } else { "" };
-        out.print_line(&format!("written  {}{made}", draft.file().display()));
+        let creation_note = if draft.is_new() { ", which is new" } else { "" };
+        out.print_line(&format!("written  {}{creation_note}", draft.file().display()));
     }
-    let done = reload_and_test(client, &draft, &id, (&mut told, out)).await;
-    print_json_report(&told, &draft, &id, out);
-    done
+    let result = reload_and_test(client, &draft, &id, (&mut report, out)).await;
+    print_json_report(&report, &draft, &id, out);
+    result
 }
 
 /// Checks the program of an agent in its future sandbox.
@@ -78,7 +78,8 @@ async fn check_agent(mut agent: Agent, files: &ServiceFiles) -> Vec<Finding> {
         true => TemporaryHolder::start(&capabilities, files).await.ok(),
         false => None,
     };
-    let findings = agent_program::of(&agent, holder.as_ref().map(TemporaryHolder::requester)).await;
+    let findings =
+        agent_program::check(&agent, holder.as_ref().map(TemporaryHolder::requester)).await;
     if let Some(holder) = holder {
         holder.end().await;
     }
@@ -92,13 +93,13 @@ fn future_agent(
     env: &dyn Fn(&str) -> Option<String>,
     id: &str,
 ) -> Result<(Agent, ServiceFiles), CliError> {
-    let is_it = |agent: &Agent| agent.spec.id.as_str() == id;
+    let has_id = |agent: &Agent| agent.spec.id.as_str() == id;
     // An agent may be added to a configuration whose only fault is that it is empty.
-    if read(draft.before(), draft, env).is_ok_and(|settings| settings.agents.iter().any(is_it)) {
+    if read(draft.before(), draft, env).is_ok_and(|settings| settings.agents.iter().any(has_id)) {
         return Err(AddError::Exists { id: id.to_owned() }.into());
     }
     let settings = read(&draft.after_with_agent_disabled(), draft, env)?;
-    let agent = settings.agents.into_iter().find(is_it).ok_or(AddError::NotReady)?;
+    let agent = settings.agents.into_iter().find(has_id).ok_or(AddError::NotReady)?;
     Ok((agent, settings.service_files))
 }
 
@@ -113,8 +114,8 @@ fn read(
 }
 
 /// Requests the consent of the person at the terminal, unless `--yes` was given.
-fn confirm(wanted: &AddAgentArgs, draft: &ConfigDraft, out: &CliOutput) -> Result<(), CliError> {
-    if wanted.yes {
+fn confirm(args: &AddAgentArgs, draft: &ConfigDraft, out: &CliOutput) -> Result<(), CliError> {
+    if args.yes {
         return Ok(());
     }
     out.print_note(&format!("to be added to {}:\n\n{}", draft.file().display(), draft.table()));
@@ -133,7 +134,7 @@ async fn reload_and_test(
     client: Result<ServiceClient, CliError>,
     draft: &ConfigDraft,
     id: &str,
-    (told, out): (&mut AddReport, &CliOutput),
+    (report, out): (&mut AddReport, &CliOutput),
 ) -> Result<(), CliError> {
     let Ok(client) = &client else { return print_next_steps(draft, id, out) };
     match client.post::<ReloadResult>("/api/v1/reload", json!({})).await {
@@ -141,18 +142,18 @@ async fn reload_and_test(
         Err(CliError::Unreachable { .. }) => return print_next_steps(draft, id, out),
         Err(error @ CliError::Rejected { .. }) => {
             draft.restore()?;
-            let (file, told) = (draft.file().to_owned(), error.to_string());
-            return Err(AddError::RejectedByService { file, told }.into());
+            let (file, message) = (draft.file().to_owned(), error.to_string());
+            return Err(AddError::RejectedByService { file, reason: message }.into());
         }
         Err(error) => return Err(error),
     }
-    let known: Result<Value, _> = client.get(&format!("/api/v1/agents/{id}")).await;
-    if known.is_err() {
+    let agent_response: Result<Value, _> = client.get(&format!("/api/v1/agents/{id}")).await;
+    if agent_response.is_err() {
         return Err(AddError::OtherConfiguration { file: draft.file().to_owned() }.into());
     }
-    told.is_applied = true;
+    report.is_applied = true;
     let probed = probe::send_probe(client, id, None, out).await?;
-    told.probe = Some(probed.to_json());
+    report.probe = Some(probed.to_json());
     probed.report(out)
 }
 
@@ -164,12 +165,12 @@ async fn verify_program_found(
     id: &str,
 ) -> Result<(), CliError> {
     let key = format!("agents.{id}.command");
-    let Some(lack) = reloaded.warnings.iter().find(|it| it.key.as_ref() == Some(&key)) else {
+    let Some(warning) = reloaded.warnings.iter().find(|it| it.key.as_ref() == Some(&key)) else {
         return Ok(());
     };
     draft.restore()?;
     client.post::<ReloadResult>("/api/v1/reload", json!({})).await?;
-    Err(AddError::RejectedByService { file: draft.file().to_owned(), told: lack.to_string() }
+    Err(AddError::RejectedByService { file: draft.file().to_owned(), reason: warning.to_string() }
         .into())
 }
 
@@ -183,15 +184,15 @@ fn print_next_steps(draft: &ConfigDraft, id: &str, out: &CliOutput) -> Result<()
 }
 
 /// Prints the result as JSON.
-fn print_json_report(told: &AddReport, draft: &ConfigDraft, id: &str, out: &CliOutput) {
+fn print_json_report(report: &AddReport, draft: &ConfigDraft, id: &str, out: &CliOutput) {
     if out.is_json() {
         out.print_json(&json!({
             "agent": id,
             "file": draft.file(),
             "table": draft.table(),
-            "findings": told.findings,
-            "applied": told.is_applied,
-            "probe": told.probe,
+            "findings": report.findings,
+            "applied": report.is_applied,
+            "probe": report.probe,
         }));
     }
 }

@@ -27,21 +27,21 @@ pub(super) struct ConfigDraft {
 impl ConfigDraft {
     /// Reads the file that every command finds, and writes the table of the agent with this id. If no file exists,
     /// the draft is the file of the present user, with the content that `algonius init` writes.
-    pub(super) fn new(wanted: &AddAgentArgs, id: &str) -> Result<Self, CliError> {
-        let found = Configuration::find(wanted.config.as_deref()).file;
-        let Some(given) = found else {
+    pub(super) fn new(args: &AddAgentArgs, id: &str) -> Result<Self, CliError> {
+        let found_file = Configuration::find(args.config.as_deref()).file;
+        let Some(existing_file) = found_file else {
             let file = Configuration::of_user().unwrap_or_else(|| PathBuf::from("supervisor.toml"));
-            let (before, table) = (config::SHIPPED_CONFIG.to_owned(), table(wanted, id)?);
+            let (before, table) = (config::SHIPPED_CONFIG.to_owned(), table(args, id)?);
             return Ok(Self { file, before, table, is_new: true });
         };
         let fault = |source| CliError::File {
-            what: "cannot read (`algonius init` makes one)",
-            file: given.clone(),
+            problem: "cannot read (`algonius init` makes one)",
+            file: existing_file.clone(),
             source,
         };
-        let file = given.canonicalize().map_err(fault)?;
+        let file = existing_file.canonicalize().map_err(fault)?;
         let before = fs::read_to_string(&file).map_err(fault)?;
-        Ok(Self { file, before, table: table(wanted, id)?, is_new: false })
+        Ok(Self { file, before, table: table(args, id)?, is_new: false })
     }
 
     /// True if the file does not exist before it is written.
@@ -96,37 +96,38 @@ impl ConfigDraft {
     /// Replaces the file atomically, because the service may read it at any time.
     fn replace_with(&self, text: &str) -> Result<(), CliError> {
         let fault =
-            |source| CliError::File { what: "cannot write", file: self.file.clone(), source };
+            |source| CliError::File { problem: "cannot write", file: self.file.clone(), source };
         replace(&self.file, text).map_err(fault)
     }
 }
 
 fn replace(file: &Path, text: &str) -> io::Result<()> {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
-    let fresh = file.with_file_name(format!(".{name}.{}", std::process::id()));
-    let written = File::create_new(&fresh).and_then(|mut new| {
-        new.set_permissions(fs::metadata(file)?.permissions())?;
-        new.write_all(text.as_bytes())?;
-        new.sync_all()
+    let temporary_path = file.with_file_name(format!(".{name}.{}", std::process::id()));
+    let written = File::create_new(&temporary_path).and_then(|mut temporary_file| {
+        temporary_file.set_permissions(fs::metadata(file)?.permissions())?;
+        temporary_file.write_all(text.as_bytes())?;
+        temporary_file.sync_all()
     });
-    let replaced = written.and_then(|()| fs::rename(&fresh, file));
+    let replaced = written.and_then(|()| fs::rename(&temporary_path, file));
     if replaced.is_err() {
-        _ = fs::remove_file(&fresh); // The first fault is the one to tell.
+        _ = fs::remove_file(&temporary_path); // The first fault is the one to report.
     }
     replaced
 }
 
 /// Returns the table of the agent. A JSON string is also a valid TOML string.
-fn table(wanted: &AddAgentArgs, id: &str) -> Result<String, CliError> {
-    let mut lines = format!("[agents.{id}]\npreset = {}\n", json!(wanted.preset));
-    if let Some(model) = &wanted.model {
+fn table(args: &AddAgentArgs, id: &str) -> Result<String, CliError> {
+    let mut lines = format!("[agents.{id}]\npreset = {}\n", json!(args.preset));
+    if let Some(model) = &args.model {
         lines.push_str(&format!("model = {}\n", json!(model)));
     }
-    if wanted.read_write {
+    if args.read_write {
         lines.push_str("access = \"read-write\"\n");
     }
-    if let Some(folder) = &wanted.working_dir {
-        let fault = |source| CliError::File { what: "there is no", file: folder.clone(), source };
+    if let Some(folder) = &args.working_dir {
+        let fault =
+            |source| CliError::File { problem: "there is no", file: folder.clone(), source };
         let folder = folder.canonicalize().map_err(fault)?;
         lines.push_str(&format!("working_dir = {}\n", json!(folder.to_string_lossy())));
     }

@@ -31,12 +31,12 @@ pub(super) async fn run(config: Option<&Path>, out: &CliOutput) -> Result<(), Cl
     let (folder, files) =
         (config.map(|_| settings.server.configuration.presets), settings.service_files);
     let capabilities = host_capabilities();
-    let machine = HostContext { capabilities: &capabilities, files: &files };
+    let host = HostContext { capabilities: &capabilities, files: &files };
     let holder = TemporaryHolder::start(&capabilities, &files).await.ok();
     let requester = holder.as_ref().map(TemporaryHolder::requester);
-    let offers = available_presets(folder.as_deref()).into_iter();
+    let summaries = available_presets(folder.as_deref()).into_iter();
     let rows =
-        join_all(offers.map(|summary| row(summary, folder.as_deref(), (requester, &machine))))
+        join_all(summaries.map(|summary| row(summary, folder.as_deref(), (requester, &host))))
             .await;
     if let Some(holder) = holder {
         holder.end().await;
@@ -57,14 +57,14 @@ pub(super) async fn run(config: Option<&Path>, out: &CliOutput) -> Result<(), Cl
 async fn row(
     summary: PresetSummary,
     folder: Option<&Path>,
-    (requester, machine): (Option<&VersionRequester>, &HostContext<'_>),
+    (requester, host): (Option<&VersionRequester>, &HostContext<'_>),
 ) -> PresetRow {
     let agent = agent(&summary.name, folder);
     let program = agent.as_ref().and_then(Agent::program).map(|program| program.command.clone());
     let program = program.filter(|program| program.is_file());
     let status = match agent.filter(|_| program.is_some()).zip(requester) {
         Some((mut agent, requester)) => {
-            decide_isolation(&mut agent, machine);
+            decide_isolation(&mut agent, host);
             match agent.program().cloned() {
                 Some(program) => inspect_program(requester, agent.spec, program).await,
                 None => <_>::default(),

@@ -10,7 +10,7 @@ use crate::cli::client::execution_feed::ExecutionFeed;
 use crate::cli::client::tail::TailItem;
 use crate::cli::error::CliError;
 use crate::cli::output::progress::ProgressLine;
-use crate::cli::output::time_text::took;
+use crate::cli::output::time_text::format_duration;
 use crate::cli::output::{CliOutput, failure_details};
 use crate::wire::api::ErrorBody;
 use crate::wire::api::history::ExecutionDetail;
@@ -49,8 +49,8 @@ pub(super) async fn send_probe(
     out: &CliOutput,
 ) -> Result<ProbeResult, CliError> {
     let text = input.unwrap_or_else(|| DEFAULT_PROMPT.to_owned());
-    let order = json!({"agent": agent, "text": text, "probe": true});
-    let started: ExecutionDetail = client.post("/api/v1/executions", order).await?;
+    let request_body = json!({"agent": agent, "text": text, "probe": true});
+    let started: ExecutionDetail = client.post("/api/v1/executions", request_body).await?;
     let (id, owner) = (started.entry.id, started.caller.unwrap_or(started.owner));
     if !out.is_json() {
         out.print_line(&format!("asked     task {id}, a probe of {owner}"));
@@ -90,7 +90,7 @@ async fn follow(client: &ServiceClient, id: &str, out: &CliOutput) -> Result<boo
             out.print_line(&format!("          {word}"));
         }
         progress.show(&word);
-        if matches!(&event.data, EventKind::StateChanged(moved) if moved.to == State::Waiting) {
+        if matches!(&event.data, EventKind::StateChanged(change) if change.to == State::Waiting) {
             return Ok(true);
         }
     }
@@ -99,16 +99,18 @@ async fn follow(client: &ServiceClient, id: &str, out: &CliOutput) -> Result<boo
 /// Returns the message for a person about an event, if there is one.
 fn progress_word(event: &Event) -> Option<String> {
     match &event.data {
-        EventKind::StateChanged(moved) if moved.to == State::Starting => {
-            Some(format!("attempt {}", moved.attempt_id.attempt))
+        EventKind::StateChanged(change) if change.to == State::Starting => {
+            Some(format!("attempt {}", change.attempt_id.attempt))
         }
-        EventKind::StateChanged(moved) if moved.to == State::Running => Some("running".to_owned()),
-        EventKind::StateChanged(moved)
-            if moved.interruption == Some(Interruption::AuthRequired) =>
+        EventKind::StateChanged(change) if change.to == State::Running => {
+            Some("running".to_owned())
+        }
+        EventKind::StateChanged(change)
+            if change.interruption == Some(Interruption::AuthRequired) =>
         {
             Some("needs its caller to authenticate".to_owned())
         }
-        EventKind::StateChanged(moved) if moved.to == State::Waiting => {
+        EventKind::StateChanged(change) if change.to == State::Waiting => {
             Some("asks a question".to_owned())
         }
         EventKind::AttemptFailed(failure) => {
@@ -162,8 +164,9 @@ impl ProbeResult {
     /// Reports the result to a person; fails if the agent did not answer.
     pub(super) fn report(&self, out: &CliOutput) -> Result<(), CliError> {
         let entry = &self.detail.entry;
-        let took = entry.duration_us.map_or("no time".to_owned(), took);
-        let mut lines = vec![format!("took      {took}, attempts {}", entry.attempt_id.attempt)];
+        let duration = entry.duration_us.map_or("no time".to_owned(), format_duration);
+        let mut lines =
+            vec![format!("took      {duration}, attempts {}", entry.attempt_id.attempt)];
         if self.has_succeeded() {
             lines.push(format!("answer    {}", self.answer().trim_end()));
             lines.push(format!("good      agent {} works", entry.agent));
@@ -183,9 +186,9 @@ impl ProbeResult {
 fn fault(detail: &ExecutionDetail, is_input_required: bool) -> String {
     let entry = &detail.entry;
     if is_input_required {
-        let asked = detail.output.as_deref().map_or("", str::trim_end);
+        let question = detail.output.as_deref().map_or("", str::trim_end);
         return format!(
-            "agent {} asks a question instead of answering {asked}\n  hint: ask it something that \
+            "agent {} asks a question instead of answering {question}\n  hint: ask it something that \
              it can answer at once, by --input",
             entry.agent
         );

@@ -49,8 +49,8 @@ pub struct Filters {
 
 impl Filters {
     /// The query of a path, with further pairs.
-    pub(crate) fn query(&self, further: &[(&str, String)]) -> String {
-        let given = [
+    pub(crate) fn query(&self, extra: &[(&str, String)]) -> String {
+        let filters = [
             ("agent", &self.agent),
             ("state", &self.state),
             ("outcome", &self.outcome),
@@ -63,41 +63,41 @@ impl Filters {
             ("since", &self.since),
             ("until", &self.until),
         ];
-        let given = given.into_iter().filter_map(|(name, value)| Some((name, value.clone()?)));
+        let filters = filters.into_iter().filter_map(|(name, value)| Some((name, value.clone()?)));
         let unfinished = self.unfinished.then(|| ("unfinished", "true".to_owned()));
-        let pairs = given.chain(unfinished).chain(further.iter().cloned());
+        let pairs = filters.chain(unfinished).chain(extra.iter().cloned());
         let pairs: Vec<_> =
             pairs.map(|(name, value)| format!("{name}={}", percent_encode(&value))).collect();
         pairs.join("&")
     }
 }
 
-fn state(given: &str) -> Result<String, String> {
-    keyword(given, &State::ALL.iter().map(|state| state.as_str()).collect::<Vec<_>>())
+fn state(text: &str) -> Result<String, String> {
+    keyword(text, &State::ALL.iter().map(|state| state.as_str()).collect::<Vec<_>>())
 }
 
-fn outcome(given: &str) -> Result<String, String> {
-    keyword(given, &Outcome::ALL.iter().map(|it| it.state().as_str()).collect::<Vec<_>>())
+fn outcome(text: &str) -> Result<String, String> {
+    keyword(text, &Outcome::ALL.iter().map(|it| it.state().as_str()).collect::<Vec<_>>())
 }
 
-fn failure(given: &str) -> Result<String, String> {
-    keyword(given, &Code::ALL.iter().map(|code| code.as_str()).collect::<Vec<_>>())
+fn failure(text: &str) -> Result<String, String> {
+    keyword(text, &Code::ALL.iter().map(|code| code.as_str()).collect::<Vec<_>>())
 }
 
-fn class(given: &str) -> Result<String, String> {
-    keyword(given, &Category::ALL.iter().map(|class| class.as_str()).collect::<Vec<_>>())
+fn class(text: &str) -> Result<String, String> {
+    keyword(text, &Category::ALL.iter().map(|class| class.as_str()).collect::<Vec<_>>())
 }
 
-fn trigger(given: &str) -> Result<String, String> {
-    keyword(given, &["api", "probe", "schedule"])
+fn trigger(text: &str) -> Result<String, String> {
+    keyword(text, &["api", "probe", "schedule"])
 }
 
 /// Returns a word that is known, or says which one is near; all of them where there are few.
-fn keyword(given: &str, known: &[&str]) -> Result<String, String> {
-    if known.contains(&given) {
-        return Ok(given.to_owned());
+fn keyword(text: &str, known: &[&str]) -> Result<String, String> {
+    if known.contains(&text) {
+        return Ok(text.to_owned());
     }
-    Err(match nearest(given, known) {
+    Err(match nearest(text, known) {
         Some(near) => format!("did you mean `{near}`?"),
         None if known.len() <= 12 => format!("known: {}", known.join(", ")),
         None => "`algonius explain` lists the codes".to_owned(),

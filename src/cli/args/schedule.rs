@@ -21,7 +21,7 @@ pub enum ScheduleCommand {
         id: String,
         /// Settings of the schedule.
         #[command(flatten)]
-        terms: ScheduleOptions,
+        options: ScheduleOptions,
     },
     /// Change the given settings of a schedule.
     #[command(after_help = examples!("algonius schedule update nightly --cron \"30 2 * * *\"", "algonius schedule update nightly --enabled false"))]
@@ -30,7 +30,7 @@ pub enum ScheduleCommand {
         id: String,
         /// Settings of the schedule.
         #[command(flatten)]
-        terms: ScheduleOptions,
+        options: ScheduleOptions,
     },
     /// Delete a schedule. Its executions continue.
     Delete {

@@ -15,7 +15,7 @@ pub enum ServiceCommand {
         scope: InstallScope,
         /// Content of the unit.
         #[command(flatten)]
-        wish: UnitOptions,
+        options: UnitOptions,
         /// Print the unit and change nothing.
         #[arg(long)]
         dry_run: bool,

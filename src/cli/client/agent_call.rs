@@ -64,11 +64,11 @@ fn call(agent: &str, method: &str, params: &Value) -> (String, Value) {
 }
 
 /// Returns an addition to the hint about an unknown agent: a similar agent.
-pub(crate) async fn similar_agent(client: &ServiceClient, given: &str) -> Option<String> {
+pub(crate) async fn similar_agent(client: &ServiceClient, id: &str) -> Option<String> {
     let list: AgentList = client.get("/api/v1/agents").await.ok()?;
     let known: Vec<_> = list.agents.iter().map(|agent| agent.id.as_str()).collect();
-    if known.contains(&given) {
+    if known.contains(&id) {
         return None;
     }
-    nearest(given, &known).map(|near| format!("did you mean `{near}`?"))
+    nearest(id, &known).map(|near| format!("did you mean `{near}`?"))
 }

@@ -28,12 +28,12 @@ pub(crate) fn new_client(authorities: Option<&Path>) -> Result<HttpClient, CliEr
 pub(crate) fn connection_error(url: &str, error: HttpError) -> CliError {
     let url = url.to_owned();
     if let Some(fault) = find::<rustls::Error>(&error) {
-        return CliError::Insecure { url, why: describe_tls_error(fault) };
+        return CliError::Insecure { url, reason: describe_tls_error(fault) };
     }
-    let is_foreign = find::<hyper::Error>(&error).is_some_and(hyper::Error::is_parse);
-    if is_foreign && url.starts_with("http://") {
-        let why = "what answers there does not speak HTTP; if it speaks TLS, write `https://`";
-        return CliError::Insecure { url, why: why.to_owned() };
+    let is_not_http = find::<hyper::Error>(&error).is_some_and(hyper::Error::is_parse);
+    if is_not_http && url.starts_with("http://") {
+        let reason = "what answers there does not speak HTTP; if it speaks TLS, write `https://`";
+        return CliError::Insecure { url, reason: reason.to_owned() };
     }
     CliError::Unreachable { url, source: error }
 }
@@ -46,8 +46,8 @@ fn find<'e, E: Error + 'static>(error: &'e (dyn Error + 'static)) -> Option<&'e 
             return Some(found);
         }
         // The inner error of an `io::Error` is not among its sources.
-        let held = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-        next = held.map(|held| held as &(dyn Error + 'static)).or_else(|| cause.source());
+        let inner = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        next = inner.map(|inner| inner as &(dyn Error + 'static)).or_else(|| cause.source());
     }
     None
 }
@@ -55,12 +55,12 @@ fn find<'e, E: Error + 'static>(error: &'e (dyn Error + 'static)) -> Option<&'e 
 /// Describes a TLS error with a hint.
 fn describe_tls_error(error: &rustls::Error) -> String {
     let rustls::Error::InvalidCertificate(fault) = error else {
-        let is_clear = matches!(
+        let is_not_tls = matches!(
             error,
             rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType)
                 | rustls::Error::PeerMisbehaved(_)
         );
-        return match is_clear {
+        return match is_not_tls {
             true => "what answers there does not speak TLS; try `http://`".to_owned(),
             false => error.to_string(),
         };

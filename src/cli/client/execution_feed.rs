@@ -120,6 +120,6 @@ impl ExecutionFeed {
 }
 
 fn document<T: DeserializeOwned>(data: &str) -> Result<T, CliError> {
-    let strange = |_| CliError::UnexpectedResponse { about: "an event has another shape" };
-    serde_json::from_str(data).map_err(strange)
+    let invalid_event = |_| CliError::UnexpectedResponse { about: "an event has another shape" };
+    serde_json::from_str(data).map_err(invalid_event)
 }

@@ -99,8 +99,9 @@ impl ServiceClient {
             return Err(answer.into_error().await);
         }
         let bytes = collect(answer.body).await?;
-        let strange = |_| CliError::UnexpectedResponse { about: "its shape is another one" };
-        serde_json::from_slice(&bytes).map_err(strange)
+        let invalid_response =
+            |_| CliError::UnexpectedResponse { about: "its shape is another one" };
+        serde_json::from_slice(&bytes).map_err(invalid_response)
     }
 
     /// Sends DELETE and ignores the body of the response.
@@ -156,8 +157,8 @@ impl ServiceClient {
         let request = request.body(Full::from(body));
         let request =
             request.map_err(|_malformed| CliError::InvalidUrl { url: self.url.clone() })?;
-        let broken = |error| connector::connection_error(&self.url, error);
-        let response = self.http.request(request).await.map_err(broken)?;
+        let to_connection_error = |error| connector::connection_error(&self.url, error);
+        let response = self.http.request(request).await.map_err(to_connection_error)?;
         let kind = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
         // An error of JSON-RPC has the status 200 too, but it is no stream.
         let is_stream = kind.is_some_and(|kind| kind.starts_with(b"text/event-stream"));

@@ -2,10 +2,10 @@
 
 /// Returns a value in the form that a query may contain.
 pub(crate) fn percent_encode(value: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    let each = value.bytes().map(|byte| match plain(byte) {
+    let is_unreserved = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    let encoded = value.bytes().map(|byte| match is_unreserved(byte) {
         true => char::from(byte).to_string(),
         false => format!("%{byte:02X}"),
     });
-    each.collect()
+    encoded.collect()
 }

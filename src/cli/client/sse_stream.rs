@@ -43,7 +43,7 @@ impl SseStream {
             let Some(frame) = self.body.frame().await else { return Ok(None) };
             let frame = frame.map_err(|source| CliError::ConnectionLost { source })?;
             if let Some(data) = frame.data_ref() {
-                self.parser.take(data)?;
+                self.parser.push(data)?;
             }
         }
     }
@@ -58,23 +58,23 @@ impl SseStream {
 #[derive(Default)]
 struct SseParser {
     /// Bytes of a line without an end yet.
-    rest: Vec<u8>,
-    open: SseEvent,
+    partial_line: Vec<u8>,
+    current: SseEvent,
     cursor: Option<String>,
     ready: VecDeque<SseEvent>,
 }
 
 impl SseParser {
-    fn take(&mut self, data: &[u8]) -> Result<(), CliError> {
+    fn push(&mut self, data: &[u8]) -> Result<(), CliError> {
         let mut rest = data;
         while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
             let (line, more) = rest.split_at(end);
-            self.rest.extend_from_slice(line);
+            self.partial_line.extend_from_slice(line);
             self.finish()?;
             rest = more.get(1..).unwrap_or_default();
         }
-        self.rest.extend_from_slice(rest);
-        if self.rest.len() > MAX_LINE_BYTES {
+        self.partial_line.extend_from_slice(rest);
+        if self.partial_line.len() > MAX_LINE_BYTES {
             return Err(CliError::UnexpectedResponse { about: "an event does not end" });
         }
         Ok(())
@@ -82,20 +82,20 @@ impl SseParser {
 
     /// Processes a complete line.
     fn finish(&mut self) -> Result<(), CliError> {
-        let line = String::from_utf8(std::mem::take(&mut self.rest));
+        let line = String::from_utf8(std::mem::take(&mut self.partial_line));
         let line =
             line.map_err(|_bytes| CliError::UnexpectedResponse { about: "an event is not text" })?;
         let line = line.strip_suffix('\r').unwrap_or(&line);
         if line.is_empty() {
-            let event = std::mem::take(&mut self.open);
+            let event = std::mem::take(&mut self.current);
             self.ready.extend((!event.data.is_empty()).then_some(event));
             return Ok(());
         }
         let (field, value) = line.split_once(':').unwrap_or((line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
         match field {
-            "data" => self.open.data.push_str(value),
-            "event" => value.clone_into(&mut self.open.name),
+            "data" => self.current.data.push_str(value),
+            "event" => value.clone_into(&mut self.current.name),
             "id" => self.cursor = Some(value.to_owned()),
             _ => {} // A comment, or a field that nobody knows here.
         }
@@ -114,7 +114,7 @@ mod tests {
         for size in [1, 3, 1000] {
             let mut parser = SseParser::default();
             for piece in text.as_bytes().chunks(size) {
-                parser.take(piece).unwrap();
+                parser.push(piece).unwrap();
             }
             let event =
                 |name: &str, data: &str| SseEvent { name: name.to_owned(), data: data.to_owned() };

@@ -91,18 +91,18 @@ pub(crate) fn run(file: Option<&Path>, strict: bool, out: &CliOutput) -> Result<
     out.print_line(&format!("good: {} agents ({}){lacking}", agents.len(), agents.join(", ")));
     for agent in &settings.agents {
         let level = agent.spec.confinement().map_or("", |it| it.boundary.level.as_str());
-        let nature = match &agent.worker {
+        let kind = match &agent.worker {
             AgentWorker::Program { .. } => format!("boundary {level}"),
             AgentWorker::Remote(remote) => format!("remote, {}", remote.url),
         };
-        out.print_line(&format!("  {}: {nature}", agent.spec.id));
+        out.print_line(&format!("  {}: {kind}", agent.spec.id));
     }
     strict_result(strict, unavailable)
 }
 
 impl Diagnostic {
     fn of(fault: &ConfigFault, strict: bool) -> Self {
-        let place = |number: usize| (number > 0).then_some(number);
+        let known = |number: usize| (number > 0).then_some(number);
         let severity = match fault.severity {
             Severity::Error => "error",
             Severity::Unavailable if strict => "error",
@@ -112,8 +112,8 @@ impl Diagnostic {
             severity,
             code: fault.code,
             file: Some(fault.file.clone()),
-            line: place(fault.line),
-            column: place(fault.column),
+            line: known(fault.line),
+            column: known(fault.column),
             key: Some(fault.path.clone()).filter(|key| !key.is_empty()),
             message: fault.message.clone(),
             hint: fault.hint.clone(),
@@ -171,8 +171,8 @@ const fn strict_result(strict: bool, unavailable: usize) -> Result<(), CliError>
 /// Decides how this machine isolates each agent.
 fn isolate(settings: &mut Settings) {
     let capabilities = host_capabilities();
-    let machine = HostContext { capabilities: &capabilities, files: &settings.service_files };
-    settings.agents.iter_mut().for_each(|agent| decide_isolation(agent, &machine));
+    let host = HostContext { capabilities: &capabilities, files: &settings.service_files };
+    settings.agents.iter_mut().for_each(|agent| decide_isolation(agent, &host));
 }
 
 /// Prints the schema of configurations.

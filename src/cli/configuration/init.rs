@@ -18,31 +18,34 @@ pub(crate) struct WrittenFiles {
 
 /// Writes both files and prints the next steps. Without a directory the files go where every command finds them.
 pub(crate) fn run(folder: Option<&Path>, force: bool, out: &CliOutput) -> Result<(), CliError> {
-    let of_user = Configuration::of_user().filter(|_| folder.is_none());
-    let file = match (folder, of_user) {
+    let user_file = Configuration::of_user().filter(|_| folder.is_none());
+    let file = match (folder, user_file) {
         (Some(folder), _) => folder.join("supervisor.toml"),
         (None, Some(file)) => file,
         (None, None) => PathBuf::from("supervisor.toml"),
     };
     let WrittenFiles { file, token_file } = write(file, force)?;
     if out.is_json() {
-        let shown = |file: &Path| file.display().to_string();
-        out.print_json(&json!({"configuration": shown(&file), "token": shown(&token_file)}));
+        let path_text = |file: &Path| file.display().to_string();
+        out.print_json(
+            &json!({"configuration": path_text(&file), "token": path_text(&token_file)}),
+        );
         return Ok(());
     }
     out.print_line(&format!("configuration  {}", file.display()));
     out.print_line(&format!("token          {}", token_file.display()));
     let is_found = Configuration::find(None).file.as_ref() == Some(&file);
-    let named = if is_found { String::new() } else { format!(" --config {}", file.display()) };
-    out.print_line(&format!("next           algonius serve{named}"));
+    let config_option =
+        if is_found { String::new() } else { format!(" --config {}", file.display()) };
+    out.print_line(&format!("next           algonius serve{config_option}"));
     Ok(())
 }
 
 /// Writes the shipped configuration into a file, and a token beside the data of the service.
 pub(crate) fn write(file: PathBuf, force: bool) -> Result<WrittenFiles, CliError> {
-    let fault = |what, file: &Path| {
+    let fault = |problem, file: &Path| {
         let file = file.to_owned();
-        move |source| CliError::File { what, file, source }
+        move |source| CliError::File { problem, file, source }
     };
     let folder = file.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder).map_err(fault("cannot make", folder))?;

@@ -23,7 +23,7 @@ pub(crate) fn run(
     config: Option<&Path>,
     secret_files: Vec<PathBuf>,
 ) -> Result<(), CliError> {
-    let mut secrets = secrets(secret_files)?;
+    let mut secrets = read_secrets(secret_files)?;
     let mut redaction = Redaction::default();
     if let Some(config) = config {
         let LoadedConfig { settings, .. } = load(Some(config))?;
@@ -32,23 +32,27 @@ pub(crate) fn run(
     }
     let redactor = Arc::new(Redactor::new(secrets).with(redaction));
     let (input, output) = (io::stdin().lock(), io::stdout().lock());
-    if ndjson { documents(input, output, &redactor) } else { text(input, output, redactor) }
+    if ndjson {
+        redact_documents(input, output, &redactor)
+    } else {
+        redact_text(input, output, redactor)
+    }
 }
 
 /// Returns the lines of files. Secrets on the command line would be visible to all users of the machine.
-fn secrets(files: Vec<PathBuf>) -> Result<Vec<String>, CliError> {
+fn read_secrets(files: Vec<PathBuf>) -> Result<Vec<String>, CliError> {
     let mut secrets = Vec::new();
     for file in files {
-        let what = "secrets cannot be read from";
+        let problem = "secrets cannot be read from";
         let read = fs::read_to_string(&file);
-        let text = read.map_err(|source| CliError::File { what, file, source })?;
+        let text = read.map_err(|source| CliError::File { problem, file, source })?;
         secrets.extend(text.lines().map(str::to_owned));
     }
     Ok(secrets)
 }
 
 /// Redacts a text of any length in constant memory: safe text is written as soon as possible.
-fn text(
+fn redact_text(
     mut input: impl Read,
     mut output: impl Write,
     redactor: Arc<Redactor>,
@@ -69,7 +73,7 @@ fn text(
 }
 
 /// Redacts JSON documents, one per line: each is redacted separately, is written immediately, and stays valid JSON.
-fn documents(
+fn redact_documents(
     input: impl Read,
     mut output: impl Write,
     redactor: &Redactor,
@@ -81,8 +85,8 @@ fn documents(
         if read.map_err(|source| CliError::Input { source })? == 0 {
             return Ok(());
         }
-        let masked = document(&String::from_utf8_lossy(&line), redactor);
-        if !write_text(&mut output, &masked)? {
+        let redacted = redact_document(&String::from_utf8_lossy(&line), redactor);
+        if !write_text(&mut output, &redacted)? {
             return Ok(());
         }
     }
@@ -90,13 +94,13 @@ fn documents(
 
 /// Redacts one line. A line that is not JSON is redacted as text. A document that redaction would make invalid, for
 /// example because a number is a secret, becomes one string: secrecy is more important than its structure.
-fn document(line: &str, redactor: &Redactor) -> String {
-    let masked = redactor.redact(line).into_owned();
+fn redact_document(line: &str, redactor: &Redactor) -> String {
+    let redacted = redactor.redact(line).into_owned();
     let is_json = |text: &str| serde_json::from_str::<IgnoredAny>(text).is_ok();
-    if is_json(line) && !is_json(&masked) {
-        return format!("{}\n", Value::String(masked.trim_end().to_owned()));
+    if is_json(line) && !is_json(&redacted) {
+        return format!("{}\n", Value::String(redacted.trim_end().to_owned()));
     }
-    masked
+    redacted
 }
 
 /// Writes text. Returns `false` if the reader has closed the pipe.
@@ -121,29 +125,29 @@ mod tests {
         Redactor::new([SECRET.to_owned()])
     }
 
-    fn masked(input: &str) -> String {
+    fn redacted(input: &str) -> String {
         let mut output = Vec::new();
-        text(input.as_bytes(), &mut output, Arc::new(redactor())).expect("a text");
+        redact_text(input.as_bytes(), &mut output, Arc::new(redactor())).expect("a text");
         String::from_utf8(output).expect("text")
     }
 
     #[test]
     fn a_text_is_redacted_as_by_the_service() {
         let input = format!("one {SECRET} two\nAuthorization: Bearer {}\nend", "a1B2".repeat(10));
-        let masked = masked(&input);
-        assert!(!masked.contains(SECRET) && !masked.contains("a1B2a1B2"), "{masked}");
-        assert!(masked.starts_with("one ") && masked.ends_with("\nend"), "{masked}");
+        let redacted = redacted(&input);
+        assert!(!redacted.contains(SECRET) && !redacted.contains("a1B2a1B2"), "{redacted}");
+        assert!(redacted.starts_with("one ") && redacted.ends_with("\nend"), "{redacted}");
     }
 
     #[test]
     fn a_json_line_stays_json_and_other_lines_are_redacted_as_text() {
         let redactor = redactor();
         let line = format!("{}\n", json!({"a": [format!("x {SECRET}"), 1], "n": null}));
-        let document = document(&line, &redactor);
+        let document = redact_document(&line, &redactor);
         let read: Value = serde_json::from_str(&document).expect("JSON");
         assert_eq!((&read["a"][1], &read["n"]), (&json!(1), &Value::Null));
         assert!(document.ends_with('\n') && !document.contains(SECRET), "{document}");
-        let text = super::document(&format!("no json: {SECRET}"), &redactor);
+        let text = super::redact_document(&format!("no json: {SECRET}"), &redactor);
         assert!(text.starts_with("no json: ") && !text.contains(SECRET), "{text}");
     }
 
@@ -154,7 +158,7 @@ mod tests {
             r#"{"pin":1234567890123,"password":"Hunter22xx"}"#,
             r#"{"1234567890123":"a","pin":1234567890123}"#,
         ] {
-            let document = document(line, &redactor);
+            let document = redact_document(line, &redactor);
             assert!(serde_json::from_str::<Value>(&document).is_ok(), "{document}");
             assert!(
                 !document.contains("1234567890123") && !document.contains("Hunter"),
@@ -169,7 +173,7 @@ mod tests {
             before in ".{0,40}", after in ".{0,40}", name in "[a-zA-Z_]{1,12}",
         ) {
             let line = json!({name: format!("{before} {SECRET} {after}")}).to_string();
-            let document = document(&line, &redactor());
+            let document = redact_document(&line, &redactor());
             prop_assert!(serde_json::from_str::<Value>(&document).is_ok(), "{}", document);
             prop_assert!(!document.contains(SECRET), "{}", document);
         }

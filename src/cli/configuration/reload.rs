@@ -20,9 +20,9 @@ pub(crate) async fn run(client: &ServiceClient, out: &CliOutput) -> Result<(), C
     } else {
         out.print_line(&format!("applied (generation {})", reloaded.generation));
     }
-    changes("agent", &applied.agents, out);
-    changes("token", &applied.tokens, out);
-    changes("schedule", &applied.schedules, out);
+    print_changes("agent", &applied.agents, out);
+    print_changes("token", &applied.tokens, out);
+    print_changes("schedule", &applied.schedules, out);
     for key in &applied.settings {
         out.print_line(&format!("  changed  {key}"));
     }
@@ -35,11 +35,11 @@ pub(crate) async fn run(client: &ServiceClient, out: &CliOutput) -> Result<(), C
     Ok(())
 }
 
-fn changes(what: &str, changes: &Changes, out: &CliOutput) {
+fn print_changes(kind: &str, changes: &Changes, out: &CliOutput) {
     let Changes { added, changed, removed } = changes;
-    for (how, names) in [("added", added), ("changed", changed), ("removed", removed)] {
+    for (verb, names) in [("added", added), ("changed", changed), ("removed", removed)] {
         for name in names {
-            out.print_line(&format!("  {how:<8} {what} {name}"));
+            out.print_line(&format!("  {verb:<8} {kind} {name}"));
         }
     }
 }

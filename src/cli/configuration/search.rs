@@ -54,11 +54,11 @@ impl Configuration {
         if let Some(unit) = InstalledUnit::find() {
             return Self { file: Some(unit.config), origin: ConfigOrigin::Unit };
         }
-        let here = DirectoryVariables::of_this_process();
-        let usual =
+        let directories = DirectoryVariables::of_this_process();
+        let defaults =
             [(UnitOwner::User, ConfigOrigin::User), (UnitOwner::Machine, ConfigOrigin::Machine)];
-        let existing = usual.into_iter().find_map(|(owner, origin)| {
-            let file = owner.configuration(&here).ok().filter(|file| file.exists())?;
+        let existing = defaults.into_iter().find_map(|(owner, origin)| {
+            let file = owner.configuration(&directories).ok().filter(|file| file.exists())?;
             Some(Self { file: Some(file), origin })
         });
         existing.unwrap_or(Self { file: None, origin: ConfigOrigin::Shipped })

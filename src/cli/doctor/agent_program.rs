@@ -12,17 +12,17 @@ use crate::app::program_versions::{VersionRequester, inspect_program};
 use crate::config::Agent;
 
 /// Returns the findings, the ones to fix first at the top.
-pub(in crate::cli) async fn of(
+pub(in crate::cli) async fn check(
     agent: &Agent,
     requester: Option<&VersionRequester>,
 ) -> Vec<Finding> {
     let Some(settings) = agent.program() else { return Vec::new() };
     // A program that was not found keeps its bare name, which must not be resolved in the present directory.
     let command = &settings.command;
-    let is_there =
+    let is_executable =
         command.is_absolute() && command.is_file() && access(command, AccessFlags::X_OK).is_ok();
-    let mut findings = vec![program(agent, settings, is_there)];
-    if let Some(requester) = requester.filter(|_| is_there) {
+    let mut findings = vec![program(agent, settings, is_executable)];
+    if let Some(requester) = requester.filter(|_| is_executable) {
         findings.extend(version(agent, settings, requester).await);
     }
     findings.extend(key(agent, settings));
@@ -30,24 +30,24 @@ pub(in crate::cli) async fn of(
     findings
 }
 
-fn about(agent: &Agent, what: &str) -> String {
-    format!("agent {}, {what}", agent.spec.id)
+fn about(agent: &Agent, aspect: &str) -> String {
+    format!("agent {}, {aspect}", agent.spec.id)
 }
 
 /// Checks that the program exists; otherwise the finding explains its installation.
-fn program(agent: &Agent, settings: &ProgramSpec, is_there: bool) -> Finding {
-    let (what, command) = (about(agent, "program"), settings.command.display());
-    if is_there {
-        return Finding::good(what, command.to_string());
+fn program(agent: &Agent, settings: &ProgramSpec, is_executable: bool) -> Finding {
+    let (subject, command) = (about(agent, "program"), settings.command.display());
+    if is_executable {
+        return Finding::good(subject, command.to_string());
     }
     let steps: String =
         agent.about.install.iter().map(|step| format!("\n           {step}")).collect();
-    let how = if steps.is_empty() {
+    let fix = if steps.is_empty() {
         "name where it is by `command`".to_owned()
     } else {
         format!("install it:{steps}")
     };
-    Finding::bad(&what, format!("{command} is not on the PATH"), how)
+    Finding::bad(&subject, format!("{command} is not on the PATH"), fix)
 }
 
 /// Checks the version, if the preset defines how to query it.
@@ -59,15 +59,15 @@ async fn version(
     settings.program_runtime.version.as_ref()?;
     let ProgramStatus { version, warning, tested, .. } =
         inspect_program(requester, Arc::clone(&agent.spec), Arc::clone(settings)).await;
-    let what = about(agent, "version");
+    let subject = about(agent, "version");
     Some(match (warning, version) {
         (Some(warning), _) => {
-            Finding::warning(&what, warning, "install a release that was tested, or try it out")
+            Finding::warning(&subject, warning, "install a release that was tested, or try it out")
         }
         (None, version) => {
             let version = version.unwrap_or_default();
             let tested = tested.map_or(String::new(), |tested| format!(" (tested: {tested})"));
-            Finding::good(what, format!("{version}{tested}"))
+            Finding::good(subject, format!("{version}{tested}"))
         }
     })
 }
@@ -78,37 +78,38 @@ fn key(agent: &Agent, settings: &ProgramSpec) -> Option<Finding> {
     if keys.is_empty() {
         return None;
     }
-    let what = about(agent, "key");
-    let has = |key: &&String| settings.env.contains_key(*key);
-    if let Some(key) = keys.iter().find(has) {
-        return Some(Finding::good(what, format!("{key} is set")));
+    let subject = about(agent, "key");
+    let is_set = |key: &&String| settings.env.contains_key(*key);
+    if let Some(key) = keys.iter().find(is_set) {
+        return Some(Finding::good(subject, format!("{key} is set")));
     }
-    let one = keys.join(" or ");
-    let mut text = format!("set {one} in the environment of the service");
+    let names = keys.join(" or ");
+    let mut text = format!("set {names} in the environment of the service");
     if let Some(login) = &agent.about.login {
         let home = settings.program_runtime.home.display();
         text.push_str(&format!(", or log in:\n           HOME={home} {login}"));
     }
-    Some(Finding::warning(&what, "the agent has no key for its model", text))
+    Some(Finding::warning(&subject, "the agent has no key for its model", text))
 }
 
 /// Checks that the agent's own home directory can be created or written to.
 fn home(agent: &Agent, settings: &ProgramSpec) -> Option<Finding> {
     let path = &settings.program_runtime.own.as_ref()?.path;
-    let (what, shown) = (about(agent, "home"), path.display());
-    let own = "give the folder to the user of the service";
+    let (subject, path_text) = (about(agent, "home"), path.display());
+    let fix = "give the folder to the user of the service";
     if path.is_dir() {
         return Some(match access(path, AccessFlags::W_OK) {
-            Ok(()) => Finding::good(what, format!("{shown} can be written into")),
-            Err(_) => Finding::bad(&what, format!("{shown} cannot be written into"), own),
+            Ok(()) => Finding::good(subject, format!("{path_text} can be written into")),
+            Err(_) => Finding::bad(&subject, format!("{path_text} cannot be written into"), fix),
         });
     }
-    let above = path.ancestors().skip(1).find(|above| above.exists()).unwrap_or(Path::new("/"));
+    let ancestor =
+        path.ancestors().skip(1).find(|ancestor| ancestor.exists()).unwrap_or(Path::new("/"));
     // Only the nearest existing folder decides: the service creates those below it.
-    let is_makeable = above.is_dir() && access(above, AccessFlags::W_OK).is_ok();
-    Some(if is_makeable {
-        Finding::good(what, format!("{shown} will be made"))
+    let can_be_created = ancestor.is_dir() && access(ancestor, AccessFlags::W_OK).is_ok();
+    Some(if can_be_created {
+        Finding::good(subject, format!("{path_text} will be made"))
     } else {
-        Finding::bad(&what, format!("{shown} cannot be made"), own)
+        Finding::bad(&subject, format!("{path_text} cannot be made"), fix)
     })
 }

@@ -23,14 +23,15 @@ pub(super) async fn check(
     file: Option<&Path>,
     capabilities: &HostCapabilities,
 ) -> Vec<Finding> {
-    let machine = HostContext { capabilities, files: &settings.service_files };
-    settings.agents.iter_mut().for_each(|agent| decide_isolation(agent, &machine));
+    let host = HostContext { capabilities, files: &settings.service_files };
+    settings.agents.iter_mut().for_each(|agent| decide_isolation(agent, &host));
     let mut findings: Vec<_> = watch(settings, file).into_iter().collect();
     // The checks of programs with a preset are more detailed.
     let has_version = |program: &Arc<ProgramSpec>| program.program_runtime.version.is_some();
     let has_preset = |agent: &Agent| agent.spec.enabled && agent.program().is_some_and(has_version);
-    let is_asked = |agent: &Agent| has_preset(agent) || version::has_known_version_flag(agent);
-    let holder = match settings.agents.iter().any(is_asked) {
+    let needs_version_request =
+        |agent: &Agent| has_preset(agent) || version::has_known_version_flag(agent);
+    let holder = match settings.agents.iter().any(needs_version_request) {
         true => TemporaryHolder::start(capabilities, &settings.service_files).await.ok(),
         false => None,
     };
@@ -41,15 +42,15 @@ pub(super) async fn check(
             None => String::new(),
         };
         let program = agent.program().zip(agent.spec.program());
-        let program = program.filter(|(_, facts)| facts.missing.is_none());
-        findings.extend(program.map(|(program, facts)| {
-            finding(agent, (program, &facts.confinement), (capabilities, &version))
+        let program = program.filter(|(_, program_facts)| program_facts.missing.is_none());
+        findings.extend(program.map(|(program, program_facts)| {
+            finding(agent, (program, &program_facts.confinement), (capabilities, &version))
         }));
         if let AgentWorker::Remote(remote) = &agent.worker {
             findings.push(remote_finding(agent, remote));
         }
         if has_preset(agent) {
-            findings.extend(agent_program::of(agent, requester).await);
+            findings.extend(agent_program::check(agent, requester).await);
         }
     }
     if let Some(holder) = holder {
@@ -78,30 +79,30 @@ fn finding(
     let spec = &agent.spec;
     let groups =
         (capabilities.cgroup == CapabilityState::Usable).then_some(capabilities.controllers);
-    let lack = missing_capability(&program.resources, groups).filter(|_| spec.enabled);
+    let missing = missing_capability(&program.resources, groups).filter(|_| spec.enabled);
     let (state, command) =
         (if spec.enabled { "" } else { " (disabled)" }, program.command.display());
-    let by = |isolation: Isolation| format!(" by {}", isolation.as_str());
-    let means = confinement.isolation.map(by).unwrap_or_default();
-    let limits = match (lack, enforced_limits(&program.resources, groups)) {
-        (Some(lack), _) => format!("; requires a control group, and from here {lack}"),
+    let clause = |isolation: Isolation| format!(" by {}", isolation.as_str());
+    let isolation_clause = confinement.isolation.map(clause).unwrap_or_default();
+    let limits = match (missing, enforced_limits(&program.resources, groups)) {
+        (Some(missing), _) => format!("; requires a control group, and from here {missing}"),
         (None, limits) if limits.is_empty() => String::new(),
         (None, limits) => format!("; {limits}"),
     };
     let (enforcement, boundary) = (confinement.enforcement, &confinement.boundary);
     let word = enforcement.as_str();
     let text = format!(
-        "runs {command}{version}{state}; sandbox {word}{means}; boundary {boundary}{limits}"
+        "runs {command}{version}{state}; sandbox {word}{isolation_clause}; boundary {boundary}{limits}"
     );
     let about = format!("agent {}", spec.id);
-    let is_wanting = enforcement.is_incomplete() || !boundary.gaps.is_empty();
-    match is_wanting && spec.enabled {
+    let is_insufficient = enforcement.is_incomplete() || !boundary.gaps.is_empty();
+    match is_insufficient && spec.enabled {
         true if falls_short((spec.access, confinement), &program.sandbox) => {
             Finding::bad(&about, text, remedy(confinement, program))
         }
         true => Finding::warning(&about, text, remedy(confinement, program)),
         // The service may run in another control group than this command.
-        false if lack.is_some() => Finding::warning(
+        false if missing.is_some() => Finding::warning(
             &about,
             text,
             "delegate a control group to the service (docs/service.md)",

@@ -40,7 +40,7 @@ enum EnvironmentOrigin {
     /// The installed unit, whose file was read.
     Unit,
     /// This terminal, for this reason.
-    Terminal { why: String },
+    Terminal { reason: String },
 }
 
 /// Environment for the checks of agents.
@@ -61,7 +61,7 @@ impl AgentEnvironment {
         let origin = match from_service(client, file, read).await {
             Ok(origin) => origin,
             Err(_) if unit.is_some() => EnvironmentOrigin::Unit,
-            Err(why) => EnvironmentOrigin::Terminal { why },
+            Err(reason) => EnvironmentOrigin::Terminal { reason },
         };
         Self { origin, unit }
     }
@@ -73,23 +73,25 @@ impl AgentEnvironment {
 
     /// Returns a variable of the service, as far as it is known.
     pub(crate) fn variable(&self, name: &str) -> Option<String> {
-        let here = || InstalledUnit::variable_of(self.unit.as_ref(), name);
+        let local_value = || InstalledUnit::variable_of(self.unit.as_ref(), name);
         match &self.origin {
             EnvironmentOrigin::Service { set, .. } => match set.get(name) {
                 Some(true) => Some(
-                    here().or_else(|| terminal(name)).unwrap_or_else(|| UNKNOWN_VALUE.to_owned()),
+                    local_value()
+                        .or_else(|| terminal_variable(name))
+                        .unwrap_or_else(|| UNKNOWN_VALUE.to_owned()),
                 ),
                 Some(false) => None,
-                None => here(),
+                None => local_value(),
             },
-            EnvironmentOrigin::Unit | EnvironmentOrigin::Terminal { .. } => here(),
+            EnvironmentOrigin::Unit | EnvironmentOrigin::Terminal { .. } => local_value(),
         }
     }
 
     /// Returns the findings about the source of the variables, and about variables that only this terminal has.
     pub(crate) fn findings(&self) -> Vec<Finding> {
         const ABOUT: &str = "variables";
-        let whose = match &self.origin {
+        let origin_finding = match &self.origin {
             EnvironmentOrigin::Service { url, .. } => {
                 Finding::good(ABOUT, format!("read from the service that runs at {url}"))
             }
@@ -97,21 +99,22 @@ impl AgentEnvironment {
                 ABOUT,
                 "read from the installed unit and its file of variables; the service was not queried",
             ),
-            EnvironmentOrigin::Terminal { why } => Finding::good(
+            EnvironmentOrigin::Terminal { reason } => Finding::good(
                 ABOUT,
-                format!("read from this terminal, and a service may have others: {why}"),
+                format!("read from this terminal, and a service may have others: {reason}"),
             ),
         };
-        let mut findings = vec![whose];
+        let mut findings = vec![origin_finding];
         findings.extend(self.missing_variables());
         findings
     }
 
     /// Returns the finding about network variables that this terminal has and the service lacks.
     fn missing_variables(&self) -> Option<Finding> {
-        let knows = !matches!(self.origin, EnvironmentOrigin::Terminal { .. });
-        let is_lacking =
-            |name: &&&str| knows && terminal(name).is_some() && self.variable(name).is_none();
+        let knows_service = !matches!(self.origin, EnvironmentOrigin::Terminal { .. });
+        let is_lacking = |name: &&&str| {
+            knows_service && terminal_variable(name).is_some() && self.variable(name).is_none()
+        };
         let lacking: Vec<_> = NETWORK_VARIABLES.iter().filter(is_lacking).copied().collect();
         if lacking.is_empty() {
             return None;
@@ -123,7 +126,7 @@ impl AgentEnvironment {
     }
 }
 
-fn terminal(name: &str) -> Option<String> {
+fn terminal_variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
@@ -137,20 +140,20 @@ async fn from_service(
     let names = RefCell::new(BTreeSet::new());
     read(&|name| {
         names.borrow_mut().insert(name.to_owned());
-        terminal(name)
+        terminal_variable(name)
     });
     let mut names = names.into_inner();
     names.extend(NETWORK_VARIABLES.map(str::to_owned));
-    let is_asked = |name: &String| !LOCAL_VARIABLES.contains(&name.as_str()) && is_name(name);
-    let names: Vec<_> = names.into_iter().filter(is_asked).collect();
+    let is_requested = |name: &String| !LOCAL_VARIABLES.contains(&name.as_str()) && is_name(name);
+    let names: Vec<_> = names.into_iter().filter(is_requested).collect();
     let file = file.and_then(|file| file.canonicalize().ok());
     let file =
         file.map_or(String::new(), |it| format!("&file={}", percent_encode(&it.to_string_lossy())));
     let mut set = BTreeMap::new();
-    for some in names.chunks(MAX_NAMES_PER_REQUEST) {
-        let path = format!("/api/v1/environment?names={}{file}", some.join(","));
+    for chunk in names.chunks(MAX_NAMES_PER_REQUEST) {
+        let path = format!("/api/v1/environment?names={}{file}", chunk.join(","));
         let status: EnvironmentStatus =
-            client.get(&path).await.map_err(|error| why(client, &error))?;
+            client.get(&path).await.map_err(|error| failure_reason(client, &error))?;
         if !status.reads_file {
             let url = client.url();
             return Err(format!("the service at {url} reads another configuration"));
@@ -161,7 +164,7 @@ async fn from_service(
 }
 
 /// Returns the reason why the service gave no answer.
-fn why(client: &ServiceClient, error: &CliError) -> String {
+fn failure_reason(client: &ServiceClient, error: &CliError) -> String {
     match error.error_body() {
         Some(error_body) => {
             format!("the service at {} does not report them: {}", client.url(), error_body.message)
@@ -172,6 +175,6 @@ fn why(client: &ServiceClient, error: &CliError) -> String {
 
 fn is_name(text: &str) -> bool {
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-    let begins_well = text.bytes().next().is_some_and(|first| !first.is_ascii_digit());
-    begins_well && text.len() <= 128 && text.bytes().all(is_word)
+    let starts_validly = text.bytes().next().is_some_and(|first| !first.is_ascii_digit());
+    starts_validly && text.len() <= 128 && text.bytes().all(is_word)
 }

@@ -80,9 +80,9 @@ fn user(capabilities: &HostCapabilities) -> Finding {
 }
 
 fn files(capabilities: &HostCapabilities) -> Finding {
-    let (now, most) = capabilities.open_files;
-    let text = format!("{now}, up to {most}");
-    match most >= MIN_OPEN_FILES {
+    let (current, maximum) = capabilities.open_files;
+    let text = format!("{current}, up to {maximum}");
+    match maximum >= MIN_OPEN_FILES {
         true => Finding::good("open files", text),
         false => {
             let fix = "`ulimit -n 65536`, or LimitNOFILE=65536 in the unit";
@@ -92,15 +92,15 @@ fn files(capabilities: &HostCapabilities) -> Finding {
 }
 
 /// Describes bubblewrap. Only agents that require it need it, and their own findings report that.
-fn bubblewrap_text(presence: CapabilityState) -> String {
-    let what = match presence {
+fn bubblewrap_text(state: CapabilityState) -> String {
+    let description = match state {
         CapabilityState::Usable => "wraps agents that ask for it, or that Landlock cannot hold",
         CapabilityState::Unusable => "it is there, but may not make namespaces here",
         CapabilityState::Absent => {
             "agents can be neither wrapped nor have hidden or protected paths"
         }
     };
-    format!("{}: {what}", presence.as_str())
+    format!("{}: {description}", state.as_str())
 }
 
 /// Describes the control groups of this process; those of the service may differ.
@@ -129,12 +129,12 @@ fn program_modified_at() -> Option<SystemTime> {
 }
 
 /// Checks the clock: times of a clock that is far behind would make new data appear old.
-fn clock(made: Option<SystemTime>, now: SystemTime) -> Finding {
-    let shown = chrono::DateTime::<chrono::Utc>::from(now).format("%Y-%m-%d %H:%M:%SZ");
-    match made.is_some_and(|made| now + CLOCK_TOLERANCE < made) {
-        false => Finding::good("clock", format!("it is {shown}")),
+fn clock(modified_at: Option<SystemTime>, now: SystemTime) -> Finding {
+    let time_text = chrono::DateTime::<chrono::Utc>::from(now).format("%Y-%m-%d %H:%M:%SZ");
+    match modified_at.is_some_and(|modified_at| now + CLOCK_TOLERANCE < modified_at) {
+        false => Finding::good("clock", format!("it is {time_text}")),
         true => {
-            let text = format!("it is {shown}, which is before this program was made");
+            let text = format!("it is {time_text}, which is before this program was made");
             Finding::bad("clock", text, "set it, by `timedatectl set-ntp true` or by hand")
         }
     }
@@ -155,11 +155,11 @@ mod tests {
 
     #[test]
     fn a_clock_behind_the_build_of_the_program_is_wrong() {
-        let made = SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000);
-        let weight = |made, now| clock(made, now).weight;
-        assert_eq!(weight(Some(made), SystemTime::UNIX_EPOCH), FindingLevel::Bad);
-        assert_eq!(weight(Some(made), made - CLOCK_TOLERANCE), FindingLevel::Good);
-        assert_eq!(weight(None, SystemTime::UNIX_EPOCH), FindingLevel::Good);
+        let modified_at = SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000);
+        let level = |modified_at, now| clock(modified_at, now).weight;
+        assert_eq!(level(Some(modified_at), SystemTime::UNIX_EPOCH), FindingLevel::Bad);
+        assert_eq!(level(Some(modified_at), modified_at - CLOCK_TOLERANCE), FindingLevel::Good);
+        assert_eq!(level(None, SystemTime::UNIX_EPOCH), FindingLevel::Good);
     }
 
     #[test]

@@ -27,12 +27,12 @@ pub(super) fn check(
     let mut findings: Vec<_> = faults.iter().map(untrusted_file).collect();
     let folders =
         [("server.data_dir", &server.data_dir), ("server.runtime_dir", &server.runtime_dir)];
-    for (name, place) in folders {
-        if !faults.iter().any(|fault| fault.what == name) {
-            findings.push(folder(name, place));
+    for (name, path) in folders {
+        if !faults.iter().any(|fault| fault.kind == name) {
+            findings.push(folder(name, path));
         }
     }
-    if !faults.iter().any(|fault| fault.what == "server.token_file") && server.token_file.exists() {
+    if !faults.iter().any(|fault| fault.kind == "server.token_file") && server.token_file.exists() {
         let text = format!("only its owner can access {}", server.token_file.display());
         findings.push(Finding::good("server.token_file", text));
     }
@@ -44,53 +44,55 @@ pub(super) fn check(
 /// Returns the finding about a file that `serve` rejects.
 fn untrusted_file(fault: &file_trust::TrustFault) -> Finding {
     let text = format!("{} {}; the service does not start", fault.path.display(), fault.reason);
-    Finding::bad(fault.what, text, fault.repair.clone())
+    Finding::bad(fault.kind, text, fault.repair.clone())
 }
 
 /// Checks a directory of the service that is trusted or does not exist yet.
 fn folder(name: &str, folder: &Path) -> Finding {
-    let shown = folder.display();
+    let path_text = folder.display();
     match fs::metadata(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            Finding::good(name, format!("{shown} will be created"))
+            Finding::good(name, format!("{path_text} will be created"))
         }
         Err(error) => {
             let fix = format!("name another folder in `{name}`");
-            Finding::bad(name, format!("{shown} cannot be examined: {error}"), fix)
+            Finding::bad(name, format!("{path_text} cannot be examined: {error}"), fix)
         }
-        Ok(facts) if !facts.is_dir() => {
+        Ok(metadata) if !metadata.is_dir() => {
             let fix = format!("name another folder in `{name}`");
-            Finding::bad(name, format!("{shown} is not a folder"), fix)
+            Finding::bad(name, format!("{path_text} is not a folder"), fix)
         }
-        Ok(facts) if facts.permissions().mode() & 0o066 != 0 => Finding::warning(
+        Ok(metadata) if metadata.permissions().mode() & 0o066 != 0 => Finding::warning(
             name,
             format!(
-                "{shown} is accessible to other users; the service changes that when it starts"
+                "{path_text} is accessible to other users; the service changes that when it starts"
             ),
-            format!("chmod 700 {shown}"),
+            format!("chmod 700 {path_text}"),
         ),
-        Ok(_) => Finding::good(name, format!("only the service's user can read {shown}")),
+        Ok(_) => Finding::good(name, format!("only the service's user can read {path_text}")),
     }
 }
 
 /// Checks a file with a secret, which no other user may read; returns `None` if the file does not exist.
 fn secret(name: &str, file: &Path) -> Option<Finding> {
-    let (shown, facts) = (file.display(), fs::metadata(file).ok()?);
-    Some(match facts.permissions().mode() & 0o077 {
-        0 => Finding::good(name, format!("only its owner can access {shown}")),
+    let (path_text, metadata) = (file.display(), fs::metadata(file).ok()?);
+    Some(match metadata.permissions().mode() & 0o077 {
+        0 => Finding::good(name, format!("only its owner can access {path_text}")),
         _ => Finding::bad(
             name,
-            format!("{shown} can be read by others"),
-            format!("chmod 600 {shown}"),
+            format!("{path_text} can be read by others"),
+            format!("chmod 600 {path_text}"),
         ),
     })
 }
 
 /// Checks the free disk space at the present or future location of the ledger.
 fn free_space(data_dir: &Path) -> Finding {
-    let there = data_dir.ancestors().find(|folder| folder.exists()).map(Path::to_owned);
-    let free = there.as_ref().and_then(|folder: &PathBuf| statvfs(folder).ok());
-    let Some(free) = free.map(|facts| facts.blocks_available() * facts.fragment_size()) else {
+    let existing_folder = data_dir.ancestors().find(|folder| folder.exists()).map(Path::to_owned);
+    let free = existing_folder.as_ref().and_then(|folder: &PathBuf| statvfs(folder).ok());
+    let Some(free) =
+        free.map(|statistics| statistics.blocks_available() * statistics.fragment_size())
+    else {
         return Finding::warning("disk", "the free space is unknown", "look by `df`");
     };
     let (text, fix) =

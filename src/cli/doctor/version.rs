@@ -49,7 +49,7 @@ pub(super) async fn of(agent: &Agent, requester: &VersionRequester) -> String {
     let version = VersionSpec { args: vec!["--version".into()], regex, tested: None };
     let (spec, program) = (Arc::clone(&agent.spec), Arc::clone(program));
     match requester.request_version((spec, program), &version, VERSION_TIMEOUT).await {
-        Ok(said) => format!(" ({})", said.trim_end()),
+        Ok(output) => format!(" ({})", output.trim_end()),
         Err(_) => " (it does not report its version)".to_owned(),
     }
 }

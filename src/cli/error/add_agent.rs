@@ -24,11 +24,11 @@ pub(in crate::cli) enum AddError {
     NotConfirmed,
     /// The running service rejects the agent.
     #[error(
-        "the service rejects it, so {} is unchanged:\n{told}\n  hint: correct that for the \
+        "the service rejects it, so {} is unchanged:\n{reason}\n  hint: correct that for the \
          service, whose PATH and variables are its own, and run this again (agent-not-taken)",
         file.display()
     )]
-    RejectedByService { file: PathBuf, told: String },
+    RejectedByService { file: PathBuf, reason: String },
     /// The running service does not read this file.
     #[error(
         "it is written, but the service at this address does not read {}\n  hint: start that service \

@@ -8,14 +8,14 @@ use std::path::PathBuf;
 pub(in crate::cli) enum ServiceError {
     /// systemd does not run for this user or machine.
     #[error(
-        "no systemd of this {whose} answers here\n  hint: start `algonius serve` by the service \
+        "no systemd of this {owner} answers here\n  hint: start `algonius serve` by the service \
          manager of this machine; `algonius service install --dry-run` prints the unit \
          for another one (no-systemd)"
     )]
-    NoSystemd { whose: &'static str },
+    NoSystemd { owner: &'static str },
     /// systemd refused the request.
-    #[error("`{command}` failed: {said} (systemd-refused)")]
-    Refused { command: String, said: String },
+    #[error("`{command}` failed: {message} (systemd-refused)")]
+    Refused { command: String, message: String },
     /// The unit was written by another program.
     #[error(
         "{} was not written by this command\n  hint: inspect it, then remove it, or install \
@@ -42,9 +42,9 @@ pub(in crate::cli) enum ServiceError {
     NoUser { user: &'static str },
     /// A unit cannot contain the value.
     #[error(
-        "{what} cannot be written into a unit: it contains `$` or a control character (unit-unfit)"
+        "{name} cannot be written into a unit: it contains `$` or a control character (unit-unfit)"
     )]
-    InvalidUnitValue { what: &'static str },
+    InvalidUnitValue { name: &'static str },
     /// The user has no directory for units.
     #[error("neither XDG_CONFIG_HOME nor HOME is set (home-missing)")]
     NoHome,

@@ -22,7 +22,7 @@ pub(crate) fn completions(shell: Shell) -> Result<(), CliError> {
 pub(crate) fn pages(folder: Option<&Path>, out: &CliOutput) -> Result<(), CliError> {
     let Some(folder) = folder else { return first_page() };
     let fault =
-        |source| CliError::File { what: "cannot write to", file: folder.to_owned(), source };
+        |source| CliError::File { problem: "cannot write to", file: folder.to_owned(), source };
     std::fs::create_dir_all(folder).map_err(fault)?;
     clap_mangen::generate_to(Args::command(), folder).map_err(fault)?;
     if out.is_json() {

@@ -11,16 +11,16 @@ use crate::config::nearest;
 ///
 /// # Errors
 /// Fails if no error has this code.
-pub(crate) fn run(given: Option<&str>, out: &CliOutput) -> Result<(), CliError> {
-    let Some(given) = given else {
+pub(crate) fn run(requested: Option<&str>, out: &CliOutput) -> Result<(), CliError> {
+    let Some(requested) = requested else {
         list(out);
         return Ok(());
     };
-    let Some(code) = Code::ALL.iter().find(|code| code.as_str() == given) else {
+    let Some(code) = Code::ALL.iter().find(|code| code.as_str() == requested) else {
         let known: Vec<_> = Code::ALL.iter().map(|code| code.as_str()).collect();
-        let near = nearest(given, &known).map(|near| format!("did you mean `{near}`?"));
+        let near = nearest(requested, &known).map(|near| format!("did you mean `{near}`?"));
         let hint = near.unwrap_or_else(|| "`algonius explain` lists all codes".to_owned());
-        return Err(CliError::UnknownCode { given: given.to_owned(), hint });
+        return Err(CliError::UnknownCode { code: requested.to_owned(), hint });
     };
     if out.is_json() {
         out.print_json(&json!({

@@ -46,17 +46,22 @@ impl Drop for Screen {
 /// Returns one write and the number of its lines: the cursor goes up over the previous lines and is hidden, each
 /// line is overwritten and cleared to its end, and the lines below are erased. Terminals with synchronized output
 /// show it in one step.
-fn frame(lines: &[String], before: usize, (width, height): (usize, usize)) -> (String, usize) {
-    let most = height.saturating_sub(1).max(1);
-    let mut shown: Vec<String> = lines.iter().map(|line| cut(line, width)).collect();
-    if shown.len() > most {
-        let hidden = shown.len() + 1 - most;
-        shown.truncate(most - 1);
-        shown.push(cut(&format!("… and {hidden} more lines"), width));
+fn frame(
+    lines: &[String],
+    previous_lines: usize,
+    (width, height): (usize, usize),
+) -> (String, usize) {
+    let max_lines = height.saturating_sub(1).max(1);
+    let mut visible: Vec<String> = lines.iter().map(|line| cut(line, width)).collect();
+    if visible.len() > max_lines {
+        let hidden = visible.len() + 1 - max_lines;
+        visible.truncate(max_lines - 1);
+        visible.push(cut(&format!("… and {hidden} more lines"), width));
     }
-    let up = if before == 0 { String::new() } else { format!("\x1b[{before}A") };
-    let body: String = shown.iter().map(|line| format!("{line}\x1b[K\r\n")).collect();
-    (format!("\x1b[?2026h\x1b[?25l\r{up}{body}\x1b[J\x1b[?2026l"), shown.len())
+    let cursor_up =
+        if previous_lines == 0 { String::new() } else { format!("\x1b[{previous_lines}A") };
+    let body: String = visible.iter().map(|line| format!("{line}\x1b[K\r\n")).collect();
+    (format!("\x1b[?2026h\x1b[?25l\r{cursor_up}{body}\x1b[J\x1b[?2026l"), visible.len())
 }
 
 /// Returns a line of this maximum width without control characters.

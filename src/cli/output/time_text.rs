@@ -10,13 +10,13 @@ pub(crate) fn time(at: DateTime<Utc>) -> String {
 }
 
 /// Formats a duration for people.
-pub(crate) fn took(microseconds: i64) -> String {
-    let took = Duration::from_micros(microseconds.unsigned_abs());
-    match took.as_secs() {
-        0 if took.as_millis() == 0 => format!("{microseconds} µs"),
-        0 => format!("{} ms", took.as_millis()),
-        1..60 => format!("{:.1} s", took.as_secs_f64()),
-        60..3600 => format!("{} min {} s", took.as_secs() / 60, took.as_secs() % 60),
+pub(crate) fn format_duration(microseconds: i64) -> String {
+    let duration = Duration::from_micros(microseconds.unsigned_abs());
+    match duration.as_secs() {
+        0 if duration.as_millis() == 0 => format!("{microseconds} µs"),
+        0 => format!("{} ms", duration.as_millis()),
+        1..60 => format!("{:.1} s", duration.as_secs_f64()),
+        60..3600 => format!("{} min {} s", duration.as_secs() / 60, duration.as_secs() % 60),
         seconds => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),
     }
 }

@@ -11,7 +11,7 @@ pub(crate) fn dollars(micros: u64) -> String {
 pub(crate) fn line(amounts: UsageAmounts) -> Option<String> {
     let UsageAmounts { turns, input_tokens, cached_input_tokens, output_tokens, cost_micros } =
         amounts;
-    let count = |number: u64, what: &str| (number > 0).then(|| format!("{number} {what}"));
+    let count = |number: u64, unit: &str| (number > 0).then(|| format!("{number} {unit}"));
     let parts = [
         count(turns, "turns"),
         count(input_tokens, "input tokens"),

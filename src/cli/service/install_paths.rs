@@ -37,7 +37,7 @@ impl DirectoryVariables {
         Self { config_home, path: std::env::var("PATH").ok() }
     }
 
-    fn below(&self, rest: &str) -> Result<PathBuf, ServiceError> {
+    fn in_config_home(&self, rest: &str) -> Result<PathBuf, ServiceError> {
         let home = self.config_home.as_ref().ok_or(ServiceError::NoHome)?;
         Ok(home.join(rest))
     }
@@ -45,28 +45,31 @@ impl DirectoryVariables {
 
 impl UnitOwner {
     /// Returns the path of the unit.
-    pub(super) fn unit_file(&self, here: &DirectoryVariables) -> Result<PathBuf, ServiceError> {
+    pub(super) fn unit_file(
+        &self,
+        directories: &DirectoryVariables,
+    ) -> Result<PathBuf, ServiceError> {
         match self {
             Self::Machine => Ok(Path::new("/etc/systemd/system").join(UNIT_NAME)),
-            Self::User => here.below(&format!("systemd/user/{UNIT_NAME}")),
+            Self::User => directories.in_config_home(&format!("systemd/user/{UNIT_NAME}")),
         }
     }
 
     /// Returns the default path of the configuration.
     pub(in crate::cli) fn configuration(
         &self,
-        here: &DirectoryVariables,
+        directories: &DirectoryVariables,
     ) -> Result<PathBuf, ServiceError> {
         match self {
             Self::Machine => Ok(PathBuf::from("/etc/algonius/supervisor.toml")),
-            Self::User => here.below("algonius/supervisor.toml"),
+            Self::User => directories.in_config_home("algonius/supervisor.toml"),
         }
     }
 
     /// Returns the search path for agents. The agents of a user are in the search path of that user's terminal,
     /// which systemd does not know.
-    pub(super) fn path(&self, here: &DirectoryVariables) -> String {
-        match (self, &here.path) {
+    pub(super) fn path(&self, directories: &DirectoryVariables) -> String {
+        match (self, &directories.path) {
             (Self::User, Some(path)) => path.clone(),
             (Self::User, None) | (Self::Machine, _) => SYSTEM_PATH.to_owned(),
         }

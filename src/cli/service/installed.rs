@@ -32,9 +32,9 @@ pub(in crate::cli) struct InstalledUnit {
 impl InstalledUnit {
     /// Returns the unit of the present user, otherwise that of the machine, if `service install` wrote it.
     pub(in crate::cli) fn find() -> Option<Self> {
-        let here = DirectoryVariables::of_this_process();
+        let directories = DirectoryVariables::of_this_process();
         [UnitOwner::User, UnitOwner::Machine].into_iter().find_map(|owner| {
-            let unit = owner.unit_file(&here).ok()?;
+            let unit = owner.unit_file(&directories).ok()?;
             let text = fs::read_to_string(&unit).ok()?;
             read(unit, &text).filter(|_| super::unit::is_generated(&text))
         })
@@ -59,9 +59,9 @@ impl InstalledUnit {
         }
         let text = fs::read_to_string(&self.variables).unwrap_or_default();
         let mut lines = text.lines().filter_map(|line| line.trim().split_once('='));
-        let written =
+        let file_value =
             lines.find(|(key, _)| *key == name).map(|(_, value)| unquote(value).to_owned());
-        written
+        file_value
             .or_else(|| LOGIN_VARIABLES.contains(&name).then(|| std::env::var(name).ok()).flatten())
     }
 }
@@ -74,8 +74,8 @@ impl InstalledUnit {
 }
 
 fn read(unit: PathBuf, text: &str) -> Option<InstalledUnit> {
-    let of = |key: &str| text.lines().find_map(|line| line.strip_prefix(key));
-    let start = words(of("ExecStart=")?);
+    let value_of = |key: &str| text.lines().find_map(|line| line.strip_prefix(key));
+    let start = words(value_of("ExecStart=")?);
     let config = start.iter().skip_while(|word| *word != "--config").nth(1)?;
     let config = PathBuf::from(config);
     let environment = text.lines().filter_map(|line| line.strip_prefix("Environment="));

@@ -8,7 +8,7 @@ use crate::cli::error::service::ServiceError;
 
 /// systemd instance of the machine or of a user.
 pub(super) struct Systemd {
-    whose: &'static [&'static str],
+    scope_args: &'static [&'static str],
     log: &'static str,
 }
 
@@ -28,17 +28,17 @@ pub(super) struct SystemdState {
 impl Systemd {
     /// Returns the requested instance, if it runs here.
     pub(super) fn of(owner: &UnitOwner) -> Result<Self, ServiceError> {
-        let runs = |folder: &Path| folder.is_dir();
+        let is_running = |folder: &Path| folder.is_dir();
         match owner {
             // Same check as in sd_booted(3).
-            UnitOwner::Machine if runs(Path::new("/run/systemd/system")) => {
-                Ok(Self { whose: &[], log: "journalctl -u algonius" })
+            UnitOwner::Machine if is_running(Path::new("/run/systemd/system")) => {
+                Ok(Self { scope_args: &[], log: "journalctl -u algonius" })
             }
-            UnitOwner::User if user_runtime_dir().is_some_and(|folder| runs(&folder)) => {
-                Ok(Self { whose: &["--user"], log: "journalctl --user -u algonius" })
+            UnitOwner::User if user_runtime_dir().is_some_and(|folder| is_running(&folder)) => {
+                Ok(Self { scope_args: &["--user"], log: "journalctl --user -u algonius" })
             }
-            UnitOwner::Machine => Err(ServiceError::NoSystemd { whose: "machine" }),
-            UnitOwner::User => Err(ServiceError::NoSystemd { whose: "user" }),
+            UnitOwner::Machine => Err(ServiceError::NoSystemd { owner: "machine" }),
+            UnitOwner::User => Err(ServiceError::NoSystemd { owner: "user" }),
         }
     }
 
@@ -48,12 +48,12 @@ impl Systemd {
     }
 
     /// Runs a command of systemd and returns its output.
-    pub(super) fn query(&self, words: &[&str]) -> Result<String, ServiceError> {
+    pub(super) fn query(&self, arguments: &[&str]) -> Result<String, ServiceError> {
         let mut command = Command::new("systemctl");
-        command.args(self.whose).args(words).stdin(Stdio::null());
-        let refusal = |said: String| ServiceError::Refused {
-            command: [&["systemctl"], self.whose, words].concat().join(" "),
-            said,
+        command.args(self.scope_args).args(arguments).stdin(Stdio::null());
+        let refusal = |message: String| ServiceError::Refused {
+            command: [&["systemctl"], self.scope_args, arguments].concat().join(" "),
+            message,
         };
         let output = command.output().map_err(|error| refusal(error.to_string()))?;
         if !output.status.success() {
@@ -75,14 +75,14 @@ fn user_runtime_dir() -> Option<std::path::PathBuf> {
 }
 
 fn read(properties: &str) -> SystemdState {
-    let of = |name: &str| {
-        let mut found = properties.lines().filter_map(|line| line.split_once('='));
-        found.find(|(key, _)| *key == name).map_or("", |(_, value)| value)
+    let property = |name: &str| {
+        let mut pairs = properties.lines().filter_map(|line| line.split_once('='));
+        pairs.find(|(key, _)| *key == name).map_or("", |(_, value)| value)
     };
     SystemdState {
-        active: format!("{} ({})", of("ActiveState"), of("SubState")),
-        enabled: of("UnitFileState").to_owned(),
-        pid: of("MainPID").parse().ok().filter(|pid| *pid != 0),
-        status_text: of("StatusText").to_owned(),
+        active: format!("{} ({})", property("ActiveState"), property("SubState")),
+        enabled: property("UnitFileState").to_owned(),
+        pid: property("MainPID").parse().ok().filter(|pid| *pid != 0),
+        status_text: property("StatusText").to_owned(),
     }
 }

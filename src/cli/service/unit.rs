@@ -183,9 +183,9 @@ LimitLOCKS=infinity
 ";
 
 /// Checks that a unit can contain the value.
-fn unit_value(what: &'static str, text: Option<&str>) -> Result<String, ServiceError> {
+fn unit_value(name: &'static str, text: Option<&str>) -> Result<String, ServiceError> {
     let fits = |text: &&str| !text.chars().any(|char| char == '$' || char.is_control());
-    text.filter(fits).map(str::to_owned).ok_or(ServiceError::InvalidUnitValue { what })
+    text.filter(fits).map(str::to_owned).ok_or(ServiceError::InvalidUnitValue { name })
 }
 
 /// Returns one quoted word of a line: `%` starts a specifier there, and blanks or quotes end a word.

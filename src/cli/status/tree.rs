@@ -23,22 +23,22 @@ pub(super) fn lines(status: &ServiceStatus) -> Vec<String> {
     lines.extend(status.ledger.as_ref().map(|ledger| ledger_line(ledger, tree.at)));
     lines.push(format!("root{}", health_text(tree.root.health, tree.root.since, 0, tree.at)));
     if let Some(monitor) = &tree.monitor {
-        let life = health_text(monitor.health, monitor.since, monitor.restarts, tree.at);
-        lines.push(format!("├─ monitor{life}{}", shortage(tree.pressure.as_ref())));
+        let health = health_text(monitor.health, monitor.since, monitor.restarts, tree.at);
+        lines.push(format!("├─ monitor{health}{}", shortage(tree.pressure.as_ref())));
     }
     lines.extend(tree.scheduler.as_ref().map(|scheduler| scheduler_line(scheduler, tree.at)));
     lines.extend(tree.retention.as_ref().map(|retention| retention_line(retention, tree.at)));
     lines.extend(tree.agents.iter().flat_map(|agent| agent_lines(agent, tree.at)));
     let gateway = &tree.gateway;
-    let life = health_text(gateway.health, gateway.since, gateway.restarts, tree.at);
-    lines.push(format!("└─ gateway{life}"));
+    let health = health_text(gateway.health, gateway.since, gateway.restarts, tree.at);
+    lines.push(format!("└─ gateway{health}"));
     lines
 }
 
 /// Returns the line of the scheduler with its next occurrence.
 fn scheduler_line(scheduler: &SchedulerStatus, at: DateTime<Utc>) -> String {
     let SchedulerStatus { actor, schedules, active, locked, due } = scheduler;
-    let life = health_text(actor.health, actor.since, actor.restarts, at);
+    let health = health_text(actor.health, actor.since, actor.restarts, at);
     let next = due.iter().min_by_key(|due| due.at).map_or(String::new(), |due| {
         let (when, clock) = (format_age(due.at, at), due.at.format("%Y-%m-%d %H:%M:%SZ"));
         format!(", next {} asks {} in {when} ({clock})", due.schedule, due.agent)
@@ -47,13 +47,13 @@ fn scheduler_line(scheduler: &SchedulerStatus, at: DateTime<Utc>) -> String {
         0 => String::new(),
         locked => format!(", {locked} refused: the key of their sealed input is gone"),
     };
-    format!("├─ scheduler{life}, {active} of {schedules} schedules active{locked}{next}")
+    format!("├─ scheduler{health}, {active} of {schedules} schedules active{locked}{next}")
 }
 
 /// Returns the line of the retention with its last pass.
 fn retention_line(retention: &RetentionStatus, at: DateTime<Utc>) -> String {
     let RetentionStatus { actor, last_pass } = retention;
-    let life = health_text(actor.health, actor.since, actor.restarts, at);
+    let health = health_text(actor.health, actor.since, actor.restarts, at);
     let last = last_pass.as_ref().map_or(String::new(), |pass| {
         let freed = format_megabytes(pass.freed_bytes);
         format!(
@@ -62,17 +62,18 @@ fn retention_line(retention: &RetentionStatus, at: DateTime<Utc>) -> String {
             pass.removed
         )
     });
-    format!("├─ retention{life}{last}")
+    format!("├─ retention{health}{last}")
 }
 
 /// Returns the lines of the configuration in force, and of changes that are not in force.
-fn configuration(shown: &ConfigurationStatus, at: DateTime<Utc>) -> Vec<String> {
-    let (generation, since) = (shown.generation, format_age(at, shown.since));
+fn configuration(status: &ConfigurationStatus, at: DateTime<Utc>) -> Vec<String> {
+    let (generation, since) = (status.generation, format_age(at, status.since));
     let mut lines = vec![format!("configuration {generation}, in force for {since}")];
-    let pending = shown.pending.iter();
+    let pending = status.pending.iter();
     lines.extend(pending.map(|key| format!("  pending  {key}: needs a restart of the service")));
-    lines.extend(shown.rejected.iter().map(|wrong| format!("  rejected  {wrong}")));
-    lines.extend(shown.switched.iter().map(|id| format!("  switched  {id}, by `algonius agents`")));
+    lines.extend(status.rejected.iter().map(|fault| format!("  rejected  {fault}")));
+    lines
+        .extend(status.switched.iter().map(|id| format!("  switched  {id}, by `algonius agents`")));
     lines
 }
 
@@ -112,14 +113,14 @@ fn format_megabytes(bytes: u64) -> String {
 fn agent_lines(agent: &AgentStatus, at: DateTime<Utc>) -> Vec<String> {
     let work = &agent.work;
     let capacity = work.capacity.map_or("∞".to_owned(), |capacity| capacity.to_string());
-    let life = health_text(agent.health, agent.starts.since, agent.starts.restarts, at);
+    let health = health_text(agent.health, agent.starts.since, agent.starts.restarts, at);
     let off = if agent.enabled { "" } else { ", disabled" };
     let (running, queued, depth) = (work.running.len(), work.queued.len(), work.queue_depth);
     let last = work.last_execution.as_ref().map_or(String::new(), |last| {
         format!(", last {} {} ago", last.outcome, format_age(at, last.at))
     });
     let mut lines = vec![format!(
-        "├─ {}{life}{off}, running {running}/{capacity}, queue {queued}/{depth}{last}",
+        "├─ {}{health}{off}, running {running}/{capacity}, queue {queued}/{depth}{last}",
         agent.id
     )];
     lines.extend(remarks(agent).into_iter().map(|remark| format!("│    {remark}")));
@@ -130,7 +131,7 @@ fn agent_lines(agent: &AgentStatus, at: DateTime<Utc>) -> Vec<String> {
 
 /// Returns further remarks about an agent.
 fn remarks(agent: &AgentStatus) -> Vec<String> {
-    let holding = Some(&agent.resources).filter(|holding| !holding.is_empty());
+    let resources = Some(&agent.resources).filter(|resources| !resources.is_empty());
     let confinement = agent.confinement.as_ref();
     let lacking = confinement.map(|it| it.enforcement).filter(|it| it.is_incomplete());
     let wrapped = confinement.filter(|it| it.isolation == Some(Isolation::Bubblewrap));
@@ -140,7 +141,7 @@ fn remarks(agent: &AgentStatus) -> Vec<String> {
         lacking.map(|it| format!("what it may not do is not refused: {}", it.as_str())),
         wrapped.map(|_| "wrapped by bubblewrap".to_owned()),
         boundary.or_else(|| Some(format!("kind {}", agent.kind.as_str()))),
-        holding.map(ToString::to_string),
+        resources.map(ToString::to_string),
         agent.program.as_ref().map(program_text),
         agent.starts.last_fault.as_ref().map(|fault| format!("fault: {fault}")),
     ];
@@ -167,8 +168,9 @@ fn running_line(execution: &ExecutionStatus, at: DateTime<Utc>) -> String {
         format!(", turn {}, attempt {}", attempt_id.turn, attempt_id.attempt)
     });
     let pid = execution.pid.map_or(String::new(), |pid| format!(", pid {pid}"));
-    let left =
-        execution.deadline.map_or(String::new(), |by| format!(", {} left", format_age(by, at)));
+    let left = execution
+        .deadline
+        .map_or(String::new(), |deadline| format!(", {} left", format_age(deadline, at)));
     let queued = execution.queued.map_or(String::new(), |queued| format!(", {queued}"));
     format!("{} {state}{since}{attempt}{pid}{left}{queued}", execution.id)
 }
@@ -210,6 +212,7 @@ pub(in crate::cli) fn health_text(
         Health::Unavailable => " unavailable",
     };
     let age = since.map_or(String::new(), |since| format!(" up {}", format_age(at, since)));
-    let again = if restarts == 0 { String::new() } else { format!(", restarts {restarts}") };
-    format!("{word}{age}{again}")
+    let restarts_text =
+        if restarts == 0 { String::new() } else { format!(", restarts {restarts}") };
+    format!("{word}{age}{restarts_text}")
 }

@@ -29,8 +29,8 @@ pub(in crate::cli) async fn run(
 ) -> Result<(), CliError> {
     match args.command {
         Some(ApprovalsCommand::Show { id }) => {
-            let one = find_interaction(client, &id).await?;
-            show(&one, out);
+            let interaction = find_interaction(client, &id).await?;
+            show(&interaction, out);
             Ok(())
         }
         Some(ApprovalsCommand::Decisions { agent }) => decisions(client, agent, out).await,
@@ -44,10 +44,10 @@ pub(in crate::cli) async fn approve(
     id: &str,
     out: &CliOutput,
 ) -> Result<(), CliError> {
-    let one = find_interaction(client, id).await?;
+    let interaction = find_interaction(client, id).await?;
     // The digest binds the verdict to the call that was read here.
-    let body = json!({"verdict": "allow", "digest": one.question.digest});
-    send_answer(client, &one, body, out).await
+    let body = json!({"verdict": "allow", "digest": interaction.question.digest});
+    send_answer(client, &interaction, body, out).await
 }
 
 /// Runs `deny`.
@@ -56,12 +56,12 @@ pub(in crate::cli) async fn deny(
     args: DenyArgs,
     out: &CliOutput,
 ) -> Result<(), CliError> {
-    let one = find_interaction(client, &args.id).await?;
-    let mut body = json!({"verdict": "deny", "digest": one.question.digest});
+    let interaction = find_interaction(client, &args.id).await?;
+    let mut body = json!({"verdict": "deny", "digest": interaction.question.digest});
     if let (Some(reason), Some(fields)) = (args.reason, body.as_object_mut()) {
         fields.insert("reason".to_owned(), reason.into());
     }
-    send_answer(client, &one, body, out).await
+    send_answer(client, &interaction, body, out).await
 }
 
 /// Runs `answer`.
@@ -70,8 +70,8 @@ pub(in crate::cli) async fn answer(
     args: AnswerArgs,
     out: &CliOutput,
 ) -> Result<(), CliError> {
-    let one = find_interaction(client, &args.id).await?;
-    let digest = &one.question.digest;
+    let interaction = find_interaction(client, &args.id).await?;
+    let digest = &interaction.question.digest;
     let body = match args {
         AnswerArgs { decline: true, .. } => json!({"decline": true, "digest": digest}),
         AnswerArgs { option: Some(option), .. } => json!({"option": option, "digest": digest}),
@@ -84,23 +84,23 @@ pub(in crate::cli) async fn answer(
         }
         AnswerArgs { text, .. } => json!({"text": text.unwrap_or_default(), "digest": digest}),
     };
-    send_answer(client, &one, body, out).await
+    send_answer(client, &interaction, body, out).await
 }
 
 async fn send_answer(
     client: &ServiceClient,
-    one: &InteractionEntry,
+    interaction: &InteractionEntry,
     body: Value,
     out: &CliOutput,
 ) -> Result<(), CliError> {
-    let path = format!("/api/v1/interactions/{}/answer", one.id);
-    let one: InteractionEntry = client.post(&path, body).await?;
+    let path = format!("/api/v1/interactions/{}/answer", interaction.id);
+    let interaction: InteractionEntry = client.post(&path, body).await?;
     if out.is_json() {
-        out.print_json(&one);
+        out.print_json(&interaction);
         return Ok(());
     }
-    let closed = one.closed.as_ref().map(end_text).unwrap_or_default();
-    out.print_line(&format!("{} {closed}", one.id));
+    let closed = interaction.closed.as_ref().map(end_text).unwrap_or_default();
+    out.print_line(&format!("{} {closed}", interaction.id));
     Ok(())
 }
 
@@ -129,7 +129,7 @@ async fn list(
         rows,
         "no open questions",
     );
-    if list.interactions.iter().any(|one| one.state == InteractionState::Open) {
+    if list.interactions.iter().any(|interaction| interaction.state == InteractionState::Open) {
         out.print_note(
             "hint: `algonius approvals show ID` shows a question, `algonius approve ID` allows it",
         );
@@ -137,35 +137,35 @@ async fn list(
     Ok(())
 }
 
-fn row(one: &InteractionEntry) -> [String; 6] {
-    let tool = one.question.tool.as_ref().map_or("-", |call| &*call.tool);
-    let expires = match one.state {
-        InteractionState::Open => one.due_at.format("%Y-%m-%d %H:%M:%SZ").to_string(),
+fn row(interaction: &InteractionEntry) -> [String; 6] {
+    let tool = interaction.question.tool.as_ref().map_or("-", |call| &*call.tool);
+    let expires = match interaction.state {
+        InteractionState::Open => interaction.due_at.format("%Y-%m-%d %H:%M:%SZ").to_string(),
         _ => "-".to_owned(),
     };
-    let line = one.question.message.lines().next().unwrap_or_default();
+    let line = interaction.question.message.lines().next().unwrap_or_default();
     [
-        one.id.to_string(),
-        one.agent.to_string(),
-        one.state.as_str().to_owned(),
+        interaction.id.to_string(),
+        interaction.agent.to_string(),
+        interaction.state.as_str().to_owned(),
         expires,
         tool.to_owned(),
         line.chars().take(MAX_QUESTION_CHARS).collect(),
     ]
 }
 
-fn show(one: &InteractionEntry, out: &CliOutput) {
+fn show(interaction: &InteractionEntry, out: &CliOutput) {
     if out.is_json() {
-        return out.print_json(one);
+        return out.print_json(interaction);
     }
-    out.print_line(&format!("interaction  {}", one.id));
-    out.print_line(&format!("task         {}", one.execution));
-    out.print_line(&format!("agent        {}", one.agent));
-    out.print_line(&format!("state        {}", one.state.as_str()));
-    out.print_line(&format!("asked        {}", one.asked_at.format("%Y-%m-%d %H:%M:%SZ")));
-    out.print_line(&format!("expires      {}", one.due_at.format("%Y-%m-%d %H:%M:%SZ")));
-    out.print_line(&format!("question     {}", one.question.message));
-    if let Some(call) = &one.question.tool {
+    out.print_line(&format!("interaction  {}", interaction.id));
+    out.print_line(&format!("task         {}", interaction.execution));
+    out.print_line(&format!("agent        {}", interaction.agent));
+    out.print_line(&format!("state        {}", interaction.state.as_str()));
+    out.print_line(&format!("asked        {}", interaction.asked_at.format("%Y-%m-%d %H:%M:%SZ")));
+    out.print_line(&format!("expires      {}", interaction.due_at.format("%Y-%m-%d %H:%M:%SZ")));
+    out.print_line(&format!("question     {}", interaction.question.message));
+    if let Some(call) = &interaction.question.tool {
         out.print_line(&format!("tool         {}", call.tool));
         call.command.iter().for_each(|command| out.print_line(&format!("command      {command}")));
         call.paths.iter().for_each(|path| out.print_line(&format!("path         {path}")));
@@ -174,11 +174,16 @@ fn show(one: &InteractionEntry, out: &CliOutput) {
             out.print_line(&format!("arguments    {}", call.args));
         }
     }
-    for option in &one.question.options {
+    for option in &interaction.question.options {
         out.print_line(&format!("option       {}: {}", option.id, option.name));
     }
-    one.question.schema.iter().for_each(|schema| out.print_line(&format!("schema       {schema}")));
-    one.closed
+    interaction
+        .question
+        .schema
+        .iter()
+        .for_each(|schema| out.print_line(&format!("schema       {schema}")));
+    interaction
+        .closed
         .iter()
         .for_each(|closed| out.print_line(&format!("end          {}", end_text(closed))));
 }
@@ -221,14 +226,14 @@ async fn decisions(
         out.print_json(&DecisionList { decisions: all, next: None });
         return Ok(());
     }
-    let row = |one: &DecisionEntry| {
+    let row = |decision: &DecisionEntry| {
         [
-            one.number.to_string(),
-            one.at.format("%Y-%m-%d %H:%M:%SZ").to_string(),
-            one.agent.to_string(),
-            one.tool.clone(),
-            one.verdict.as_str().to_owned(),
-            source(&one.by),
+            decision.number.to_string(),
+            decision.at.format("%Y-%m-%d %H:%M:%SZ").to_string(),
+            decision.agent.to_string(),
+            decision.tool.clone(),
+            decision.verdict.as_str().to_owned(),
+            source(&decision.by),
         ]
     };
     let rows = all.iter().map(row).collect();
@@ -239,33 +244,34 @@ async fn decisions(
 /// Returns an interaction by its id, or by the start or the end of its id.
 async fn find_interaction(
     client: &ServiceClient,
-    given: &str,
+    id_or_part: &str,
 ) -> Result<InteractionEntry, CliError> {
-    if let Ok(id) = Uuid::parse_str(given) {
+    if let Ok(id) = Uuid::parse_str(id_or_part) {
         return client.get(&format!("/api/v1/interactions/{id}")).await;
     }
-    let part: String = given.to_ascii_lowercase().chars().filter(|char| *char != '-').collect();
+    let part: String =
+        id_or_part.to_ascii_lowercase().chars().filter(|char| *char != '-').collect();
     let path = format!("/api/v1/interactions?limit={SEARCH_LIMIT}");
     let list: InteractionList = client.get(&path).await?;
-    let fits = |one: &InteractionEntry| {
-        let id = one.id.0.simple().to_string();
+    let is_match = |interaction: &InteractionEntry| {
+        let id = interaction.id.0.simple().to_string();
         part.len() >= 4 && (id.starts_with(&part) || id.ends_with(&part))
     };
-    let mut found: Vec<_> = list.interactions.into_iter().filter(fits).collect();
+    let mut found: Vec<_> = list.interactions.into_iter().filter(is_match).collect();
     match found.len() {
-        1 => found.pop().ok_or_else(|| unknown_interaction(given)),
-        0 => Err(unknown_interaction(given)),
+        1 => found.pop().ok_or_else(|| unknown_interaction(id_or_part)),
+        0 => Err(unknown_interaction(id_or_part)),
         _ => {
-            let candidates = found.iter().map(|one| row(one).join("  ")).collect();
-            Err(CliError::Ambiguous { given: given.to_owned(), candidates, more: false })
+            let candidates = found.iter().map(|interaction| row(interaction).join("  ")).collect();
+            Err(CliError::Ambiguous { id: id_or_part.to_owned(), candidates, more: false })
         }
     }
 }
 
-fn unknown_interaction(given: &str) -> CliError {
+fn unknown_interaction(id_or_part: &str) -> CliError {
     let hint =
         "give an id of `algonius approvals --all`, or 4 digits or more of its start or its end";
-    refusal("interaction-unknown", &format!("there is no interaction `{given}`"), hint)
+    refusal("interaction-unknown", &format!("there is no interaction `{id_or_part}`"), hint)
 }
 
 fn refusal(code: &str, message: &str, hint: &str) -> CliError {

@@ -34,7 +34,7 @@ pub(crate) async fn line(client: &ServiceClient, id: &str, event: &Event) -> Opt
 /// Returns the sentence of an event that refers to no stored text.
 fn event_sentence(kind: &EventKind) -> Option<String> {
     match kind {
-        EventKind::StateChanged(moved) => state_sentence(moved),
+        EventKind::StateChanged(change) => state_sentence(change),
         EventKind::AttemptFailed(failure) => {
             Some(format!("attempt failed: {} ({})", failure.message, failure.code))
         }
@@ -71,12 +71,12 @@ fn event_sentence(kind: &EventKind) -> Option<String> {
             Some(format!("the question is {}{answer}", state.as_str()))
         }
         EventKind::PermissionDecided { tool, verdict, rule } => {
-            let verdict = match verdict {
+            let verb = match verdict {
                 PermissionVerdict::Allow => "allows",
                 PermissionVerdict::Deny => "denies",
                 PermissionVerdict::Ask => "requires an answer about",
             };
-            Some(format!("{rule} {verdict} {tool}"))
+            Some(format!("{rule} {verb} {tool}"))
         }
         EventKind::Warning { message } => Some(format!("warning: {message}")),
         // Processes, heartbeats, sessions and measurements: events for programs.
@@ -84,19 +84,19 @@ fn event_sentence(kind: &EventKind) -> Option<String> {
     }
 }
 
-fn state_sentence(moved: &StateChange) -> Option<String> {
-    match moved.to {
-        State::Starting => Some(format!("attempt {} starts", moved.attempt_id.attempt)),
-        State::Waiting => Some(match moved.interruption {
+fn state_sentence(change: &StateChange) -> Option<String> {
+    match change.to {
+        State::Starting => Some(format!("attempt {} starts", change.attempt_id.attempt)),
+        State::Waiting => Some(match change.interruption {
             Some(Interruption::AuthRequired) => "waits for the caller to authenticate".to_owned(),
             Some(Interruption::InputRequired) | None => {
                 "waits for an answer of the caller".to_owned()
             }
         }),
         State::Completed => Some("completed".to_owned()),
-        State::Failed => Some(format!("failed: {}", moved.reason)),
-        State::Timeout => Some(format!("timed out: {}", moved.reason)),
-        State::Cancelled => Some(format!("cancelled: {}", moved.reason)),
+        State::Failed => Some(format!("failed: {}", change.reason)),
+        State::Timeout => Some(format!("timed out: {}", change.reason)),
+        State::Cancelled => Some(format!("cancelled: {}", change.reason)),
         State::Running | State::Cleanup | State::Idle => None,
     }
 }

@@ -17,29 +17,29 @@ const MAX_CANDIDATES: usize = 10;
 /// Fails if no task or several tasks have such an id.
 pub(crate) async fn resolve_task_id(
     client: &ServiceClient,
-    given: &str,
+    id_or_part: &str,
 ) -> Result<String, CliError> {
-    if let Ok(id) = Uuid::parse_str(given) {
+    if let Ok(id) = Uuid::parse_str(id_or_part) {
         return Ok(id.to_string());
     }
-    let is_part = given.chars().all(|char| char.is_ascii_hexdigit() || char == '-');
-    if !is_part || given.chars().filter(char::is_ascii_hexdigit).count() < 4 {
-        return Err(unknown_task(given));
+    let is_part = id_or_part.chars().all(|char| char.is_ascii_hexdigit() || char == '-');
+    if !is_part || id_or_part.chars().filter(char::is_ascii_hexdigit).count() < 4 {
+        return Err(unknown_task(id_or_part));
     }
-    let further = [
-        ("id", given.to_owned()),
+    let filters = [
+        ("id", id_or_part.to_owned()),
         ("summary", "true".to_owned()),
         ("limit", (MAX_CANDIDATES + 1).to_string()),
     ];
-    let query = Filters::default().query(&further);
+    let query = Filters::default().query(&filters);
     let list: ExecutionList = client.get(&format!("/api/v1/executions?{query}")).await?;
     match list.executions.as_slice() {
-        [] => Err(unknown_task(given)),
+        [] => Err(unknown_task(id_or_part)),
         [only] => Ok(only.id.clone()),
         several => {
             let more = several.len() > MAX_CANDIDATES;
             let candidates = several.iter().take(MAX_CANDIDATES).map(candidate).collect();
-            Err(CliError::Ambiguous { given: given.to_owned(), candidates, more })
+            Err(CliError::Ambiguous { id: id_or_part.to_owned(), candidates, more })
         }
     }
 }
@@ -50,11 +50,11 @@ fn candidate(entry: &ExecutionEntry) -> String {
     format!("{id}  {agent}  {state}  {}  {request}", accepted_at.format("%Y-%m-%d %H:%M:%SZ"))
 }
 
-fn unknown_task(given: &str) -> CliError {
+fn unknown_task(id_or_part: &str) -> CliError {
     CliError::Refused(ErrorBody {
         code: "execution-unknown".to_owned(),
         category: "permanent".to_owned(),
-        message: format!("there is no task `{given}`"),
+        message: format!("there is no task `{id_or_part}`"),
         hint:
             "give an id of `algonius tasks list`, or 4 digits or more of its beginning or its end"
                 .to_owned(),
@@ -63,14 +63,14 @@ fn unknown_task(given: &str) -> CliError {
 
 /// Returns a remark about a similar agent or schedule after a filter found nothing.
 pub(crate) async fn similar_name_hint(client: &ServiceClient, filters: &Filters) -> Option<String> {
-    if let Some(given) = &filters.agent {
-        let near = similar_agent(client, given).await?;
-        return Some(format!("there is no agent `{given}` now; {near}"));
+    if let Some(name) = &filters.agent {
+        let near = similar_agent(client, name).await?;
+        return Some(format!("there is no agent `{name}` now; {near}"));
     }
-    let given = filters.schedule.as_ref()?;
+    let name = filters.schedule.as_ref()?;
     let list: serde_json::Value = client.get("/api/v1/schedules").await.ok()?;
     let ids = list.get("schedules")?.as_array()?.iter().filter_map(|it| it.get("id")?.as_str());
     let known: Vec<_> = ids.collect();
-    let near = nearest(given, &known).filter(|_| !known.contains(&given.as_str()))?;
-    Some(format!("there is no schedule `{given}`; did you mean `{near}`?"))
+    let near = nearest(name, &known).filter(|_| !known.contains(&name.as_str()))?;
+    Some(format!("there is no schedule `{name}`; did you mean `{near}`?"))
 }

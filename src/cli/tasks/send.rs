@@ -25,18 +25,18 @@ pub(crate) async fn run(
     send: SendArgs,
     out: &CliOutput,
 ) -> Result<(), CliError> {
-    let (agent, waits, streams) = (send.agent.clone(), !send.no_wait, !send.no_stream);
-    let shows_errors = send.stderr || std::io::stderr().is_terminal();
+    let (agent, is_blocking, is_streaming) = (send.agent.clone(), !send.no_wait, !send.no_stream);
+    let shows_stderr = send.stderr || std::io::stderr().is_terminal();
     let params = params(send, out)?;
-    if waits && streams {
-        return StreamedSend::new(client, &agent, (out, shows_errors))?.run(params).await;
+    if is_blocking && is_streaming {
+        return StreamedSend::new(client, &agent, (out, shows_stderr))?.run(params).await;
     }
     let task = client.request(&agent, "message/send", params).await?;
     if out.is_json() {
         out.print_json(&task);
     }
     let state = text(&task, "/status/state");
-    if matches!(state, "submitted" | "working") && (!waits || out.is_json()) {
+    if matches!(state, "submitted" | "working") && (!is_blocking || out.is_json()) {
         if !out.is_json() {
             out.print_line(text(&task, "/id"));
         }
@@ -87,9 +87,9 @@ async fn finish(
     };
     if let Some(when) = when.filter(|_| !out.is_json()) {
         let id = text(task, "/id");
-        let asks =
+        let interactions =
             task.pointer("/status/message/metadata").and_then(|it| it.get(INTERACTIONS_EXTENSION));
-        let command = match asks {
+        let command = match interactions {
             Some(_) => {
                 "algonius approve ID` or `algonius deny ID`; list the ids by `algonius approvals"
                     .to_owned()
@@ -156,10 +156,10 @@ fn metadata(
     if !env.is_empty() {
         overrides.insert("environment".to_owned(), Value::Object(object(env)));
     }
-    for (name, given) in [(PARAMETERS_EXTENSION, object(params)), (OVERRIDES_EXTENSION, overrides)]
+    for (name, values) in [(PARAMETERS_EXTENSION, object(params)), (OVERRIDES_EXTENSION, overrides)]
     {
-        if !given.is_empty() {
-            metadata.insert(name.to_owned(), Value::Object(given));
+        if !values.is_empty() {
+            metadata.insert(name.to_owned(), Value::Object(values));
         }
     }
     metadata
@@ -210,12 +210,12 @@ fn message_text(message: Option<&Value>) -> String {
 }
 
 fn state_sentence(task: &Value, state: &str) -> String {
-    let (id, why) = (text(task, "/id"), message_text(task.pointer("/status/message")));
+    let (id, reason) = (text(task, "/id"), message_text(task.pointer("/status/message")));
     let (code, hint) =
         (text(task, "/status/message/metadata/code"), text(task, "/status/message/metadata/hint"));
-    match (why.is_empty(), code.is_empty()) {
+    match (reason.is_empty(), code.is_empty()) {
         (true, _) => format!("task {id} is {state}"),
-        (false, true) => format!("task {id} is {state}: {why}"),
-        (false, false) => format!("task {id} is {state}: {why}\n  hint: {hint} ({code})"),
+        (false, true) => format!("task {id} is {state}: {reason}"),
+        (false, false) => format!("task {id} is {state}: {reason}\n  hint: {hint} ({code})"),
     }
 }

@@ -57,9 +57,10 @@ fn check_outcome(detail: &ExecutionDetail, out: &CliOutput) -> Result<(), CliErr
     if entry.outcome == Some(Outcome::Completed) {
         return Ok(());
     }
-    let why = entry.error.as_ref().map(|error| format!(": {}", error.message)).unwrap_or_default();
+    let reason =
+        entry.error.as_ref().map(|error| format!(": {}", error.message)).unwrap_or_default();
     let report = if out.is_json() { String::new() } else { failure_details::report(detail) };
-    let message = format!("task {} is {}{why}{report}", entry.id, entry.state);
+    let message = format!("task {} is {}{reason}{report}", entry.id, entry.state);
     Err(CliError::NotSucceeded { message, error_body: entry.error.clone() })
 }
 
@@ -220,11 +221,11 @@ impl ExecutionLines {
                 let line = event_text::line(client, &self.id, &event).await;
                 line.into_iter().for_each(|line| out.print_line(&format!("{} {line}", self.name)));
             }
-            TailItem::Text(channel, text) => self.take(channel.as_str(), &text, out),
+            TailItem::Text(channel, text) => self.add_text(channel.as_str(), &text, out),
         }
     }
 
-    fn take(&mut self, channel: &'static str, text: &str, out: &CliOutput) {
+    fn add_text(&mut self, channel: &'static str, text: &str, out: &CliOutput) {
         let mut rest = self.rest.remove(channel).unwrap_or_default() + text;
         while let Some(end) = rest.find('\n') {
             let next = rest.split_off(end + 1);

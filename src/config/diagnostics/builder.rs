@@ -1,9 +1,9 @@
-//! Diagnostics about places, before they become faults.
+//! Diagnostics about positions, before they become faults.
 
 use super::fault::{FaultCode, Severity};
 use super::suggestion::{current_name, nearest};
 
-/// Diagnostic about a place: the message and an optional hint.
+/// Diagnostic about a position: the message and an optional hint.
 pub(crate) struct DiagnosticBuilder {
     pub(crate) code: Option<FaultCode>,
     pub(crate) message: String,
@@ -35,14 +35,14 @@ impl DiagnosticBuilder {
     /// Adds the nearest of the `known` words, or all of them if none is near.
     pub(crate) fn suggest_from<'w>(
         self,
-        given: &str,
+        unknown: &str,
         known: impl IntoIterator<Item = &'w str>,
     ) -> Self {
         let known: Vec<&str> = known.into_iter().collect();
-        if let Some(new) = current_name(given).filter(|new| known.contains(new)) {
+        if let Some(new) = current_name(unknown).filter(|new| known.contains(new)) {
             return self.hint(format!("its name is now `{new}`"));
         }
-        match nearest(given, &known) {
+        match nearest(unknown, &known) {
             Some(word) => self.hint(format!("did you mean `{word}`?")),
             None if known.is_empty() => self,
             None => self.hint(format!("known: {}", known.join(", "))),

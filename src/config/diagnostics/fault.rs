@@ -56,7 +56,7 @@ pub enum FaultCode {
     Unwatched,
 }
 
-/// Fault at one place of the file. Displayed as one line that never contains a secret.
+/// Fault at one position of the file. Displayed as one line that never contains a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigFault {
     /// Path of the file as the caller named it.
@@ -106,7 +106,7 @@ pub struct ConfigFaults {
 }
 
 impl fmt::Debug for ConfigFaults {
-    /// Omits the files: the text at the place of a path may be a secret.
+    /// Omits the files: the text at the position of a path may be a secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Faults").field("list", &self.list).finish_non_exhaustive()
     }
@@ -152,7 +152,7 @@ impl fmt::Display for ConfigFaults {
     }
 }
 
-/// Sorts by line and column; faults of one place keep their order.
+/// Sorts by line and column; faults of one position keep their order.
 pub(crate) fn sort_by_position(mut list: Vec<ConfigFault>) -> Vec<ConfigFault> {
     list.sort_by_key(|fault| (fault.line, fault.column));
     list

@@ -13,15 +13,15 @@ const RENAMED_KEYS: [(&str, &str); 8] = [
 ];
 
 /// Returns the present name of a key of earlier builds.
-pub(super) fn current_name(given: &str) -> Option<&'static str> {
-    RENAMED_KEYS.iter().find(|(old, _)| *old == given).map(|(_, new)| *new)
+pub(super) fn current_name(name: &str) -> Option<&'static str> {
+    RENAMED_KEYS.iter().find(|(old, _)| *old == name).map(|(_, new)| *new)
 }
 
-/// Returns the known word that `given` is most likely a misspelling of.
+/// Returns the known word that `input` is most likely a misspelling of.
 #[must_use]
-pub fn nearest<'w>(given: &str, known: &[&'w str]) -> Option<&'w str> {
-    let given = given.to_lowercase().replace('-', "_");
-    let slips = |word: &str| strsim::damerau_levenshtein(&given, &word.replace('-', "_"));
-    let (slips, word) = known.iter().map(|word| (slips(word), *word)).min()?;
-    (slips <= (word.len() / 3).max(1)).then_some(word)
+pub fn nearest<'w>(input: &str, known: &[&'w str]) -> Option<&'w str> {
+    let input = input.to_lowercase().replace('-', "_");
+    let distance = |word: &str| strsim::damerau_levenshtein(&input, &word.replace('-', "_"));
+    let (distance, word) = known.iter().map(|word| (distance(word), *word)).min()?;
+    (distance <= (word.len() / 3).max(1)).then_some(word)
 }

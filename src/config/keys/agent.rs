@@ -104,9 +104,9 @@ pub(crate) fn read_all(
     let mut agents = Vec::new();
     for (id, mut section) in sections {
         let name = section.nonblank("name");
-        let name = name.unwrap_or(Spanned { value: id.value.to_string(), place: id.place });
+        let name = name.unwrap_or(Spanned { value: id.value.to_string(), position: id.position });
         if !names.insert(name.value.clone()) {
-            reader.error(&name.place, format!("another agent has the name `{}`", name.value));
+            reader.error(&name.position, format!("another agent has the name `{}`", name.value));
         }
         agents.extend(read(section, id.value, name.value, context, auth_config));
     }
@@ -130,21 +130,26 @@ fn read(
     let access = section.keyword("access", &accesses).map(|found| found.value).unwrap_or_default();
     let capacity = capacity(section, limits, access);
     let remote = remote::read(section, kind, missing_severity);
-    let (mut read, mut facts) = (None, WorkerFacts::Remote);
+    let (mut configured_program, mut worker_facts) = (None, WorkerFacts::Remote);
     if kind == AgentKind::Program {
-        read = program::read(section, (&id, context.data_dir), access, missing_severity);
-        let found =
-            program_facts(section, read.as_mut(), (limits, capacity), (access, missing_severity));
-        facts = WorkerFacts::Program(found);
+        configured_program =
+            program::read(section, (&id, context.data_dir), access, missing_severity);
+        let found = program_facts(
+            section,
+            configured_program.as_mut(),
+            (limits, capacity),
+            (access, missing_severity),
+        );
+        worker_facts = WorkerFacts::Program(found);
     }
-    let program = read.as_ref().map(|read| &read.spec);
+    let program = configured_program.as_ref().map(|configured| &configured.spec);
     let input = program.map(|program| program.input);
-    let remembers = program.is_some_and(ProgramSpec::keeps_conversation);
+    let has_sessions = program.is_some_and(ProgramSpec::keeps_conversation);
     let spec = AgentSpec {
         profile: profile(section, &id, name),
         enabled,
         access,
-        worker: facts,
+        worker: worker_facts,
         limits: WorkLimits {
             capacity,
             deadlines: deadlines::read(section, limits),
@@ -153,7 +158,7 @@ fn read(
         retry: retry(section.section("retry"), limits),
         quota: quota::read(section.section("quota"), program, remote.as_ref()),
         budget: budget::read(section.section("budget")),
-        dedup_window: dedup(section, limits, remembers),
+        dedup_window: dedup(section, limits, has_sessions),
         override_policy: match kind {
             AgentKind::Program => overrides::read(section, program, missing_severity),
             AgentKind::Remote => OverridePolicy::default(),
@@ -162,8 +167,8 @@ fn read(
         id,
     };
     from.finish();
-    let worker = match read {
-        Some(read) => worker(read, preset.as_ref()),
+    let worker = match configured_program {
+        Some(configured) => worker(configured, preset.as_ref()),
         None => AgentWorker::Remote(Arc::new(remote?)),
     };
     let about = preset.map(|preset| preset.about).unwrap_or_default();
@@ -183,12 +188,15 @@ fn profile(section: &mut Section<'_>, id: &AgentId, name: String) -> AgentProfil
 /// program. The confinement is unknown until the service starts, because it depends on the capabilities of the system.
 fn program_facts(
     section: &mut Section<'_>,
-    mut read: Option<&mut program::ConfiguredProgram>,
+    mut configured_program: Option<&mut program::ConfiguredProgram>,
     (limits, capacity): (&AgentSettingBounds, Capacity),
     (access, missing_severity): (Access, Severity),
 ) -> ProgramFacts {
-    let missing = read.as_ref().filter(|read| read.is_missing).map(|read| read.search.name());
-    let mut program = read.as_mut().map(|read| &mut read.spec);
+    let missing = configured_program
+        .as_ref()
+        .filter(|configured| configured.is_missing)
+        .map(|configured| configured.search.name());
+    let mut program = configured_program.as_mut().map(|configured| &mut configured.spec);
     let is_interactive = program.as_ref().is_some_and(|program| program.control().is_some());
     let permissions = consent::read(section, is_interactive).map(Arc::new);
     sandbox::read(section, program.as_deref_mut(), access, missing_severity);
@@ -215,8 +223,11 @@ fn kind(section: &mut Section<'_>) -> AgentKind {
 }
 
 /// Returns the program that was read as the worker of its agent.
-fn worker(read: program::ConfiguredProgram, preset: Option<&AgentPreset>) -> AgentWorker {
-    let program::ConfiguredProgram { spec: mut program, search, .. } = read;
+fn worker(
+    configured_program: program::ConfiguredProgram,
+    preset: Option<&AgentPreset>,
+) -> AgentWorker {
+    let program::ConfiguredProgram { spec: mut program, search, .. } = configured_program;
     program.program_runtime.preset = preset.map(|preset| PresetName {
         name: preset.name.clone(),
         is_verified: preset.about.is_verified,
@@ -237,7 +248,7 @@ fn preset(
     if let Some(name) = name.filter(|_| !agent_preset.about.is_verified) {
         let diagnostic = from_message("this preset was written from documents, and never run")
             .hint("look closely at the first answers");
-        section.reader.warning(&name.place, diagnostic);
+        section.reader.warning(&name.position, diagnostic);
     }
     Some(Some(agent_preset.clone()))
 }
@@ -254,14 +265,14 @@ fn skills(from: &mut Section<'_>, id: &AgentId, name: &str, description: &str) -
     };
     let Some(items) = from.list("skills") else { return vec![default()] };
     if items.is_empty() {
-        reader.error(&from.place.below("skills").hidden(), "must hold one skill at least");
+        reader.error(&from.position.below("skills").hidden(), "must hold one skill at least");
     }
     let mut skills: Vec<Skill> = Vec::new();
     for item in items {
-        let place = item.place.clone().hidden();
+        let position = item.position.clone().hidden();
         let Some(skill) = Section::of(reader, item).and_then(skill) else { continue };
         if skills.iter().any(|other| other.id == skill.id) {
-            reader.error(&place, format!("another skill has the id `{}`", skill.id));
+            reader.error(&position, format!("another skill has the id `{}`", skill.id));
         }
         skills.push(skill);
     }
@@ -272,7 +283,7 @@ fn skills(from: &mut Section<'_>, id: &AgentId, name: &str, description: &str) -
 fn skill(mut section: Section<'_>) -> Option<Skill> {
     let id = section.nonblank("id").map(|text| text.value);
     if id.is_none() {
-        section.reader.error(&section.place.below("id").hidden(), "is needed");
+        section.reader.error(&section.position.below("id").hidden(), "is needed");
     }
     let name = section.nonblank("name").map(|text| text.value).or_else(|| id.clone());
     let description =
@@ -291,22 +302,22 @@ fn skill(mut section: Section<'_>) -> Option<Skill> {
 fn dedup(
     section: &mut Section<'_>,
     limits: &AgentSettingBounds,
-    remembers: bool,
+    has_sessions: bool,
 ) -> Option<Duration> {
-    let wanted = section.keyword("dedup", &[("message", false), ("content", true)]);
-    let wanted = wanted.filter(|found| found.value);
-    if let Some(found) = wanted.as_ref().filter(|_| remembers) {
+    let content_dedup = section.keyword("dedup", &[("message", false), ("content", true)]);
+    let content_dedup = content_dedup.filter(|found| found.value);
+    if let Some(found) = content_dedup.as_ref().filter(|_| has_sessions) {
         let diagnostic =
             "has no effect on an agent with sessions: a repeated message is a new message";
-        section.reader.error(&found.place, diagnostic);
+        section.reader.error(&found.position, diagnostic);
     }
-    let is_wanted = wanted.is_some();
+    let is_enabled = content_dedup.is_some();
     let window = section.entry("dedup_window");
-    if let Some(window) = window.as_ref().filter(|_| !is_wanted) {
-        section.reader.error(&window.place, "has a meaning with `dedup = \"content\"` only");
+    if let Some(window) = window.as_ref().filter(|_| !is_enabled) {
+        section.reader.error(&window.position, "has a meaning with `dedup = \"content\"` only");
     }
     let window = section.seconds("dedup_window", limits.dedup_window);
-    is_wanted.then_some(window)
+    is_enabled.then_some(window)
 }
 
 /// Reads the numbers of running and waiting executions.
@@ -329,15 +340,15 @@ fn capacity(section: &mut Section<'_>, limits: &AgentSettingBounds, access: Acce
 
 /// Returns 1, the only concurrency of a writing agent; another number is a fault.
 fn single_concurrency(section: &mut Section<'_>) -> NonZeroU32 {
-    let given = section.entry("max_concurrent");
+    let entry = section.entry("max_concurrent");
     let is_one = |entry: &WrittenValue<'_>| {
         entry.value.as_integer().and_then(value::parse_integer) == Some(1)
     };
-    if let Some(entry) = given.filter(|entry| !is_one(entry)) {
+    if let Some(entry) = entry.filter(|entry| !is_one(entry)) {
         let diagnostic =
             from_message("must be 1: an agent with access = \"read-write\" runs alone")
                 .hint("leave it out, or make the agent read-only");
-        section.reader.error(&entry.place, diagnostic);
+        section.reader.error(&entry.position, diagnostic);
     }
     NonZeroU32::MIN
 }

@@ -85,15 +85,15 @@ pub(crate) fn read(mut section: Section<'_>) -> AlertSettings {
 
 fn spec(from: &mut Section<'_>) -> AlertSpec {
     let default = AlertSpec::default();
-    let few = |count: u32| ValueBounds::new(0, 10_000, count.into());
-    let number = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
-    let room = ValueBounds::new(0, 1 << 60, default.ledger_free_bytes);
+    let count_bounds = |count: u32| ValueBounds::new(0, 10_000, count.into());
+    let to_u32 = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+    let size_bounds = ValueBounds::new(0, 1 << 60, default.ledger_free_bytes);
     AlertSpec {
-        requests_per_minute: number(
-            from.count("requests_per_minute", few(default.requests_per_minute)),
+        requests_per_minute: to_u32(
+            from.count("requests_per_minute", count_bounds(default.requests_per_minute)),
         ),
-        failure_streak: number(from.count("failure_streak", few(default.failure_streak))),
-        ledger_free_bytes: from.count("ledger_free_bytes", room),
+        failure_streak: to_u32(from.count("failure_streak", count_bounds(default.failure_streak))),
+        ledger_free_bytes: from.count("ledger_free_bytes", size_bounds),
         linger: ALERT_LINGER,
     }
 }
@@ -103,7 +103,7 @@ pub(crate) fn secret(section: &Section<'_>, file: &Spanned<String>) -> Option<St
     let (reader, path) = (section.reader, section.reader.resolve(&file.value));
     if is_open_to_others(&path) {
         let diagnostic = from_message("others may read this file").hint("chmod 600 it");
-        reader.warning(&file.place, diagnostic);
+        reader.warning(&file.position, diagnostic);
     }
     match reader.secret_file(&path) {
         Ok(text) if !text.trim().is_empty() => {
@@ -111,11 +111,11 @@ pub(crate) fn secret(section: &Section<'_>, file: &Spanned<String>) -> Option<St
             Some(text)
         }
         Ok(_) => {
-            reader.error(&file.place, "is empty");
+            reader.error(&file.position, "is empty");
             None
         }
         Err(error) => {
-            reader.error(&file.place, format!("cannot be read: {error}"));
+            reader.error(&file.position, format!("cannot be read: {error}"));
             None
         }
     }
@@ -126,12 +126,15 @@ fn command(section: &Section<'_>, words: Vec<Spanned<String>>) -> Option<(PathBu
     let reader = section.reader;
     let mut words = words.into_iter();
     let Some(program) = words.next() else {
-        reader.error(&section.place.below("command").hidden(), "must name a program");
+        reader.error(&section.position.below("command").hidden(), "must name a program");
         return None;
     };
     let found = search(reader, &program.value, reader.env("PATH").as_deref());
     if found.is_none() {
-        reader.error(&program.place, "is no executable file, and none of this name is on the PATH");
+        reader.error(
+            &program.position,
+            "is no executable file, and none of this name is on the PATH",
+        );
     }
     Some((found?, words.map(|word| word.value).collect()))
 }

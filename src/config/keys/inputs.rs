@@ -58,7 +58,7 @@ pub(crate) fn read(mut section: Section<'_>, data_dir: &Path) -> InputSettings {
     if let Some((file, found)) = key_file.as_ref().zip(found) {
         match read_keys(&section, file, data_dir) {
             Ok(found) => keys = found,
-            Err(diagnostic) => reader.error(&found.place, diagnostic),
+            Err(diagnostic) => reader.error(&found.position, diagnostic),
         }
     }
     section.finish();

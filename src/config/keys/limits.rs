@@ -103,21 +103,21 @@ impl AgentSettingBounds {
 
 /// Reads the bounds of a time, given as minimum, maximum and default; the default is clamped to changed bounds.
 fn time(section: &mut Section<'_>, keys: [&'static str; 2], bounds: [f64; 3]) -> ValueBounds<f64> {
-    let ([least, most], [min, max, default]) = (keys, bounds);
-    let given = section.entry(least).map(|entry| entry.place);
-    let min = section.seconds(least, ValueBounds::new(0.0, MAX_BOUND_SECONDS, min)).as_secs_f64();
-    let max = section.seconds(most, ValueBounds::new(0.0, MAX_BOUND_SECONDS, max)).as_secs_f64();
+    let ([min_key, max_key], [min, max, default]) = (keys, bounds);
+    let min_position = section.entry(min_key).map(|entry| entry.position);
+    let min = section.seconds(min_key, ValueBounds::new(0.0, MAX_BOUND_SECONDS, min)).as_secs_f64();
+    let max = section.seconds(max_key, ValueBounds::new(0.0, MAX_BOUND_SECONDS, max)).as_secs_f64();
     if min > max {
-        let place = given.unwrap_or_else(|| section.place.below(least).hidden());
-        section.reader.error(&place, format!("must not be more than {most}, which is {max}"));
+        let position = min_position.unwrap_or_else(|| section.position.below(min_key).hidden());
+        section.reader.error(&position, format!("must not be more than {max_key}, which is {max}"));
         return ValueBounds::new(max, max, max);
     }
     ValueBounds::new(min, max, default.clamp(min, max))
 }
 
 /// Reads the bounds of a number whose minimum is fixed.
-fn count(section: &mut Section<'_>, most: &'static str, bounds: [u64; 3]) -> ValueBounds<u64> {
+fn count(section: &mut Section<'_>, max_key: &'static str, bounds: [u64; 3]) -> ValueBounds<u64> {
     let [min, max, default] = bounds;
-    let max = section.count(most, ValueBounds::new(min, MAX_BOUND_COUNT, max));
+    let max = section.count(max_key, ValueBounds::new(min, MAX_BOUND_COUNT, max));
     ValueBounds::new(min, max, default.clamp(min, max))
 }

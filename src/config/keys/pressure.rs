@@ -53,9 +53,9 @@ pub(crate) fn read(mut section: Section<'_>) -> Option<PressureSettings> {
             .count("min_disk_free_bytes", ValueBounds::new(0, 1 << 60, 1_000_000_000)),
     };
     let interval = INTERVAL.read(from);
-    let most = from.entry("max_reserved_memory_bytes");
+    let entry = from.entry("max_reserved_memory_bytes");
     from.record_shape("max_reserved_memory_bytes", || ValueShape::Count(MEMORY_BOUNDS, false));
-    let agents_memory = most.and_then(|most| value::count(from.reader, &most, MEMORY_BOUNDS));
+    let agents_memory = entry.and_then(|entry| value::count(from.reader, &entry, MEMORY_BOUNDS));
     section.finish();
     is_enabled.then_some(PressureSettings { spec, interval, agents_memory })
 }

@@ -67,7 +67,7 @@ pub(crate) fn authorities(section: &mut Section<'_>) -> Authorities {
     let (reader, path) = (section.reader, section.reader.resolve(&file.value));
     reader.register_file(path.clone());
     Authorities::read(&path).unwrap_or_else(|error| {
-        reader.error(&file.place, error.to_string());
+        reader.error(&file.position, error.to_string());
         Authorities::default()
     })
 }
@@ -75,15 +75,15 @@ pub(crate) fn authorities(section: &mut Section<'_>) -> Authorities {
 /// Reads the listed networks; a single address is the smallest network.
 pub(crate) fn allow(section: &mut Section<'_>) -> Vec<IpNet> {
     let reader = section.reader;
-    let listed = section.texts("allow").unwrap_or_default().into_iter();
+    let configured = section.texts("allow").unwrap_or_default().into_iter();
     let net = |text: Spanned<String>| {
         let single = || text.value.parse::<IpAddr>().map(IpNet::from);
         let net = text.value.parse::<IpNet>().or_else(|_not_a_net| single()).ok();
         if net.is_none() {
             let diagnostic = "must be addresses such as \"127.0.0.0/8\" or \"10.1.2.3\"";
-            reader.error(&text.place, diagnostic);
+            reader.error(&text.position, diagnostic);
         }
         net
     };
-    listed.filter_map(net).collect()
+    configured.filter_map(net).collect()
 }

@@ -30,15 +30,15 @@ fn patterns(from: &mut Section<'_>) -> Vec<Pattern> {
     let items = from.list("patterns").unwrap_or_default();
     if let Some(first) = items.get(MAX_PATTERNS) {
         let diagnostic = format!("there are {} patterns; {MAX_PATTERNS} are allowed", items.len());
-        reader.error(&first.place.clone().hidden(), diagnostic);
+        reader.error(&first.position.clone().hidden(), diagnostic);
     }
     let mut patterns: Vec<Pattern> = Vec::new();
     for item in items {
-        let place = item.place.clone().hidden();
+        let position = item.position.clone().hidden();
         let Some(pattern) = Section::of(reader, item).and_then(pattern) else { continue };
         if patterns.iter().any(|other| other.name() == pattern.name()) {
             let name = pattern.name();
-            reader.error(&place, format!("another pattern has the name `{name}`"));
+            reader.error(&position, format!("another pattern has the name `{name}`"));
         }
         patterns.push(pattern);
     }
@@ -49,29 +49,31 @@ fn patterns(from: &mut Section<'_>) -> Vec<Pattern> {
 fn pattern(mut section: Section<'_>) -> Option<Pattern> {
     let reader = section.reader;
     let (name, regex) = (section.nonblank("name"), section.nonblank("regex"));
-    let keep = section.entry("keep").map(|keep| keep.place);
-    let most = u64::try_from(Pattern::MAX_MATCH_BYTES).unwrap_or(u64::MAX);
-    let kept = usize::try_from(section.count("keep", ValueBounds::new(0, most, 0))).unwrap_or(0);
+    let keep_position = section.entry("keep").map(|entry| entry.position);
+    let max_keep = u64::try_from(Pattern::MAX_MATCH_BYTES).unwrap_or(u64::MAX);
+    let keep =
+        usize::try_from(section.count("keep", ValueBounds::new(0, max_keep, 0))).unwrap_or(0);
     for (key, found) in [("name", &name), ("regex", &regex)] {
         if found.is_none() && !section.has(key) {
-            reader.error(&section.place.below(key).hidden(), "is needed");
+            reader.error(&section.position.below(key).hidden(), "is needed");
         }
     }
     section.finish();
     let (name, regex) = (name?, regex?);
     if name.value.chars().count() > MAX_PATTERN_NAME_CHARS {
         reader.error(
-            &name.place,
+            &name.position,
             format!("the name must have 1 to {MAX_PATTERN_NAME_CHARS} characters"),
         );
     }
-    let made = Pattern::new(&name.value, &regex.value, kept);
-    if let Err(error) = &made {
-        let is_kept = matches!(error, PatternError::KeepTooLong { .. });
-        let place = keep.filter(|_| is_kept).unwrap_or_else(|| regex.place.clone());
-        reader.error(&place, pattern_diagnostic(error));
+    let pattern = Pattern::new(&name.value, &regex.value, keep);
+    if let Err(error) = &pattern {
+        let is_keep_error = matches!(error, PatternError::KeepTooLong { .. });
+        let position =
+            keep_position.filter(|_| is_keep_error).unwrap_or_else(|| regex.position.clone());
+        reader.error(&position, pattern_diagnostic(error));
     }
-    made.ok()
+    pattern.ok()
 }
 
 /// Returns the diagnostic about an expression, with a suggestion.
@@ -95,10 +97,13 @@ fn secrets(section: &Section<'_>, file: &Spanned<String>) {
     let path = reader.resolve(&file.value);
     let text = match reader.secret_file(&path) {
         Ok(text) => text,
-        Err(error) => return reader.error(&file.place, format!("cannot be read: {error}")),
+        Err(error) => return reader.error(&file.position, format!("cannot be read: {error}")),
     };
     if is_open_to_others(&path) {
-        reader.warning(&file.place, from_message("others may read this file").hint("chmod 600 it"));
+        reader.warning(
+            &file.position,
+            from_message("others may read this file").hint("chmod 600 it"),
+        );
     }
     let lines = text.lines().map(str::trim_end).filter(|line| !line.is_empty());
     let (short, secrets): (Vec<_>, Vec<_>) =
@@ -107,7 +112,7 @@ fn secrets(section: &Section<'_>, file: &Spanned<String>) {
         let count = short.len();
         let diagnostic =
             format!("{count} of its lines have fewer than {MIN_SECRET_LINE_CHARS} characters");
-        reader.warning(&file.place, from_message(diagnostic).hint("they are not redacted"));
+        reader.warning(&file.position, from_message(diagnostic).hint("they are not redacted"));
     }
     secrets.into_iter().for_each(|secret| reader.register_secret(secret));
 }

@@ -63,7 +63,7 @@ pub(crate) fn read(root: &mut Section<'_>, known: &KnownNames<'_>) -> SchedulerS
     if let Some(zone) = &zone
         && let Err(error) = RecurrenceRule::new("@daily", &zone.value, false)
     {
-        reader.error(&zone.place, error.to_string());
+        reader.error(&zone.position, error.to_string());
     }
     let has_zone = zone.is_some();
     let mut all = SchedulerSettings {
@@ -78,15 +78,15 @@ pub(crate) fn read(root: &mut Section<'_>, known: &KnownNames<'_>) -> SchedulerS
         let id = match ScheduleId::new(name.value.as_str()) {
             Ok(id) => id,
             Err(error) => {
-                reader.error(&name.place, error.to_string());
+                reader.error(&name.position, error.to_string());
                 continue;
             }
         };
-        let named = Spanned { value: id, place: name.place };
+        let named = Spanned { value: id, position: name.position };
         let Some(scheduled) = schedule(section, &named, (&all, has_zone), known) else { continue };
         if let Some(other) = names.insert(scheduled.spec.name.clone(), named.value) {
             let message = format!("has the same name as the schedule `{other}`");
-            reader.error(&named.place, message);
+            reader.error(&named.position, message);
         }
         all.schedules.push(scheduled);
     }
@@ -140,16 +140,16 @@ fn agent<'k>(
     known: &KnownNames<'k>,
 ) -> Option<&'k AgentSpec> {
     let reader = section.reader;
-    let Some(given) = section.nonblank("agent") else {
+    let Some(agent_name) = section.nonblank("agent") else {
         report_missing_key(reader, id, "agent", "the agent that receives the message");
         return None;
     };
     let ids: Vec<AgentId> = known.agents.iter().map(|agent| agent.id.clone()).collect();
-    let agent = super::tokens::find_agent(section, &given, &ids)?;
+    let agent = super::tokens::find_agent(section, &agent_name, &ids)?;
     let agent = known.agents.iter().find(|known| known.id == agent)?;
     if enabled && !agent.enabled {
         reader.error(
-            &given.place,
+            &agent_name.position,
             from_message("is switched off").hint("set `enabled = true` for it"),
         );
     }
@@ -171,19 +171,19 @@ fn timetable(
     if zone.is_none() && !has_zone && !cron.value.starts_with("@every") {
         let diagnostic =
             from_message("is taken to be in UTC").hint("give the schedule a `timezone`");
-        reader.warning(&cron.place, diagnostic);
+        reader.warning(&cron.position, diagnostic);
     }
     let name = zone.as_ref().map_or(all.timezone.as_str(), |zone| zone.value.as_str());
     match RecurrenceRule::new(&cron.value, name, all.seconds) {
         Ok(table) => Some(table),
         Err(error @ RecurrenceError::Zone { .. }) => {
             if let Some(zone) = zone {
-                reader.error(&zone.place, error.to_string()); // An invalid default time zone has its own fault.
+                reader.error(&zone.position, error.to_string()); // An invalid default time zone has its own fault.
             }
             None
         }
         Err(error) => {
-            reader.error(&cron.place, error.to_string());
+            reader.error(&cron.position, error.to_string());
             None
         }
     }
@@ -195,20 +195,20 @@ fn input_and_params(
     id: &Spanned<ScheduleId>,
 ) -> (Option<String>, BTreeMap<String, String>) {
     let reader = section.reader;
-    let given = section.section("params").entries().into_iter();
-    let params: BTreeMap<_, _> = given
+    let entries = section.section("params").entries().into_iter();
+    let params: BTreeMap<_, _> = entries
         .filter_map(|(name, entry)| Some((name.value, value::scalar(reader, &entry)?)))
         .collect();
     let Some(input) = section.nonblank("input") else {
         report_missing_key(reader, id, "input", "the message to the agent");
         return (None, params);
     };
-    let moment = ScheduleValues { param: params.clone(), ..ScheduleValues::default() };
-    let filled = Template::of::<ScheduleValues>(&input.value).and_then(|it| it.render(&moment));
-    match filled {
+    let values = ScheduleValues { param: params.clone(), ..ScheduleValues::default() };
+    let rendered = Template::of::<ScheduleValues>(&input.value).and_then(|it| it.render(&values));
+    match rendered {
         Ok(_) => (Some(input.value), params),
         Err(error) => {
-            reader.error(&input.place, error.to_string());
+            reader.error(&input.position, error.to_string());
             (None, params)
         }
     }
@@ -235,27 +235,32 @@ fn overlap(
     access: Option<Access>,
 ) -> OverlapPolicy {
     let default = OverlapPolicy::default_for(missed, access.unwrap_or(Access::ReadWrite));
-    let Some(given) = section.keyword("overlap", &OVERLAPS) else { return default };
-    if given.value.loses(missed) {
+    let Some(policy) = section.keyword("overlap", &OVERLAPS) else { return default };
+    if policy.value.loses(missed) {
         let diagnostic = from_message("would lose what `missed = \"all\"` makes up for");
-        section.reader.error(&given.place, diagnostic.hint("use \"queue\" or \"allow\""));
+        section.reader.error(&policy.position, diagnostic.hint("use \"queue\" or \"allow\""));
     }
-    given.value
+    policy.value
 }
 
 fn owner(section: &mut Section<'_>, known: &KnownNames<'_>) -> String {
-    let Some(given) = section.nonblank("owner") else { return OPERATOR_PRINCIPAL.to_owned() };
-    if given.value != OPERATOR_PRINCIPAL && !known.tokens.contains(&given.value.as_str()) {
+    let Some(name) = section.nonblank("owner") else { return OPERATOR_PRINCIPAL.to_owned() };
+    if name.value != OPERATOR_PRINCIPAL && !known.tokens.contains(&name.value.as_str()) {
         let names = known.tokens.iter().copied().chain([OPERATOR_PRINCIPAL]);
-        let diagnostic = from_message("there is no such token").suggest_from(&given.value, names);
-        section.reader.error(&given.place, diagnostic);
+        let diagnostic = from_message("there is no such token").suggest_from(&name.value, names);
+        section.reader.error(&name.position, diagnostic);
     }
-    given.value
+    name.value
 }
 
-fn report_missing_key(reader: &ConfigReader<'_>, id: &Spanned<ScheduleId>, key: &str, what: &str) {
+fn report_missing_key(
+    reader: &ConfigReader<'_>,
+    id: &Spanned<ScheduleId>,
+    key: &str,
+    description: &str,
+) {
     reader.error(
-        &id.place,
-        from_message(format!("`{key}` is missing")).hint(format!("it is {what}")),
+        &id.position,
+        from_message(format!("`{key}` is missing")).hint(format!("it is {description}")),
     );
 }

@@ -191,7 +191,7 @@ pub(crate) fn read(
         let diagnostic =
             from_message("is needed behind a proxy: cards name the host of the proxy's requests")
                 .hint("give the address that callers use, such as \"https://agents.example.org\"");
-        section.reader.warning(&section.place.below("public_url").hidden(), diagnostic);
+        section.reader.warning(&section.position.below("public_url").hidden(), diagnostic);
     }
     section.finish();
     (found.map(|_| server), default_agent)
@@ -229,7 +229,7 @@ fn agent_users(section: &mut Section<'_>) -> Option<(u32, u32)> {
         _ => {
             let diagnostic = from_message(format!("must be two numbers from {MIN_AGENT_UID} on"))
                 .hint("write \"61184-61999\", which no account of the machine has");
-            section.reader.error(&text.place, diagnostic);
+            section.reader.error(&text.position, diagnostic);
         }
     }
     None
@@ -251,14 +251,14 @@ fn listen(section: &mut Section<'_>, is_secured: bool) -> SocketAddr {
     let Some(text) = section.text("listen") else { return default };
     let Ok(listen) = text.value.parse::<SocketAddr>() else {
         let diagnostic = "must be an address and a port, such as \"127.0.0.1:8080\"";
-        section.reader.error(&text.place, diagnostic);
+        section.reader.error(&text.position, diagnostic);
         return default;
     };
     if !listen.ip().is_loopback() && !is_secured {
         let diagnostic =
             from_message("others can reach this address, and connections are not encrypted")
                 .hint("set `server.tls`, or name the proxy that speaks TLS in `trusted_proxies`");
-        section.reader.warning(&text.place, diagnostic);
+        section.reader.warning(&text.position, diagnostic);
     }
     listen
 }
@@ -270,12 +270,12 @@ fn public_url(section: &mut Section<'_>) -> Option<String> {
     let rest = ["https://", "http://"].iter().find_map(|scheme| text.value.strip_prefix(scheme));
     let host = rest.and_then(|rest| rest.split('/').next()).unwrap_or_default();
     if host.contains('@') {
-        reader.error(&text.place.hidden(), "must not hold a name or password");
+        reader.error(&text.position.hidden(), "must not hold a name or password");
         return None;
     }
     if host.is_empty() || text.value.contains(['?', '#', ' ']) {
         let diagnostic = "must be an address such as \"https://agents.example.org\"";
-        reader.error(&text.place, diagnostic);
+        reader.error(&text.position, diagnostic);
         return None;
     }
     Some(text.value.trim_end_matches('/').to_owned())
@@ -285,7 +285,7 @@ fn public_url(section: &mut Section<'_>) -> Option<String> {
 fn folder(section: &mut Section<'_>, key: &'static str) -> Option<PathBuf> {
     let path = section.nonblank(key)?;
     if path.value.starts_with('~') {
-        section.reader.error(&path.place, "`~` means nothing here: write the whole path");
+        section.reader.error(&path.position, "`~` means nothing here: write the whole path");
     }
     Some(section.reader.resolve(&path.value))
 }
@@ -296,7 +296,7 @@ fn data_dir(section: &mut Section<'_>) -> Option<PathBuf> {
     let found = folder(section, "data_dir").or_else(|| default_data_dir(&|name| reader.env(name)));
     if found.is_none() {
         let diagnostic = "is needed where neither XDG_STATE_HOME nor HOME is set";
-        reader.error(&section.place.below("data_dir").hidden(), diagnostic);
+        reader.error(&section.position.below("data_dir").hidden(), diagnostic);
     }
     found
 }
@@ -316,9 +316,9 @@ pub fn default_token_file(env: &dyn Fn(&str) -> Option<String>) -> PathBuf {
 
 /// Returns the default directory of sockets and running executions: in memory if possible.
 fn default_runtime_dir(section: &Section<'_>, data_dir: &std::path::Path) -> PathBuf {
-    let given = section.reader.env("XDG_RUNTIME_DIR").filter(|path| path.starts_with('/'));
-    if let Some(given) = given {
-        return PathBuf::from(given).join("algonius");
+    let folder = section.reader.env("XDG_RUNTIME_DIR").filter(|path| path.starts_with('/'));
+    if let Some(folder) = folder {
+        return PathBuf::from(folder).join("algonius");
     }
     let memory = PathBuf::from("/dev/shm");
     if access(&memory, AccessFlags::W_OK).is_ok() {

@@ -48,14 +48,16 @@ pub(crate) fn read(mut section: Section<'_>) -> Option<TelemetrySettings> {
 
 fn endpoint(from: &mut Section<'_>) -> Option<String> {
     let reader = from.reader;
-    let given = from.nonblank("otlp_endpoint");
-    let place = given
-        .as_ref()
-        .map_or_else(|| from.place.below("otlp_endpoint").hidden(), |given| given.place.clone());
-    let url = given.map(|given| given.value).or_else(|| reader.env(ENDPOINT_VARIABLE))?;
+    let configured = from.nonblank("otlp_endpoint");
+    let position = configured.as_ref().map_or_else(
+        || from.position.below("otlp_endpoint").hidden(),
+        |configured| configured.position.clone(),
+    );
+    let url =
+        configured.map(|configured| configured.value).or_else(|| reader.env(ENDPOINT_VARIABLE))?;
     if !(url.starts_with("http://") || url.starts_with("https://")) {
         let hint = "such as \"http://127.0.0.1:4318\"; this service speaks OTLP over HTTP";
-        reader.error(&place, from_message("must begin with `http://` or `https://`").hint(hint));
+        reader.error(&position, from_message("must begin with `http://` or `https://`").hint(hint));
         return None;
     }
     Some(url.trim_end_matches('/').to_owned())
@@ -74,7 +76,7 @@ fn headers(from: &mut Section<'_>) -> Vec<(String, String)> {
             }
             _ => {
                 let diagnostic = "must have lines such as `authorization: Bearer …`";
-                from.reader.error(&file.place, diagnostic);
+                from.reader.error(&file.position, diagnostic);
             }
         }
     }

@@ -22,11 +22,11 @@ pub(crate) fn read(root: &mut Section<'_>, agents: &[AgentId]) -> Vec<TokenSeed>
     let mut seeds = Vec::new();
     for (name, section) in root.sections("tokens") {
         if name.value.trim().is_empty() || name.value.chars().count() > 64 {
-            reader.error(&name.place, "the name must have 1 to 64 characters");
+            reader.error(&name.position, "the name must have 1 to 64 characters");
         }
         let Some(seed) = token(section, &name, agents) else { continue };
         if let Some(other) = names.insert(seed.hash, name.value.clone()) {
-            reader.error(&name.place, format!("has the same text as the token `{other}`"));
+            reader.error(&name.position, format!("has the same text as the token `{other}`"));
         }
         seeds.push(seed);
     }
@@ -55,27 +55,31 @@ pub(crate) fn text(section: &mut Section<'_>, name: &Spanned<String>) -> Option<
         let diagnostic =
             from_message("a token is not written into the configuration, which is read by many")
                 .hint("use `token_file` or `token_env`");
-        reader.error(&inline.place.hidden(), diagnostic);
+        reader.error(&inline.position.hidden(), diagnostic);
         section.entry("token_env");
         section.entry("token_file");
         return None;
     }
     let from = (section.nonblank("token_env"), section.nonblank("token_file"));
-    let (given, place) = match from {
-        (Some(env), None) => (reader.env(&env.value).ok_or(VARIABLE_NOT_SET.to_owned()), env.place),
-        (None, Some(file)) => (token_file(section, &file), file.place),
-        (Some(_), Some(file)) => (Err("give one of `token_env`, `token_file`".into()), file.place),
-        (None, None) => (Err("needs `token_env` or `token_file`".into()), name.place.clone()),
+    let (token_text, position) = match from {
+        (Some(env), None) => {
+            (reader.env(&env.value).ok_or(VARIABLE_NOT_SET.to_owned()), env.position)
+        }
+        (None, Some(file)) => (token_file(section, &file), file.position),
+        (Some(_), Some(file)) => {
+            (Err("give one of `token_env`, `token_file`".into()), file.position)
+        }
+        (None, None) => (Err("needs `token_env` or `token_file`".into()), name.position.clone()),
     };
     // Editors and `echo` end a file with a line break, which is no part of the token.
-    let text = given.and_then(|text| validate_token(text.trim_end_matches(['\n', '\r'])));
+    let text = token_text.and_then(|text| validate_token(text.trim_end_matches(['\n', '\r'])));
     match text {
         Ok(text) => {
             reader.register_secret(&text);
             Some(text)
         }
         Err(message) => {
-            reader.error(&place.hidden(), message);
+            reader.error(&position.hidden(), message);
             None
         }
     }
@@ -88,7 +92,7 @@ fn token_file(section: &Section<'_>, file: &Spanned<String>) -> Result<String, S
         section.reader.secret_file(&path).map_err(|error| format!("cannot be read: {error}"))?;
     if is_open_to_others(&path) {
         let diagnostic = from_message("others may read this file").hint("chmod 600 it");
-        section.reader.warning(&file.place, diagnostic);
+        section.reader.warning(&file.position, diagnostic);
     }
     Ok(text)
 }
@@ -113,7 +117,7 @@ fn rights(section: &mut Section<'_>) -> Vec<Right> {
     });
     let Some(words) = words else { return vec![Right::Read, Right::Run] };
     if words.is_empty() {
-        reader.error(&section.place.below("scopes").hidden(), "must name one scope at least");
+        reader.error(&section.position.below("scopes").hidden(), "must name one scope at least");
     }
     let mut rights = Vec::new();
     for word in words {
@@ -123,7 +127,7 @@ fn rights(section: &mut Section<'_>) -> Vec<Right> {
             None => {
                 let known = Right::ALL.iter().map(|right| right.as_str());
                 reader.error(
-                    &word.place,
+                    &word.position,
                     from_message("unknown scope").suggest_from(&word.value, known),
                 );
             }
@@ -149,7 +153,7 @@ pub(crate) fn find_agent(
     if agent.is_none() {
         let known = agents.iter().map(AgentId::as_str);
         section.reader.error(
-            &word.place,
+            &word.position,
             from_message("there is no such agent").suggest_from(&word.value, known),
         );
     }
@@ -172,7 +176,7 @@ fn expires(section: &mut Section<'_>) -> Option<DateTime<Utc>> {
     if parsed.is_none() {
         let diagnostic =
             from_message("must be a date and time with its zone, such as 2030-01-31T12:00:00Z");
-        section.reader.error(&entry.place, diagnostic);
+        section.reader.error(&entry.position, diagnostic);
     }
     parsed.map(|date| date.with_timezone(&Utc))
 }

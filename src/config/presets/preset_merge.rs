@@ -1,5 +1,5 @@
 //! Merges presets under the agents of a document: the file overrides table by table and key by key, and a value of a
-//! preset keeps the place where it is written.
+//! preset keeps the position where it is written.
 
 use std::collections::BTreeMap;
 
@@ -32,8 +32,8 @@ pub(in crate::config) struct AgentPreset {
     pub(in crate::config) about: PresetMetadata,
 }
 
-/// Merges the presets that a document names under its agents. A fault of a preset is reported at its own place, and a
-/// fault of its name at the place of the name.
+/// Merges the presets that a document names under its agents. A fault of a preset is reported at its own position, and
+/// a fault of its name at the position of the name.
 pub(in crate::config) fn merge<'d>(
     document: &DeTable<'d>,
     preset_source: &'d PresetSource,
@@ -46,9 +46,9 @@ pub(in crate::config) fn merge<'d>(
         };
         let Some(name) = named.get_ref().as_str() else { continue };
         let path = format!("agents.{}.preset", id.get_ref());
-        let place = SourcePosition { path, span: named.span(), is_printable: true };
+        let position = SourcePosition { path, span: named.span(), is_printable: true };
         let found = preset_source
-            .find(name, reader, &place)
+            .find(name, reader, &position)
             .and_then(|preset| parse_preset(preset, reader));
         let found = found.map(|(about, table)| {
             under.insert(id.clone(), Spanned::new(agent.span(), DeValue::Table(table)));
@@ -71,16 +71,16 @@ impl PresetSource {
         &self,
         name: &str,
         reader: &ConfigReader<'_>,
-        place: &SourcePosition,
+        position: &SourcePosition,
     ) -> Option<&Preset> {
         if let Some((_, error)) = self.unreadable.get(name) {
-            reader.error(place, format!("the file of this preset cannot be read: {error}"));
+            reader.error(position, format!("the file of this preset cannot be read: {error}"));
             return None;
         }
         let found = self.presets.get(name);
         if found.is_none() {
             reader.error(
-                place,
+                position,
                 from_message("there is no such preset").suggest_from(name, self.names()),
             );
         }
@@ -116,22 +116,22 @@ fn parse_preset<'d>(
     Some((about, agent.map(|(key, value)| (key.clone(), value.clone())).collect()))
 }
 
-/// Merges two tables: `over` takes precedence, and tables of both are merged.
-fn merge_tables<'d>(over: &DeTable<'d>, under: &DeTable<'d>) -> DeTable<'d> {
-    let mut both = over.clone();
-    for (key, low) in under {
-        let Some(high) = over.get(&**key.get_ref()) else {
-            both.insert(key.clone(), low.clone());
+/// Merges two tables: `overriding` takes precedence, and tables of both are merged.
+fn merge_tables<'d>(overriding: &DeTable<'d>, base: &DeTable<'d>) -> DeTable<'d> {
+    let mut merged = overriding.clone();
+    for (key, base_value) in base {
+        let Some(overriding_value) = overriding.get(&**key.get_ref()) else {
+            merged.insert(key.clone(), base_value.clone());
             continue;
         };
-        if let (DeValue::Table(high_table), DeValue::Table(low_table)) =
-            (high.get_ref(), low.get_ref())
+        if let (DeValue::Table(overriding_table), DeValue::Table(base_table)) =
+            (overriding_value.get_ref(), base_value.get_ref())
         {
-            let table = DeValue::Table(merge_tables(high_table, low_table));
-            both.insert(key.clone(), Spanned::new(high.span(), table));
+            let table = DeValue::Table(merge_tables(overriding_table, base_table));
+            merged.insert(key.clone(), Spanned::new(overriding_value.span(), table));
         }
     }
-    both
+    merged
 }
 
 /// Returns the value with its spans moved by `base` bytes.
@@ -143,7 +143,7 @@ fn shift_spans<'d>(value: &Spanned<DeValue<'d>>, base: usize) -> Spanned<DeValue
             items.iter().for_each(|item| array.push(shift_spans(item, base)));
             DeValue::Array(array)
         }
-        plain => plain.clone(),
+        scalar => scalar.clone(),
     };
     let span = value.span();
     Spanned::new(span.start + base..span.end + base, moved)

@@ -20,8 +20,8 @@ pub(in crate::config) fn from_comments(shipped: &str) -> BTreeMap<String, String
             table = header;
         } else if let Some((key, rest)) = line.split_once(" = ").filter(|(key, _)| is_key(key)) {
             let path = if table.is_empty() { key.to_owned() } else { format!("{table}.{key}") };
-            let beside = rest.split_once(" # ").map_or("", |(_, beside)| beside.trim());
-            words.entry(path.clone()).or_insert_with(|| beside.to_owned());
+            let comment = rest.split_once(" # ").map_or("", |(_, comment)| comment.trim());
+            words.entry(path.clone()).or_insert_with(|| comment.to_owned());
             last = Some(path);
         }
     }
@@ -38,8 +38,8 @@ fn continuation(line: &str) -> Option<&str> {
 /// Returns the path of the table whose header is on the line.
 fn header(line: &str) -> Option<String> {
     let item = line.strip_prefix("[[").and_then(|rest| rest.strip_suffix("]]"));
-    let whole = line.strip_prefix('[').and_then(|rest| rest.split_once(']')).map(|(path, _)| path);
-    let mut keys: Vec<&str> = item.or(whole)?.split('.').collect();
+    let table = line.strip_prefix('[').and_then(|rest| rest.split_once(']')).map(|(path, _)| path);
+    let mut keys: Vec<&str> = item.or(table)?.split('.').collect();
     if !keys
         .iter()
         .all(|key| key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)))

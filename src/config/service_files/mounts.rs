@@ -35,26 +35,26 @@ impl Mounts {
         // A later mount covers an earlier one at the same place.
         let covers = |mount: &&Mount| real.starts_with(&mount.point);
         let length = |mount: &Mount| mount.point.components().count();
-        let Some(own) = self.0.iter().filter(covers).max_by_key(|mount| length(mount)) else {
+        let Some(own_mount) = self.0.iter().filter(covers).max_by_key(|mount| length(mount)) else {
             return Vec::new();
         };
-        let Ok(rest) = real.strip_prefix(&own.point) else { return Vec::new() };
-        let inside = join_paths(&own.root, rest);
-        let same = self.0.iter().filter(|mount| mount.device == own.device);
+        let Ok(rest) = real.strip_prefix(&own_mount.point) else { return Vec::new() };
+        let inside = join_paths(&own_mount.root, rest);
+        let same_device = self.0.iter().filter(|mount| mount.device == own_mount.device);
         let alias = |mount: &Mount| match inside.strip_prefix(&mount.root) {
             Ok(rest) => Some(join_paths(&mount.point, rest)),
             Err(_) => mount.root.starts_with(&inside).then(|| mount.point.clone()),
         };
         let is_other = |alias: &PathBuf| *alias != real && !alias.starts_with(&real);
-        same.filter_map(alias).filter(is_other).collect()
+        same_device.filter_map(alias).filter(is_other).collect()
     }
 }
 
 /// Returns the path without links, as far as it exists.
 fn resolve_links(path: &Path) -> PathBuf {
-    let existing = path.ancestors().find_map(|above| {
-        let rest = path.strip_prefix(above).ok()?;
-        Some(join_paths(&above.canonicalize().ok()?, rest))
+    let existing = path.ancestors().find_map(|ancestor| {
+        let rest = path.strip_prefix(ancestor).ok()?;
+        Some(join_paths(&ancestor.canonicalize().ok()?, rest))
     });
     existing.unwrap_or_else(|| path.to_owned())
 }

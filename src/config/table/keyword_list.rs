@@ -12,23 +12,23 @@ pub(crate) fn keyword_list<T: Copy + PartialEq>(
     as_str: fn(T) -> &'static str,
 ) -> Vec<T> {
     let reader = section.reader;
-    let given = section.texts(key);
+    let words = section.texts(key);
     section.record_shape(key, || {
         ValueShape::Keywords(all.iter().map(|word| as_str(*word).to_owned()).collect())
     });
-    let Some(given) = given else { return all.to_vec() };
-    if given.is_empty() {
-        reader.error(&section.place.below(key).hidden(), "must name one at least");
+    let Some(words) = words else { return all.to_vec() };
+    if words.is_empty() {
+        reader.error(&section.position.below(key).hidden(), "must name one at least");
     }
     let mut chosen = Vec::new();
-    for word in given {
+    for word in words {
         match all.iter().find(|known| as_str(**known) == word.value) {
             Some(known) if chosen.contains(known) => {}
             Some(known) => chosen.push(*known),
             None => {
                 let known = all.iter().map(|known| as_str(*known));
                 reader.error(
-                    &word.place,
+                    &word.position,
                     from_message("is not known").suggest_from(&word.value, known),
                 );
             }

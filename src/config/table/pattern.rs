@@ -19,7 +19,7 @@ pub(crate) fn regex_of(reader: &ConfigReader<'_>, text: &Spanned<String>) -> Opt
     if let Err(error) = &parsed {
         let cause = last(error).unwrap_or_default();
         let cause = cause.trim_start_matches("error: ");
-        reader.error(&text.place, format!("is not a regular expression: {cause}"));
+        reader.error(&text.position, format!("is not a regular expression: {cause}"));
     }
     parsed.ok()
 }
@@ -30,7 +30,7 @@ pub(crate) fn pointer(section: &mut Section<'_>, key: &'static str) -> Option<St
     let is_escaped = text.value.split('~').skip(1).all(|rest| rest.starts_with(['0', '1']));
     if !(text.value.is_empty() || text.value.starts_with('/')) || !is_escaped {
         let diagnostic = "must be empty or start with `/`, with `~0` for `~` and `~1` for `/`";
-        section.reader.error(&text.place, diagnostic);
+        section.reader.error(&text.position, diagnostic);
     }
     Some(text.value)
 }

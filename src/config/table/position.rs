@@ -4,42 +4,42 @@ use std::ops::Range;
 
 use toml::de::DeValue;
 
-/// Place of a value.
+/// Position of a value.
 #[derive(Debug, Clone)]
 pub(crate) struct SourcePosition {
     /// Key with its tables.
     pub(crate) path: String,
     /// Bytes of the value, or of the key if there is no value to blame.
     pub(crate) span: Range<usize>,
-    /// True if the text of the place may be printed.
+    /// True if the text of the position may be printed.
     pub(crate) is_printable: bool,
 }
 
 impl SourcePosition {
-    /// Returns the place of a key below this one, at the same bytes.
+    /// Returns the position of a key below this one, at the same bytes.
     pub(crate) fn below(&self, key: &str) -> Self {
         let path =
             if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) };
         Self { path, ..self.clone() }
     }
 
-    /// Returns the same place at other bytes.
+    /// Returns the same position at other bytes.
     pub(crate) fn at(self, span: Range<usize>) -> Self {
         Self { span, ..self }
     }
 
-    /// Returns the same place, whose text is not printed.
+    /// Returns the same position, whose text is not printed.
     pub(crate) fn hidden(self) -> Self {
         Self { is_printable: false, ..self }
     }
 }
 
-/// Value with its place.
+/// Value with its position.
 #[derive(Debug, Clone)]
 pub(crate) struct Spanned<T> {
     pub(crate) value: T,
-    pub(crate) place: SourcePosition,
+    pub(crate) position: SourcePosition,
 }
 
-/// Value as written, with its place.
+/// Value as written, with its position.
 pub(crate) type WrittenValue<'c> = Spanned<&'c DeValue<'c>>;

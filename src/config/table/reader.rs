@@ -14,7 +14,7 @@ use super::shape::{ValueShape, ValueShapes};
 use crate::config::diagnostics::{ConfigFault, DiagnosticBuilder, Severity};
 
 /// Greatest length in characters of a value in a fault.
-const MAX_SHOWN_CHARS: usize = 60;
+const MAX_EXCERPT_CHARS: usize = 60;
 
 /// Lookup of a variable in the service's environment.
 pub(crate) type Lookup<'c> = &'c dyn Fn(&str) -> Option<String>;
@@ -106,21 +106,21 @@ impl<'c> ConfigReader<'c> {
         Self { shapes: Some(ValueShapes::default()), ..self }
     }
 
-    /// Records the shape of the value at a place.
+    /// Records the shape of the value at a position.
     pub(crate) fn record_shape(
         &self,
-        place: impl FnOnce() -> SourcePosition,
+        position: impl FnOnce() -> SourcePosition,
         shape: impl FnOnce() -> ValueShape,
     ) {
         if let Some(shapes) = &self.shapes {
-            shapes.record_shape(&place().path, shape());
+            shapes.record_shape(&position().path, shape());
         }
     }
 
-    /// Records the description of the value at a place.
-    pub(crate) fn describe(&self, place: impl FnOnce() -> SourcePosition, text: &'static str) {
+    /// Records the description of the value at a position.
+    pub(crate) fn describe(&self, position: impl FnOnce() -> SourcePosition, text: &'static str) {
         if let Some(shapes) = &self.shapes {
-            shapes.describe(&place().path, text);
+            shapes.describe(&position().path, text);
         }
     }
 
@@ -178,31 +178,41 @@ impl<'c> ConfigReader<'c> {
     }
 
     /// Records a fault that makes the configuration unusable.
-    pub(crate) fn error(&self, place: &SourcePosition, diagnostic: impl Into<DiagnosticBuilder>) {
-        self.record(Severity::Error, place, diagnostic.into());
+    pub(crate) fn error(
+        &self,
+        position: &SourcePosition,
+        diagnostic: impl Into<DiagnosticBuilder>,
+    ) {
+        self.record(Severity::Error, position, diagnostic.into());
     }
 
     /// Records a fault that the author should know.
-    pub(crate) fn warning(&self, place: &SourcePosition, diagnostic: impl Into<DiagnosticBuilder>) {
-        self.record(Severity::Warning, place, diagnostic.into());
+    pub(crate) fn warning(
+        &self,
+        position: &SourcePosition,
+        diagnostic: impl Into<DiagnosticBuilder>,
+    ) {
+        self.record(Severity::Warning, position, diagnostic.into());
     }
 
-    /// Records a fault at a place.
+    /// Records a fault at a position.
     pub(crate) fn record(
         &self,
         severity: Severity,
-        place: &SourcePosition,
+        position: &SourcePosition,
         diagnostic: DiagnosticBuilder,
     ) {
         let texts = self.texts.borrow();
-        let Some(text) = texts.iter().rfind(|text| text.base <= place.span.start) else { return };
-        let (line, column) = text.position(place.span.start);
+        let Some(text) = texts.iter().rfind(|text| text.base <= position.span.start) else {
+            return;
+        };
+        let (line, column) = text.position(position.span.start);
         let fault = ConfigFault {
             file: text.file.clone(),
             line,
             column,
-            path: place.path.clone(),
-            value: text.shown(place),
+            path: position.path.clone(),
+            value: text.excerpt(position),
             code: diagnostic.code_for(severity),
             message: diagnostic.message,
             hint: diagnostic.hint,
@@ -219,11 +229,11 @@ impl<'c> ConfigReader<'c> {
     /// Ends the reading.
     pub(crate) fn finish(self) -> Diagnostics {
         let secrets = self.secrets.into_inner();
-        let read = |text: SourceText| ConfigTextFile {
+        let to_file = |text: SourceText| ConfigTextFile {
             has_secrets: secrets.iter().any(|secret| text.text.contains(secret.as_str())),
             file: text.file,
         };
-        let texts = self.texts.into_inner().into_iter().map(read).collect();
+        let texts = self.texts.into_inner().into_iter().map(to_file).collect();
         Diagnostics {
             faults: self.faults.into_inner(),
             files: self.files.into_inner(),
@@ -242,12 +252,12 @@ impl SourceText {
         (before.matches('\n').count() + 1, line.chars().count() + 1)
     }
 
-    /// Returns the first line of the text at a place, shortened.
-    fn shown(&self, place: &SourcePosition) -> Option<String> {
-        let span = place.span.start - self.base..place.span.end.checked_sub(self.base)?;
-        let written = self.text.get(span).filter(|_| place.is_printable)?;
+    /// Returns the first line of the text at a position, shortened.
+    fn excerpt(&self, position: &SourcePosition) -> Option<String> {
+        let span = position.span.start - self.base..position.span.end.checked_sub(self.base)?;
+        let written = self.text.get(span).filter(|_| position.is_printable)?;
         let line = written.lines().next().filter(|line| !line.is_empty())?;
-        let mut short: String = line.chars().take(MAX_SHOWN_CHARS).collect();
+        let mut short: String = line.chars().take(MAX_EXCERPT_CHARS).collect();
         if short.len() < written.len() {
             short.push('…');
         }

@@ -15,19 +15,19 @@ use crate::config::diagnostics::{FaultCode, from_message, nearest};
 /// Table of the file. An absent table reads as an empty one.
 pub(crate) struct Section<'c> {
     pub(crate) reader: &'c ConfigReader<'c>,
-    pub(crate) place: SourcePosition,
+    pub(crate) position: SourcePosition,
     table: Option<&'c DeTable<'c>>,
     known: Vec<&'static str>,
 }
 
 impl<'c> Section<'c> {
-    /// Returns a table at a place.
+    /// Returns a table at a position.
     pub(crate) fn new(
         reader: &'c ConfigReader<'c>,
-        place: SourcePosition,
+        position: SourcePosition,
         table: Option<&'c DeTable<'c>>,
     ) -> Self {
-        Self { reader, place, table, known: Vec::new() }
+        Self { reader, position, table, known: Vec::new() }
     }
 
     /// Reads the value of a key, of any type.
@@ -36,7 +36,7 @@ impl<'c> Section<'c> {
         self.record_shape(key, || ValueShape::Unknown);
         let value = self.table?.get(key)?;
         Some(Spanned {
-            place: self.inside(key, value.span(), value.get_ref()),
+            position: self.inside(key, value.span(), value.get_ref()),
             value: value.get_ref(),
         })
     }
@@ -48,18 +48,18 @@ impl<'c> Section<'c> {
 
     /// Returns all keys and values of the table in the order of the file; any key is permitted then.
     pub(crate) fn entries(self) -> Vec<(Spanned<String>, WrittenValue<'c>)> {
-        self.reader.record_shape(|| self.place.clone(), || ValueShape::AnyKeys);
+        self.reader.record_shape(|| self.position.clone(), || ValueShape::AnyKeys);
         self.rows()
     }
 
     /// Records the shape of a key.
     pub(crate) fn record_shape(&self, key: &str, shape: impl FnOnce() -> ValueShape) {
-        self.reader.record_shape(|| self.place.below(key), shape);
+        self.reader.record_shape(|| self.position.below(key), shape);
     }
 
     /// Records the description of a key.
     pub(crate) fn describe(&self, key: &str, text: &'static str) {
-        self.reader.describe(|| self.place.below(key), text);
+        self.reader.describe(|| self.position.below(key), text);
     }
 
     fn rows(self) -> Vec<(Spanned<String>, WrittenValue<'c>)> {
@@ -68,17 +68,17 @@ impl<'c> Section<'c> {
         rows.into_iter()
             .map(|(key, value)| {
                 let name: &str = key.get_ref();
-                let place = self.inside(name, value.span(), value.get_ref());
-                let named = self.place.below(name).hidden().at(key.span());
-                let key = Spanned { value: name.to_owned(), place: named };
-                (key, Spanned { value: value.get_ref(), place })
+                let position = self.inside(name, value.span(), value.get_ref());
+                let named = self.position.below(name).hidden().at(key.span());
+                let key = Spanned { value: name.to_owned(), position: named };
+                (key, Spanned { value: value.get_ref(), position })
             })
             .collect()
     }
 
     /// Reads the table below a key.
     pub(crate) fn section(&mut self, key: &'static str) -> Self {
-        let absent = Self::new(self.reader, self.place.below(key), None);
+        let absent = Self::new(self.reader, self.position.below(key), None);
         self.record_shape(key, || ValueShape::Table);
         self.entry(key).and_then(|entry| Self::of(self.reader, entry)).unwrap_or(absent)
     }
@@ -89,7 +89,7 @@ impl<'c> Section<'c> {
         if let Some(list) = self.entry(key).filter(|entry| entry.value.is_array()) {
             let diagnostic =
                 from_message("must be tables with a name").hint(format!("write `[{key}.a-name]`"));
-            reader.error(&list.place.hidden(), diagnostic);
+            reader.error(&list.position.hidden(), diagnostic);
             return Vec::new();
         }
         let rows = self.section(key).rows().into_iter();
@@ -100,7 +100,11 @@ impl<'c> Section<'c> {
     /// Reads an entry as a table, whose own values may be printed.
     pub(crate) fn of(reader: &'c ConfigReader<'c>, entry: WrittenValue<'c>) -> Option<Self> {
         let table = value::table(reader, &entry)?;
-        Some(Self::new(reader, SourcePosition { is_printable: true, ..entry.place }, Some(table)))
+        Some(Self::new(
+            reader,
+            SourcePosition { is_printable: true, ..entry.position },
+            Some(table),
+        ))
     }
 
     /// Reads a text.
@@ -108,14 +112,14 @@ impl<'c> Section<'c> {
         self.record_shape(key, || ValueShape::Text);
         let entry = self.entry(key)?;
         let text = value::text(self.reader, &entry)?;
-        Some(Spanned { value: text.to_owned(), place: entry.place })
+        Some(Spanned { value: text.to_owned(), position: entry.position })
     }
 
     /// Reads a text that must not be empty or blank.
     pub(crate) fn nonblank(&mut self, key: &'static str) -> Option<Spanned<String>> {
         let text = self.text(key)?;
         if text.value.trim().is_empty() {
-            self.reader.error(&text.place, "must not be empty");
+            self.reader.error(&text.position, "must not be empty");
             return None;
         }
         Some(text)
@@ -123,31 +127,33 @@ impl<'c> Section<'c> {
 
     /// Reads a boolean.
     pub(crate) fn flag(&mut self, key: &'static str, default: bool) -> bool {
-        let given = self.entry(key).and_then(|entry| value::flag(self.reader, &entry));
+        let configured = self.entry(key).and_then(|entry| value::flag(self.reader, &entry));
         self.record_shape(key, || ValueShape::Flag(Some(default)));
-        given.unwrap_or(default)
+        configured.unwrap_or(default)
     }
 
     /// Reads a whole number.
     pub(crate) fn count(&mut self, key: &'static str, bounds: ValueBounds<u64>) -> u64 {
-        let given = self.entry(key).and_then(|entry| value::count(self.reader, &entry, bounds));
+        let configured =
+            self.entry(key).and_then(|entry| value::count(self.reader, &entry, bounds));
         self.record_shape(key, || ValueShape::Count(bounds, true));
-        given.unwrap_or(bounds.default)
+        configured.unwrap_or(bounds.default)
     }
 
     /// Reads a number.
     pub(crate) fn number(&mut self, key: &'static str, bounds: ValueBounds<f64>) -> f64 {
-        let given = self.entry(key).and_then(|entry| value::number(self.reader, &entry, bounds));
+        let configured =
+            self.entry(key).and_then(|entry| value::number(self.reader, &entry, bounds));
         self.record_shape(key, || ValueShape::Number(bounds, true));
-        given.unwrap_or(bounds.default)
+        configured.unwrap_or(bounds.default)
     }
 
     /// Reads a duration.
     pub(crate) fn seconds(&mut self, key: &'static str, bounds: ValueBounds<f64>) -> Duration {
         let entry = self.entry(key);
-        let given = entry.and_then(|entry| value::seconds(self.reader, &entry, bounds));
+        let configured = entry.and_then(|entry| value::seconds(self.reader, &entry, bounds));
         self.record_shape(key, || ValueShape::Seconds(bounds, true));
-        Duration::try_from_secs_f64(given.unwrap_or(bounds.default)).unwrap_or_default()
+        Duration::try_from_secs_f64(configured.unwrap_or(bounds.default)).unwrap_or_default()
     }
 
     /// Reads one of a few words; `None` if the key is absent or the word is unknown.
@@ -162,7 +168,7 @@ impl<'c> Section<'c> {
         });
         let text = text?;
         if let Some((_, value)) = known.iter().find(|(word, _)| *word == text.value) {
-            return Some(Spanned { value: *value, place: text.place });
+            return Some(Spanned { value: *value, position: text.position });
         }
         let words: Vec<&str> = known.iter().map(|(word, _)| *word).collect();
         let diagnostic = from_message(format!("must be \"{}\"", words.join("\" or \"")));
@@ -170,7 +176,7 @@ impl<'c> Section<'c> {
             Some(word) => diagnostic.hint(format!("did you mean `{word}`?")),
             None => diagnostic,
         };
-        self.reader.error(&text.place, diagnostic);
+        self.reader.error(&text.position, diagnostic);
         None
     }
 
@@ -180,10 +186,13 @@ impl<'c> Section<'c> {
         let entry = self.entry(key)?;
         let array = value::list(self.reader, &entry)?;
         let items = array.iter().enumerate().map(|(index, item)| {
-            let path = format!("{}[{index}]", entry.place.path);
-            let place =
-                SourcePosition { path, is_printable: entry.place.is_printable, span: item.span() };
-            Spanned { value: item.get_ref(), place }
+            let path = format!("{}[{index}]", entry.position.path);
+            let position = SourcePosition {
+                path,
+                is_printable: entry.position.is_printable,
+                span: item.span(),
+            };
+            Spanned { value: item.get_ref(), position }
         });
         Some(items.collect())
     }
@@ -196,7 +205,7 @@ impl<'c> Section<'c> {
         let items = items?.into_iter();
         let text = |entry: WrittenValue<'c>| {
             let value = value::text(reader, &entry)?.to_owned();
-            Some(Spanned { value, place: entry.place })
+            Some(Spanned { value, position: entry.position })
         };
         Some(items.filter_map(text).collect())
     }
@@ -209,13 +218,13 @@ impl<'c> Section<'c> {
                 let diagnostic = from_message("unknown key")
                     .with_code(FaultCode::UnknownKey)
                     .suggest_from(&key.value, known.iter().copied());
-                reader.error(&key.place, diagnostic);
+                reader.error(&key.position, diagnostic);
             }
         }
     }
 
-    /// Returns the place of a value in this table. A table is not printed, and has no single span to blame.
+    /// Returns the position of a value in this table. A table is not printed, and has no single span to blame.
     fn inside(&self, key: &str, span: Range<usize>, value: &DeValue<'_>) -> SourcePosition {
-        SourcePosition { is_printable: !value.is_table(), ..self.place.below(key).at(span) }
+        SourcePosition { is_printable: !value.is_table(), ..self.position.below(key).at(span) }
     }
 }

@@ -17,7 +17,7 @@ pub(crate) fn text<'c>(reader: &ConfigReader<'_>, entry: &WrittenValue<'c>) -> O
         None => report_type_mismatch(reader, entry, "text in quotes"),
         // The kernel ends arguments, variables and paths at the first NUL.
         Some(text) if text.contains('\0') => {
-            reader.error(&entry.place, "must not hold a NUL character");
+            reader.error(&entry.position, "must not hold a NUL character");
             return None;
         }
         Some(_) => {}
@@ -37,7 +37,7 @@ pub(crate) fn scalar(reader: &ConfigReader<'_>, entry: &WrittenValue<'_>) -> Opt
 
 /// Reads the entry as a boolean.
 pub(crate) fn flag(reader: &ConfigReader<'_>, entry: &WrittenValue<'_>) -> Option<bool> {
-    reader.record_shape(|| entry.place.clone(), || ValueShape::Flag(None));
+    reader.record_shape(|| entry.position.clone(), || ValueShape::Flag(None));
     let flag = entry.value.as_bool();
     if flag.is_none() {
         report_type_mismatch(reader, entry, "true or false");
@@ -75,7 +75,7 @@ pub(crate) fn count(
     entry: &WrittenValue<'_>,
     bounds: ValueBounds<u64>,
 ) -> Option<u64> {
-    reader.record_shape(|| entry.place.clone(), || ValueShape::Count(bounds, false));
+    reader.record_shape(|| entry.position.clone(), || ValueShape::Count(bounds, false));
     let Some(number) = entry.value.as_integer() else {
         report_type_mismatch(reader, entry, "a whole number");
         return None;
@@ -104,14 +104,14 @@ pub(crate) fn seconds(
     entry: &WrittenValue<'_>,
     bounds: ValueBounds<f64>,
 ) -> Option<f64> {
-    reader.record_shape(|| entry.place.clone(), || ValueShape::Seconds(bounds, false));
-    let given = match entry.value {
+    reader.record_shape(|| entry.position.clone(), || ValueShape::Seconds(bounds, false));
+    let seconds = match entry.value {
         DeValue::String(text) => match parse_duration(text) {
             Some(seconds) => Some(seconds),
             None => {
                 let diagnostic =
                     from_message("is not a time").hint("write seconds, or text such as `5m`");
-                reader.error(&entry.place, diagnostic);
+                reader.error(&entry.position, diagnostic);
                 return None;
             }
         },
@@ -121,7 +121,7 @@ pub(crate) fn seconds(
             return None;
         }
     };
-    check_bounds(reader, entry, bounds, given, " seconds")
+    check_bounds(reader, entry, bounds, seconds, " seconds")
 }
 
 /// Parses a whole number in any base; `None` if it exceeds 128 bits.
@@ -134,14 +134,14 @@ pub(crate) fn parse_integer(number: &toml::de::DeInteger<'_>) -> Option<i128> {
 pub(crate) fn report_type_mismatch(
     reader: &ConfigReader<'_>,
     entry: &WrittenValue<'_>,
-    wanted: &str,
+    expected: &str,
 ) {
     let is_harmless = !(entry.value.is_str() || entry.value.is_array() || entry.value.is_table());
-    let place = SourcePosition {
-        is_printable: entry.place.is_printable && is_harmless,
-        ..entry.place.clone()
+    let position = SourcePosition {
+        is_printable: entry.position.is_printable && is_harmless,
+        ..entry.position.clone()
     };
-    reader.error(&place, format!("must be {wanted}, not {}", kind(entry.value)));
+    reader.error(&position, format!("must be {expected}, not {}", kind(entry.value)));
 }
 
 /// Converts a number for computation.
@@ -180,7 +180,7 @@ fn check_bounds<T: PartialOrd + Copy + Display>(
     let value = value.filter(|value| bounds.contains(*value));
     if value.is_none() {
         let ValueBounds { min, max, .. } = bounds;
-        reader.error(&entry.place, format!("must be {min} to {max}{unit}"));
+        reader.error(&entry.position, format!("must be {min} to {max}{unit}"));
     }
     value
 }

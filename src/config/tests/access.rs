@@ -21,9 +21,9 @@ fn tokens_are_hashed_and_scoped() {
         fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
         load_in(folder.path(), &text).unwrap()
     };
-    let open = load(0o644);
+    let readable = load(0o644);
     assert_eq!(
-        open.warnings.iter().map(fault_line).collect::<Vec<_>>(),
+        readable.warnings.iter().map(fault_line).collect::<Vec<_>>(),
         [
             "c:6:14: warning: tokens.me.token_file = \"me.token\": others may read this file; chmod 600 it"
         ]
@@ -49,7 +49,7 @@ fn tokens_are_hashed_and_scoped() {
 
 #[test]
 fn token_errors_are_reported() {
-    for (lines, wanted) in [
+    for (lines, expected) in [
         ("[tokens.t]", "c:3:9: error: tokens.t: needs `token_env` or `token_file`"),
         (
             "[tokens.t]\ntoken = \"x\"",
@@ -104,13 +104,13 @@ fn token_errors_are_reported() {
             "c:3:1: error: tokens: must be tables with a name; write `[tokens.a-name]`",
         ),
     ] {
-        assert_eq!(fault_messages(&format!("{CAT}{lines}\n")), [wanted], "{lines}");
+        assert_eq!(fault_messages(&format!("{CAT}{lines}\n")), [expected], "{lines}");
     }
 }
 
 #[test]
 fn server_errors_are_reported() {
-    for (line, wanted) in [
+    for (line, expected) in [
         (
             "default_agent = \"b\"",
             "c:4:17: error: server.default_agent = \"b\": there is no such agent; did you mean `a`?",
@@ -140,7 +140,7 @@ fn server_errors_are_reported() {
             "c:4:18: error: server.max_body_bytes = 1: must be 1024 to 1073741824",
         ),
     ] {
-        assert_eq!(fault_messages(&format!("{CAT}[server]\n{line}\n")), [wanted], "{line}");
+        assert_eq!(fault_messages(&format!("{CAT}[server]\n{line}\n")), [expected], "{line}");
     }
 }
 
@@ -187,7 +187,7 @@ fn the_exposure_of_an_agent_is_read() {
     );
     let Settings { agents, callers: CallerSettings { tokens, lockout }, .. } = settings(&text);
     let [a, b] = agents.as_slice() else { panic!("{agents:?}") };
-    let wanted = EndpointConfig {
+    let expected = EndpointConfig {
         versions: vec![ProtocolVersion::V1_0],
         bindings: vec![Binding::Grpc, Binding::JsonRpc],
         card_bindings: vec![Binding::Grpc, Binding::JsonRpc],
@@ -198,7 +198,7 @@ fn the_exposure_of_an_agent_is_read() {
         rate_limit: Some(RateLimit { per_second: 10.0, burst: 2 }),
         ..EndpointConfig::default()
     };
-    assert_eq!(*a.spec.a2a_exposure, wanted);
+    assert_eq!(*a.spec.a2a_exposure, expected);
     assert_eq!(*b.spec.a2a_exposure, EndpointConfig { open: true, ..EndpointConfig::default() });
     let [token] = tokens.as_slice() else { panic!("{tokens:?}") };
     let scope =
@@ -210,8 +210,8 @@ fn the_exposure_of_an_agent_is_read() {
 
 #[test]
 fn agents_with_the_default_exposure_share_one_value() {
-    let others = "[agents.b]\ncommand = \"cat\"\n[agents.c]\ncommand = \"cat\"\nunredacted_response = true\n";
-    let Settings { agents, .. } = settings(&format!("{CAT}{others}"));
+    let more_agents = "[agents.b]\ncommand = \"cat\"\n[agents.c]\ncommand = \"cat\"\nunredacted_response = true\n";
+    let Settings { agents, .. } = settings(&format!("{CAT}{more_agents}"));
     let [a, b, c] = agents.as_slice() else { panic!("{agents:?}") };
     assert!(Arc::ptr_eq(&a.spec.a2a_exposure, &b.spec.a2a_exposure));
     assert_eq!(*a.spec.a2a_exposure, EndpointConfig::default());
@@ -235,7 +235,7 @@ fn card_metadata_is_read() {
     let provider = |organization: &str, url: &str| {
         Some(Provider { organization: organization.to_owned(), url: url.to_owned() })
     };
-    let wanted = EndpointConfig {
+    let expected = EndpointConfig {
         card_bindings: vec![Binding::JsonRpc, Binding::HttpJson],
         details: CardDetails {
             provider: provider("us", "https://us.example"),
@@ -244,7 +244,7 @@ fn card_metadata_is_read() {
         },
         ..EndpointConfig::default()
     };
-    assert_eq!(*a.spec.a2a_exposure, wanted);
+    assert_eq!(*a.spec.a2a_exposure, expected);
     assert_eq!(b.spec.a2a_exposure.details.provider, provider("them", "https://them.example"));
     let [skill] = a.spec.profile.skills.as_slice() else { panic!("{:?}", a.spec.profile.skills) };
     assert_eq!(
@@ -256,7 +256,7 @@ fn card_metadata_is_read() {
 #[test]
 fn card_errors_are_reported() {
     let address = "must be an address such as \"https://example.org/agents\"";
-    for (lines, wanted) in [
+    for (lines, expected) in [
         (
             "a2a = { card_bindings = [] }",
             "c:3:7: error: agents.a.a2a.card_bindings: must name one at least".to_owned(),
@@ -309,7 +309,7 @@ fn card_errors_are_reported() {
     ] {
         let text = format!("{CAT}{lines}\n");
         let faults = fault_messages(&text);
-        assert_eq!(faults, [wanted], "{lines}");
+        assert_eq!(faults, [expected], "{lines}");
     }
 }
 
@@ -317,7 +317,7 @@ fn card_errors_are_reported() {
 fn interface_errors_are_reported() {
     let open = "admits every caller who can reach the service; this needs `insecure = true`, and a `server.listen` that is on loopback";
     let path = "must be a path of the characters A-Z a-z 0-9 _ -, such as \"/bots/x\"";
-    for (lines, wanted) in [
+    for (lines, expected) in [
         ("auth = { type = \"none\" }", format!("c:3:8: error: agents.a.auth: {open}")),
         ("auth = { required = false }", format!("c:3:8: error: agents.a.auth: {open}")),
         (
@@ -365,21 +365,21 @@ fn interface_errors_are_reported() {
             "c:4:11: error: lockout.exempt[0] = \"10.0.0\": must be an address or a network; write `10.0.0.0/8`".to_owned(),
         ),
     ] {
-        assert_eq!(fault_messages(&format!("{CAT}{lines}\n")), [wanted], "{lines}");
+        assert_eq!(fault_messages(&format!("{CAT}{lines}\n")), [expected], "{lines}");
     }
 }
 
 #[test]
 fn private_push_addresses_must_be_listed() {
-    let usual = settings(CAT).push.unwrap();
-    let times = (usual.timeout, usual.max_age);
+    let default_push = settings(CAT).push.unwrap();
+    let times = (default_push.timeout, default_push.max_age);
     assert_eq!(times, (Duration::from_secs(15), Duration::from_secs(86_400)));
-    assert!(usual.allow.is_empty() && !usual.insecure_http);
+    assert!(default_push.allow.is_empty() && !default_push.insecure_http);
     let text = "[push]\nallow = [\"127.0.0.0/8\", \"10.1.2.3\", \"fd00::/8\"]\nmax_age = \"1h\"\n";
-    let given = settings(&format!("{CAT}{text}")).push.unwrap();
-    let allow: Vec<_> = given.allow.iter().map(ToString::to_string).collect();
+    let configured_push = settings(&format!("{CAT}{text}")).push.unwrap();
+    let allow: Vec<_> = configured_push.allow.iter().map(ToString::to_string).collect();
     assert_eq!(allow, ["127.0.0.0/8", "10.1.2.3/32", "fd00::/8"]);
-    assert_eq!(given.max_age, Duration::from_secs(3600));
+    assert_eq!(configured_push.max_age, Duration::from_secs(3600));
     assert_eq!(settings(&format!("{CAT}[push]\nenabled = false\n")).push, None);
     assert_eq!(
         fault_messages(&format!("{CAT}[push]\nallow = [\"localhost\", \"10.0.0.0/33\"]\n")),

@@ -38,7 +38,7 @@ fn a_command_is_found_on_the_path_of_its_agent() {
 
 #[test]
 fn a_missing_command_is_explained() {
-    for (command, wanted) in [
+    for (command, expected) in [
         (
             "gone",
             "c:2:11: warning: agents.a.command = \"gone\": no such program on the PATH; install it; the agent is unavailable until then",
@@ -57,7 +57,7 @@ fn a_missing_command_is_explained() {
         ),
         ("", "c:2:11: error: agents.a.command = \"\": must not be empty"),
     ] {
-        assert_eq!(fault_messages(&format!("[agents.a]\ncommand = \"{command}\"\n")), [wanted]);
+        assert_eq!(fault_messages(&format!("[agents.a]\ncommand = \"{command}\"\n")), [expected]);
     }
     assert_eq!(fault_messages("[agents.a]\n"), ["c:1:1: error: agents.a.command: is needed"]);
 }
@@ -65,11 +65,14 @@ fn a_missing_command_is_explained() {
 #[test]
 fn a_disabled_agent_may_lack_its_program() {
     let lines = "command = \"~/gone\"\nworking_dir = \"/gone\"\nenv_from = { A_KEY = \"GONE\" }\nenv_file = { B = \"gone\" }\nenv = { C = \"${GONE}\" }\n";
-    let off = fault_messages(&format!("[agents.a]\nenabled = false\n{lines}"));
-    assert_eq!(off.len(), 5);
-    assert!(off.iter().all(|line| line.contains(": warning: ")), "{off:#?}");
-    let on = fault_messages(&format!("[agents.a]\nenabled = true\n{lines}"));
-    assert_eq!(on, off.iter().map(|line| line.replace("warning", "error")).collect::<Vec<_>>());
+    let while_disabled = fault_messages(&format!("[agents.a]\nenabled = false\n{lines}"));
+    assert_eq!(while_disabled.len(), 5);
+    assert!(while_disabled.iter().all(|line| line.contains(": warning: ")), "{while_disabled:#?}");
+    let while_enabled = fault_messages(&format!("[agents.a]\nenabled = true\n{lines}"));
+    assert_eq!(
+        while_enabled,
+        while_disabled.iter().map(|line| line.replace("warning", "error")).collect::<Vec<_>>()
+    );
     assert_eq!(
         fault_messages("[agents.a]\nenabled = false\ncommand = 5\n").len(),
         1,
@@ -87,12 +90,12 @@ fn variables_are_expanded_and_secrets_registered() {
     );
     let settings = load_in(folder.path(), &text).unwrap().settings;
     let env = &settings.agents[0].program().unwrap().env;
-    let seen = env
+    let values = env
         .iter()
         .map(|(name, v)| (name.as_str(), v.value.as_str(), v.secrecy == VariableSecrecy::Secret));
     let b = format!("x{CANARY}");
     assert_eq!(
-        seen.collect::<Vec<_>>(),
+        values.collect::<Vec<_>>(),
         [
             ("A_KEY", "written-here", true),
             ("B", b.as_str(), true),
@@ -111,8 +114,8 @@ fn a_dollar_sign_only_begins_a_variable_or_an_escape() {
     let expand = |text| expand(text, &env).map(|expanded| expanded.text);
     assert_eq!(expand("a$$b${HOME}c"), Ok("a$b/people/mec".into()));
     assert_eq!(expand("${GONE}"), Err(ExpandError::Unset { name: "GONE".into() }));
-    for stray in ["$", "$HOME", "${", "${}", "${HOME", "${a-b}", "a$ b"] {
-        assert_eq!(expand(stray), Err(ExpandError::StrayDollar), "{stray}");
+    for text in ["$", "$HOME", "${", "${}", "${HOME", "${a-b}", "a$ b"] {
+        assert_eq!(expand(text), Err(ExpandError::StrayDollar), "{text}");
     }
     check_agent(&[
         (
@@ -178,7 +181,7 @@ fn commands_that_may_prompt_are_warned_of() {
         let text = format!("[agents.a]\ncommand = \"./{command}\"\nargs = [{args}]\n");
         load_in(folder.path(), &text).unwrap().warnings.len() == 1
     };
-    for (command, asks, quiet) in [
+    for (command, prompting_args, batch_args) in [
         ("claude", "\"--verbose\"", "\"--print\""),
         ("codex", "", "\"exec\""),
         ("gemini", "\"-m\"", "\"hello\""),
@@ -192,8 +195,8 @@ fn commands_that_may_prompt_are_warned_of() {
         ("bash", "\"-i\"", "\"-c\", \"x\""),
         ("python", "\"-i\"", "\"x.py\""),
     ] {
-        assert!(warned(command, asks), "{command} {asks}");
-        assert!(!warned(command, quiet), "{command} {quiet}");
+        assert!(warned(command, prompting_args), "{command} {prompting_args}");
+        assert!(!warned(command, batch_args), "{command} {batch_args}");
     }
     assert!(warned("vim", "\"-s\"") && warned("less", "") && !warned("cat", ""));
 }

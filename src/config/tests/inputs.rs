@@ -35,15 +35,15 @@ fn a_key_file_holds_base64_and_hexadecimal_keys() {
 #[test]
 fn an_unprotected_key_file_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let good = STANDARD.encode([7; 32]);
-    for (text, mode, why) in [
-        (good.as_str(), 0o640, "others may read this file; chmod 600 it"),
+    let valid_key = STANDARD.encode([7; 32]);
+    for (text, mode, message) in [
+        (valid_key.as_str(), 0o640, "others may read this file; chmod 600 it"),
         ("", 0o600, "has no key: each line is 32 bytes in base64 or hexadecimal"),
         ("c2hvcnQ=", 0o600, "has no key: each line is 32 bytes"),
-        (good.strip_prefix('B').unwrap(), 0o600, "has no key: each line is 32 bytes"),
+        (valid_key.strip_prefix('B').unwrap(), 0o600, "has no key: each line is 32 bytes"),
     ] {
         let faults = fault_messages(&config_with_key_file(&file(folder.path(), text, mode)));
-        assert!(faults[0].contains(why), "{faults:?}");
+        assert!(faults[0].contains(message), "{faults:?}");
         assert!(text.is_empty() || !faults[0].contains(text), "{faults:?}");
     }
     let missing = fault_messages(&config_with_key_file("/nowhere/key"));

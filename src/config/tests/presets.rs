@@ -59,8 +59,11 @@ fn preset_command_lines_match_the_recorded_ones() {
     if std::env::var_os(REWRITE_VARIABLE).is_some() {
         fs::write(&file, &all).unwrap();
     }
-    let kept = fs::read_to_string(&file).unwrap_or_default();
-    assert!(kept == all, "another command line than is kept; {REWRITE_VARIABLE}=1 keeps it\n{all}");
+    let recorded = fs::read_to_string(&file).unwrap_or_default();
+    assert!(
+        recorded == all,
+        "another command line than is kept; {REWRITE_VARIABLE}=1 keeps it\n{all}"
+    );
 }
 
 #[test]
@@ -106,12 +109,12 @@ fn aider_fails_if_its_output_ends_with_an_error() {
     let failed = agent_of("aider", "").program().unwrap().success.fail_regex.clone().unwrap();
     let limited = "litellm.RateLimitError: RateLimitError: OpenAIException - rate limit \n\
                    exceeded\nThe API provider has rate limited you. Try again later.\n";
-    let again = "Retrying in 0.5 seconds...\n";
+    let retry_line = "Retrying in 0.5 seconds...\n";
     for (text, has_failed) in [
         (limited.to_owned(), true),
-        (format!("{limited}{again}{limited}"), true),
-        (format!("{limited}{again}"), false),
-        (format!("{limited}{again}\nIt works.\n\nTokens: 9 sent, 3 received.\n"), false),
+        (format!("{limited}{retry_line}{limited}"), true),
+        (format!("{limited}{retry_line}"), false),
+        (format!("{limited}{retry_line}\nIt works.\n\nTokens: 9 sent, 3 received.\n"), false),
         (format!("{limited}\nTokens: 9 sent, 3 received.\n"), false),
         ("An answer about errors.\n\nTokens: 9 sent, 3 received.\n".to_owned(), false),
     ] {
@@ -139,10 +142,10 @@ fn a_custom_preset_replaces_a_shipped_one() {
         available_presets(Some(&presets)).into_iter().filter(|it| it.file.is_some()).collect();
     let names: Vec<_> = offered.iter().map(|offer| offer.name.as_str()).collect();
     assert_eq!(names, ["claude-code", "mine"]);
-    let elsewhere = format!("[server]\npresets = \"elsewhere\"\n{text}");
-    assert!(load_in(folder.path(), &elsewhere).is_err(), "`mine` is in another folder");
+    let other_folder = format!("[server]\npresets = \"elsewhere\"\n{text}");
+    assert!(load_in(folder.path(), &other_folder).is_err(), "`mine` is in another folder");
     fs::rename(&presets, folder.path().join("elsewhere")).unwrap();
-    assert!(load_in(folder.path(), &elsewhere).is_ok());
+    assert!(load_in(folder.path(), &other_folder).is_ok());
 }
 
 #[test]
@@ -162,7 +165,7 @@ fn preset_errors_are_reported_at_their_own_position() {
     };
     let about = "[about]\ntitle = \"Mine\"\nverified = true\n";
     let agent = format!("{about}[agent]\ncommand = \"cat\"\n");
-    for (preset, line, wanted) in [
+    for (preset, line, expected) in [
         (
             format!("{agent}timeout = 5\n"),
             "",
@@ -191,9 +194,9 @@ fn preset_errors_are_reported_at_their_own_position() {
             "supervisor.toml:2:10: warning: agents.a.preset = \"mine\": this preset was written from documents, and never run; look closely at the first answers",
         ),
     ] {
-        let wanted: Vec<&str> =
-            Some(wanted).filter(|wanted| !wanted.is_empty()).into_iter().collect();
-        assert_eq!(fault_messages(&preset, line), wanted, "{preset}");
+        let expected: Vec<&str> =
+            Some(expected).filter(|expected| !expected.is_empty()).into_iter().collect();
+        assert_eq!(fault_messages(&preset, line), expected, "{preset}");
     }
     assert_eq!(
         super::fault_messages("[agents.a]\npreset = \"claude-cod\"\nnonsense = 1\n"),
@@ -205,9 +208,9 @@ fn preset_errors_are_reported_at_their_own_position() {
 
 #[test]
 fn settings_of_the_program_environment_are_checked() {
-    let told =
+    let messages =
         |line: &str| fault_messages(&format!("[server]\ndata_dir = \"/var/x\"\n{CAT}{line}\n"));
-    for (line, wanted) in [
+    for (line, expected) in [
         ("model = \"m\"", "c:3:1: error: agents.a.model: needs `model_args` with `{{ model }}`"),
         (
             "model = \"-m\"\nmodel_args = [\"{{ model }}\"]",
@@ -246,7 +249,7 @@ fn settings_of_the_program_environment_are_checked() {
             "c:5:17: error: agents.a.access_args.read: unknown key; known: read-only, read-write",
         ),
     ] {
-        assert_eq!(told(line), [wanted], "{line}");
+        assert_eq!(messages(line), [expected], "{line}");
     }
 }
 

@@ -17,9 +17,9 @@ fn usage_mode_has_the_documented_bounds() {
 
 #[test]
 fn pressure_uses_stalls_by_default_and_can_be_disabled() {
-    let usual = settings(CAT).pressure.unwrap();
-    assert_eq!(Some(usual), pressure("mode = \"stalls\""));
-    assert!(usual.spec.by_stalls);
+    let default_pressure = settings(CAT).pressure.unwrap();
+    assert_eq!(Some(default_pressure), pressure("mode = \"stalls\""));
+    assert!(default_pressure.spec.by_stalls);
     assert_eq!(pressure("enabled = false"), None);
     let own = pressure(
         "cpu_stall_percent = 50\nmemory_stall_percent = 1.5\nio_stall_percent = 2\n\
@@ -33,7 +33,7 @@ fn pressure_uses_stalls_by_default_and_can_be_disabled() {
 
 #[test]
 fn pressure_errors_are_reported() {
-    for (line, wanted) in [
+    for (line, expected) in [
         (
             "mode = \"usag\"",
             "pressure.mode = \"usag\": must be \"stalls\" or \"usage\"; did you mean `usage`?",
@@ -46,7 +46,7 @@ fn pressure_errors_are_reported() {
             "pressure.min_disk_free: unknown key; did you mean `min_disk_free_bytes`?",
         ),
     ] {
-        let said = fault_messages(&format!("{CAT}[pressure]\n{line}\n"));
-        assert!(said.len() == 1 && said[0].ends_with(wanted), "{said:?}");
+        let messages = fault_messages(&format!("{CAT}[pressure]\n{line}\n"));
+        assert!(messages.len() == 1 && messages[0].ends_with(expected), "{messages:?}");
     }
 }

@@ -19,7 +19,7 @@ fn no_extra_redaction_is_configured_by_default() {
 
 #[test]
 fn an_invalid_pattern_is_reported_with_its_position() {
-    for (pattern, wanted) in [
+    for (pattern, expected) in [
         (
             "{ name = 'a', regex = '(' }",
             "c:4:35: error: redaction.patterns[0].regex = '(': is not a regular expression: unclosed group",
@@ -47,8 +47,8 @@ fn an_invalid_pattern_is_reported_with_its_position() {
             "c:4:27: error: redaction.patterns[0].regexp: unknown key; did you mean `regex`?",
         ),
     ] {
-        let said = fault_messages(&section(&format!("patterns = [{pattern}]")));
-        assert_eq!(said, [wanted], "{pattern}");
+        let messages = fault_messages(&section(&format!("patterns = [{pattern}]")));
+        assert_eq!(messages, [expected], "{pattern}");
     }
 }
 
@@ -59,8 +59,8 @@ fn more_than_64_patterns_are_refused() {
         section(&format!("patterns = [{}]", (0..count).map(one).collect::<String>()))
     };
     assert_eq!(settings(&patterns(64)).secrecy.redaction.patterns.len(), 64);
-    let said = fault_messages(&patterns(65)).join("\n");
-    assert!(said.contains("patterns[64]: there are 65 patterns; 64 are allowed"), "{said}");
+    let messages = fault_messages(&patterns(65)).join("\n");
+    assert!(messages.contains("patterns[64]: there are 65 patterns; 64 are allowed"), "{messages}");
 }
 
 #[test]
@@ -72,12 +72,12 @@ fn secret_files_are_masked_by_line_and_must_be_private() {
     let text = section("secret_files = ['words']");
     let checked = load_in(folder.path(), &text).unwrap_or_else(|faults| panic!("{faults}"));
     assert_eq!(checked.settings.secrecy.secrets, [CANARY, "another secret of ours"]);
-    let said: Vec<_> = checked.warnings.iter().map(fault_line).collect();
-    let wanted = [
+    let messages: Vec<_> = checked.warnings.iter().map(fault_line).collect();
+    let expected = [
         "c:4:17: warning: redaction.secret_files[0] = 'words': others may read this file; chmod 600 it",
         "c:4:17: warning: redaction.secret_files[0] = 'words': 1 of its lines have fewer than 8 characters; they are not redacted",
     ];
-    assert_eq!(said, wanted);
-    let said = fault_messages(&section("secret_files = ['none']")).join("\n");
-    assert!(said.contains("secret_files[0] = 'none': cannot be read: "), "{said}");
+    assert_eq!(messages, expected);
+    let messages = fault_messages(&section("secret_files = ['none']")).join("\n");
+    assert!(messages.contains("secret_files[0] = 'none': cannot be read: "), "{messages}");
 }

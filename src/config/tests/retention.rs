@@ -13,7 +13,7 @@ fn retention(lines: &str) -> Option<RetentionSettings> {
 
 #[test]
 fn history_has_retention_limits_by_default() {
-    let usual = RetentionSettings {
+    let defaults = RetentionSettings {
         keep: RetentionLimits {
             max_age: Some(30 * DAY),
             max_executions: Some(100_000),
@@ -22,8 +22,8 @@ fn history_has_retention_limits_by_default() {
         },
         interval: Duration::from_secs(600),
     };
-    assert_eq!(settings(CAT).retention, Some(usual));
-    assert_eq!(retention(""), Some(usual));
+    assert_eq!(settings(CAT).retention, Some(defaults));
+    assert_eq!(retention(""), Some(defaults));
     assert_eq!(retention("enabled = false"), None);
     let own = "max_age = \"7d\"\nmax_executions = 5\nmax_bytes = 1_000\nmin_age = 0\ninterval = 1";
     let RetentionSettings { keep, interval } = retention(own).unwrap();

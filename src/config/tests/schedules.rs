@@ -15,11 +15,11 @@ fn schedule(lines: &str) -> super::super::OwnedSchedule {
 
 #[test]
 fn a_schedule_is_read_with_its_defaults() {
-    let plain = schedule("");
-    assert_eq!((plain.owner.as_str(), plain.spec.name.as_str()), ("operator", "nightly"));
-    assert_eq!(plain.spec.timetable.to_string(), "0 3 * * * (Europe/Zurich)");
-    assert_eq!(plain.spec.missed, MissedPolicy::Once { window: Duration::from_secs(3600) });
-    assert_eq!((plain.spec.overlap, plain.spec.deadline), (OverlapPolicy::Queue, None));
+    let defaults = schedule("");
+    assert_eq!((defaults.owner.as_str(), defaults.spec.name.as_str()), ("operator", "nightly"));
+    assert_eq!(defaults.spec.timetable.to_string(), "0 3 * * * (Europe/Zurich)");
+    assert_eq!(defaults.spec.missed, MissedPolicy::Once { window: Duration::from_secs(3600) });
+    assert_eq!((defaults.spec.overlap, defaults.spec.deadline), (OverlapPolicy::Queue, None));
     let all = schedule(
         "name = 'Night'\nmissed = 'all'\nmissed_window = '2h'\nmissed_max = 5\njitter = '30s'\n\
          deadline = '20m'\nalert_after = 0\nenabled = false\nparams.branch = 'main'\n",
@@ -36,10 +36,10 @@ fn a_schedule_is_read_with_its_defaults() {
 fn a_schedule_without_a_zone_uses_the_default_or_utc() {
     let bare = NIGHTLY.replace("timezone = 'Europe/Zurich'\n", "");
     let checked = load_text(&format!("{CAT}{bare}")).unwrap();
-    let told: Vec<_> = checked.warnings.iter().map(fault_line).collect();
+    let warnings: Vec<_> = checked.warnings.iter().map(fault_line).collect();
     let warning = "c:5:8: warning: schedules.nightly.cron = '0 3 * * *': is taken to be in UTC; \
                    give the schedule a `timezone`";
-    assert_eq!(told, [warning]);
+    assert_eq!(warnings, [warning]);
     let text = format!("{CAT}{bare}[scheduler]\ntimezone = 'Asia/Tokyo'\n");
     let checked = load_text(&text).unwrap();
     assert_eq!(checked.warnings, []);
@@ -50,7 +50,7 @@ fn a_schedule_without_a_zone_uses_the_default_or_utc() {
 #[test]
 fn schedule_errors_are_reported() {
     let with = |from: &str, to: &str| format!("{CAT}{}", NIGHTLY.replace(from, to));
-    for (text, wanted) in [
+    for (text, expected) in [
         (with("0 3 * * *", "0 0 31 2 *"), "is never due"),
         (with("0 3 * * *", "61 * * * *"), "is not a cron expression"),
         (with("0 3 * * *", "* * * * * *"), "scheduler.seconds = true"),
@@ -75,7 +75,7 @@ fn schedule_errors_are_reported() {
         ),
     ] {
         let faults = load_text(&text).unwrap_err().to_string();
-        assert!(faults.contains(wanted), "{wanted}: {faults}");
+        assert!(faults.contains(expected), "{expected}: {faults}");
         assert_eq!(faults.lines().count(), 1, "{faults}");
     }
 }

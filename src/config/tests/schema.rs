@@ -33,7 +33,7 @@ fn faults(path: &str, value: &toml::Value, schema: &Value) -> Vec<String> {
         let all: Vec<_> = either.iter().map(|one| faults(path, value, one)).collect();
         return all.into_iter().min_by_key(Vec::len).unwrap_or_default();
     }
-    let fault = |why: &str| vec![format!("{path}: {why}")];
+    let fault = |reason: &str| vec![format!("{path}: {reason}")];
     if let Some(words) = schema.get("enum").and_then(Value::as_array) {
         let is_one = words.iter().any(|word| word.as_str() == value.as_str());
         return if is_one { Vec::new() } else { fault("none of the words") };
@@ -43,7 +43,8 @@ fn faults(path: &str, value: &toml::Value, schema: &Value) -> Vec<String> {
         kinds => kinds.as_array().into_iter().flatten().filter_map(Value::as_str).collect(),
     };
     let beyond = |number: f64| {
-        let bound = |name: &str, usual| schema.get(name).and_then(Value::as_f64).unwrap_or(usual);
+        let bound =
+            |name: &str, default| schema.get(name).and_then(Value::as_f64).unwrap_or(default);
         number < bound("minimum", f64::MIN) || number > bound("maximum", f64::MAX)
     };
     let (kind, beyond) = match value {
@@ -75,18 +76,18 @@ fn faults(path: &str, value: &toml::Value, schema: &Value) -> Vec<String> {
 
 #[test]
 fn the_stored_schema_equals_the_generated_one() {
-    let kept = include_str!("../../../config/schema.json");
-    let made = format!("{}\n", serde_json::to_string_pretty(&schema()).unwrap());
-    assert!(kept == made, "run `cargo run -- check --schema > config/schema.json`");
+    let stored = include_str!("../../../config/schema.json");
+    let generated = format!("{}\n", serde_json::to_string_pretty(&schema()).unwrap());
+    assert!(stored == generated, "run `cargo run -- check --schema > config/schema.json`");
 }
 
 #[test]
 fn each_configuration_key_has_a_described_shape() {
     let shapes = described_sample().shapes;
-    let unsaid: Vec<_> =
+    let without_shape: Vec<_> =
         shapes.iter().filter(|(_, shape)| **shape == ValueShape::Unknown).collect();
-    let unsaid: Vec<_> = unsaid.into_iter().map(|(path, _)| path.as_str()).collect();
-    assert_eq!(unsaid, ["agents.x.auth.token", "agents.x.remote.token", "tokens.x.token"]);
+    let without_shape: Vec<_> = without_shape.into_iter().map(|(path, _)| path.as_str()).collect();
+    assert_eq!(without_shape, ["agents.x.auth.token", "agents.x.remote.token", "tokens.x.token"]);
     assert!(shapes.len() > 150, "{} keys", shapes.len());
     fn bare(path: &str, schema: &Value) -> Vec<String> {
         let keys = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
@@ -116,8 +117,8 @@ fn each_key_of_the_shipped_file_is_in_the_schema() {
         });
         assert!(found.is_some(), "{path} is not in the schema");
     }
-    let told = &schema["properties"]["server"]["properties"]["durability"]["description"];
-    assert_eq!(told, "\"power\": commits survive a power failure, and are slower");
+    let description = &schema["properties"]["server"]["properties"]["durability"]["description"];
+    assert_eq!(description, "\"power\": commits survive a power failure, and are slower");
 }
 
 #[test]
@@ -125,8 +126,9 @@ fn the_shipped_file_describes_each_key_like_its_row() {
     let (texts, words) =
         (described_sample().texts, key_descriptions::from_comments(SHIPPED_CONFIG));
     assert!(texts.len() > 25, "{} rows", texts.len());
-    let said = |path: &String| words.get(path).map(String::as_str);
-    let differ: Vec<_> = texts.iter().filter(|(path, text)| said(path) != Some(text)).collect();
+    let comment_of = |path: &String| words.get(path).map(String::as_str);
+    let differ: Vec<_> =
+        texts.iter().filter(|(path, text)| comment_of(path) != Some(text)).collect();
     assert!(differ.is_empty(), "{differ:?}");
 }
 
@@ -136,14 +138,14 @@ fn shipped_configuration_files_fit_the_schema() {
     for (file, document) in files() {
         assert_eq!(faults("", &document, &schema), [] as [&str; 0], "{file}");
     }
-    for (text, wanted) in [
+    for (text, expected) in [
         ("[server]\nlistn = 'x'", ".server.listn: unknown"),
         ("[agents.a]\ntimeout = true", ".agents.a.timeout: of another type"),
         ("[agents.a]\ntimeout = 1e9", ".agents.a.timeout: beyond its bounds"),
         ("[agents.a]\naccess = 'all'", ".agents.a.access: none of the words"),
         ("[agents.a]\nskills = [{ name = 1 }]", ".agents.a.skills.name: of another type"),
     ] {
-        assert_eq!(faults("", &toml::from_str(text).unwrap(), &schema), [wanted]);
+        assert_eq!(faults("", &toml::from_str(text).unwrap(), &schema), [expected]);
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("supervisor.toml");
         std::fs::write(&file, text).unwrap();

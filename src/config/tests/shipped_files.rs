@@ -109,7 +109,7 @@ proptest! {
 
 #[test]
 fn a_renamed_key_is_refused_with_its_new_name() {
-    for (lines, wanted) in [
+    for (lines, expected) in [
         (
             "[agents.a]\ncommand = \"cat\"\nreturn_raw = true\n",
             "c:3:1: error: agents.a.return_raw: unknown key; its name is now `unredacted_response`",
@@ -125,6 +125,6 @@ fn a_renamed_key_is_refused_with_its_new_name() {
              first_wait, credential, breaker, blocked_time",
         ),
     ] {
-        assert_eq!(fault_messages(lines).first().map(String::as_str), Some(wanted));
+        assert_eq!(fault_messages(lines).first().map(String::as_str), Some(expected));
     }
 }

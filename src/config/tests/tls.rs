@@ -9,10 +9,10 @@ const TLS: &str = "[server]\ntls = { cert = \"c.pem\", key = \"k.pem\" }\n";
 /// Creates a folder with a valid pair.
 fn folder_with_key_pair() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let made = generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let certified_key = generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let key = folder.path().join("k.pem");
-    fs::write(folder.path().join("c.pem"), made.cert.pem()).unwrap();
-    fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    fs::write(folder.path().join("c.pem"), certified_key.cert.pem()).unwrap();
+    fs::write(&key, certified_key.signing_key.serialize_pem()).unwrap();
     fs::set_permissions(key, fs::Permissions::from_mode(0o600)).unwrap();
     fs::write(folder.path().join("other.pem"), KeyPair::generate().unwrap().serialize_pem())
         .unwrap();
@@ -26,8 +26,8 @@ fn fault_messages_with_key_pair(text: &str) -> Vec<String> {
         Ok(checked) => checked.warnings,
         Err(faults) => faults.iter().cloned().collect(),
     };
-    let here = folder.path().display().to_string();
-    faults.iter().map(|fault| fault_line(fault).replace(&here, "HERE")).collect()
+    let folder_path = folder.path().display().to_string();
+    faults.iter().map(|fault| fault_line(fault).replace(&folder_path, "HERE")).collect()
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn a_certificate_pair_is_read_relative_to_the_file() {
 
 #[test]
 fn tls_errors_are_reported_for_the_faulty_file() {
-    for (tls, wanted) in [
+    for (tls, expected) in [
         ("{ cert = \"c.pem\" }", "c:2:7: error: server.tls.key: is needed"),
         ("{}", "c:2:7: error: server.tls.cert: is needed"),
         (
@@ -67,16 +67,16 @@ fn tls_errors_are_reported_for_the_faulty_file() {
             "c:2:40: error: server.tls.ca: unknown key; known: cert, key",
         ),
     ] {
-        let said = fault_messages_with_key_pair(&format!("[server]\ntls = {tls}\n{CAT}"));
-        assert!(said.iter().any(|line| line == wanted), "{wanted} is not in {said:?}");
+        let messages = fault_messages_with_key_pair(&format!("[server]\ntls = {tls}\n{CAT}"));
+        assert!(messages.iter().any(|line| line == expected), "{expected} is not in {messages:?}");
     }
 }
 
 #[test]
 fn a_public_listen_address_without_tls_is_warned_of() {
     let warned = |lines: &str| {
-        let said = fault_messages_with_key_pair(&format!("{lines}{CAT}"));
-        said.iter().any(|line| line.contains("not encrypted"))
+        let messages = fault_messages_with_key_pair(&format!("{lines}{CAT}"));
+        messages.iter().any(|line| line.contains("not encrypted"))
     };
     let open = "listen = \"0.0.0.0:80\"\n";
     assert!(warned(&format!("[server]\n{open}")));

@@ -103,11 +103,11 @@ impl ClaudeAdapter {
     fn handle_message(&mut self, line: &Value) -> Vec<ProgramEvent> {
         let is_error = line.pointer("/is_api_error_message") == Some(&Value::Bool(true));
         let is_new = self.streamed.is_empty() || self.streamed != text(line, "/message/id");
-        let is_told = is_own(line) && !is_error && is_new;
+        let is_new_answer = is_own(line) && !is_error && is_new;
         let mut events = Vec::new();
         for block in items(line, "/message/content") {
             match text(block, "/type") {
-                "text" if is_told => events.extend(self.draft.offer(text(block, "/text"))),
+                "text" if is_new_answer => events.extend(self.draft.offer(text(block, "/text"))),
                 "thinking" | "redacted_thinking" => events.push(ProgramEvent::Thinking {}),
                 "tool_use" => events.push(self.handle_call(block)),
                 _ => {}
@@ -177,7 +177,7 @@ impl ClaudeAdapter {
                 events.push(ProgramEvent::RequestsFailed { count: 1 });
                 // The final error contains no delay, so the delay of the last retry is used.
                 failing.retry_after =
-                    self.provider_delay.take().map(|told| told.as_secs_f64().into());
+                    self.provider_delay.take().map(|delay| delay.as_secs_f64().into());
             }
             events.push(ProgramEvent::Failed(failing));
         } else if let Some(answer) = non_empty_text(line, "/result") {

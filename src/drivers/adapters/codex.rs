@@ -88,8 +88,8 @@ const REQUESTS_PER_STREAM: u32 = 5;
 /// Returns the failed requests of a stream that is reopened: `Reconnecting... 2/5 (…)`. A broken stream was one
 /// request.
 fn reconnect_event(message: &str) -> Option<ProgramEvent> {
-    let why = message.strip_prefix("Reconnecting... ")?;
-    let was_refused = why.contains("high demand") || why.contains("unexpected status");
+    let detail = message.strip_prefix("Reconnecting... ")?;
+    let was_refused = detail.contains("high demand") || detail.contains("unexpected status");
     Some(ProgramEvent::RequestsFailed { count: if was_refused { REQUESTS_PER_STREAM } else { 1 } })
 }
 

@@ -10,13 +10,13 @@ pub(super) struct DraftMessage {
     /// message is no message.
     reported: usize,
     /// True if the program has written the whole message.
-    is_whole: bool,
+    is_complete: bool,
 }
 
 impl DraftMessage {
     /// Takes more of the message, or the start of the next one if the latest is complete.
     pub(super) fn extend(&mut self, text: &str) -> Vec<ProgramEvent> {
-        let superseded = if self.is_whole { self.supersede() } else { None };
+        let superseded = if self.is_complete { self.supersede() } else { None };
         self.text.push_str(text);
         superseded.into_iter().chain(self.report()).collect()
     }
@@ -24,13 +24,13 @@ impl DraftMessage {
     /// Takes a whole message, whose start may be known.
     pub(super) fn offer(&mut self, text: &str) -> Vec<ProgramEvent> {
         let events = self.become_text(text);
-        self.is_whole = !self.text.is_empty();
+        self.is_complete = !self.text.is_empty();
         events
     }
 
     /// Takes the current text of the message. Text that does not start with the latest message is another message.
     pub(super) fn become_text(&mut self, text: &str) -> Vec<ProgramEvent> {
-        match text.strip_prefix(&*self.text).filter(|_| !self.is_whole) {
+        match text.strip_prefix(&*self.text).filter(|_| !self.is_complete) {
             Some(more) => self.extend(more),
             None => {
                 let superseded = self.supersede();
@@ -58,7 +58,7 @@ impl DraftMessage {
 
     /// Accepts this text, which the program marks as its answer. It usually equals the latest message.
     pub(super) fn accept_as(&mut self, answer: &str) -> Vec<ProgramEvent> {
-        self.is_whole = false; // An answer that is only longer continues the message.
+        self.is_complete = false; // An answer that is only longer continues the message.
         let events = self.offer(answer);
         events.into_iter().chain(self.accept()).collect()
     }

@@ -67,7 +67,9 @@ impl EventLine {
             Some(ProgramEvent::Unknown) => Err(self.parse_error("has an unknown `type`")),
             Some(event) => Ok(event),
             // The line is parsed again for the reason: the parser's own message would quote the line.
-            None => Err(self.object().map_or_else(|error| error, |object| self.wrong(&object))),
+            None => {
+                Err(self.object().map_or_else(|error| error, |object| self.invalid_event(&object)))
+            }
         }
     }
 
@@ -87,7 +89,7 @@ impl EventLine {
     }
 
     /// Returns the error of an object that is no event.
-    fn wrong(&self, object: &Value) -> EventParseError {
+    fn invalid_event(&self, object: &Value) -> EventParseError {
         match object.get("type") {
             Some(Value::String(_)) => self.parse_error("does not have the fields of its `type`"),
             _ => self.parse_error("has no `type`"),
@@ -300,7 +302,7 @@ impl ContentPart {
     fn item(self) -> Option<ReportedPart> {
         Some(ReportedPart::Part(match self {
             Self::Text { text } => Part::text(text),
-            Self::Data { data } => plain(Content::Data(data)),
+            Self::Data { data } => unnamed_part(Content::Data(data)),
             Self::File { file } => return file.item(),
             Self::Url { url, name, media_type } => {
                 Part { content: Content::Url(url), filename: name, media_type }
@@ -329,7 +331,7 @@ impl ReportedFile {
     }
 }
 
-const fn plain(content: Content) -> Part {
+const fn unnamed_part(content: Content) -> Part {
     Part { content, filename: None, media_type: None }
 }
 
@@ -339,9 +341,9 @@ mod tests {
     use algonius_actors::model::execution::content::{Content, Part};
 
     fn read(line: &str) -> Option<ProgramEvent> {
-        let mut whole = EventLine::new(MAX_EVENT_LINE_BYTES);
-        whole.extend(line.as_bytes(), &mut Vec::new());
-        whole.event().ok()
+        let mut event_line = EventLine::new(MAX_EVENT_LINE_BYTES);
+        event_line.extend(line.as_bytes(), &mut Vec::new());
+        event_line.event().ok()
     }
 
     #[test]
@@ -355,9 +357,9 @@ mod tests {
             (r#"{"type":"text","words":"a"}"#, "does not have the fields of its `type`"),
             (r#"{"type":"later"}"#, "has an unknown `type`"),
         ] {
-            let mut whole = EventLine::new(MAX_EVENT_LINE_BYTES);
-            whole.extend(line.as_bytes(), &mut Vec::new());
-            let error = whole.event().unwrap_err();
+            let mut event_line = EventLine::new(MAX_EVENT_LINE_BYTES);
+            event_line.extend(line.as_bytes(), &mut Vec::new());
+            let error = event_line.event().unwrap_err();
             assert_eq!((error.reason.as_ref(), error.text.as_str()), (reason, line));
         }
         let mut long = EventLine::new(5);
@@ -430,13 +432,13 @@ mod tests {
 
     #[test]
     fn an_artifact_is_complete_by_default() {
-        let Some(ProgramEvent::Artifact(made)) =
+        let Some(ProgramEvent::Artifact(artifact)) =
             read(r#"{"type":"artifact","name":"n","url":"u"}"#)
         else {
             panic!("not read");
         };
-        assert_eq!((made.append, made.last, made.id), (false, true, None));
-        assert_eq!(made.name.as_deref(), Some("n"));
-        assert_eq!(made.content.items().unwrap().len(), 1);
+        assert_eq!((artifact.append, artifact.last, artifact.id), (false, true, None));
+        assert_eq!(artifact.name.as_deref(), Some("n"));
+        assert_eq!(artifact.content.items().unwrap().len(), 1);
     }
 }

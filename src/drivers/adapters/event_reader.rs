@@ -100,9 +100,9 @@ impl<'r> EventReader<'r> {
         bytes: &[u8],
         raw: &mut RawWriter,
     ) -> Result<(), LedgerError> {
-        let mut kept = Vec::new();
-        let events = self.lines.take(bytes, &mut kept);
-        raw.take(if self.lines.is_native() { &kept } else { bytes }).await?;
+        let mut raw_output = Vec::new();
+        let events = self.lines.take(bytes, &mut raw_output);
+        raw.take(if self.lines.is_native() { &raw_output } else { bytes }).await?;
         self.handle_events(events).await
     }
 
@@ -123,10 +123,10 @@ impl<'r> EventReader<'r> {
         &mut self,
         raw: &mut RawWriter,
     ) -> Result<(), LedgerError> {
-        let mut kept = Vec::new();
-        let events = self.lines.end(&mut kept);
+        let mut raw_output = Vec::new();
+        let events = self.lines.end(&mut raw_output);
         if self.lines.is_native() {
-            raw.take(&kept).await?;
+            raw.take(&raw_output).await?;
         }
         self.handle_events(events).await
     }

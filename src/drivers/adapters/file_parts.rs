@@ -37,14 +37,14 @@ pub(super) struct Undelivered {
     pub(super) refusal: PathRefusal,
 }
 
-/// Reads the files among the items into parts that use at most `room` bytes together.
+/// Reads the files among the items into parts that use at most `available_bytes` bytes together.
 ///
 /// # Errors
 /// The first file that was not read.
 pub(super) async fn parts(
     items: Vec<ReportedPart>,
     allowed_folders: &AllowedFolders,
-    mut room: usize,
+    mut available_bytes: usize,
 ) -> Result<Vec<Part>, Undelivered> {
     // Read when the event arrives, not when the program ends: a follower sees the file while the program works, the
     // program can use the path again, and the execution's folder still exists.
@@ -52,10 +52,10 @@ pub(super) async fn parts(
     for item in items {
         let part = match item {
             ReportedPart::Part(part) => part,
-            ReportedPart::Named(named) => named.part(allowed_folders, room).await?,
+            ReportedPart::Named(named) => named.part(allowed_folders, available_bytes).await?,
         };
         if let Content::Bytes(encoded) = &part.content {
-            room = room.saturating_sub(encoded.len());
+            available_bytes = available_bytes.saturating_sub(encoded.len());
         }
         parts.push(part);
     }
@@ -66,11 +66,14 @@ impl NamedFile {
     async fn part(
         self,
         allowed_folders: &AllowedFolders,
-        room: usize,
+        available_bytes: usize,
     ) -> Result<Part, Undelivered> {
         let last = self.last();
         // Base64 has four characters for three bytes.
-        match allowed_folders.read(&self.path, room / 4 * 3, |bytes| STANDARD.encode(bytes)).await {
+        match allowed_folders
+            .read(&self.path, available_bytes / 4 * 3, |bytes| STANDARD.encode(bytes))
+            .await
+        {
             Ok(encoded) => Ok(Part {
                 content: Content::Bytes(encoded),
                 filename: Some(self.name.unwrap_or(last)),
@@ -88,9 +91,9 @@ impl NamedFile {
 
 impl Undelivered {
     /// Returns the warning about the file. It names no folder.
-    pub(super) fn sentence(&self, shown: impl FnOnce(&str) -> String) -> String {
+    pub(super) fn sentence(&self, redact: impl FnOnce(&str) -> String) -> String {
         let clause = self.refusal.clause();
-        match shown(&self.name).as_str() {
+        match redact(&self.name).as_str() {
             "" => format!("a file was not delivered: {clause}"),
             name => format!("the file `{name}` was not delivered: {clause}"),
         }

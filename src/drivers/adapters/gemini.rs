@@ -97,9 +97,9 @@ impl GeminiAdapter {
                 .chain(changed)
                 .collect();
         }
-        let why = text(line, "/error/type");
+        let error_type = text(line, "/error/type");
         let phrases = ["not_registered", "denied", "policy", "permission"];
-        let is_denied = phrases.iter().any(|phrase| why.contains(phrase))
+        let is_denied = phrases.iter().any(|phrase| error_type.contains(phrase))
             || text(line, "/error/message").starts_with("Access denied");
         let failed = tool(Some(id), &name, ToolStage::Failed);
         [failed].into_iter().chain(is_denied.then(|| denied(&name))).collect()
@@ -114,8 +114,8 @@ impl GeminiAdapter {
             events.push(stop("end_turn"));
             return events;
         }
-        let told = non_empty_text(line, "/error/message").map(ToOwned::to_owned);
-        let message = told.or(failure).unwrap_or_default();
+        let reported_message = non_empty_text(line, "/error/message").map(ToOwned::to_owned);
+        let message = reported_message.or(failure).unwrap_or_default();
         events.extend([ProgramEvent::Failed(reported_failure(&message, None)), stop("error")]);
         events
     }

@@ -26,7 +26,7 @@ pub(super) struct OpencodeAdapter {
     /// Id of the latest message. Each step is one message.
     message: String,
     /// Complete parts of the latest message, as one text.
-    whole: String,
+    complete_text: String,
     /// Trailing blanks of a piece: the program strips them at the end of a part.
     blanks: String,
     /// True if the stream of the latest step ended within the answer.
@@ -80,8 +80,8 @@ impl OpencodeAdapter {
     fn text_events(&mut self, line: &Value) -> Vec<ProgramEvent> {
         let superseded = self.start_message(text(line, "/part/messageID"));
         self.blanks.clear();
-        self.whole.push_str(text(line, "/part/text"));
-        superseded.into_iter().chain(self.draft.become_text(&self.whole)).collect()
+        self.complete_text.push_str(text(line, "/part/text"));
+        superseded.into_iter().chain(self.draft.become_text(&self.complete_text)).collect()
     }
 
     fn start_message(&mut self, message: &str) -> Option<ProgramEvent> {
@@ -89,7 +89,7 @@ impl OpencodeAdapter {
             return None;
         }
         message.clone_into(&mut self.message);
-        self.whole.clear();
+        self.complete_text.clear();
         self.blanks.clear();
         self.draft.supersede()
     }
@@ -115,8 +115,9 @@ impl OpencodeAdapter {
 fn used(line: &Value) -> Vec<ProgramEvent> {
     let (id, name) = (non_empty_text(line, "/part/callID"), text(line, "/part/tool"));
     if text(line, "/part/state/status") == "error" {
-        let why = text(line, "/part/state/error");
-        let is_denied = why.contains("rejected permission") || why.contains("prevents you from");
+        let error = text(line, "/part/state/error");
+        let is_denied =
+            error.contains("rejected permission") || error.contains("prevents you from");
         let failed = tool(id, name, ToolStage::Failed);
         return [failed].into_iter().chain(is_denied.then(|| denied(name))).collect();
     }

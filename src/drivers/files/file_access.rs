@@ -93,8 +93,8 @@ impl AllowedFolders {
         // A path with `..` may lead out of its folder, so only its name is shown.
         let is_inside = |path: &&Path| path.components().all(|part| part != Component::ParentDir);
         let name = || path.file_name().map(Path::new);
-        let shown = below.filter(is_inside).or_else(name).unwrap_or_else(|| Path::new(""));
-        shown.to_string_lossy().into_owned()
+        let relative_path = below.filter(is_inside).or_else(name).unwrap_or_else(|| Path::new(""));
+        relative_path.to_string_lossy().into_owned()
     }
 
     /// Reads a file of at most `limit` bytes, and converts the bytes on a blocking thread.
@@ -118,13 +118,13 @@ impl AllowedFolders {
 
     fn bytes(&self, path: &Path, limit: usize) -> Result<Vec<u8>, PathRefusal> {
         let (file, length) = self.open(path)?;
-        let most = limit as u64;
-        if length > most {
+        let max_length = limit as u64;
+        if length > max_length {
             return Err(PathRefusal::TooLarge(length));
         }
         let mut bytes = Vec::new();
         // One byte more than allowed tells a file that has grown from one that just fits.
-        let read = file.take(most.saturating_add(1)).read_to_end(&mut bytes);
+        let read = file.take(max_length.saturating_add(1)).read_to_end(&mut bytes);
         match read.map_err(|error| refusal(&error))? {
             read if read > limit => Err(PathRefusal::TooLarge(read as u64)), // It has grown meanwhile.
             _ => Ok(bytes),

@@ -64,12 +64,13 @@ fn entry(number: usize, part: &Part, folder: &Path) -> Option<Value> {
         Content::Url(url) => ("url", url.clone()),
         Content::Text(_) | Content::Data(_) => return None,
     };
-    let told = [
+    let entry_fields = [
         (key, Some(place)),
         ("name", part.filename.clone()),
         ("mediaType", part.media_type.clone()),
     ];
-    let fields = told.into_iter().filter_map(|(key, text)| Some((key.to_owned(), text?.into())));
+    let fields =
+        entry_fields.into_iter().filter_map(|(key, text)| Some((key.to_owned(), text?.into())));
     Some(Value::Object(fields.collect::<Map<_, _>>()))
 }
 

@@ -65,13 +65,13 @@ fn folder_flags() -> OFlag {
 /// # Errors
 /// Fails if the system refuses it.
 pub(in crate::drivers) fn reclaim(folder: &impl AsFd) -> io::Result<()> {
-    let facts = fstat(folder)?;
+    let metadata = fstat(folder)?;
     let service = geteuid();
-    if facts.st_uid != service.as_raw() {
+    if metadata.st_uid != service.as_raw() {
         fchown(folder, Some(service), Some(getegid()))?;
     }
     // The program may have widened the mode, or narrowed it so that the service cannot read the folder.
-    if facts.st_mode & 0o7777 != 0o700 {
+    if metadata.st_mode & 0o7777 != 0o700 {
         fchmod(folder, Mode::S_IRWXU)?;
     }
     clear_attributes(folder)
@@ -203,8 +203,8 @@ fn open_accessible(folder: &impl AsFd, name: &CStr) -> io::Result<OwnedFd> {
     open_folder_at(&place, c".")
 }
 
-/// Returns the names of at most `most` entries of a folder.
-fn names(folder: &impl AsFd, most: usize) -> io::Result<Vec<CString>> {
+/// Returns the names of at most `limit` entries of a folder.
+fn names(folder: &impl AsFd, limit: usize) -> io::Result<Vec<CString>> {
     // A new descriptor: the read position in a folder belongs to the open file description.
     let mut entries = Dir::from_fd(open_folder_at(folder, c".")?)?;
     let mut names = Vec::new();
@@ -213,7 +213,7 @@ fn names(folder: &impl AsFd, most: usize) -> io::Result<Vec<CString>> {
         if !matches!(name.to_bytes(), b"." | b"..") {
             names.push(name);
         }
-        if names.len() == most {
+        if names.len() == limit {
             break;
         }
     }

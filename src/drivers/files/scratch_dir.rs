@@ -73,7 +73,7 @@ impl ScratchDir {
                 DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
                 make()?;
             }
-            made => made?,
+            created => created?,
         }
         let folder = Arc::new(open_folder(&path)?);
         Ok(Self::of(path, folder, owner))
@@ -281,8 +281,8 @@ impl ProgramFile {
 
     /// Returns the length of the file in bytes, or zero if there is none.
     pub(in crate::drivers) fn length(&self) -> u64 {
-        let facts = fstatat(&self.folder, self.name.as_c_str(), AtFlags::AT_SYMLINK_NOFOLLOW);
-        facts.map_or(0, |facts| facts.st_size.unsigned_abs())
+        let metadata = fstatat(&self.folder, self.name.as_c_str(), AtFlags::AT_SYMLINK_NOFOLLOW);
+        metadata.map_or(0, |metadata| metadata.st_size.unsigned_abs())
     }
 
     /// Reads the first `limit` bytes of the file, and the end of a longer file. Returns `None` if there is no regular
@@ -293,14 +293,14 @@ impl ProgramFile {
     pub(in crate::drivers) fn contents(&self, limit: usize) -> io::Result<Option<FileContents>> {
         let opened = openat(&self.folder, self.name.as_c_str(), read_flags(), Mode::empty());
         let Ok(mut file) = opened.map(File::from) else { return Ok(None) };
-        let facts = file.metadata()?;
-        if !facts.is_file() || self.reader.is_some_and(|user| !may_read(user, &facts)) {
+        let metadata = file.metadata()?;
+        if !metadata.is_file() || self.reader.is_some_and(|user| !may_read(user, &metadata)) {
             return Ok(None);
         }
         let head = read_at_most(&file, limit as u64)?;
         let read = head.len() as u64;
         // The tail starts after the head, so no byte is recorded twice.
-        let from = facts.len().saturating_sub(TAIL_BYTES).max(read);
+        let from = metadata.len().saturating_sub(TAIL_BYTES).max(read);
         file.seek(SeekFrom::Start(from))?;
         let tail = read_at_most(&file, TAIL_BYTES)?;
         Ok(Some(FileContents { head, skipped: from - read, tail }))
@@ -308,14 +308,14 @@ impl ProgramFile {
 }
 
 /// Returns true if the mode lets a user without other groups read a file, or enter a folder.
-pub(in crate::drivers) fn may_read(User { uid, gid }: User, facts: &fs::Metadata) -> bool {
-    let shift = match facts {
-        _ if facts.uid() == uid => 6,
-        _ if facts.gid() == gid => 3,
+pub(in crate::drivers) fn may_read(User { uid, gid }: User, metadata: &fs::Metadata) -> bool {
+    let shift = match metadata {
+        _ if metadata.uid() == uid => 6,
+        _ if metadata.gid() == gid => 3,
         _ => 0,
     };
-    let needed = if facts.is_dir() { 0o1 } else { 0o4 };
-    facts.mode() >> shift & needed != 0
+    let needed = if metadata.is_dir() { 0o1 } else { 0o4 };
+    metadata.mode() >> shift & needed != 0
 }
 
 /// Returns the flags for opening a file that a program wrote: they follow no link at its path and do not wait at a
@@ -337,18 +337,18 @@ pub(in crate::drivers) fn open_regular(
         None => OpenOptions::new().read(true).custom_flags(read_flags().bits()).open(path)?,
         Some(reader) => open_as(reader, path)?,
     };
-    let facts = file.metadata()?;
-    Ok(facts.is_file().then_some((file, facts.len())))
+    let metadata = file.metadata()?;
+    Ok(metadata.is_file().then_some((file, metadata.len())))
 }
 
 /// Opens a file with the permissions of a user. Each folder is checked by the descriptor through which the next
 /// component is opened, so that no other folder can take its place in between.
 fn open_as(user: User, path: &Path) -> io::Result<File> {
-    let way = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-    let mut place = File::from(open("/", way, Mode::empty())?);
+    let folder_flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let mut place = File::from(open("/", folder_flags, Mode::empty())?);
     let mut names = path.iter().skip(1).peekable(); // The first component is the root.
     while let Some(name) = names.next() {
-        let flags = if names.peek().is_some() { way } else { read_flags() };
+        let flags = if names.peek().is_some() { folder_flags } else { read_flags() };
         place = check_permission(user, place)?;
         place = File::from(openat(&place, name, flags, Mode::empty())?);
     }
@@ -356,9 +356,9 @@ fn open_as(user: User, path: &Path) -> io::Result<File> {
 }
 
 fn check_permission(user: User, place: File) -> io::Result<File> {
-    let facts = place.metadata()?;
+    let metadata = place.metadata()?;
     // The caller refuses a pipe or a device as such.
-    let is_permitted = may_read(user, &facts) || !(facts.is_dir() || facts.is_file());
+    let is_permitted = may_read(user, &metadata) || !(metadata.is_dir() || metadata.is_file());
     if is_permitted { Ok(place) } else { Err(io::ErrorKind::PermissionDenied.into()) }
 }
 

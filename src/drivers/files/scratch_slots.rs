@@ -108,8 +108,8 @@ impl ScratchSlots {
         if let Some(files) = &mut with_folder.files {
             files.own.push(own.clone());
         }
-        let made = with_folder.ruleset().and_then(|ruleset| Ok((ruleset, open_folder(&own)?)));
-        match made {
+        let opened = with_folder.ruleset().and_then(|ruleset| Ok((ruleset, open_folder(&own)?)));
+        match opened {
             Ok((ruleset, folder)) => {
                 let (folder, ruleset) = (Arc::new(folder), Arc::new(ruleset));
                 Ok(ScratchSlot { number, own, folder, domain, user, ruleset })
@@ -218,8 +218,8 @@ impl ScratchSlot {
         self.own.clear();
     }
 
-    fn is_of_older_list(&self, than: &Self) -> bool {
-        let lists = (self.domain.files.as_ref(), than.domain.files.as_ref());
+    fn is_of_older_list(&self, other: &Self) -> bool {
+        let lists = (self.domain.files.as_ref(), other.domain.files.as_ref());
         // Compared by address: a list has hundreds of paths, and a list that was made again is another allocation.
         matches!(lists, (Some(old), Some(new)) if !Arc::ptr_eq(&old.readable, &new.readable))
     }
@@ -255,13 +255,13 @@ pub(in crate::drivers) fn find(
 }
 
 impl ScratchSlots {
-    /// Removes the folders of executions that ended while the service was down; `lives` returns true if a folder name
-    /// belongs to an execution that continues, and `held` are the slots of such executions. What is left at the
+    /// Removes the folders of executions that ended while the service was down; `is_continued` returns true if a folder
+    /// name belongs to an execution that continues, and `held` are the slots of such executions. What is left at the
     /// deadline stays until the next start. Returns the number of removed folders.
     pub(in crate::drivers) fn sweep(
         &self,
         (runtime_dir, deadline): (&Path, Instant),
-        lives: &dyn Fn(&str) -> bool,
+        is_continued: &dyn Fn(&str) -> bool,
         held: &HashSet<u64>,
     ) -> usize {
         // Slots of this process may be in use already.
@@ -275,7 +275,7 @@ impl ScratchSlots {
         });
         // The runtime folder also contains sockets, keys and the slots.
         let entries = fs::read_dir(runtime_dir).into_iter().flatten().flatten();
-        let is_over = |name: &str| is_attempt(name) && !lives(name);
+        let is_over = |name: &str| is_attempt(name) && !is_continued(name);
         let over = entries.filter(|entry| entry.file_name().to_str().is_some_and(is_over));
         slots.count() + over.filter(|entry| remove_all(&entry.path(), deadline)).count()
     }
@@ -318,14 +318,17 @@ mod tests {
     #[test]
     fn only_folders_of_ended_executions_are_removed() {
         let folder = tempfile::tempdir().unwrap();
-        let lives = NAME.replace("-2", "-3");
-        for made in [NAME, &lives, "scratch/4/own/x", "scratch/5/own/x", "scratch/6/own", "other"] {
-            fs::create_dir_all(folder.path().join(made)).unwrap();
+        let continued = NAME.replace("-2", "-3");
+        for folder_name in
+            [NAME, &continued, "scratch/4/own/x", "scratch/5/own/x", "scratch/6/own", "other"]
+        {
+            fs::create_dir_all(folder.path().join(folder_name)).unwrap();
         }
         fs::write(folder.path().join("w-socket"), "").unwrap();
         let slots = ScratchSlots::new(folder.path());
         let held = HashSet::from([5]);
-        let sweep = |deadline| slots.sweep((folder.path(), deadline), &|name| name == lives, &held);
+        let sweep =
+            |deadline| slots.sweep((folder.path(), deadline), &|name| name == continued, &held);
         fs::write(folder.path().join(NAME).join("file"), "").unwrap();
         assert_eq!(sweep(Instant::now()), 0, "the deadline has passed");
         assert_eq!(sweep(Instant::now() + Duration::from_secs(60)), 2);
@@ -334,10 +337,10 @@ mod tests {
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .collect();
         left.sort();
-        assert_eq!(left, [lives.as_str(), "other", "scratch", "w-socket"]);
+        assert_eq!(left, [continued.as_str(), "other", "scratch", "w-socket"]);
         let slot = folder.path().join("scratch/5");
-        assert_eq!(find(folder.path(), Some(5), &lives), (slot.join("own"), Some(slot)));
-        assert_eq!(find(folder.path(), None, &lives), (folder.path().join(&lives), None));
+        assert_eq!(find(folder.path(), Some(5), &continued), (slot.join("own"), Some(slot)));
+        assert_eq!(find(folder.path(), None, &continued), (folder.path().join(&continued), None));
         assert!(!folder.path().join("scratch/4").exists());
         assert!(!folder.path().join("scratch/6").exists());
     }

@@ -8,10 +8,11 @@ const MAX_LABEL_CHARS: usize = 300;
 /// Returns a short redacted text for display, in one line.
 pub(in crate::drivers) fn label(report: &Reporter, text: &str) -> String {
     // Redacted before the cut: a secret that is cut would not be recognised.
-    let masked = report.redact(text);
-    let plain: String = masked.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    let mut cut: String = plain.trim().chars().take(MAX_LABEL_CHARS).collect();
-    if cut.len() < plain.trim().len() {
+    let redacted = report.redact(text);
+    let single_line: String =
+        redacted.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let mut cut: String = single_line.trim().chars().take(MAX_LABEL_CHARS).collect();
+    if cut.len() < single_line.trim().len() {
         cut.push('…');
     }
     cut

@@ -34,8 +34,8 @@ impl RetryCounter {
         let mut found = 0;
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             // A line without an end must not take unbounded memory.
-            let room = MAX_MATCHED_BYTES.saturating_sub(self.line.len());
-            self.line.extend_from_slice(piece.get(..room).unwrap_or(piece));
+            let free_bytes = MAX_MATCHED_BYTES.saturating_sub(self.line.len());
+            self.line.extend_from_slice(piece.get(..free_bytes).unwrap_or(piece));
             if piece.ends_with(b"\n") {
                 found += u32::from(self.regex.is_match(&String::from_utf8_lossy(&self.line)));
                 self.line.clear();

@@ -61,12 +61,12 @@ impl PromptDetector {
         let mut changes = self.watch_state.subscribe();
         loop {
             // While bytes wait for the ledger, the program is not silent, however long the ledger takes.
-            let asks = {
+            let is_prompting = {
                 let now = changes.borrow_and_update();
                 now.busy == 0 && is_prompt(contract, &String::from_utf8_lossy(&now.line))
             };
             let changed = changes.changed();
-            if !asks {
+            if !is_prompting {
                 _ = changed.await; // The sender lives as long as this detector.
             } else if timeout(contract.silence, changed).await.is_err() {
                 return;

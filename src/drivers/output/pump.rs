@@ -138,8 +138,8 @@ impl OutputSource {
     /// Returns the next bytes; none at the end.
     pub(in crate::drivers) async fn next(&mut self) -> &[u8] {
         // After the cut a process outside of the attempt may still hold the pipe and write without end.
-        let room = if *self.cut.borrow() { self.left.min(READ_BYTES) } else { READ_BYTES };
-        let target = self.piece.get_mut(..room).unwrap_or_default();
+        let read_limit = if *self.cut.borrow() { self.left.min(READ_BYTES) } else { READ_BYTES };
+        let target = self.piece.get_mut(..read_limit).unwrap_or_default();
         self.watcher.wait();
         // The pipe is polled first, so that its contents are read before the cut takes effect.
         let read = tokio::select! {

@@ -25,7 +25,7 @@ pub(in crate::drivers) struct TextStorage {
 pub(in crate::drivers) struct RawTextWriter {
     limit: usize,
     storage: TextStorage,
-    kept: TextState,
+    state: TextState,
 }
 
 #[derive(Debug)]
@@ -37,15 +37,15 @@ enum TextState {
 impl RawTextWriter {
     /// Returns an empty text that keeps at most `limit` bytes.
     pub(in crate::drivers) fn new(limit: usize, storage: TextStorage) -> Self {
-        Self { limit, storage, kept: TextState::Short(HeadAndTailBuffer::new(limit)) }
+        Self { limit, storage, state: TextState::Short(HeadAndTailBuffer::new(limit)) }
     }
 
     /// Appends the next bytes.
     pub(in crate::drivers) fn push(&mut self, bytes: &[u8]) {
-        match &mut self.kept {
-            TextState::Short(kept) => {
-                kept.push(bytes);
-                if kept.length() > MAX_HEAP_TEXT_BYTES {
+        match &mut self.state {
+            TextState::Short(buffer) => {
+                buffer.push(bytes);
+                if buffer.length() > MAX_HEAP_TEXT_BYTES {
                     self.move_to_file();
                 }
             }
@@ -55,21 +55,21 @@ impl RawTextWriter {
 
     /// Skips bytes that were not read, after the head of the text.
     pub(in crate::drivers) fn skip(&mut self, count: u64) {
-        match &mut self.kept {
-            TextState::Short(kept) => kept.skip(count),
+        match &mut self.state {
+            TextState::Short(buffer) => buffer.skip(count),
             TextState::Long(long) => long.skip(count),
         }
     }
 
     /// Clears the text, so that another one can start.
     pub(in crate::drivers) fn clear(&mut self) {
-        self.kept = TextState::Short(HeadAndTailBuffer::new(self.limit));
+        self.state = TextState::Short(HeadAndTailBuffer::new(self.limit));
     }
 
     /// Finishes the text.
     pub(in crate::drivers) fn close(self) -> RawText {
-        match self.kept {
-            TextState::Short(kept) => RawText { text: kept.text().into(), long: None },
+        match self.state {
+            TextState::Short(buffer) => RawText { text: buffer.text().into(), long: None },
             // Read back only when the attempt is judged, while it has the permit for a long text in the heap.
             TextState::Long(long) => RawText { text: OnceLock::new(), long: Some(long) },
         }
@@ -79,9 +79,9 @@ impl RawTextWriter {
     fn move_to_file(&mut self) {
         let ends = HeadAndTail::of(self.limit);
         let file = OutputRecording::new(&self.storage.account);
-        let (TextState::Short(kept), Ok(own)) = (&mut self.kept, file) else { return };
-        let kept = mem::replace(kept, HeadAndTailBuffer::new(self.limit));
-        let (head, lost, tail) = kept.parts();
+        let (TextState::Short(buffer), Ok(own)) = (&mut self.state, file) else { return };
+        let buffer = mem::replace(buffer, HeadAndTailBuffer::new(self.limit));
+        let (head, lost, tail) = buffer.parts();
         // The recording of the pipe has the same bytes, so a second copy would double the memory for output.
         let head_file = self.storage.recorded.clone();
         let mut long =
@@ -91,7 +91,7 @@ impl RawTextWriter {
             long.skip(lost);
         }
         long.push(&tail);
-        self.kept = TextState::Long(long);
+        self.state = TextState::Long(long);
     }
 }
 
@@ -123,9 +123,9 @@ impl LongText {
     }
 
     fn store(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let room = (self.ends.head as u64).saturating_sub(self.head);
-        let room = usize::try_from(room).unwrap_or(usize::MAX).min(bytes.len());
-        let (head, rest) = bytes.split_at(room);
+        let head_length = (self.ends.head as u64).saturating_sub(self.head);
+        let head_length = usize::try_from(head_length).unwrap_or(usize::MAX).min(bytes.len());
+        let (head, rest) = bytes.split_at(head_length);
         if self.head_file.is_none() && !head.is_empty() {
             self.own.write_at(head, self.head)?;
         }
@@ -136,8 +136,8 @@ impl LongText {
         self.ring += passed.len() as u64;
         while !rest.is_empty() {
             let at = self.ring % size;
-            let room = usize::try_from(size - at).unwrap_or(usize::MAX).min(rest.len());
-            let (first, more) = rest.split_at(room);
+            let free_bytes = usize::try_from(size - at).unwrap_or(usize::MAX).min(rest.len());
+            let (first, more) = rest.split_at(free_bytes);
             self.own.write_at(first, self.ends.head as u64 + at)?;
             self.ring += first.len() as u64;
             rest = more;
@@ -156,13 +156,13 @@ impl LongText {
         let length = usize::try_from(self.head).map_err(io::Error::other)?;
         let head = self.head_file.as_ref().unwrap_or(&self.own).read_at(0, length)?;
         let (base, size) = (self.ends.head as u64, self.ends.tail as u64);
-        let here = self.ring.min(size);
+        let stored_length = self.ring.min(size);
         // The oldest byte of a full ring is at the position of the next byte.
-        let begin = if here == size && size > 0 { self.ring % size } else { 0 };
+        let start = if stored_length == size && size > 0 { self.ring % size } else { 0 };
         let count = |bytes| usize::try_from(bytes).map_err(io::Error::other);
-        let mut tail = self.own.read_at(base + begin, count(here - begin)?)?;
-        tail.extend(self.own.read_at(base, count(begin)?)?);
-        Ok(join_head_and_tail(head, self.missing + self.ring - here, &tail))
+        let mut tail = self.own.read_at(base + start, count(stored_length - start)?)?;
+        tail.extend(self.own.read_at(base, count(start)?)?);
+        Ok(join_head_and_tail(head, self.missing + self.ring - stored_length, &tail))
     }
 }
 

@@ -65,8 +65,8 @@ impl AttemptStart {
     ) -> Result<(RunningProcess, ProcessIo), Failure> {
         let dialogue = self.dialogue(orders).await?;
         let StartedProgram { spawned, folder, output, checks } = self.launch_for(orders).await?;
-        let told = (output, dialogue, checks);
-        Ok(RunningProcess::new(self.program, (self.work, self.session), spawned, folder, told))
+        let plans = (output, dialogue, checks);
+        Ok(RunningProcess::new(self.program, (self.work, self.session), spawned, folder, plans))
     }
 
     /// Returns the dialogue with the program over its standard input, if there is one.
@@ -88,7 +88,7 @@ impl AttemptStart {
         let plan = sandbox::plan(&self.program, &self.context, &self.work, &working_dir).await?;
         let (mut sandbox, slot) = sandbox::prepare(plan, &self.context, &self.program).await?;
         let folder = slot.as_ref().map(|slot| slot.own().to_owned());
-        let folder = folder.unwrap_or_else(|| self.folder_beside_slots());
+        let folder = folder.unwrap_or_else(|| self.folder_outside_slots());
         let preparation = Preparation::of(self, folder, working_dir)?;
         sandbox.allow(preparation.folder());
         let mut launch = preparation.launch()?;
@@ -126,13 +126,13 @@ impl AttemptStart {
         let home = self.program.program_runtime.own.as_ref();
         let is_home = home.is_some_and(|home| folder.starts_with(&home.path));
         let roots = self.program.sandbox.roots.as_ref();
-        let is_led = roots.is_some_and(|roots| {
+        let is_redirected = roots.is_some_and(|roots| {
             // The working directory of a read-only agent may contain links; the sandbox judges where they lead.
             let is_resolved = self.work.workspace.is_some();
             is_resolved && !roots.working_dirs.iter().any(|root| folder.starts_with(root))
         });
         let service = &self.context.service;
-        if is_home || !(service.hides(folder) || is_led && service.is_opened_by(folder)) {
+        if is_home || !(service.hides(folder) || is_redirected && service.is_opened_by(folder)) {
             return Ok(());
         }
         let is_chosen = self.work.request.overrides().working_dir.is_some();
@@ -161,7 +161,7 @@ impl AttemptStart {
         let runtime_dir = &self.context.driver_context.runtime_dir;
         let found = scratch_slots::find(runtime_dir, spawned.scratch, &self.folder_name());
         let working_dir = resolve_working_dir(&self.program, &self.work).await;
-        let working_dir = working_dir.unwrap_or_else(|_gone| self.program.working_dir.clone());
+        let working_dir = working_dir.unwrap_or_else(|_failure| self.program.working_dir.clone());
         let preparation = Preparation::of(&self, found.0.clone(), working_dir)?;
         let checks = preparation.success_checks(None).await?;
         let folder = ScratchDir::find(found);
@@ -175,8 +175,8 @@ impl AttemptStart {
         // Every other dialogue ended with the process instance that began it.
         let is_agent = self.program.control().is_some();
         let dialogue = if is_agent { self.dialogue(orders).await? } else { None };
-        let told = (output, dialogue, checks);
-        Ok(RunningProcess::new(self.program, (self.work, self.session), spawned, folder, told))
+        let plans = (output, dialogue, checks);
+        Ok(RunningProcess::new(self.program, (self.work, self.session), spawned, folder, plans))
     }
 
     pub(super) fn values(&self) -> ExecutionValues {
@@ -211,7 +211,7 @@ impl AttemptStart {
     }
 
     /// Returns the path of the attempt's own folder if it has no slot.
-    fn folder_beside_slots(&self) -> PathBuf {
+    fn folder_outside_slots(&self) -> PathBuf {
         self.context.driver_context.runtime_dir.join(self.folder_name())
     }
 }

@@ -80,20 +80,20 @@ impl SharedDriverContext {
     /// Fails if the runtime folder cannot be written.
     pub fn prepare(&self) -> io::Result<()> {
         // Bubblewrap mounts this file in place of hidden ones, so nobody may write to it.
-        let made =
+        let created =
             OpenOptions::new().write(true).create_new(true).mode(0o444).open(self.empty_file());
-        match made {
+        match created {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
             _ => Ok(()),
         }
     }
 
-    /// Removes the folders of executions that ended while the service was down; `lives` returns true if an execution
-    /// continues, and `slots` are the slots of those that do. May block for some seconds.
-    pub fn sweep(&self, lives: &dyn Fn(&str) -> bool, slots: &HashSet<u64>) -> usize {
+    /// Removes the folders of executions that ended while the service was down; `is_continued` returns true if an
+    /// execution continues, and `slots` are the slots of those that do. May block for some seconds.
+    pub fn sweep(&self, is_continued: &dyn Fn(&str) -> bool, slots: &HashSet<u64>) -> usize {
         self.slots.sweep(
             (&self.driver_context.runtime_dir, Instant::now() + SWEEP_TIMEOUT),
-            lives,
+            is_continued,
             slots,
         )
     }

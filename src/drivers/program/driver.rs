@@ -52,7 +52,7 @@ impl ProcessDriver {
         context: Arc<SharedDriverContext>,
         warden: Arc<dyn Warden>,
     ) -> Self {
-        let pool = program.keeping.map(ProcessPool::new);
+        let pool = program.pool.map(ProcessPool::new);
         Self { program, context, warden, pool }
     }
 }
@@ -90,9 +90,9 @@ impl Driver for ProcessDriver {
     }
 
     fn claim(&self, execution: ExecutionId, attempt_id: AttemptId) -> Option<ClaimedWork> {
-        let is_wanted = self.program.on_loss == OnServiceLoss::Reattach;
-        let held = if is_wanted { self.warden.claim(execution, attempt_id) } else { None };
-        held.map(|held| ClaimedWork { ran: held.age })
+        let may_reattach = self.program.on_loss == OnServiceLoss::Reattach;
+        let held = if may_reattach { self.warden.claim(execution, attempt_id) } else { None };
+        held.map(|held| ClaimedWork { run_time: held.age })
     }
 
     fn resume(&self, work: Work, report: Reporter) -> Lease {
@@ -115,16 +115,16 @@ impl ProcessDriver {
             work,
             session: SessionResume::default(),
         };
-        let (found, gauge) = watch::channel(None);
-        let (told, orders_for) = ((report, found), received);
+        let (gauge_sender, gauge) = watch::channel(None);
+        let (reporting, control) = ((report, gauge_sender), received);
         let span = tracing::Span::current();
         let task = match &self.pool {
             // Session processes end with the service, so a held program never belongs to a pool.
             Some(pool) if source == ProgramSource::New => {
                 let pool = Arc::clone(pool);
-                tokio::spawn(persistent::serve(attempt, pool, told, orders_for).instrument(span))
+                tokio::spawn(persistent::serve(attempt, pool, reporting, control).instrument(span))
             }
-            _ => tokio::spawn(serve(attempt, source, told, orders_for).instrument(span)),
+            _ => tokio::spawn(serve(attempt, source, reporting, control).instrument(span)),
         };
         let warden = Arc::clone(&self.warden);
         Box::new(ProcessLease { orders, gauge, task, warden, execution, attempt_id })
@@ -187,17 +187,17 @@ async fn serve(
 ) {
     loop {
         let (live, process) = match attempt.start_or_claim(source, &report, &orders).await {
-            Ok(begun) => begun,
-            Err(failure) => return report.ended(Err(failure), None),
+            Ok(started) => started,
+            Err(failure) => return report.report_exit(Err(failure), None),
         };
         gauge.send_replace(Some(live.gauge()));
         // If the holder was lost before the program started, recovery may have settled the attempt without it, so no
         // claim will come.
         let claim_timeout = if orders.is_lost() { Duration::ZERO } else { CLAIM_TIMEOUT };
-        let mut wishes = orders.clone();
+        let mut release_orders = orders.clone();
         let ended = tokio::select! {
             ended = live.run(process, &report, orders.clone()) => Some(ended),
-            _ = wishes.released() => None,
+            _ = release_orders.released() => None,
             () = live.wait_until_claimed() => None,
         };
         match ended {
@@ -208,7 +208,7 @@ async fn serve(
                 if let Err(failure) =
                     session_resume::abandon(&attempt.work, &**sessions, &report).await
                 {
-                    return report.ended(Err(failure), None);
+                    return report.report_exit(Err(failure), None);
                 }
                 source = ProgramSource::New;
             }
@@ -222,9 +222,9 @@ async fn serve(
             }
             None if detach(live, orders, claim_timeout).await => {
                 let failure = Failure::new(Code::Interrupted, "it was released before its end");
-                return report.ended(Err(failure), None);
+                return report.report_exit(Err(failure), None);
             }
-            None => return report.leave(),
+            None => return report.detach(),
         }
     }
 }

@@ -41,7 +41,7 @@ pub(super) async fn serve(
     let turn = SessionTurn { attempt, pool, orders };
     match Box::pin(turn.take(&report, &gauge)).await {
         Ok(ended) => ended.report(report),
-        Err(failure) => report.ended(Err(failure), None),
+        Err(failure) => report.report_exit(Err(failure), None),
     }
 }
 
@@ -64,8 +64,8 @@ impl SessionTurn {
     ) -> Result<EndedRun, Failure> {
         let work = &self.attempt.work;
         if input_files::has_files(&work.request.input.parts) {
-            let why = "the agent accepts no files, because its process stays between messages";
-            return Err(Failure::new(Code::InputRejected, why));
+            let message = "the agent accepts no files, because its process stays between messages";
+            return Err(Failure::new(Code::InputRejected, message));
         }
         loop {
             // Boxed: the redactors of its output would make this future, and all futures around it, too large.
@@ -84,21 +84,21 @@ impl SessionTurn {
         report: &Reporter,
         gauge: &watch::Sender<Option<UsageGauge>>,
     ) -> Result<EndedRun, Failure> {
-        let kept = self.program(report).await?;
-        let dialogue = match self.dialogue(&kept) {
+        let reserved = self.program(report).await?;
+        let dialogue = match self.dialogue(&reserved) {
             Ok(dialogue) => dialogue,
             Err(failure) => {
-                self.return_to_pool(kept, report);
+                self.return_to_pool(reserved, report);
                 return Err(failure);
             }
         };
-        gauge.send_replace(Some(kept.process.tree.gauge()));
-        report.started(Some(kept.process.pid));
-        let heard = Box::pin(self.receive_answer(kept, dialogue, report)).await;
-        heard.unwrap_or_else(|error| {
+        gauge.send_replace(Some(reserved.process.tree.gauge()));
+        report.report_start(Some(reserved.process.pid));
+        let received = Box::pin(self.receive_answer(reserved, dialogue, report)).await;
+        received.unwrap_or_else(|error| {
             tracing::error!(%error, "failed to persist output of session process");
-            let why = "the output of the agent could not be recorded";
-            Err(Failure::new(Code::LedgerUnavailable, why))
+            let message = "the output of the agent could not be recorded";
+            Err(Failure::new(Code::LedgerUnavailable, message))
         })
     }
 
@@ -107,19 +107,19 @@ impl SessionTurn {
         PoolTerms { grace, resources: self.attempt.program.resources }
     }
 
-    fn return_to_pool(&self, kept: ReservedProcess, report: &Reporter) {
-        self.pool.put_back(kept, self.terms(), report.now());
+    fn return_to_pool(&self, reserved: ReservedProcess, report: &Reporter) {
+        self.pool.put_back(reserved, self.terms(), report.now());
     }
 
-    fn dialogue(&self, kept: &ReservedProcess) -> Result<StdioTurn, Failure> {
+    fn dialogue(&self, reserved: &ReservedProcess) -> Result<StdioTurn, Failure> {
         let Some(spec) = &self.attempt.program.dialogue else {
             return Err(Failure::new(Code::Internal, "a session process has no protocol"));
         };
         let mut values = self.attempt.values();
-        if let Some(id) = &kept.process.progress.session {
+        if let Some(id) = &reserved.process.progress.session {
             id.expose().clone_into(&mut values.session_id);
         }
-        StdioTurn::of(spec, &values, kept.process.progress.calls)
+        StdioTurn::of(spec, &values, reserved.process.progress.calls)
     }
 
     /// Returns the program of the conversation: the pooled one if it fits, or a new one.
@@ -130,8 +130,8 @@ impl SessionTurn {
             overrides: self.attempt.work.request.overrides(),
         };
         match self.pool.take(&conversation).await {
-            Some(kept) if kept.process.key == process_key => return Ok(kept),
-            Some(kept) => kept.end(self.terms().grace).await,
+            Some(reserved) if reserved.process.key == process_key => return Ok(reserved),
+            Some(reserved) => reserved.end(self.terms().grace).await,
             None => {}
         }
         let SharedDriverContext { sessions, .. } = &*self.attempt.context;
@@ -181,40 +181,41 @@ impl SessionTurn {
     /// Sends the message to the program, and judges its answer.
     async fn receive_answer(
         &self,
-        mut kept: ReservedProcess,
+        mut reserved: ReservedProcess,
         dialogue: StdioTurn,
         report: &Reporter,
     ) -> Result<Result<EndedRun, Failure>, LedgerError> {
-        if kept.process.progress.calls > 0 {
-            report.set_counters(kept.process.progress.counted.clone());
+        if reserved.process.progress.calls > 0 {
+            report.set_counters(reserved.process.progress.counted.clone());
         }
-        let ReceivedAnswer { end, told, stdout, stderr } =
-            Box::pin(self.exchange_message(&mut kept.process, dialogue, report)).await?;
-        let is_long = [&stdout, &stderr, &told.text].iter().any(|text| text.raw.is_long());
-        let turn = if is_long { kept.process.account.acquire_reader_permit().await } else { None };
+        let ReceivedAnswer { end, summary, stdout, stderr } =
+            Box::pin(self.exchange_message(&mut reserved.process, dialogue, report)).await?;
+        let is_long = [&stdout, &stderr, &summary.text].iter().any(|text| text.raw.is_long());
+        let reader_permit =
+            if is_long { reserved.process.account.acquire_reader_permit().await } else { None };
         let exit = match &end {
             AnswerEnd::Over => success_exit(),
             AnswerEnd::Exit(exit) => *exit,
             AnswerEnd::Fault(failure) => {
-                kept.end(self.terms().grace).await;
+                reserved.end(self.terms().grace).await;
                 return Ok(Err(failure.clone()));
             }
         };
-        let EventSummary { text, reported_result, interruption, has_more } = told;
+        let EventSummary { text, reported_result, interruption, has_more } = summary;
         let (stdout, stderr) = (stdout.raw(), stderr.raw());
         let (answer, now) = (Some(text.raw()), report.now());
         let attempt_outcome =
-            AttemptOutcome { exit, answer, has_more, stdout, stderr, told: reported_result, now };
-        let verdict = evaluate_attempt(&self.attempt.program, &attempt_outcome);
-        if verdict.is_ok() {
+            AttemptOutcome { exit, answer, has_more, stdout, stderr, reported_result, now };
+        let result = evaluate_attempt(&self.attempt.program, &attempt_outcome);
+        if result.is_ok() {
             report.publish_answer(text.raw());
         }
         let session_update =
             self.attempt.session.after(&self.attempt.program, exit, [stdout, stderr]);
-        drop(turn);
+        drop(reader_permit);
         let exit_code = if matches!(end, AnswerEnd::Exit(_)) { exit.code() } else { None };
-        let mut ended = EndedRun { verdict, exit_code, interruption, session_update };
-        self.conclude(&end, kept, &mut ended, report).await;
+        let mut ended = EndedRun { result, exit_code, interruption, session_update };
+        self.conclude(&end, reserved, &mut ended, report).await;
         Ok(Ok(ended))
     }
 
@@ -222,35 +223,40 @@ impl SessionTurn {
     async fn conclude(
         &self,
         end: &AnswerEnd,
-        mut kept: ReservedProcess,
+        mut reserved: ReservedProcess,
         ended: &mut EndedRun,
         report: &Reporter,
     ) {
         let named = ended.remembered();
-        kept.process.progress.session =
-            report.session().or(kept.process.progress.session).or_else(|| named.clone().flatten());
-        kept.process.progress.counted = report.counters();
-        self.store_session(named.is_some(), kept.process.progress.session.clone(), report).await;
-        kept.process.progress.calls += 1;
+        reserved.process.progress.session = report
+            .session()
+            .or(reserved.process.progress.session)
+            .or_else(|| named.clone().flatten());
+        reserved.process.progress.counted = report.counters();
+        self.store_session(named.is_some(), reserved.process.progress.session.clone(), report)
+            .await;
+        reserved.process.progress.calls += 1;
         match end {
-            AnswerEnd::Over if !self.orders.is_lost() && kept.process.stdin.is_some() => {
-                self.return_to_pool(kept, report);
+            AnswerEnd::Over if !self.orders.is_lost() && reserved.process.stdin.is_some() => {
+                self.return_to_pool(reserved, report);
             }
-            AnswerEnd::Over | AnswerEnd::Fault(_) => kept.end(self.terms().grace).await,
-            AnswerEnd::Exit(_) => kept.clear().await,
+            AnswerEnd::Over | AnswerEnd::Fault(_) => reserved.end(self.terms().grace).await,
+            AnswerEnd::Exit(_) => reserved.clear().await,
         }
     }
 
     /// Records in the ledger that the conversation has a session to resume.
-    async fn store_session(&self, is_well: bool, session: Option<SessionId>, report: &Reporter) {
+    async fn store_session(&self, is_success: bool, session: Option<SessionId>, report: &Reporter) {
         let AttemptStart { program, work, session: resume, context, .. } = &self.attempt;
         let SharedDriverContext { sessions, .. } = &**context;
-        let kept = match &program.session {
-            Some(_) if is_well => resume.store(program, work, (&**sessions, report), session).await,
+        let stored = match &program.session {
+            Some(_) if is_success => {
+                resume.store(program, work, (&**sessions, report), session).await
+            }
             Some(_) => Ok(()),
             None => session_resume::mark(work, &**sessions, report).await,
         };
-        if let Err(error) = kept {
+        if let Err(error) = stored {
             tracing::error!(execution = %work.execution, %error, "failed to store session");
         }
     }

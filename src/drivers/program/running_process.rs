@@ -94,7 +94,7 @@ impl RunningProcess {
         mut orders: Control,
     ) -> EndedRun {
         let ProcessIo { stdout, stderr, ending, recordings, dialogue } = process;
-        report.started(Some(self.pid));
+        report.report_start(Some(self.pid));
         let (cut, is_cut) = watch::channel(false);
         let prompts = PromptDetector::new(Arc::clone(&self.judge.program));
         let held = self.judge.work.spec.limits.sizes.output;
@@ -102,24 +102,24 @@ impl RunningProcess {
         let source = |pipe| OutputSource::new(pipe, is_cut.clone(), watcher(), held);
         let sources = (source(stdout), source(stderr));
         let over = watch::Sender::new(false);
-        let mut listening =
+        let mut reading =
             std::pin::pin!(self.read_output(report, (sources, recordings), (dialogue, &over)));
         let failed_requests = report.failed_requests().subscribe();
         let ends = (orders.clone(), over.subscribe(), failed_requests);
         let mut exiting = std::pin::pin!(self.run_to_end(ending, ends, &prompts));
-        let (exit, heard) = tokio::select! {
+        let (exit, output) = tokio::select! {
             exit = &mut exiting => {
                 // The program writes no more, so its pipes are read without a bound: their rest must not wait for the
                 // memory that other programs hold.
                 self.account.end();
                 // The warden is lost, and no other process can report the exit.
                 if exit.is_err() { self.tree.sweep().await; }
-                (exit, self.drain(listening.as_mut(), &cut).await)
+                (exit, self.drain(reading.as_mut(), &cut).await)
             }
-            heard = &mut listening => {
+            output = &mut reading => {
                 // Reading has stopped, so a program that writes would block at a full pipe.
-                if heard.is_err() { self.tree.kill(); }
-                (self.exit_after_output(exiting, report).await, heard)
+                if output.is_err() { self.tree.kill(); }
+                (self.exit_after_output(exiting, report).await, output)
             }
             never = self.report_waits(report) => match never {},
             never = note_missing_network(&self.judge.program, report) => match never {},
@@ -127,7 +127,7 @@ impl RunningProcess {
         // Before the judgement: only afterwards are the usage and the refusals of the control group final.
         self.tree.sweep().await;
         self.record_usage(report);
-        self.judge.conclude(exit, heard, self.tree.refusals(), (report, &mut orders)).await
+        self.judge.conclude(exit, output, self.tree.refusals(), (report, &mut orders)).await
     }
 
     /// Notifies the execution, whose program is not idle, while the service does not read for lack of memory.
@@ -232,7 +232,7 @@ impl RunningProcess {
     /// Records the resource usage of the program.
     fn record_usage(&self, report: &Reporter) {
         if let Some(spent) = self.tree.final_usage() {
-            report.add(EventKind::ResourceUsage(spent));
+            report.record_later(EventKind::ResourceUsage(spent));
         }
     }
 }

@@ -178,8 +178,8 @@ pub(super) async fn prepare(
     let user = program.user;
     let free = StartSandbox { ruleset: None, view: None, rights: RootCapabilities::All };
     let unrestricted = |network| {
-        let made = context.slots.unrestricted(network);
-        made.map_err(|error| view_failure(&error))
+        let ruleset = context.slots.unrestricted(network);
+        ruleset.map_err(|error| view_failure(&error))
     };
     match plan {
         SandboxPlan::Unconfined => Ok((free, None)),
@@ -214,15 +214,15 @@ async fn create_slot(
     user: Option<algonius_actors::model::program::User>,
 ) -> Result<ScratchSlot, Failure> {
     let context = Arc::clone(context);
-    let made = spawn_blocking(move || context.slots.make(domain, user)).await;
-    let made = made.unwrap_or_else(|error| Err(io::Error::other(error).into()));
-    made.map_err(|error| view_failure(&error))
+    let slot = spawn_blocking(move || context.slots.make(domain, user)).await;
+    let slot = slot.unwrap_or_else(|error| Err(io::Error::other(error).into()));
+    slot.map_err(|error| view_failure(&error))
 }
 
 /// Returns true if bubblewrap works inside of a domain. A bubblewrap that runs as root by its mode bit does not,
 /// because a domain disables that bit. Before version 6 every domain refuses mounts.
 fn takes_domain(bubblewrap: &Path) -> bool {
-    let has_bit = |facts: fs::Metadata| facts.permissions().mode() & SETUID_BIT != 0;
+    let has_bit = |metadata: fs::Metadata| metadata.permissions().mode() & SETUID_BIT != 0;
     let needs_bit = !geteuid().is_root() && fs::metadata(bubblewrap).is_ok_and(has_bit);
     version().is_some_and(|version| version >= 6) && !needs_bit
 }
@@ -261,8 +261,8 @@ impl StartSandbox {
     /// # Errors
     /// Same as [`Self::apply`].
     pub(super) async fn apply_in_background(self, launch: Launch) -> Result<Launch, Failure> {
-        let given = spawn_blocking(move || self.apply(launch)).await;
-        given.unwrap_or_else(|error| Err(view_failure(&io::Error::other(error).into())))
+        let applied = spawn_blocking(move || self.apply(launch)).await;
+        applied.unwrap_or_else(|error| Err(view_failure(&io::Error::other(error).into())))
     }
 }
 

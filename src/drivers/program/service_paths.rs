@@ -64,11 +64,11 @@ impl ServicePaths {
     /// Returns true if a program that may change this folder would reach a file that programs may not change.
     pub(super) fn is_opened_by(&self, folder: &Path) -> bool {
         let service_files = self.service_files();
-        let opens = |file: &PathBuf| file.starts_with(folder) || folder.starts_with(file);
+        let overlaps = |file: &PathBuf| file.starts_with(folder) || folder.starts_with(file);
         // A file of the service may be a link, and whoever changes the folder of its target changes the file.
         let real = |file: &PathBuf| file.canonicalize().unwrap_or_else(|_missing| file.clone());
         let mut files = service_files.unreadable.iter().chain(&service_files.unwritable);
-        files.any(|file| opens(file) || opens(&real(file)))
+        files.any(|file| overlaps(file) || overlaps(&real(file)))
     }
 
     /// Returns the files that programs may not read.

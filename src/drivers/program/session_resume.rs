@@ -18,7 +18,8 @@ use uuid::{Builder, Uuid};
 use crate::drivers::output::display_label::label;
 
 const SESSION_EXPIRED: &str = "the session of the conversation is lost: it was idle for too long";
-const PROCESS_GONE: &str = "the session of the conversation is lost: the agent's process has ended";
+const PROCESS_ENDED: &str =
+    "the session of the conversation is lost: the agent's process has ended";
 /// Marker for the session of a program that remembers only while it runs.
 const LIVE_SESSION_MARK: &str = "kept while it lives";
 const SESSION_UNKNOWN: &str = "the session of the conversation is lost: the agent does not know it";
@@ -61,8 +62,8 @@ impl SessionResume {
             SessionDecision::New => Ok(Self::New),
             SessionDecision::Resume(id) if id.expose() == LIVE_SESSION_MARK => {
                 // Only a running program had this memory, and session processes end with the service.
-                let told = report.note(discontinued(PROCESS_GONE)).await;
-                told.map(|()| Self::New).map_err(|error| unknown(&error))
+                let recorded = report.record_event(discontinued(PROCESS_ENDED)).await;
+                recorded.map(|()| Self::New).map_err(|error| unknown(&error))
             }
             SessionDecision::Resume(id) => {
                 // A resumed program reports totals that include the earlier messages.
@@ -70,8 +71,8 @@ impl SessionResume {
                 Ok(Self::Resumed(id))
             }
             SessionDecision::Expired => {
-                let told = report.note(discontinued(SESSION_EXPIRED)).await;
-                told.map(|()| Self::New).map_err(|error| unknown(&error))
+                let recorded = report.record_event(discontinued(SESSION_EXPIRED)).await;
+                recorded.map(|()| Self::New).map_err(|error| unknown(&error))
             }
         }
     }
@@ -131,12 +132,12 @@ impl SessionResume {
         if program.session.is_none() {
             return Ok(());
         }
-        let given = self.id(program, work);
-        let told = report.session();
-        let is_noted = told.is_some();
-        let Some(id) = told.or(named).or(given) else { return Ok(()) };
-        if !is_noted {
-            report.note(EventKind::Session { id: label(report, id.expose()) }).await?;
+        let assigned = self.id(program, work);
+        let reported = report.session();
+        let is_recorded = reported.is_some();
+        let Some(id) = reported.or(named).or(assigned) else { return Ok(()) };
+        if !is_recorded {
+            report.record_event(EventKind::Session { id: label(report, id.expose()) }).await?;
         }
         let (execution, used, counted) = (work.execution, report.now(), report.counters());
         let session = Session { id, execution, used, counted };
@@ -157,7 +158,7 @@ pub(super) async fn report_lost_session(
     }
     let forgotten = async {
         sessions.forget(of).await?;
-        report.note(discontinued(PROCESS_GONE)).await
+        report.record_event(discontinued(PROCESS_ENDED)).await
     };
     forgotten.await.map_err(|error| unknown(&error))
 }
@@ -185,7 +186,7 @@ pub(super) async fn abandon(
         // The output of the program about its unknown session is not the answer.
         report.restart_output().await?;
         report.set_counters(CounterValues::default());
-        report.note(discontinued(SESSION_UNKNOWN)).await
+        report.record_event(discontinued(SESSION_UNKNOWN)).await
     };
     forgotten.await.map_err(|error| unknown(&error))
 }

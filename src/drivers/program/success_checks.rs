@@ -68,7 +68,9 @@ impl SuccessChecks {
         let Self { schema, artifact, check } = self;
         if let Some(schema) = schema {
             let fits = ParsedSchema::read(&schema).and_then(|form| form.validate(answer));
-            fits.map_err(|why| Failure::new(Code::SchemaMismatch, format!("the answer {why}")))?;
+            fits.map_err(|reason| {
+                Failure::new(Code::SchemaMismatch, format!("the answer {reason}"))
+            })?;
         }
         if let Some((path, allowed_folders)) = artifact {
             check_artifact(&path, &allowed_folders).await?;
@@ -83,12 +85,12 @@ impl SuccessChecks {
 /// Checks that the file exists and is not empty.
 async fn check_artifact(path: &str, allowed_folders: &AllowedFolders) -> Result<(), Failure> {
     // One byte shows that the file is not empty, and so does a file that is longer.
-    let why = match allowed_folders.read(path, 1, |bytes| bytes.is_empty()).await {
+    let reason = match allowed_folders.read(path, 1, |bytes| bytes.is_empty()).await {
         Ok(false) | Err(PathRefusal::TooLarge(_)) => return Ok(()),
         Ok(true) => "it is empty",
         Err(refusal) => refusal.clause(),
     };
-    let message = format!("the required file was not delivered: {why}");
+    let message = format!("the required file was not delivered: {reason}");
     Err(Failure::new(Code::ArtifactMissing, message))
 }
 
@@ -98,7 +100,7 @@ impl CheckLaunch {
         let launch = sandbox.apply_in_background(launch).await?;
         let spawned = warden.launch(launch).await.map_err(|error| launch_failure(&error))?;
         let Spawned { stdout, stderr, mut ending, tree, .. } = spawned;
-        let said = [stdout, stderr].map(|pipe| {
+        let outputs = [stdout, stderr].map(|pipe| {
             tokio::spawn(read_output(pipe, report.redacted_tail(MAX_CHECK_OUTPUT_BYTES)))
         });
         let ended = async {
@@ -119,7 +121,7 @@ impl CheckLaunch {
             Ok(None) => return Err(failed("was cancelled")),
             Err(_elapsed) => failed(&format!("did not finish within {} s", limit.as_secs_f64())),
         };
-        record(said, report).await;
+        record(outputs, report).await;
         Err(failed)
     }
 }
@@ -133,9 +135,9 @@ async fn read_output(mut pipe: OutputPipe, mut words: RedactedTail) -> String {
     words.close()
 }
 
-/// Records the output of a failed check. The verdict does not depend on it.
-async fn record(said: [JoinHandle<String>; 2], report: &Reporter) {
-    let [stdout, stderr] = said.map(|words| async {
+/// Records the output of a failed check. The outcome does not depend on it.
+async fn record(outputs: [JoinHandle<String>; 2], report: &Reporter) {
+    let [stdout, stderr] = outputs.map(|words| async {
         let words = timeout(DRAIN_TIMEOUT, words).await;
         words.map_or_else(|_held_open| String::new(), Result::unwrap_or_default)
     });
@@ -143,13 +145,13 @@ async fn record(said: [JoinHandle<String>; 2], report: &Reporter) {
     if stdout.is_empty() && stderr.is_empty() {
         return;
     }
-    if let Err(error) = report.note(EventKind::CheckOutput { stdout, stderr }).await {
+    if let Err(error) = report.record_event(EventKind::CheckOutput { stdout, stderr }).await {
         tracing::warn!(%error, "failed to record output of success check");
     }
 }
 
-fn failed(how: &str) -> Failure {
-    Failure::new(Code::CheckFailed, format!("the success check {how}"))
+fn failed(description: &str) -> Failure {
+    Failure::new(Code::CheckFailed, format!("the success check {description}"))
 }
 
 fn launch_failure(error: &io::Error) -> Failure {

@@ -57,7 +57,7 @@ pub struct VersionSubject {
     /// Program to run.
     pub program: Arc<ProgramSpec>,
     /// Settings that all programs share.
-    pub place: Arc<SharedDriverContext>,
+    pub shared_context: Arc<SharedDriverContext>,
     /// Warden that starts the program.
     pub warden: Arc<dyn Warden>,
 }
@@ -88,12 +88,17 @@ async fn answer(
     version: &VersionSpec,
     home: Option<&ScratchDir>,
 ) -> Result<String, VersionError> {
-    let VersionSubject { spec, program, place, warden } = subject;
+    let VersionSubject { spec, program, shared_context, warden } = subject;
     let program = Arc::new(version_program(&program, version, home));
     let mut work = work(spec);
     work.workspace = workspace(&program, &work.spec, &work.request).await;
-    let attempt =
-        AttemptStart { program, context: place, warden, work, session: SessionResume::default() };
+    let attempt = AttemptStart {
+        program,
+        context: shared_context,
+        warden,
+        work,
+        session: SessionResume::default(),
+    };
     let (_running, orders) = LeaseOrders::to_run();
     let StartedProgram { spawned, folder, .. } =
         attempt.launch_for(&orders).await.map_err(|failure| {
@@ -107,8 +112,8 @@ async fn answer(
     let mut read = std::pin::pin!(read);
     let mut rest = Vec::new();
     let mut drained = std::pin::pin!(drained);
-    let said = tokio::join!(read.read_to_end(&mut bytes), drained.read_to_end(&mut rest)).0;
-    said.map_err(|error| launch_failure(&error))?;
+    let read_result = tokio::join!(read.read_to_end(&mut bytes), drained.read_to_end(&mut rest)).0;
+    read_result.map_err(|error| launch_failure(&error))?;
     ending.await.map_err(|error| launch_failure(&error))?;
     tree.sweep().await; // No process that the program started may use the folder any more.
     if let Some(folder) = folder {
@@ -123,7 +128,7 @@ fn version_program(
     version: &VersionSpec,
     home: Option<&ScratchDir>,
 ) -> ProgramSpec {
-    let mut asked = ProgramSpec {
+    let mut probe = ProgramSpec {
         args: version.args.clone(),
         params: BTreeMap::new(),
         input: InputPattern::Stdin,
@@ -133,16 +138,16 @@ fn version_program(
         session: None,
         dialogue: None,
         usage: UsageRules::default(),
-        keeping: None,
+        pool: None,
         ..program.clone()
     };
-    asked.env.retain(|_, variable| variable.secrecy == VariableSecrecy::Plain);
+    probe.env.retain(|_, variable| variable.secrecy == VariableSecrecy::Plain);
     if let Some(home) = home {
-        asked.program_runtime.home = home.path().to_owned();
+        probe.program_runtime.home = home.path().to_owned();
         let own = OwnHome { path: home.path().to_owned(), files: BTreeMap::new() };
-        asked.program_runtime.own = Some(Box::new(own));
+        probe.program_runtime.own = Some(Box::new(own));
     }
-    asked
+    probe
 }
 
 fn work(spec: Arc<AgentSpec>) -> Work {
@@ -192,7 +197,7 @@ mod tests {
 
     #[test]
     fn a_version_is_the_first_group_or_the_whole_match() {
-        let usual = Regex::new(r"\d+(?:\.\d+)+").unwrap();
+        let ungrouped = Regex::new(r"\d+(?:\.\d+)+").unwrap();
         for (text, expected) in [
             ("2.1.330 (Claude Code)\n", Some("2.1.330")),
             ("codex-cli 0.169.0\n", Some("0.169.0")),
@@ -200,7 +205,7 @@ mod tests {
             ("unknown option", None),
             ("", None),
         ] {
-            assert_eq!(find_version(&usual, text).as_deref(), expected, "{text}");
+            assert_eq!(find_version(&ungrouped, text).as_deref(), expected, "{text}");
         }
         let grouped = Regex::new(r"release (\w+)").unwrap();
         assert_eq!(find_version(&grouped, "release 7b of 2.0").as_deref(), Some("7b"));

@@ -68,8 +68,8 @@ async fn own(program: &ProgramSpec, claimed: Option<PathBuf>) -> Result<PathBuf,
     match spawn_blocking(move || place.canonicalize()).await {
         // A link in its place would lead the program to a folder that another agent may have claimed.
         Ok(Ok(folder)) if folder != claimed => {
-            let why = "its working directory was replaced while it was started";
-            Err(Failure::new(Code::NotStarted, why))
+            let message = "its working directory was replaced while it was started";
+            Err(Failure::new(Code::NotStarted, message))
         }
         _ => Ok(claimed), // The start reports a missing folder.
     }

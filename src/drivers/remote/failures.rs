@@ -72,13 +72,13 @@ impl RemoteFault {
             }
             Self::Refused { status, error, .. } => {
                 let number = status.as_u16();
-                let said = match error.message.as_str() {
+                let detail = match error.message.as_str() {
                     "" => String::new(),
                     message => format!(": {message}"),
                 };
                 (
                     category(*status, error),
-                    format!("the remote agent refused (HTTP {number}){said}"),
+                    format!("the remote agent refused (HTTP {number}){detail}"),
                 )
             }
         };

@@ -65,9 +65,9 @@ impl RemoteAttempt {
         let sessions = Arc::clone(&self.connections.sessions);
         let conversation = match RemoteConversation::find(&self.work, &*sessions).await {
             Ok(conversation) => conversation,
-            Err(failure) => return report.ended(Err(failure), None),
+            Err(failure) => return report.report_exit(Err(failure), None),
         };
-        report.started(None);
+        report.report_start(None);
         let (allowed_folders, account) = (AllowedFolders::none(), self.connections.account());
         let events = EventReader::of_messages(&report, &self.work, &allowed_folders, &account);
         let message = self.message(&conversation);
@@ -88,9 +88,9 @@ impl RemoteAttempt {
                 Err(error) => Err(error),
             },
         };
-        let told = match closed {
-            Ok(told) => told,
-            Err(error) => return report.ended(Err(ledger_failure(&error)), None),
+        let summary = match closed {
+            Ok(summary) => summary,
+            Err(error) => return report.report_exit(Err(ledger_failure(&error)), None),
         };
         // Before the report: after it the next message of the conversation may start and look for the task.
         if let Err(error) = conversation.store(&self.work, (&*sessions, &report)).await {
@@ -98,13 +98,13 @@ impl RemoteAttempt {
         }
         if is_stopped {
             let message = "the task of the remote agent was canceled";
-            return report.ended(Err(Failure::new(Code::Cancelled, message)), None);
+            return report.report_exit(Err(Failure::new(Code::Cancelled, message)), None);
         }
-        report.publish_answer(told.text.raw());
-        match (told.reported_result.failure, told.interruption) {
-            (Some(failure), _) => report.ended(Err(failure), None),
+        report.publish_answer(summary.text.raw());
+        match (summary.reported_result.failure, summary.interruption) {
+            (Some(failure), _) => report.report_exit(Err(failure), None),
             (None, Some(interruption)) => report.end_with_interruption(interruption, None),
-            (None, None) => report.ended(Ok(()), None),
+            (None, None) => report.report_exit(Ok(()), None),
         }
     }
 
@@ -228,8 +228,8 @@ impl RemoteAttempt {
         loop {
             sleep(pause).await;
             pause = (pause * 3 / 2).min(MAX_POLL_PAUSE);
-            let got = self.connections.call(&self.remote, ClientCall::Get(task.clone())).await;
-            let result = match got {
+            let response = self.connections.call(&self.remote, ClientCall::Get(task.clone())).await;
+            let result = match response {
                 Ok(result) => result,
                 Err(fault) if fault.is_transient() && faults < MAX_POLL_FAULTS => {
                     faults += 1;

@@ -142,7 +142,7 @@ impl<'r> TaskReader<'r> {
         self.set_ids(id.clone(), context_id.clone());
         if std::mem::take(&mut self.is_known) && !status.state.is_terminal() {
             // The question that the message answers, and the artifacts before it.
-            self.artifacts.extend(artifacts.into_iter().map(|made| made.artifact_id));
+            self.artifacts.extend(artifacts.into_iter().map(|artifact| artifact.artifact_id));
             return Ok(None);
         }
         for artifact in artifacts {
@@ -220,7 +220,7 @@ impl<'r> TaskReader<'r> {
         // Each snapshot of the task repeats the message of its status.
         let is_new = id.is_some() && self.last_message != id;
         self.last_message = id.or(self.last_message.take());
-        let text = message.as_ref().map(plain).unwrap_or_default();
+        let text = message.as_ref().map(single_line_text).unwrap_or_default();
         let is_loop = message.as_ref().is_some_and(reports_loop);
         let content = message.map(content);
         let (event, end) = match state {
@@ -232,9 +232,9 @@ impl<'r> TaskReader<'r> {
                 (content.map(|content| progress("completed", content)), Some(RemoteEnd::Reported))
             }
             TaskState::InputRequired => {
-                let asked =
+                let default_question =
                     || EventContent::text("the remote agent needs further input".to_owned());
-                let content = Some(content.unwrap_or_else(asked));
+                let content = Some(content.unwrap_or_else(default_question));
                 (Some(ProgramEvent::InputRequired { content }), Some(RemoteEnd::Reported))
             }
             TaskState::Rejected => {
@@ -292,7 +292,7 @@ fn content(message: Message) -> EventContent {
 }
 
 /// Returns the text of a message in one line.
-fn plain(message: &Message) -> String {
+fn single_line_text(message: &Message) -> String {
     let texts = message.parts.iter().filter_map(|part| match &part.content {
         PartContent::Text(text) => Some(text.as_str()),
         _ => None,

@@ -173,18 +173,18 @@ impl AgentTurn {
             true => Vec::new(),
             false => self.connection.command(Command::Initialize),
         };
-        let how = match &self.plan.resume {
+        let start = match &self.plan.resume {
             Some(id) => SessionStart::Resume { id: id.clone() },
             None => SessionStart::New,
         };
-        steps.extend(self.open(how));
+        steps.extend(self.open(start));
         steps
     }
 
-    fn open(&mut self, how: SessionStart) -> Vec<Step> {
+    fn open(&mut self, start: SessionStart) -> Vec<Step> {
         let TurnPlan { cwd, mode, model, options, .. } = self.plan.clone();
         let session = SESSION_KEY;
-        self.connection.command(Command::Open { session, how, cwd, mode, model, options })
+        self.connection.command(Command::Open { session, start, cwd, mode, model, options })
     }
 
     fn prompt(&mut self) -> Vec<Step> {

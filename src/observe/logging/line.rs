@@ -27,8 +27,8 @@ const MESSAGE_FIELD: &str = "message";
 
 impl LogFields {
     /// Adds all fields of another list.
-    pub(super) fn extend(&mut self, others: &Self) {
-        for (name, value) in &others.0 {
+    pub(super) fn extend(&mut self, other: &Self) {
+        for (name, value) in &other.0 {
             self.put(name, value.clone());
         }
     }
@@ -119,8 +119,8 @@ impl LogLine {
 
 /// True if a text needs no quotes.
 fn needs_no_quotes(text: &str) -> bool {
-    let plain = |byte: u8| byte.is_ascii_graphic() && !b"\"=".contains(&byte);
-    !text.is_empty() && text.bytes().all(plain)
+    let is_unquoted_byte = |byte: u8| byte.is_ascii_graphic() && !b"\"=".contains(&byte);
+    !text.is_empty() && text.bytes().all(is_unquoted_byte)
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ fn rendered(source: &str) -> String {
 
 #[test]
 fn values_are_expanded_once_and_verbatim() {
-    for (source, wanted) in [
+    for (source, expected) in [
         ("--plain", "--plain"),
         ("", ""),
         ("line\n", "line\n"),
@@ -37,13 +37,13 @@ fn values_are_expanded_once_and_verbatim() {
         ("{% if param.style is defined %}{{ param.style }}{% else %}none{% endif %}", "none"),
         ("{{ '{{' }} < & >", "{{ < & >"),
     ] {
-        assert_eq!(rendered(source), wanted, "{source}");
+        assert_eq!(rendered(source), expected, "{source}");
     }
 }
 
 #[test]
 fn unsafe_templates_are_refused_before_they_run() {
-    for (source, wanted) in [
+    for (source, expected) in [
         ("{{ inptu }}", r#"Unknown { name: "inptu" }"#),
         ("{{ input.secret }}", r#"Unknown { name: "input.secret" }"#),
         ("{{ range(9) }}", r#"Unknown { name: "range" }"#),
@@ -53,7 +53,7 @@ fn unsafe_templates_are_refused_before_they_run() {
         ("{% macro m() %}{% endmacro %}", r#"Statement { tag: "macro" }"#),
         ("{{ input | readfile }}", "Syntax { cause: \"filter readfile is unknown\" }"),
     ] {
-        assert_eq!(rendered(source), wanted, "{source}");
+        assert_eq!(rendered(source), expected, "{source}");
     }
     assert!(rendered("{{ input").starts_with("Syntax"), "{}", rendered("{{ input"));
 }

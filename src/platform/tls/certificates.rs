@@ -53,8 +53,8 @@ async fn renew(
         // Polling instead of notifications: links into a mounted secret cause no notification.
         tokio::time::sleep(POLL_INTERVAL).await;
         let files = pair.clone();
-        let Ok(now) = spawn_blocking(move || file_stamps(&files)).await else { continue };
-        if !detector.detect_change(now) {
+        let Ok(stamps) = spawn_blocking(move || file_stamps(&files)).await else { continue };
+        if !detector.detect_change(stamps) {
             continue;
         }
         let files = pair.clone();
@@ -74,14 +74,16 @@ async fn renew(
 type FileStamps = [Option<[i128; 4]>; 2];
 
 fn file_stamps(pair: &TlsKeyPair) -> FileStamps {
-    let one = |file: &Path| {
-        let data = fs::metadata(file).ok()?;
+    let stamps_of = |file: &Path| {
+        let metadata = fs::metadata(file).ok()?;
         let at = |seconds: i64, nanos: i64| i128::from(seconds) * 1_000_000_000 + i128::from(nanos);
-        let (written, moved) =
-            (at(data.mtime(), data.mtime_nsec()), at(data.ctime(), data.ctime_nsec()));
-        Some([data.ino().into(), data.size().into(), written, moved])
+        let (modified, status_changed) = (
+            at(metadata.mtime(), metadata.mtime_nsec()),
+            at(metadata.ctime(), metadata.ctime_nsec()),
+        );
+        Some([metadata.ino().into(), metadata.size().into(), modified, status_changed])
     };
-    [one(&pair.cert), one(&pair.key)]
+    [stamps_of(&pair.cert), stamps_of(&pair.key)]
 }
 
 /// Change detector that waits until the files are stable: key and certificate are seldom written at the same moment.
@@ -96,12 +98,12 @@ impl ChangeDetector {
     }
 
     /// Returns true if there is a stable new version, which then counts as read.
-    fn detect_change(&mut self, now: FileStamps) -> bool {
-        let rests = now == self.last;
-        self.last = now;
-        let is_another = rests && now != self.read;
+    fn detect_change(&mut self, current: FileStamps) -> bool {
+        let is_stable = current == self.last;
+        self.last = current;
+        let is_another = is_stable && current != self.read;
         if is_another {
-            self.read = now;
+            self.read = current;
         }
         is_another
     }
@@ -113,18 +115,21 @@ mod tests {
 
     #[test]
     fn changed_certificate_files_are_read_once_they_are_stable() {
-        let stamp =
+        let file_stamps =
             |cert, key| -> FileStamps { [cert, key].map(|it: Option<i128>| it.map(|n| [n; 4])) };
-        let mut detector = ChangeDetector::new(stamp(Some(1), Some(1)));
-        let mut looks = |steps: &[(Option<i128>, Option<i128>)]| -> Vec<bool> {
-            steps.iter().map(|(cert, key)| detector.detect_change(stamp(*cert, *key))).collect()
+        let mut detector = ChangeDetector::new(file_stamps(Some(1), Some(1)));
+        let mut detections = |steps: &[(Option<i128>, Option<i128>)]| -> Vec<bool> {
+            steps
+                .iter()
+                .map(|(cert, key)| detector.detect_change(file_stamps(*cert, *key)))
+                .collect()
         };
-        assert_eq!(looks(&[(Some(1), Some(1)), (Some(1), Some(1))]), [false, false]);
+        assert_eq!(detections(&[(Some(1), Some(1)), (Some(1), Some(1))]), [false, false]);
         let both = [(Some(2), Some(1)), (Some(2), Some(2)), (Some(2), Some(2)), (Some(2), Some(2))];
-        assert_eq!(looks(&both), [false, false, true, false], "half a pair is not read");
-        let gone = [(None, Some(2)), (None, Some(2)), (None, Some(2))];
-        assert_eq!(looks(&gone), [false, true, false], "what is gone is told once");
-        let back = [(Some(2), Some(2)), (Some(2), Some(2))];
-        assert_eq!(looks(&back), [false, true]);
+        assert_eq!(detections(&both), [false, false, true, false], "half a pair is not read");
+        let removed = [(None, Some(2)), (None, Some(2)), (None, Some(2))];
+        assert_eq!(detections(&removed), [false, true, false], "what is gone is told once");
+        let restored = [(Some(2), Some(2)), (Some(2), Some(2))];
+        assert_eq!(detections(&restored), [false, true]);
     }
 }

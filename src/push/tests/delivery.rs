@@ -8,14 +8,14 @@ async fn each_visible_event_is_pushed_once_in_order_per_version() {
     let harness = PushHarness::new(policy()).await;
     let (mut old, mut new) =
         (TestReceiver::with_responses(&[]).await, TestReceiver::with_responses(&[]).await);
-    let id = harness.accepted().await;
+    let id = harness.accept_execution().await;
     harness.registry.set(target(id, ProtocolVersion::V0_3, &old.url()), 0).await.unwrap();
     let second =
         PushTarget { id: "second".to_owned(), ..target(id, ProtocolVersion::V1_0, &new.url()) };
     harness.registry.set(second, 0).await.unwrap();
-    harness.begun(id).await;
+    harness.start_execution(id).await;
     assert_eq!(old.bodies(2).await, ["0.3 2", "0.3 4"]);
-    harness.ended(id).await;
+    harness.end_execution(id).await;
     assert_eq!(old.bodies(1).await, ["0.3 6"]);
     assert_eq!(new.bodies(2).await, ["1.0 2", "1.0 6"]);
     harness.settled().await;
@@ -28,20 +28,23 @@ async fn a_push_carries_its_headers() {
     let (mut old, mut new) =
         (TestReceiver::with_responses(&[]).await, TestReceiver::with_responses(&[]).await);
     for (listener, version) in [(&old, ProtocolVersion::V0_3), (&new, ProtocolVersion::V1_0)] {
-        let id = harness.ran().await;
+        let id = harness.run_execution().await;
         harness.registry.set(target(id, version, &listener.url()), 0).await.unwrap();
     }
-    let (old_got, new_got) = (old.next().await, new.next().await);
-    assert!(old_got.head.starts_with("POST /hook?key=url-canary HTTP/1.1\r\n"), "{old_got:?}");
-    assert_eq!(old_got.header("content-type"), Some("application/json"));
-    assert_eq!(new_got.header("content-type"), Some("application/a2a+json"));
-    for (got, listener) in [(old_got, old), (new_got, new)] {
-        assert_eq!(got.header("host"), Some(&*listener.address.to_string()));
-        assert_eq!(got.header("authorization"), Some("Bearer credentials-canary"));
-        assert_eq!(got.header("x-a2a-notification-token"), Some("token-canary"));
-        let place = got.header("traceparent").unwrap_or_default();
-        assert_eq!(place.get(..36), Some("00-4bf92f3577b34da6a3ce929d0e0e4736-"));
-        assert_eq!((place.len(), got.header("tracestate")), (55, Some("a=b")));
+    let (old_request, new_request) = (old.next().await, new.next().await);
+    assert!(
+        old_request.head.starts_with("POST /hook?key=url-canary HTTP/1.1\r\n"),
+        "{old_request:?}"
+    );
+    assert_eq!(old_request.header("content-type"), Some("application/json"));
+    assert_eq!(new_request.header("content-type"), Some("application/a2a+json"));
+    for (request, listener) in [(old_request, old), (new_request, new)] {
+        assert_eq!(request.header("host"), Some(&*listener.address.to_string()));
+        assert_eq!(request.header("authorization"), Some("Bearer credentials-canary"));
+        assert_eq!(request.header("x-a2a-notification-token"), Some("token-canary"));
+        let traceparent = request.header("traceparent").unwrap_or_default();
+        assert_eq!(traceparent.get(..36), Some("00-4bf92f3577b34da6a3ce929d0e0e4736-"));
+        assert_eq!((traceparent.len(), request.header("tracestate")), (55, Some("a=b")));
     }
 }
 
@@ -49,24 +52,24 @@ async fn a_push_carries_its_headers() {
 async fn a_failing_receiver_gets_the_same_push_again_in_order() {
     let harness = PushHarness::new(policy()).await;
     let mut listener = TestReceiver::with_responses(&[BROKEN, BROKEN]).await;
-    let id = harness.ran().await;
-    let began = tokio::time::Instant::now();
+    let id = harness.run_execution().await;
+    let started_at = tokio::time::Instant::now();
     harness.registry.set(target(id, ProtocolVersion::V0_3, &listener.url()), 0).await.unwrap();
     assert_eq!(listener.bodies(5).await, ["0.3 2", "0.3 2", "0.3 2", "0.3 4", "0.3 6"]);
-    assert!(began.elapsed() >= Duration::from_secs(1 + 2), "{:?}", began.elapsed());
+    assert!(started_at.elapsed() >= Duration::from_secs(1 + 2), "{:?}", started_at.elapsed());
 }
 
 #[tokio::test]
 async fn undelivered_pushes_are_sent_after_a_restart() {
     let harness = PushHarness::new(policy()).await;
     let mut listener = TestReceiver::with_responses(&[OK, BROKEN]).await;
-    let id = harness.accepted().await;
+    let id = harness.accept_execution().await;
     harness.registry.set(target(id, ProtocolVersion::V0_3, &listener.url()), 0).await.unwrap();
-    harness.begun(id).await;
+    harness.start_execution(id).await;
     assert_eq!(listener.bodies(2).await, ["0.3 2", "0.3 4"]);
     let harness = harness.restarted().await;
     assert_eq!(listener.bodies(1).await, ["0.3 4"]);
-    harness.ended(id).await;
+    harness.end_execution(id).await;
     assert_eq!(listener.bodies(1).await, ["0.3 6"]);
     harness.settled().await;
     let harness = harness.restarted().await;
@@ -77,29 +80,31 @@ async fn undelivered_pushes_are_sent_after_a_restart() {
 #[tokio::test]
 async fn a_redirect_is_not_followed() {
     let harness = PushHarness::new(policy()).await;
-    let mut elsewhere = TestReceiver::with_responses(&[]).await;
-    let head =
-        format!("HTTP/1.1 307 There\r\nlocation: {}\r\ncontent-length: 0\r\n\r\n", elsewhere.url());
+    let mut redirect_target = TestReceiver::with_responses(&[]).await;
+    let head = format!(
+        "HTTP/1.1 307 There\r\nlocation: {}\r\ncontent-length: 0\r\n\r\n",
+        redirect_target.url()
+    );
     let mut listener = TestReceiver::with_responses(&[ReceiverResponse::Head(head.leak())]).await;
-    let id = harness.ran().await;
+    let id = harness.run_execution().await;
     harness.registry.set(target(id, ProtocolVersion::V0_3, &listener.url()), 0).await.unwrap();
     assert_eq!(listener.bodies(2).await, ["0.3 2", "0.3 2"]);
-    assert!(elsewhere.is_quiet().await);
+    assert!(redirect_target.is_quiet().await);
 }
 
 #[tokio::test]
 async fn a_slow_receiver_times_out_and_blocks_no_other() {
     let harness = PushHarness::new(policy()).await;
     let mut slow = TestReceiver::with_responses(&[ReceiverResponse::Silence]).await;
-    let mut quick = TestReceiver::with_responses(&[]).await;
-    for listener in [&slow, &quick] {
-        let id = harness.ran().await;
+    let mut responsive = TestReceiver::with_responses(&[]).await;
+    for listener in [&slow, &responsive] {
+        let id = harness.run_execution().await;
         harness.registry.set(target(id, ProtocolVersion::V0_3, &listener.url()), 0).await.unwrap();
     }
-    let began = tokio::time::Instant::now();
-    assert_eq!(quick.bodies(3).await, ["0.3 2", "0.3 4", "0.3 6"]);
+    let started_at = tokio::time::Instant::now();
+    assert_eq!(responsive.bodies(3).await, ["0.3 2", "0.3 4", "0.3 6"]);
     assert_eq!(slow.bodies(2).await, ["0.3 2", "0.3 2"]);
-    assert!(began.elapsed() < Duration::from_secs(15));
+    assert!(started_at.elapsed() < Duration::from_secs(15));
 }
 
 /// The address is checked at the registration and again before each request: here the operator has removed the
@@ -109,7 +114,7 @@ async fn a_private_address_is_refused_at_registration_and_delivery() {
     let closed = AddressPolicy { allow: Vec::new(), insecure_http: true, ..policy() };
     let harness = PushHarness::new(closed).await;
     let mut listener = TestReceiver::with_responses(&[]).await;
-    let id = harness.ran().await;
+    let id = harness.run_execution().await;
     let ports = [listener.url(), format!("http://localhost:{}/", listener.address.port())];
     for url in ports {
         let target = target(id, ProtocolVersion::V0_3, &url);
@@ -140,7 +145,7 @@ async fn plain_http_is_allowed_for_listed_addresses_only() {
 async fn a_deleted_target_gets_no_more_pushes() {
     let harness = PushHarness::new(policy()).await;
     let mut listener = TestReceiver::with_responses(&[BROKEN]).await;
-    let id = harness.ran().await;
+    let id = harness.run_execution().await;
     harness.registry.set(target(id, ProtocolVersion::V0_3, &listener.url()), 0).await.unwrap();
     assert_eq!(listener.bodies(1).await, ["0.3 2"]);
     assert!(harness.registry.delete(id, "first").await.unwrap());
@@ -151,10 +156,10 @@ async fn a_deleted_target_gets_no_more_pushes() {
 async fn an_unreachable_receiver_is_given_up_and_blocks_no_other() {
     let harness =
         PushHarness::new(AddressPolicy { max_age: Duration::from_millis(500), ..policy() }).await;
-    let gone = TestReceiver::with_responses(&[]).await.url(); // Nobody listens there any more.
+    let unreachable_url = TestReceiver::with_responses(&[]).await.url(); // Nobody listens there any more.
     let mut listener = TestReceiver::with_responses(&[]).await;
-    let id = harness.ran().await;
-    harness.registry.set(target(id, ProtocolVersion::V0_3, &gone), 0).await.unwrap();
+    let id = harness.run_execution().await;
+    harness.registry.set(target(id, ProtocolVersion::V0_3, &unreachable_url), 0).await.unwrap();
     let other =
         PushTarget { id: "other".to_owned(), ..target(id, ProtocolVersion::V0_3, &listener.url()) };
     harness.registry.set(other, 0).await.unwrap();
@@ -166,12 +171,12 @@ async fn an_unreachable_receiver_is_given_up_and_blocks_no_other() {
 async fn secrets_are_not_in_the_data_directory() {
     let harness = PushHarness::new(policy()).await;
     let mut listener = TestReceiver::with_responses(&[]).await;
-    let id = harness.ran().await;
-    let given = target(id, ProtocolVersion::V0_3, &listener.url());
-    assert!(!format!("{given:?}").contains("canary"));
-    harness.registry.set(given.clone(), 0).await.unwrap();
+    let id = harness.run_execution().await;
+    let original = target(id, ProtocolVersion::V0_3, &listener.url());
+    assert!(!format!("{original:?}").contains("canary"));
+    harness.registry.set(original.clone(), 0).await.unwrap();
     assert_eq!(listener.bodies(3).await.len(), 3);
-    assert_eq!(harness.registry.get(id, "first").await.unwrap(), Some(given));
+    assert_eq!(harness.registry.get(id, "first").await.unwrap(), Some(original));
     let mut read = 0;
     for file in std::fs::read_dir(harness.folder.path().join("data")).unwrap() {
         let bytes = std::fs::read(file.unwrap().path()).unwrap();
@@ -186,8 +191,8 @@ async fn secrets_are_not_in_the_data_directory() {
 async fn invalid_header_values_are_refused_without_an_echo() {
     let harness = PushHarness::new(policy()).await;
     let listener = TestReceiver::with_responses(&[]).await;
-    let id = harness.ran().await;
-    let sound = target(id, ProtocolVersion::V0_3, &listener.url());
+    let id = harness.run_execution().await;
+    let valid = target(id, ProtocolVersion::V0_3, &listener.url());
     let credentials = |scheme: &str, text: &str| PushCredentials {
         scheme: scheme.to_owned(),
         credentials: Some(Secret(text.to_owned())),
@@ -199,17 +204,17 @@ async fn invalid_header_values_are_refused_without_an_echo() {
         credentials("Bearer canary", "x"),
         credentials("", "canary"),
     ] {
-        let target = PushTarget { authentication: Some(authentication), ..sound.clone() };
+        let target = PushTarget { authentication: Some(authentication), ..valid.clone() };
         let refused = harness.registry.set(target, 0).await.unwrap_err();
         assert_eq!(refused.code, Code::InvalidParams);
         assert!(!refused.message.contains("canary"), "{refused}");
     }
     let token = Some(Secret("canary\n".to_owned()));
-    assert!(harness.registry.check(&PushTarget { token, ..sound.clone() }).is_err());
+    assert!(harness.registry.check(&PushTarget { token, ..valid.clone() }).is_err());
     for number in 0..MAX_TARGETS {
         let target =
-            PushTarget { id: number.to_string(), registration: Uuid::new_v4(), ..sound.clone() };
+            PushTarget { id: number.to_string(), registration: Uuid::new_v4(), ..valid.clone() };
         harness.registry.set(target, 9).await.unwrap();
     }
-    assert_eq!(harness.registry.set(sound, 9).await.unwrap_err().code, Code::InvalidParams);
+    assert_eq!(harness.registry.set(valid, 9).await.unwrap_err().code, Code::InvalidParams);
 }

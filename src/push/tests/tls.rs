@@ -25,9 +25,9 @@ async fn serve_tls() -> (u16, JoinHandle<Option<ReceivedRequest>>) {
     let serving = tokio::spawn(async move {
         let (stream, _) = listener.accept().await.unwrap();
         let mut stream = TlsAcceptor::from(Arc::new(config)).accept(stream).await.ok()?;
-        let got = read(&mut stream).await?;
+        let request = read(&mut stream).await?;
         stream.write_all(b"HTTP/1.1 204 Fine\r\n\r\n").await.unwrap();
-        Some(got)
+        Some(request)
     });
     (port, serving)
 }
@@ -51,26 +51,29 @@ async fn send_notification(
     };
     let url = format!("https://{host}:{port}/hook");
     let target = target(ExecutionId::fresh(), ProtocolVersion::V1_0, &url);
-    let brought = webhook_client
+    let result = webhook_client
         .unwrap()
         .send(&WebhookRequest::notification(&target, b"{}".to_vec(), None))
         .await;
-    (brought, serving.await.unwrap().is_some())
+    (result, serving.await.unwrap().is_some())
 }
 
 #[tokio::test]
 async fn a_trusted_certificate_is_accepted_by_address_and_name() {
     for host in ["127.0.0.1", "localhost", "LOCALHOST.", "[::ffff:127.0.0.1]"] {
-        let (brought, got) = send_notification(host, Some(roots())).await;
-        brought.unwrap_or_else(|error| panic!("{host}: {}", error_chain(&error)));
-        assert!(got, "{host}");
+        let (result, was_received) = send_notification(host, Some(roots())).await;
+        result.unwrap_or_else(|error| panic!("{host}: {}", error_chain(&error)));
+        assert!(was_received, "{host}");
     }
 }
 
 #[tokio::test]
 async fn an_untrusted_receiver_gets_no_push() {
     for (host, roots) in [("127.0.0.1", None), ("127.0.0.2", Some(roots()))] {
-        let (refused, got) = send_notification(host, roots).await;
-        assert!(matches!(refused, Err(WebhookError::Connect(_))) && !got, "{host}: {refused:?}");
+        let (result, was_received) = send_notification(host, roots).await;
+        assert!(
+            matches!(result, Err(WebhookError::Connect(_))) && !was_received,
+            "{host}: {result:?}"
+        );
     }
 }

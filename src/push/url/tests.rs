@@ -175,7 +175,7 @@ fn listed_addresses_are_allowed_and_plain_http_is_separate() {
     for url in ["http://10.0.0.1/", "http://[::1]/", "http://8.8.8.8/", "https://2130706433/"] {
         assert!(check_url(url, &local).is_err(), "{url}");
     }
-    let plain = policy(&[], true);
-    assert_eq!(check_url("http://example.org/", &plain), Ok(()));
-    assert!(check_url("http://127.0.0.1/", &plain).is_err(), "plain, but not public");
+    let http_allowed = policy(&[], true);
+    assert_eq!(check_url("http://example.org/", &http_allowed), Ok(()));
+    assert!(check_url("http://127.0.0.1/", &http_allowed).is_err(), "plain, but not public");
 }

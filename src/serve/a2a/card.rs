@@ -139,11 +139,12 @@ pub fn card_json(
 
 /// Writes a card in the form that the request selects with `A2A-Version`: readers of 1.0 may reject unknown fields.
 fn negotiated_json(card: &Card, headers: &HeaderMap) -> Value {
-    let speaks = |version| card.interfaces.iter().any(|it| it.version == version);
-    let asked = headers.get("a2a-version").and_then(|value| value.to_str().ok());
-    let is_new = asked.is_some_and(|version| version.trim().starts_with("1."));
-    let form = match (speaks(ProtocolVersion::V0_3), speaks(ProtocolVersion::V1_0)) {
-        (true, true) if is_new => CardForm::Pure1_0,
+    let offers_version = |version| card.interfaces.iter().any(|it| it.version == version);
+    let requested_version = headers.get("a2a-version").and_then(|value| value.to_str().ok());
+    let is_v1_requested = requested_version.is_some_and(|version| version.trim().starts_with("1."));
+    let form = match (offers_version(ProtocolVersion::V0_3), offers_version(ProtocolVersion::V1_0))
+    {
+        (true, true) if is_v1_requested => CardForm::Pure1_0,
         (true, true) => CardForm::Hybrid,
         (false, _) => CardForm::Pure1_0,
         (true, false) => CardForm::Only0_3,
@@ -277,9 +278,9 @@ fn interface(
         (Binding::Grpc, ProtocolVersion::V0_3) => {
             // A client of 0.3 cannot name the agent in its call, so an address that leads to another agent is left out.
             let url = &address.grpc.v0_3;
-            let leads =
+            let reaches_agent =
                 url.contains("{agent}") || app.agents.default_agent.as_ref() == Some(&spec.id);
-            (leads.then(|| url.replace("{agent}", id))?, None)
+            (reaches_agent.then(|| url.replace("{agent}", id))?, None)
         }
         (Binding::Grpc, ProtocolVersion::V1_0) => {
             (address.grpc.v1_0.replace("{agent}", id), Some(id.to_owned()))
@@ -290,8 +291,8 @@ fn interface(
 
 /// Returns the base URL of the paths of an agent.
 fn base_url(address: &PublicAddress, spec: &AgentSpec) -> String {
-    let usual = || format!("/agents/{}", spec.id);
-    let path = spec.a2a_exposure.base_path.clone().unwrap_or_else(usual);
+    let default_path = || format!("/agents/{}", spec.id);
+    let path = spec.a2a_exposure.base_path.clone().unwrap_or_else(default_path);
     format!("{}{path}", address.url)
 }
 

@@ -199,9 +199,9 @@ pub async fn perform(
     app: &App,
     caller: AuthenticatedCaller,
     agent: &AgentId,
-    asked: OperationRequest,
+    request: OperationRequest,
 ) -> Result<OperationResponse, Failure> {
-    let OperationRequest { operation, dialect, binding, params, metadata } = asked;
+    let OperationRequest { operation, dialect, binding, params, metadata } = request;
     if let Some(spec) = app.agents.get(agent) {
         // Before the right is checked: what an agent offers is on its card for everybody who may read it.
         exposure::check(spec, dialect.version(), binding, protocol_operation(operation))?;
@@ -218,8 +218,8 @@ pub async fn perform(
         Method::Subscribe => {
             let id = dialect.id(params)?;
             let as_known = (dialect.version(), &metadata);
-            let told = Box::pin(operations::subscribe(app, &caller, agent, &id, as_known)).await;
-            told.map(OperationResponse::Stream)
+            let events = Box::pin(operations::subscribe(app, &caller, agent, &id, as_known)).await;
+            events.map(OperationResponse::Stream)
         }
         Method::Send => {
             let sending = dialect.sent_message(params, metadata)?;
@@ -227,9 +227,9 @@ pub async fn perform(
             Ok(OperationResponse::Complete(dialect.reply(reply)))
         }
         _ => {
-            let asked = (dialect, params, metadata.host);
-            let told = Box::pin(perform_unary(app, &caller, agent, operation, asked)).await;
-            told.map(OperationResponse::Complete)
+            let request = (dialect, params, metadata.host);
+            let result = Box::pin(perform_unary(app, &caller, agent, operation, request)).await;
+            result.map(OperationResponse::Complete)
         }
     }
 }

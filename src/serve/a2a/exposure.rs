@@ -70,21 +70,21 @@ pub fn check_media_types(spec: &AgentSpec, parts: &[A2aPart]) -> Result<(), Fail
 
 /// Returns the media type of a part: its own, or the default for its kind.
 fn media_type(part: &A2aPart) -> &str {
-    let usual = match &part.content {
+    let default_type = match &part.content {
         PartContent::Text(_) => "text/plain",
         PartContent::Data(_) => "application/json",
         PartContent::Raw(_) | PartContent::Url(_) => "application/octet-stream",
     };
     // Parameters such as `charset` do not change what an agent can read.
-    let own = part.media_type.as_deref().and_then(|text| text.split(';').next());
-    own.map(str::trim).filter(|text| !text.is_empty()).unwrap_or(usual)
+    let declared_type = part.media_type.as_deref().and_then(|text| text.split(';').next());
+    declared_type.map(str::trim).filter(|text| !text.is_empty()).unwrap_or(default_type)
 }
 
 fn mode_matches(mode: &str, media_type: &str) -> bool {
     let Some((kind, _)) = media_type.split_once('/') else { return mode == "*/*" };
     match mode.split_once('/') {
         Some(("*", "*")) => true,
-        Some((whole, "*")) => whole.eq_ignore_ascii_case(kind),
+        Some((mode_kind, "*")) => mode_kind.eq_ignore_ascii_case(kind),
         _ => mode.eq_ignore_ascii_case(media_type),
     }
 }
@@ -103,7 +103,7 @@ mod tests {
             ..A2aPart { content, ..A2aPart::text(String::new()) }
         };
         let text = || PartContent::Text(String::new());
-        for (part, wanted, fit) in [
+        for (part, mode, is_match) in [
             (of(text(), None), "text/plain", true),
             (of(text(), Some("Text/Plain; charset=utf-8")), "text/plain", true),
             (of(text(), Some("text/html")), "text/plain", false),
@@ -113,7 +113,7 @@ mod tests {
             (of(PartContent::Raw(String::new()), None), "text/plain", false),
             (of(PartContent::Raw(String::new()), Some("image/png")), "*/*", true),
         ] {
-            assert_eq!(mode_matches(wanted, media_type(&part)), fit, "{part:?} {wanted}");
+            assert_eq!(mode_matches(mode, media_type(&part)), is_match, "{part:?} {mode}");
         }
     }
 

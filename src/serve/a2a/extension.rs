@@ -105,17 +105,17 @@ fn extension((uri, text): &(&str, &str)) -> Extension {
 /// Adds the extensions that are both requested and offered to a response.
 pub(in crate::serve) fn add_extension_headers(
     response: &mut Response,
-    wanted: &[String],
+    requested: &[String],
     offered: &[Extension],
 ) {
-    let is_wanted = |uri: &&str| wanted.iter().any(|wanted| wanted == uri);
-    let used = offered.iter().map(|(uri, ..)| uri.as_str()).filter(is_wanted);
-    let line = used.collect::<Vec<_>>().join(", ");
-    if let Ok(line) = HeaderValue::from_str(&line)
-        && !line.is_empty()
+    let is_requested = |uri: &&str| requested.iter().any(|requested| requested == uri);
+    let used = offered.iter().map(|(uri, ..)| uri.as_str()).filter(is_requested);
+    let value = used.collect::<Vec<_>>().join(", ");
+    if let Ok(value) = HeaderValue::from_str(&value)
+        && !value.is_empty()
     {
         // 1.0 and 0.3 name the header differently, and clients of both may ask at the same path.
-        response.headers_mut().insert("a2a-extensions", line.clone());
-        response.headers_mut().insert("x-a2a-extensions", line);
+        response.headers_mut().insert("a2a-extensions", value.clone());
+        response.headers_mut().insert("x-a2a-extensions", value);
     }
 }

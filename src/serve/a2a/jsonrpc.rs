@@ -26,7 +26,7 @@ pub async fn call(
     request: Request,
 ) -> Response {
     // All that the headers tell is read before the body consumes the request.
-    let wanted = version::requested_version(&request);
+    let requested_version = version::requested_version(&request);
     let metadata = RequestMetadata::of(request.headers());
     let reads_events = sse::accepts_event_stream(request.headers());
     let version = version::response_version(&request);
@@ -41,25 +41,25 @@ pub async fn call(
         Err(RejectedCall { id, failure }) => return error_response(id, &failure, false),
     };
     let (dialect, operation) = match resolve_method(&method, version) {
-        Ok(meant) => meant,
+        Ok(resolved) => resolved,
         Err(refusal) => return error_response(id, &refusal, false),
     };
-    let asked = metadata.map(|metadata| OperationRequest {
+    let operation_request = metadata.map(|metadata| OperationRequest {
         operation,
         dialect,
         binding: Binding::JsonRpc,
         params,
         metadata,
     });
-    match respond(&app, caller, &agent, wanted, asked).await {
+    match respond(&app, caller, &agent, requested_version, operation_request).await {
         Ok(OperationResponse::Complete(result)) => {
             response::large_json("application/json", StatusCode::OK, success(id, result))
         }
         Ok(OperationResponse::Stream(events)) => {
             // Each event repeats the id of the call, and so does the failure that may end the stream.
-            let (good, bad) = (id.clone(), id);
-            let write = move |event| success(good.clone(), dialect.event(event));
-            let fail = move |refusal: &Failure| failure(bad.clone(), refusal);
+            let (event_id, failure_id) = (id.clone(), id);
+            let write = move |event| success(event_id.clone(), dialect.event(event));
+            let fail = move |refusal: &Failure| failure(failure_id.clone(), refusal);
             sse::response(events, write, fail)
         }
         // A client of 0.3 that requested events reads nothing else; a client of 1.0 expects a plain response.
@@ -76,12 +76,12 @@ async fn respond(
     app: &App,
     caller: AuthenticatedCaller,
     agent: &str,
-    wanted: Result<ProtocolVersion, Failure>,
-    asked: Result<OperationRequest, Failure>,
+    requested_version: Result<ProtocolVersion, Failure>,
+    operation_request: Result<OperationRequest, Failure>,
 ) -> Result<OperationResponse, Failure> {
     // Only now: an error must carry the id of its call, which is known after the body was parsed.
-    wanted?;
-    perform(app, caller, &app.agents.id(agent)?, asked?).await
+    requested_version?;
+    perform(app, caller, &app.agents.id(agent)?, operation_request?).await
 }
 
 /// Returns the dialect and operation of a method. The method name determines the version; an unknown name is refused
@@ -103,8 +103,8 @@ fn resolve_method(
 /// Creates a JSON-RPC error. Its HTTP status is 200, except if the body was not received, or if the state of the
 /// service is the cause, so that a reverse proxy can react to it.
 fn error_response(id: Id, refusal: &Failure, is_http: bool) -> Response {
-    let told_by_status = is_http || problem::is_unavailable(refusal.code);
-    let status = if told_by_status { response::status(refusal.code) } else { StatusCode::OK };
+    let uses_http_status = is_http || problem::is_unavailable(refusal.code);
+    let status = if uses_http_status { response::status(refusal.code) } else { StatusCode::OK };
     let body = failure(id, refusal);
     response::with_failure(response::json("application/json", status, &body), refusal)
 }

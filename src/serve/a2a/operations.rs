@@ -78,8 +78,8 @@ pub async fn send(
     match &record.failure {
         // A caller that waits learns that the service is too busy from the status, so that it tries again; the task
         // alone says `rejected`, which is final.
-        Some(late) if late.code == Code::QueueTimeout && wait == SendMode::Blocking => {
-            return Err(late.clone());
+        Some(failure) if failure.code == Code::QueueTimeout && wait == SendMode::Blocking => {
+            return Err(failure.clone());
         }
         _ => {}
     }
@@ -264,7 +264,7 @@ fn page_query(agent: &AgentId, list: &ListRequest) -> Result<(ExecutionPageQuery
     }
     // Some clients send an empty token for the first page.
     let token = list.page_token.as_deref().filter(|token| !token.is_empty());
-    let place = |token| {
+    let read_cursor = |token| {
         page_cursor::read(token)
             .ok_or_else(|| wrong("`pageToken` must be the `nextPageToken` of an earlier page"))
     };
@@ -272,9 +272,9 @@ fn page_query(agent: &AgentId, list: &ListRequest) -> Result<(ExecutionPageQuery
         owner: None,
         agent: agent.clone(),
         context: list.context_id.clone().map(ContextId),
-        shown: list.state.map(task::public_state),
+        public_state: list.state.map(task::public_state),
         changed_since: list.changed_since,
-        after: token.map(place).transpose()?,
+        after: token.map(read_cursor).transpose()?,
         limit: size + 1,
     };
     Ok((query, size))
@@ -329,11 +329,11 @@ mod tests {
 
     #[test]
     fn a_page_starts_at_its_token() {
-        let place = (chrono::DateTime::UNIX_EPOCH, ExecutionId::fresh());
+        let position = (chrono::DateTime::UNIX_EPOCH, ExecutionId::fresh());
         for (token, expected) in [
             (None, Ok(None)),
             (Some(String::new()), Ok(None)),
-            (Some(page_cursor::write(place)), Ok(Some(place))),
+            (Some(page_cursor::write(position)), Ok(Some(position))),
             (Some("next".to_owned()), Err(Code::InvalidParams)),
         ] {
             let list = ListRequest { page_token: token, ..ListRequest::default() };
@@ -352,7 +352,7 @@ mod tests {
         };
         let (query, _) = query(&list).unwrap();
         assert_eq!(query.context, Some(ContextId("context-1".to_owned())));
-        assert_eq!(query.shown, Some(PublicState::InputRequired));
+        assert_eq!(query.public_state, Some(PublicState::InputRequired));
         assert_eq!((query.changed_since, query.owner), (Some(since), None));
     }
 }

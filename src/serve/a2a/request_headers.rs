@@ -62,7 +62,7 @@ impl RequestMetadata {
     /// True if the caller requests an extension.
     #[must_use]
     pub fn wants(&self, extension: &str) -> bool {
-        self.extensions.iter().any(|wanted| wanted == extension)
+        self.extensions.iter().any(|requested| requested == extension)
     }
 }
 

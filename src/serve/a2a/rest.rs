@@ -46,24 +46,24 @@ pub async fn call(
     AgentSubpath { agent, rest }: AgentSubpath,
     request: Request,
 ) -> Response {
-    let (wanted, version) =
+    let (requested_version, version) =
         (version::requested_version(&request), version::response_version(&request));
     let dialect = match version {
         ProtocolVersion::V0_3 => RequestDialect::Rest0_3,
         ProtocolVersion::V1_0 => RequestDialect::V1_0,
     };
-    let good = media::for_results(request.headers(), version);
-    let bad = media::for_errors(request.headers());
+    let result_media_type = media::for_results(request.headers(), version);
+    let error_media_type = media::for_errors(request.headers());
     let is_foreign =
         request.headers().contains_key(header::CONTENT_TYPE) && !body::is_json(&request);
-    match respond(&app, caller, (&agent, &rest), (wanted, dialect), request).await {
+    match respond(&app, caller, (&agent, &rest), (requested_version, dialect), request).await {
         Ok(RestResponse::Envelope(response)) => response,
         Ok(RestResponse::Operation(OperationResponse::Complete(Value::Null))) => {
             // HTTP+JSON transports protobuf messages: an empty message is an empty object, not `null`.
-            response::json(good, StatusCode::OK, &empty_object())
+            response::json(result_media_type, StatusCode::OK, &empty_object())
         }
         Ok(RestResponse::Operation(OperationResponse::Complete(result))) => {
-            response::large_json(good, StatusCode::OK, result)
+            response::large_json(result_media_type, StatusCode::OK, result)
         }
         Ok(RestResponse::Operation(OperationResponse::Stream(events))) => {
             let fail = move |refusal: &Failure| {
@@ -75,11 +75,13 @@ pub async fn call(
         Err(refusal) if is_foreign && refusal.code == Code::ContentType => error_response(
             &refusal,
             version,
-            (problem::http_status_before_dispatch(refusal.code), bad),
+            (problem::http_status_before_dispatch(refusal.code), error_media_type),
         ),
-        Err(refusal) => {
-            error_response(&refusal, version, (problem::http(refusal.code, version), bad))
-        }
+        Err(refusal) => error_response(
+            &refusal,
+            version,
+            (problem::http(refusal.code, version), error_media_type),
+        ),
     }
 }
 
@@ -87,10 +89,10 @@ async fn respond(
     app: &App,
     caller: AuthenticatedCaller,
     (agent, rest): (&str, &str),
-    (wanted, dialect): (Result<ProtocolVersion, Failure>, RequestDialect),
+    (requested_version, dialect): (Result<ProtocolVersion, Failure>, RequestDialect),
     request: Request,
 ) -> Result<RestResponse, Failure> {
-    wanted?;
+    requested_version?;
     let agent = app.agents.id(agent)?;
     let RouteMatch { operation, path_params: path_values } = match_route(request.method(), rest)?;
     let metadata = RequestMetadata::of(request.headers())?;
@@ -107,9 +109,9 @@ async fn respond(
     let path_values: Vec<_> =
         path_values.iter().map(|(name, value)| (*name, value.as_str())).collect();
     let params = with_path_params(params, &path_values)?;
-    let asked =
+    let operation_request =
         OperationRequest { operation, dialect, binding: Binding::HttpJson, params, metadata };
-    perform(app, caller, &agent, asked).await.map(RestResponse::Operation)
+    perform(app, caller, &agent, operation_request).await.map(RestResponse::Operation)
 }
 
 fn match_route(method: &Method, rest: &str) -> Result<RouteMatch, Failure> {
@@ -158,8 +160,9 @@ fn query(query: &str) -> Value {
             .map(|axum::extract::Query(pairs)| pairs)
             .unwrap_or_default();
     // The version is a parameter of the request and not of the operation, which refuses unknown members.
-    let kept = pairs.into_iter().filter(|(name, _)| !name.eq_ignore_ascii_case("a2a-version"));
-    Value::Object(kept.map(|(name, text)| (name, Value::String(text))).collect::<Map<_, _>>())
+    let parameters =
+        pairs.into_iter().filter(|(name, _)| !name.eq_ignore_ascii_case("a2a-version"));
+    Value::Object(parameters.map(|(name, text)| (name, Value::String(text))).collect::<Map<_, _>>())
 }
 
 fn empty_object() -> Value {

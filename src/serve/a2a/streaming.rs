@@ -54,31 +54,33 @@ pub async fn stream(
     history: HistoryLength,
 ) -> Result<ResumableEvents, Failure> {
     let mut ready = VecDeque::new();
-    let (mut shown, mut queued) = (TaskState::Submitted, None);
+    let (mut sent_state, mut queued) = (TaskState::Submitted, None);
     if range.after.is_none() {
         let view = TaskView::read(api, &record).await?;
         queued = view.queued();
         let task = view.task(history).await?;
-        shown = task.status.state;
+        sent_state = task.status.state;
         let cursor = EventId::from(record.last_event);
         ready.push_back(StreamItem::Update(cursor, Box::new(StreamEvent::Task(task))));
     }
     let after = range.after.clone().unwrap_or_else(|| record.last_event.into());
     // Following starts at the snapshot's last event, so that nothing between both is lost or sent twice.
-    let follow = Subscription::new(api.reader.clone(), record.clone(), after.event, None)
+    let subscription = Subscription::new(api.reader.clone(), record.clone(), after.event, None)
         .with_position(queued);
-    let follow = if range.past_questions { follow.past_questions() } else { follow };
-    let follow = if range.is_whole && !range.with_stderr { follow } else { follow.with_text() };
+    let subscription =
+        if range.past_questions { subscription.past_questions() } else { subscription };
+    let subscription =
+        if range.is_whole && !range.with_stderr { subscription } else { subscription.with_text() };
     let texts = TextProgress::new(
         record.attempt_id,
         &[TextChannel::Stdout, TextChannel::Stderr, TextChannel::Answer],
     );
     let texts = after.texts.as_ref().map_or(texts.clone(), |known| texts.after(known));
     let (api, is_queued) = (api.clone(), queued.is_some());
-    let is_over = shown.is_terminal();
+    let is_over = sent_state.is_terminal();
     let task_stream = TaskStream {
-        updates: TaskUpdates { api, record, shown, is_queued },
-        follow,
+        updates: TaskUpdates { api, record, sent_state, is_queued },
+        subscription,
         ready,
         event: after.event,
         byte_offset: after.byte_offset,
@@ -108,7 +110,7 @@ enum StreamItem {
 /// Remaining part of a stream.
 struct TaskStream {
     updates: TaskUpdates,
-    follow: Subscription,
+    subscription: Subscription,
     ready: VecDeque<StreamItem>,
     /// Number of the last event that was sent completely.
     event: u64,
@@ -145,7 +147,7 @@ impl TaskStream {
 
     /// Waits for the next item.
     async fn wait(&mut self) -> Result<(), Failure> {
-        let next = self.follow.next().await.inspect_err(|_| self.is_over = true)?;
+        let next = self.subscription.next().await.inspect_err(|_| self.is_over = true)?;
         match next {
             Some(SubscriptionItem::Event(event)) => {
                 // Text of the program is sent before its end. The rest of an answer is sent with the event
@@ -207,9 +209,9 @@ impl TaskStream {
             let sent = self.texts.sent_bytes(text.attempt_id, text.channel);
             // If the text was shorter before, it is another text, which is sent from its start.
             // Only these channels grow in a stream before their event.
-            let is_it = matches!(text.channel, TextChannel::Stdout | TextChannel::Answer)
+            let is_same_text = matches!(text.channel, TextChannel::Stdout | TextChannel::Answer)
                 && sent <= text.to;
-            if is_it { sent.saturating_sub(text.from) } else { 0 }
+            if is_same_text { sent.saturating_sub(text.from) } else { 0 }
         });
         sent.max(self.byte_offset)
     }
@@ -237,7 +239,7 @@ impl TaskStream {
     async fn next_text(&mut self) -> Result<Option<(EventId, StreamEvent)>, Failure> {
         let TaskUpdates { api, record, .. } = &self.updates;
         if let Some(PartialAnswer { attempt_id, channel, from }) =
-            self.follow.partial_answer().filter(|_| !self.range.is_whole)
+            self.subscription.partial_answer().filter(|_| !self.range.is_whole)
         {
             self.texts.advance_to(attempt_id);
             self.texts.skip_to(channel, from);

@@ -89,7 +89,8 @@ impl<'r> TaskView<'r> {
     /// Returns the task with the raw text of its answer, if that answer is the one shown.
     #[must_use]
     pub fn with(&self, raw: Option<RawAnswer>, mut task: Task) -> Task {
-        let answer = task.artifacts.iter_mut().find(|made| made.artifact_id == ANSWER_ARTIFACT_ID);
+        let answer =
+            task.artifacts.iter_mut().find(|artifact| artifact.artifact_id == ANSWER_ARTIFACT_ID);
         // The raw text belongs to one attempt. A later attempt, or an artifact of the agent itself, has another text.
         let raw =
             raw.filter(|raw| raw.attempt_id == self.record.attempt_id && !self.has_own_answer());
@@ -208,8 +209,9 @@ impl<'r> TaskView<'r> {
     /// Fails if the ledger cannot be read.
     pub async fn reply(&self) -> Result<Option<Message>, Failure> {
         // A message cannot carry artifacts, so an agent that made one is answered with its task.
-        let made = self.events.iter().any(|event| matches!(event.data, EventKind::Artifact { .. }));
-        if made || self.record.outcome != Some(Outcome::Completed) {
+        let has_artifact =
+            self.events.iter().any(|event| matches!(event.data, EventKind::Artifact { .. }));
+        if has_artifact || self.record.outcome != Some(Outcome::Completed) {
             return Ok(None);
         }
         let message = self.last_message_by(MessageRole::AgentAnswer).await?;
@@ -272,26 +274,26 @@ impl<'r> TaskView<'r> {
     }
 
     /// Returns the messages of the history, without the message in the status.
-    async fn history(&self, wanted: HistoryLength) -> Result<Vec<Message>, Failure> {
-        let is_open = self.record.is_asking();
-        let mut said_all = Vec::new();
+    async fn history(&self, length: HistoryLength) -> Result<Vec<Message>, Failure> {
+        let is_open = self.record.awaits_answer();
+        let mut recorded = Vec::new();
         for event in &self.events {
             if let EventKind::Message { speaker, message, pieces } = &event.data
                 && matches!(speaker, MessageRole::User | MessageRole::AgentQuestion)
             {
-                said_all.push((*speaker, message, pieces));
+                recorded.push((*speaker, message, pieces));
             }
         }
         // The status shows the open question already.
-        if is_open && said_all.last().is_some_and(|(by, ..)| *by == MessageRole::AgentQuestion) {
-            said_all.pop();
+        if is_open && recorded.last().is_some_and(|(by, ..)| *by == MessageRole::AgentQuestion) {
+            recorded.pop();
         }
-        let skipped = match wanted {
+        let skipped = match length {
             HistoryLength::All => 0,
-            HistoryLength::Last(count) => said_all.len().saturating_sub(count),
+            HistoryLength::Last(count) => recorded.len().saturating_sub(count),
         };
         let mut messages = Vec::new();
-        for (by, message, pieces) in said_all.into_iter().skip(skipped) {
+        for (by, message, pieces) in recorded.into_iter().skip(skipped) {
             messages.push(recorded_message(self.api, self.record, by, message, pieces).await?);
         }
         Ok(messages)

@@ -40,8 +40,8 @@ pub async fn list(
 ) -> Result<Response, ProblemBody> {
     let caller = caller.require_right(Right::Read, None)?;
     let address = app.public_addresses.of(headers.get(HOST));
-    let seen = app.agents.all().filter(|spec| caller.scope.allows(Right::Read, Some(&spec.id)));
-    let agents = seen.map(|spec| entry(&app, spec, &address));
+    let visible = app.agents.all().filter(|spec| caller.scope.allows(Right::Read, Some(&spec.id)));
+    let agents = visible.map(|spec| entry(&app, spec, &address));
     Ok(ok(&to_json(&AgentList { agents: agents.collect() })?))
 }
 
@@ -119,12 +119,12 @@ async fn wait_for_agent(
     app: &App,
     caller: AuthenticatedCaller,
     id: &str,
-    most: Duration,
+    max_wait: Duration,
 ) -> Result<(Arc<AgentSpec>, AgentStatus), Failure> {
     let id = app.agents.id(id)?;
     caller.require_right(Right::Read, Some(&id))?;
     let none = || Failure::new(Code::AgentUnknown, "there is no such agent");
     let spec = app.agents.get(&id).cloned().ok_or_else(none)?;
-    let status = app.api.tree.wait_until_idle(&id, most).await.ok_or_else(none)?;
+    let status = app.api.tree.wait_until_idle(&id, max_wait).await.ok_or_else(none)?;
     Ok((spec, status))
 }

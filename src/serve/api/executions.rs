@@ -40,10 +40,10 @@ const DEFAULT_PAGE_SIZE: u32 = 50;
 pub async fn list(
     State(app): State<App>,
     caller: AuthenticatedCaller,
-    asked: QueryParameters,
+    parameters: QueryParameters,
 ) -> Result<Response, ProblemBody> {
     let caller = caller.require_right(Right::Read, None)?;
-    let query = query::read(asked)?;
+    let query = query::read(parameters)?;
     let limit = query.limit.unwrap_or(DEFAULT_PAGE_SIZE);
     if !(1..=MAX_PAGE_SIZE).contains(&limit) {
         return Err(invalid_params("`limit` must be 1 to 1000").into());

@@ -128,12 +128,12 @@ pub async fn answer(
     let id = interaction_id(&id)?;
     let body: AnswerRequest = json_body(&app, request).await?;
     let Some(value) = body.value() else {
-        let sentence = "the body needs exactly one of `verdict` (allow or deny), `option`, `text`, `values` and \
+        let message = "the body needs exactly one of `verdict` (allow or deny), `option`, `text`, `values` and \
                         `decline`; `reason` goes with the verdict deny only";
-        return Err(Failure::new(Code::AnswerInvalid, sentence).into());
+        return Err(Failure::new(Code::AnswerInvalid, message).into());
     };
-    let given = CallerAnswer { value, digest: body.digest, channel: "api", message: None };
-    let reply = app.api.approvals.answer(&caller, id, given).await?;
+    let answer = CallerAnswer { value, digest: body.digest, channel: "api", message: None };
+    let reply = app.api.approvals.answer(&caller, id, answer).await?;
     Ok(ok(&to_json(&InteractionEntry::from(reply.interaction))?))
 }
 
@@ -165,14 +165,14 @@ pub async fn decisions(
     Ok(ok(&to_json(&DecisionList { decisions, next })?))
 }
 
-fn page_size(wanted: Option<u32>) -> Option<u32> {
-    let limit = wanted.unwrap_or(DEFAULT_PAGE_SIZE);
+fn page_size(requested: Option<u32>) -> Option<u32> {
+    let limit = requested.unwrap_or(DEFAULT_PAGE_SIZE);
     (1..=MAX_PAGE_SIZE).contains(&limit).then_some(limit)
 }
 
 /// Parses an optional parameter; `None` if it is present and invalid.
-fn parse_optional<T>(given: Option<&str>, parse: impl Fn(&str) -> Option<T>) -> Option<Option<T>> {
-    match given {
+fn parse_optional<T>(value: Option<&str>, parse: impl Fn(&str) -> Option<T>) -> Option<Option<T>> {
+    match value {
         None => Some(None),
         Some(text) => parse(text).map(Some),
     }

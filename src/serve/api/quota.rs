@@ -36,23 +36,24 @@ pub async fn reopen(
     PathParam(name): PathParam,
 ) -> Result<Response, ProblemBody> {
     let caller = caller.require_right(Right::Admin, None)?;
-    let of = |all: Vec<AccountStatus>| all.into_iter().find(|one| one.account.0 == name);
+    let find_account = |all: Vec<AccountStatus>| all.into_iter().find(|one| one.account.0 == name);
     let unknown = || Failure::new(Code::AccountUnknown, "no agent works under this account");
-    let seen = of(accounts(&app, &caller, Right::Admin)).ok_or_else(unknown)?;
-    let whole = of(app.api.reader.accounts(app.agents.all().map(|spec| &**spec)));
+    let visible_account =
+        find_account(accounts(&app, &caller, Right::Admin)).ok_or_else(unknown)?;
+    let full_account = find_account(app.api.reader.accounts(app.agents.all().map(|spec| &**spec)));
     // Reopening an account lets all its agents send requests that may cost money.
-    if whole.is_some_and(|whole| whole.agents != seen.agents) {
-        let sentence = "other agents, which the token does not allow, share this account";
-        return Err(Failure::new(Code::Forbidden, sentence).into());
+    if full_account.is_some_and(|full_account| full_account.agents != visible_account.agents) {
+        let message = "other agents, which the token does not allow, share this account";
+        return Err(Failure::new(Code::Forbidden, message).into());
     }
-    if app.api.tree.breakers().unblock(&seen.account) {
-        tracing::info!(account = %seen.account, "account reopened by an operator");
+    if app.api.tree.breakers().unblock(&visible_account.account) {
+        tracing::info!(account = %visible_account.account, "account reopened by an operator");
     }
-    let now = of(accounts(&app, &caller, Right::Admin)).ok_or_else(unknown)?;
-    Ok(ok(&to_json(&now)?))
+    let reopened = find_account(accounts(&app, &caller, Right::Admin)).ok_or_else(unknown)?;
+    Ok(ok(&to_json(&reopened)?))
 }
 
 fn accounts(app: &App, caller: &Caller, right: Right) -> Vec<AccountStatus> {
-    let seen = app.agents.all().filter(|spec| caller.scope.allows(right, Some(&spec.id)));
-    app.api.reader.accounts(seen.map(|spec| &**spec))
+    let visible = app.agents.all().filter(|spec| caller.scope.allows(right, Some(&spec.id)));
+    app.api.reader.accounts(visible.map(|spec| &**spec))
 }

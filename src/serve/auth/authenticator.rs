@@ -202,8 +202,8 @@ impl Authenticator {
         let hash: [u8; 32] = Sha256::digest(text.as_bytes()).into();
         let mut found = None;
         for token in &self.tokens {
-            let is_it: bool = token.hash.ct_eq(&hash).into();
-            if is_it && token.expires.is_none_or(|expires| now < expires) {
+            let is_match: bool = token.hash.ct_eq(&hash).into();
+            if is_match && token.expires.is_none_or(|expires| now < expires) {
                 found = Some(token);
             }
         }

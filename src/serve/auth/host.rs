@@ -24,15 +24,16 @@ impl HostPolicy {
     /// Returns the default host names of a service at an address with a public URL, and further ones.
     #[must_use]
     pub fn new(listen: SocketAddr, public_url: &str, further: Vec<String>) -> Self {
-        let usual = ["localhost", "127.0.0.1", "[::1]"].map(str::to_owned);
-        let own = match listen.ip() {
+        let default_names = ["localhost", "127.0.0.1", "[::1]"].map(str::to_owned);
+        let listen_name = match listen.ip() {
             IpAddr::V4(ip) => ip.to_string(),
             IpAddr::V6(ip) => format!("[{ip}]"),
         };
         let public = public_url.split_once("://").map_or(public_url, |(_, rest)| rest);
         let public = public.split('/').next().and_then(|text| text.parse::<Authority>().ok());
         let public = public.map(|authority| authority.host().to_ascii_lowercase());
-        let names = further.into_iter().chain(usual).chain([own]).chain(public).collect();
+        let names =
+            further.into_iter().chain(default_names).chain([listen_name]).chain(public).collect();
         Self { names, origins: Vec::new(), accepts_ip_addresses: listen.ip().is_unspecified() }
     }
 
@@ -79,8 +80,9 @@ impl HostPolicy {
 
     fn is_allowed_origin(&self, origin: &str, host: &str) -> bool {
         let origin = origin.to_ascii_lowercase();
-        let site = origin.split_once("://").map(|(_, site)| site);
-        site.is_some_and(|site| site.eq_ignore_ascii_case(host)) || self.origins.contains(&origin)
+        let authority = origin.split_once("://").map(|(_, authority)| authority);
+        authority.is_some_and(|authority| authority.eq_ignore_ascii_case(host))
+            || self.origins.contains(&origin)
     }
 }
 
@@ -156,8 +158,8 @@ mod tests {
         let check = |uri, headers| code("127.0.0.1:80", uri, headers);
         assert_eq!(check("http://localhost/", &[]), None);
         assert_eq!(check("/", &[]), Some(Code::HostUnknown));
-        let two = [("host", "localhost"), ("host", "localhost")];
-        assert_eq!(check("/", &two), Some(Code::HostUnknown));
+        let two_hosts = [("host", "localhost"), ("host", "localhost")];
+        assert_eq!(check("/", &two_hosts), Some(Code::HostUnknown));
         assert_eq!(
             check("http://evil.example/", &[("host", "localhost")]),
             Some(Code::HostUnknown)

@@ -41,12 +41,12 @@ impl Lockouts {
         rejected: AuthenticationError,
         presented: impl FnOnce() -> CredentialDigest + Send,
     ) -> EarlyRefusal {
-        let place = if rejected == AuthenticationError::Invalid {
+        let table_and_origin = if rejected == AuthenticationError::Invalid {
             self.table_and_origin(client)
         } else {
             None
         };
-        let Some((table, origin)) = place else { return rejected.into() };
+        let Some((table, origin)) = table_and_origin else { return rejected.into() };
         // The digest is computed only for an address that counts: a missing credential has none.
         let credential = presented();
         let mut table = table.lock().await;

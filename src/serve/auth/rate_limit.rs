@@ -37,10 +37,10 @@ impl RateLimiter {
         // An agent that was never called has its full burst.
         let bucket =
             buckets.get(&spec.id).copied().unwrap_or_else(|| TokenBucket::full(limit, now));
-        let (bucket, verdict) = step(bucket, now, limit);
+        let (bucket, result) = step(bucket, now, limit);
         buckets.insert(spec.id.clone(), bucket);
         let message = "the agent accepts no more calls at present";
-        verdict.map_err(|wait| EarlyRefusal {
+        result.map_err(|wait| EarlyRefusal {
             failure: Failure::new(Code::RateLimited, message),
             wait: Some(wait),
         })

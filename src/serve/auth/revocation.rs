@@ -46,11 +46,11 @@ impl<F: Fn() -> Option<App>> RevocableBody<F> {
     /// True if the credentials still identify the same caller as at the start.
     fn is_still_authorized(&self) -> bool {
         let app = (self.current)();
-        let standing = app.map(|app| {
+        let current_caller = app.map(|app| {
             app.access.authenticator.current_caller(&self.headers, app.api.reader.now())
         });
         // Equality of the whole caller: a token whose scope became smaller ends the stream too.
-        standing.is_none_or(|standing| standing == self.caller)
+        current_caller.is_none_or(|current_caller| current_caller == self.caller)
     }
 }
 

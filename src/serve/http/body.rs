@@ -28,11 +28,11 @@ pub async fn json(app: &App, request: Request) -> Result<Bytes, Failure> {
 /// # Errors
 /// Fails like [`json`].
 pub async fn any(app: &App, request: Request) -> Result<Bytes, Failure> {
-    let is_said = request.headers().contains_key(header::CONTENT_TYPE);
+    let has_content_type = request.headers().contains_key(header::CONTENT_TYPE);
     let is_json = has_json_type(request.headers());
     let (parts, body) = request.into_parts();
     let body = read_body(app, &parts.headers, body, app.body_limits.max_bytes).await?;
-    if is_json || (!is_said && body.is_empty()) {
+    if is_json || (!has_content_type && body.is_empty()) {
         Ok(body)
     } else {
         Err(Failure::new(Code::ContentType, "the body must be `application/json`"))
@@ -68,7 +68,7 @@ async fn collect_body(
     mut body: Limited<Body>,
     limit: usize,
 ) -> Result<Bytes, Failure> {
-    let mut whole = BytesMut::new();
+    let mut received = BytesMut::new();
     while let Some(frame) = body.frame().await {
         match frame {
             Ok(frame) => {
@@ -76,7 +76,7 @@ async fn collect_body(
                 // Bytes count when they arrive. A declared length is a claim, and reserving it would let idle
                 // requests fill the budget.
                 share.grow(data.len())?;
-                whole.extend_from_slice(&data);
+                received.extend_from_slice(&data);
             }
             Err(error) if error.is::<LengthLimitError>() => return Err(too_large(limit)),
             Err(_broken) => {
@@ -84,7 +84,7 @@ async fn collect_body(
             }
         }
     }
-    Ok(whole.freeze())
+    Ok(received.freeze())
 }
 
 fn too_large(limit: usize) -> Failure {

@@ -144,15 +144,15 @@ mod tests {
         assert_eq!(ann.grow(MIN_BUDGET_BYTES / CALLER_SHARE_DIVISOR), Ok(()));
         let refused = budget.reserve(&headers("ann")).grow(1).err();
         assert_eq!(refused.map(|failure| failure.code), Some(Code::Pressure));
-        let mut others = ["bob", "cid", "dan"].map(|name| budget.reserve(&headers(name)));
-        for other in &mut others {
+        let mut other_callers = ["bob", "cid", "dan"].map(|name| budget.reserve(&headers(name)));
+        for other in &mut other_callers {
             assert_eq!(other.grow(MIN_BUDGET_BYTES / CALLER_SHARE_DIVISOR), Ok(()));
         }
         let mut last = budget.reserve(&headers("eve"));
         assert!(last.grow(1).is_err());
         drop(ann);
         assert_eq!(last.grow(1), Ok(()));
-        drop((others, last));
+        drop((other_callers, last));
         let held = budget.0.held.lock().expect("no panic");
         assert_eq!((held.total, held.by_caller.len()), (0, 0));
     }

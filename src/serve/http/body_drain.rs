@@ -84,9 +84,10 @@ pub(in crate::serve) fn take_body(
     }
     let (sender, return_channel) = oneshot::channel();
     let expects_continue = request.headers().contains_key(header::EXPECT);
-    let lent = |body| Body::new(DrainableBody { body: Some(body), return_channel: Some(sender) });
+    let to_drainable =
+        |body| Body::new(DrainableBody { body: Some(body), return_channel: Some(sender) });
     (
-        request.map(lent),
+        request.map(to_drainable),
         Some(UnreadBody { return_channel, expects_continue, connection: connection.clone() }),
     )
 }
@@ -118,16 +119,16 @@ async fn is_drained(mut body: Body) -> bool {
     if body.size_hint().lower() > MAX_DRAIN_BYTES as u64 {
         return false;
     }
-    let drained = async {
-        let mut drained = 0;
+    let read_to_end = async {
+        let mut read_bytes = 0;
         while let Some(frame) = body.frame().await {
             let Ok(frame) = frame else { return false };
-            drained += frame.data_ref().map_or(0, Bytes::len);
-            if drained > MAX_DRAIN_BYTES {
+            read_bytes += frame.data_ref().map_or(0, Bytes::len);
+            if read_bytes > MAX_DRAIN_BYTES {
                 return false;
             }
         }
         true
     };
-    tokio::time::timeout(DRAIN_TIMEOUT, drained).await.unwrap_or(false)
+    tokio::time::timeout(DRAIN_TIMEOUT, read_to_end).await.unwrap_or(false)
 }

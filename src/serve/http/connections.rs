@@ -128,8 +128,8 @@ impl Connections {
         let ConnectionRegistry { limits, sockets, .. } = &mut *registry;
         let id = match limits.admit(origin(address.ip()), |id| has_unread(sockets, id)) {
             ConnectionAdmission::Admitted(id) => id,
-            ConnectionAdmission::Displaces(id, displaced) => {
-                registry.close(displaced);
+            ConnectionAdmission::Displaces(id, displaced_id) => {
+                registry.close(displaced_id);
                 registry.log_limit(address, |counts| counts.closed += 1);
                 id
             }

@@ -86,20 +86,20 @@ mod tests {
 
     /// Returns the seconds until the service closes the connection of a client that sends with these pauses.
     async fn seconds_until_close(pause: Duration, pieces: usize) -> u64 {
-        let (mut theirs, mut ours) = duplex(1 << 20);
+        let (mut client_stream, mut server_stream) = duplex(1 << 20);
         let client = tokio::spawn(async move {
             for _ in 0..pieces {
-                if theirs.write_all(b"more").await.is_err() {
+                if client_stream.write_all(b"more").await.is_err() {
                     return;
                 }
                 tokio::time::sleep(pause).await;
             }
             std::future::pending::<()>().await;
         });
-        let (begun, mut linger) = (Instant::now(), LingeringClose::new());
-        poll_fn(|context| linger.poll(&mut ours, context)).await;
+        let (started_at, mut linger) = (Instant::now(), LingeringClose::new());
+        poll_fn(|context| linger.poll(&mut server_stream, context)).await;
         client.abort();
-        begun.elapsed().as_secs()
+        started_at.elapsed().as_secs()
     }
 
     #[tokio::test(start_paused = true)]
@@ -111,11 +111,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_lingering_close_ends_at_once_for_a_closed_client() {
-        let (theirs, mut ours) = duplex(1 << 10);
-        drop(theirs);
-        let begun = Instant::now();
+        let (client_stream, mut server_stream) = duplex(1 << 10);
+        drop(client_stream);
+        let started_at = Instant::now();
         let mut linger = LingeringClose::new();
-        poll_fn(|context| linger.poll(&mut ours, context)).await;
-        assert!(begun.elapsed().is_zero());
+        poll_fn(|context| linger.poll(&mut server_stream, context)).await;
+        assert!(started_at.elapsed().is_zero());
     }
 }

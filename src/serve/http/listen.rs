@@ -88,18 +88,22 @@ where
     server.serve(each).await
 }
 
-/// Returns the wanted number of connections, limited by the number of files that the system allows: a quarter of
+/// Returns the configured number of connections, limited by the number of files that the system allows: a quarter of
 /// those files is reserved for the ledger and for the pipes of programs.
-fn limit_by_open_files(wanted: usize) -> usize {
+fn limit_by_open_files(configured: usize) -> usize {
     let files = getrlimit(Resource::RLIMIT_NOFILE).map_or(u64::MAX, |(soft, _)| soft);
     let files = usize::try_from(files).unwrap_or(usize::MAX);
-    let most = (files - files / 4).max(1);
+    let limit = (files - files / 4).max(1);
     // Connections that are being closed still hold a file each.
-    let most = most.saturating_sub(Limits::slack(most)).max(1);
-    if most < wanted {
-        tracing::warn!(wanted, most, "connection limit reduced: too few open files are allowed");
+    let limit = limit.saturating_sub(Limits::slack(limit)).max(1);
+    if limit < configured {
+        tracing::warn!(
+            configured,
+            limit,
+            "connection limit reduced: too few open files are allowed"
+        );
     }
-    wanted.min(most)
+    configured.min(limit)
 }
 
 /// Factory that passes the service to each connection, once there is room for the connection.

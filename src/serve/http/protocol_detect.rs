@@ -94,10 +94,10 @@ impl SniffedPrefix {
 
     /// Delivers the stored bytes, as far as the buffer has room.
     fn copy_prefix(&mut self, buffer: &mut ReadBuf<'_>) {
-        let given = self.count.min(buffer.remaining());
-        buffer.put_slice(self.bytes.get(..given).unwrap_or_default());
-        self.bytes.copy_within(given..self.count, 0);
-        self.count -= given;
+        let copied = self.count.min(buffer.remaining());
+        buffer.put_slice(self.bytes.get(..copied).unwrap_or_default());
+        self.bytes.copy_within(copied..self.count, 0);
+        self.count -= copied;
     }
 }
 
@@ -120,13 +120,13 @@ impl AsyncRead for ProtocolSniffer {
         }
         let before = buffer.filled().len();
         self.prefix.copy_prefix(buffer);
-        let has_given = buffer.filled().len() > before;
-        if has_given && buffer.remaining() == 0 {
+        let has_copied = buffer.filled().len() > before;
+        if has_copied && buffer.remaining() == 0 {
             return Poll::Ready(Ok(()));
         }
         match Pin::new(&mut self.stream).poll_read(context, buffer) {
             // A short request may be complete already; nothing more may come before its answer.
-            Poll::Pending if has_given => Poll::Ready(Ok(())),
+            Poll::Pending if has_copied => Poll::Ready(Ok(())),
             read => read,
         }
     }
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn the_http_version_is_detected_at_the_earliest_byte() {
-        let told_after = |pieces: &[&[u8]]| {
+        let detected_after = |pieces: &[&[u8]]| {
             let mut prefix = SniffedPrefix::default();
             pieces.iter().position(|piece| {
                 let more = piece.len().min(prefix.unfilled().len());
@@ -179,22 +179,22 @@ mod tests {
                 prefix.detect(more) != HttpVersion::Unknown
             })
         };
-        assert_eq!(told_after(&[b"GET / HTTP/1.1\r\n"]), Some(0));
-        assert_eq!(told_after(&[b"P", b"OST / HTTP/1.1"]), Some(1));
-        assert_eq!(told_after(&[b"P", b"RI * HTTP/2.0\r\n\r\nSM\r\n\r", b"\n"]), Some(2));
-        assert_eq!(told_after(&[b"PRI * HTTP/2.0\r\n", b"\r\nSM\r\n\r\nmore"]), Some(1));
-        assert_eq!(told_after(&[b"PRI * HTTP/2.0\r\n", b""]), Some(1));
-        assert_eq!(told_after(&[b"P", b"R", b"I"]), None);
+        assert_eq!(detected_after(&[b"GET / HTTP/1.1\r\n"]), Some(0));
+        assert_eq!(detected_after(&[b"P", b"OST / HTTP/1.1"]), Some(1));
+        assert_eq!(detected_after(&[b"P", b"RI * HTTP/2.0\r\n\r\nSM\r\n\r", b"\n"]), Some(2));
+        assert_eq!(detected_after(&[b"PRI * HTTP/2.0\r\n", b"\r\nSM\r\n\r\nmore"]), Some(1));
+        assert_eq!(detected_after(&[b"PRI * HTTP/2.0\r\n", b""]), Some(1));
+        assert_eq!(detected_after(&[b"P", b"R", b"I"]), None);
     }
 
     /// Reads first with a short buffer, then with a long one.
     async fn read(sent: &[u8]) -> (Vec<u8>, Vec<u8>) {
-        let (mut theirs, ours) = duplex(1 << 10);
-        let mut opening = ProtocolSniffer::new(Box::new(ours), Duration::from_secs(9));
-        theirs.write_all(sent).await.expect("room");
+        let (mut client_stream, server_stream) = duplex(1 << 10);
+        let mut sniffer = ProtocolSniffer::new(Box::new(server_stream), Duration::from_secs(9));
+        client_stream.write_all(sent).await.expect("room");
         let (mut short, mut long) = ([0; HTTP2_PREFACE.len()], vec![0; 1 << 10]);
-        let first = opening.read(&mut short).await.expect("bytes");
-        let then = timeout(Duration::from_secs(9), opening.read(&mut long));
+        let first = sniffer.read(&mut short).await.expect("bytes");
+        let then = timeout(Duration::from_secs(9), sniffer.read(&mut long));
         let then = then.await.expect("in time").expect("bytes");
         (short[..first].to_vec(), long[..then].to_vec())
     }
@@ -205,31 +205,31 @@ mod tests {
         assert_eq!(read(&head).await, (Vec::new(), head));
         let short = b"GET / HTTP/1.0\r\n\r\n".to_vec(); // Nothing comes after it.
         assert_eq!(read(&short).await, (Vec::new(), short));
-        let begun = [HTTP2_PREFACE, b"more"].concat();
-        assert_eq!(read(&begun).await, (HTTP2_PREFACE.to_vec(), b"more".to_vec()));
+        let http2_bytes = [HTTP2_PREFACE, b"more"].concat();
+        assert_eq!(read(&http2_bytes).await, (HTTP2_PREFACE.to_vec(), b"more".to_vec()));
     }
 
     #[tokio::test]
     async fn a_small_read_buffer_loses_no_byte() {
-        let (mut theirs, ours) = duplex(1 << 10);
-        let mut opening = ProtocolSniffer::new(Box::new(ours), Duration::from_secs(9));
-        theirs.write_all(b"GET / HTTP/1.0\r\n\r\n").await.expect("room");
-        drop(theirs);
-        let (mut all, mut room) = (Vec::<u8>::new(), [0; 5]);
-        assert_eq!(opening.read(&mut room).await.expect("nothing"), 0);
-        while let read @ 1.. = opening.read(&mut room).await.expect("bytes") {
-            all.extend(&room[..read]);
+        let (mut client_stream, server_stream) = duplex(1 << 10);
+        let mut sniffer = ProtocolSniffer::new(Box::new(server_stream), Duration::from_secs(9));
+        client_stream.write_all(b"GET / HTTP/1.0\r\n\r\n").await.expect("room");
+        drop(client_stream);
+        let (mut all, mut buffer) = (Vec::<u8>::new(), [0; 5]);
+        assert_eq!(sniffer.read(&mut buffer).await.expect("nothing"), 0);
+        while let read @ 1.. = sniffer.read(&mut buffer).await.expect("bytes") {
+            all.extend(&buffer[..read]);
         }
         assert_eq!(all, b"GET / HTTP/1.0\r\n\r\n");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_silent_connection_times_out() {
-        for said in [&b""[..], b"PRI *"] {
-            let (mut theirs, ours) = duplex(1 << 10);
-            let mut opening = ProtocolSniffer::new(Box::new(ours), Duration::from_secs(9));
-            theirs.write_all(said).await.expect("room");
-            let error = opening.read(&mut [0; HTTP2_PREFACE.len()]).await.expect_err("an end");
+        for sent in [&b""[..], b"PRI *"] {
+            let (mut client_stream, server_stream) = duplex(1 << 10);
+            let mut sniffer = ProtocolSniffer::new(Box::new(server_stream), Duration::from_secs(9));
+            client_stream.write_all(sent).await.expect("room");
+            let error = sniffer.read(&mut [0; HTTP2_PREFACE.len()]).await.expect_err("an end");
             assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         }
     }

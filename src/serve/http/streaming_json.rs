@@ -188,8 +188,8 @@ fn escaped_length(piece: &[u8]) -> usize {
 }
 
 /// Returns how many of a few bytes satisfy the condition. The form of the loop lets the compiler vectorize it.
-fn count_bytes(few: &[u8], is_so: impl Fn(u8) -> bool) -> u8 {
-    few.iter().fold(0_u8, |count, byte| count.wrapping_add(u8::from(is_so(*byte))))
+fn count_bytes(bytes: &[u8], matches: impl Fn(u8) -> bool) -> u8 {
+    bytes.iter().fold(0_u8, |count, byte| count.wrapping_add(u8::from(matches(*byte))))
 }
 
 /// True if JSON escapes the byte with a backslash.
@@ -205,8 +205,10 @@ const fn has_numeric_escape(byte: u8) -> bool {
 
 /// Writes a piece of a text with JSON escapes.
 fn escape(mut piece: &[u8], out: &mut Vec<u8>) {
-    while let Some((plain, [first, rest @ ..])) = piece.split_at_checked(plain(piece)) {
-        out.extend_from_slice(plain);
+    while let Some((unescaped, [first, rest @ ..])) =
+        piece.split_at_checked(unescaped_length(piece))
+    {
+        out.extend_from_slice(unescaped);
         match *first {
             byte @ (b'"' | b'\\') => out.extend([b'\\', byte]),
             8 => out.extend(b"\\b"),
@@ -222,10 +224,10 @@ fn escape(mut piece: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Returns the number of leading bytes that need no escape.
-fn plain(piece: &[u8]) -> usize {
+fn unescaped_length(piece: &[u8]) -> usize {
     let (words, _) = piece.as_chunks::<WORD_BYTES>();
-    let whole = words.iter().position(|word| escape_marks(u64::from_le_bytes(*word)) != 0);
-    let Some(word) = whole else {
+    let first_marked = words.iter().position(|word| escape_marks(u64::from_le_bytes(*word)) != 0);
+    let Some(word) = first_marked else {
         let done = words.len() * WORD_BYTES;
         let rest = piece.get(done..).unwrap_or_default();
         return done + rest.iter().position(|byte| is_escaped(*byte)).unwrap_or(rest.len());
@@ -265,9 +267,9 @@ mod tests {
     }
 
     fn assert_streamed(document: &Value) {
-        let wanted = serde_json::to_vec(document).expect("JSON");
-        let length = wanted.len() as u64;
-        assert!(sent(document) == (wanted, Some(length)));
+        let expected = serde_json::to_vec(document).expect("JSON");
+        let length = expected.len() as u64;
+        assert!(sent(document) == (expected, Some(length)));
     }
 
     #[test]

@@ -88,7 +88,7 @@ pub trait Admin: Send + Sync + 'static {
     ///
     /// # Errors
     /// `token-exists`; fails also if the token cannot be stored.
-    async fn create_token(&self, wanted: TokenSpec) -> Result<CreatedToken, Failure>;
+    async fn create_token(&self, spec: TokenSpec) -> Result<CreatedToken, Failure>;
 
     /// Removes a token, which is no longer valid when this function returns.
     ///
@@ -113,14 +113,14 @@ pub async fn reload(
 ) -> Result<Response, ProblemBody> {
     // A reload concerns all agents, so a token for some of them does not suffice.
     require_global_admin(caller)?;
-    let told = app.admin.reload().await?;
-    if told.rejected.is_empty() {
-        return Ok(ok(&to_json(&told)?));
+    let result = app.admin.reload().await?;
+    if result.rejected.is_empty() {
+        return Ok(ok(&to_json(&result)?));
     }
     let message =
-        format!("{} errors; the previous configuration stays in force", told.rejected.len());
+        format!("{} errors; the previous configuration stays in force", result.rejected.len());
     let failure = Failure::new(Code::ConfigurationRejected, message);
-    let rejected = ReloadRejection { problem: problem::document(&failure), told };
+    let rejected = ReloadRejection { problem: problem::document(&failure), result };
     Ok(response::problem_response(failure.code, &rejected))
 }
 
@@ -193,14 +193,14 @@ pub async fn create_token(
 ) -> Result<Response, ProblemBody> {
     let caller = caller.require_right(Right::Admin, None)?;
     let token_request = read_token_request(&body::json(&app, request).await?)?;
-    let wanted = validate_token(&app, token_request)?;
-    require_covered_scope(&caller, &wanted.scope)?;
+    let spec = validate_token(&app, token_request)?;
+    require_covered_scope(&caller, &spec.scope)?;
     // Otherwise a narrow token could take over the name, and the executions, of a wider one.
-    if wanted.replaces {
-        require_covered_token(&app, &caller, &wanted.name).await?;
+    if spec.replaces {
+        require_covered_token(&app, &caller, &spec.name).await?;
     }
-    let made = app.admin.create_token(wanted).await?;
-    Ok((axum::http::StatusCode::CREATED, ok(&to_json(&made)?)).into_response())
+    let created = app.admin.create_token(spec).await?;
+    Ok((axum::http::StatusCode::CREATED, ok(&to_json(&created)?)).into_response())
 }
 
 /// Removes a token that was created at run time.

@@ -22,16 +22,16 @@ impl<T> Default for SingleFlight<T> {
 impl<T: Clone> SingleFlight<T> {
     /// Returns the result of a computation that starts after this call.
     pub async fn share(&self, computation: impl Future<Output = T>) -> T {
-        let (asked, waiters) = (Instant::now(), Arc::clone(&self.waiters));
+        let (requested_at, waiters) = (Instant::now(), Arc::clone(&self.waiters));
         let mut last = self.last.lock().await;
-        let seen = match &*last {
+        let result = match &*last {
             // The lock queues in order, so the one before may have started after this request arrived.
-            Some((begun, seen)) if *begun > asked => seen.clone(),
+            Some((started_at, result)) if *started_at > requested_at => result.clone(),
             _ => {
-                let begun = Instant::now();
-                let seen = computation.await;
-                *last = Some((begun, seen.clone()));
-                seen
+                let started_at = Instant::now();
+                let result = computation.await;
+                *last = Some((started_at, result.clone()));
+                result
             }
         };
         // Two: the one of this structure and the own one of this request.
@@ -39,7 +39,7 @@ impl<T: Clone> SingleFlight<T> {
             *last = None; // Nobody else waits: it takes no room.
         }
         drop(waiters);
-        seen
+        result
     }
 }
 

@@ -195,7 +195,7 @@ pub async fn a2a(
     let caller = caller.require_right(Right::Read, None)?;
     let address = app.public_addresses.of(headers.get(HOST));
     let tree = app.api.tree.status().await;
-    let seen = tree.agents.into_iter().filter_map(|agent| {
+    let visible = tree.agents.into_iter().filter_map(|agent| {
         let spec = app.agents.get(&agent.id)?;
         caller.scope.allows(Right::Read, Some(&agent.id)).then(|| A2aAgent {
             interfaces: card::interfaces(&app, spec, &address)
@@ -209,15 +209,15 @@ pub async fn a2a(
             queued: agent.work.queued.len(),
         })
     });
-    let agents = seen.collect();
-    let served = |word: fn(&(Binding, ProtocolVersion)) -> &'static str| {
+    let agents = visible.collect();
+    let served_words = |word: fn(&(Binding, ProtocolVersion)) -> &'static str| {
         let mut words: Vec<_> = card::SERVICE_FEATURES.interfaces.iter().map(word).collect();
         words.sort_unstable();
         words.dedup();
         words.into_iter().map(str::to_owned).collect()
     };
-    let versions = served(|(_, version)| version.as_str());
-    let bindings = served(|(binding, _)| binding.as_str());
+    let versions = served_words(|(_, version)| version.as_str());
+    let bindings = served_words(|(binding, _)| binding.as_str());
     Ok(ok(&to_json(&A2aStatus { versions, bindings, agents })?))
 }
 

@@ -51,8 +51,8 @@ mod tests {
 
     #[test]
     fn storage_statistics_are_cached_by_the_number_of_executions() {
-        let good = [0, MAX_UNCACHED_EXECUTIONS, MAX_UNCACHED_EXECUTIONS + 1, 1_000_000]
+        let validities = [0, MAX_UNCACHED_EXECUTIONS, MAX_UNCACHED_EXECUTIONS + 1, 1_000_000]
             .map(|count| validity(count).as_millis());
-        assert_eq!(good, [0, 0, 10, 1_000]);
+        assert_eq!(validities, [0, 0, 10, 1_000]);
     }
 }

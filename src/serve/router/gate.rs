@@ -47,8 +47,8 @@ pub(super) fn admit(
 
 /// Copies the host of HTTP/2, which is a part of the address, to the header that HTTP/1.1 uses.
 fn copy_host_header(request: &mut Request) {
-    let named = request.uri().authority().map(|host| HeaderValue::from_str(host.as_str()));
-    if let Some(Ok(host)) = named {
+    let parsed_host = request.uri().authority().map(|host| HeaderValue::from_str(host.as_str()));
+    if let Some(Ok(host)) = parsed_host {
         request.headers_mut().insert(HOST, host);
     }
 }

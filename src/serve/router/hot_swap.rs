@@ -31,7 +31,7 @@ pub struct RoutePublisher(Arc<watch::Sender<Option<RoutedConfig>>>);
 impl RoutePublisher {
     /// Serves new requests with this state. Requests in progress keep the previous state, except for streams: a
     /// stream ends as soon as its caller is no longer authorized.
-    pub fn show(&self, app: App) {
+    pub fn publish(&self, app: App) {
         let paths = router(&app);
         drop(self.0.send_replace(Some(RoutedConfig { app, paths })));
     }
@@ -50,7 +50,7 @@ pub struct LatestRoutes(Arc<watch::Sender<Option<RoutedConfig>>>);
 impl LatestRoutes {
     /// Returns the state of the configuration in force.
     pub(super) fn app(&self) -> Option<App> {
-        self.0.borrow().as_ref().map(|shown| shown.app.clone())
+        self.0.borrow().as_ref().map(|config| config.app.clone())
     }
 }
 
@@ -68,16 +68,18 @@ where
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         // The clone ends the borrow at once: a reload that publishes a new configuration waits for open borrows.
-        let (now, shown) = (self.clone(), self.0.borrow().clone());
+        let (latest_routes, config) = (self.clone(), self.0.borrow().clone());
         let connection = request.extensions_mut().remove::<ClientConnection>();
         Box::pin(async move {
-            let Some((RoutedConfig { app, paths }, connection)) = shown.zip(connection) else {
+            let Some((RoutedConfig { app, paths }, connection)) = config.zip(connection) else {
                 return Ok(StatusCode::NOT_FOUND.into_response());
             };
             // The request is consumed below, and a stream must be able to check its caller until its end.
             let credentials = app.access.authenticator.credential_headers(request.headers());
             let response = respond(&app, paths, (request.map(Body::new), connection)).await;
-            Ok(revocation::end_when_revoked(response, credentials, &app, move || now.app()))
+            Ok(revocation::end_when_revoked(response, credentials, &app, move || {
+                latest_routes.app()
+            }))
         })
     }
 }

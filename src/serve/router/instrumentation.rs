@@ -41,8 +41,8 @@ pub(super) struct MatchedEndpoint {
 
 impl MatchedEndpoint {
     fn of(app: &App, template: MatchedPath, path: &str) -> Self {
-        let mut places = template.as_str().split('/').zip(path.split('/'));
-        let named = places.find(|(place, _)| *place == "{agent}");
+        let mut segments = template.as_str().split('/').zip(path.split('/'));
+        let named = segments.find(|(segment, _)| *segment == "{agent}");
         let id = named.and_then(|(_, word)| AgentId::new(word).ok());
         let agent = id.and_then(|id| app.agents.get(&id).cloned());
         Self { template, agent }
@@ -97,7 +97,7 @@ where
 
 /// Request in progress: it has an id and a trace context, for the log and for the work that it starts.
 pub(super) struct RequestObservation {
-    begun: DateTime<Utc>,
+    started_at: DateTime<Utc>,
     clock: Instant,
     /// Id of the request, for the response.
     id: Option<HeaderValue>,
@@ -110,13 +110,13 @@ impl RequestObservation {
     /// Starts the observation. Readers of the headers from here on find the span of this request.
     pub(super) fn begin(app: &App, headers: &mut HeaderMap) -> Self {
         // Wall time may jump, so the duration comes from the monotonic clock.
-        let (begun, clock, random_id) = (app.api.reader.now(), Instant::now(), Uuid::new_v4());
+        let (started_at, clock, random_id) = (app.api.reader.now(), Instant::now(), Uuid::new_v4());
         let id = request_id(headers).or_else(|| HeaderValue::from_str(&random_id.to_string()).ok());
-        let asked = trace_context(headers);
-        let parent = asked.as_ref().map(|asked| asked.span);
-        let trace = request_trace(asked, random_id, app.monitoring.instruments.is_tracing());
+        let caller_trace = trace_context(headers);
+        let parent = caller_trace.as_ref().map(|caller_trace| caller_trace.span);
+        let trace = request_trace(caller_trace, random_id, app.monitoring.instruments.is_tracing());
         set_trace_headers(headers, trace.as_ref());
-        Self { begun, clock, id, trace, parent }
+        Self { started_at, clock, id, trace, parent }
     }
 
     /// Returns the log span of the request. The span has the highest level, so that no filter omits its id.
@@ -135,7 +135,7 @@ impl RequestObservation {
         path: Option<&str>,
         response: &mut Response,
     ) -> Option<MatchedEndpoint> {
-        let took = self.clock.elapsed();
+        let duration = self.clock.elapsed();
         if let Some(id) = self.id {
             response.headers_mut().insert(REQUEST_ID_HEADER, id);
         }
@@ -146,10 +146,12 @@ impl RequestObservation {
             app.api.tree.count(&endpoint.path_with_agent());
         }
         if let Some(trace) = self.trace {
-            let (begun, parent, status) = (self.begun, self.parent, response.status().as_u16());
+            let (started_at, parent, status) =
+                (self.started_at, self.parent, response.status().as_u16());
             let method = method_label(method);
             let endpoint = matched.as_ref().map(|endpoint| endpoint.template.as_str());
-            let requested = RequestRecord { method, endpoint, status, begun, took, trace, parent };
+            let requested =
+                RequestRecord { method, endpoint, status, started_at, duration, trace, parent };
             app.monitoring.instruments.requested(&requested);
         }
         matched
@@ -162,23 +164,24 @@ fn request_id(headers: &HeaderMap) -> Option<HeaderValue> {
     // With two ids nobody can tell which one the caller will search for.
     let (id, None) = (all.next()?, all.next()) else { return None };
     let text = id.to_str().ok()?;
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte);
+    let is_allowed_byte = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte);
     // The id goes to the log and to the response: anything else could forge a line or a header.
-    let is_id = (1..=MAX_REQUEST_ID_BYTES).contains(&text.len()) && text.bytes().all(plain);
+    let is_id =
+        (1..=MAX_REQUEST_ID_BYTES).contains(&text.len()) && text.bytes().all(is_allowed_byte);
     HeaderValue::from_str(text).ok().filter(|_| is_id) // A copy, which does not keep the request.
 }
 
 /// Returns the trace context of this request: within the caller's trace, or of a new trace. The random bytes are the
 /// trace id, and their end is the span id.
 fn request_trace(
-    asked: Option<TraceContext>,
+    caller_trace: Option<TraceContext>,
     random_id: Uuid,
     is_recorded: bool,
 ) -> Option<TraceContext> {
     let bytes = random_id.into_bytes();
     let span = SpanId::new(*bytes.last_chunk()?)?;
-    match asked {
-        Some(asked) => Some(asked.child(span)),
+    match caller_trace {
+        Some(caller_trace) => Some(caller_trace.child(span)),
         None => Some(TraceContext::root(TraceId::new(bytes)?, span, is_recorded)),
     }
 }

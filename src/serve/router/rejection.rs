@@ -139,9 +139,9 @@ mod tests {
         assert_eq!(format(old, &grpc), ErrorFormat::Grpc(ProtocolVersion::V0_3));
         let new = "/lf.a2a.v1.A2AService/SendMessage";
         assert_eq!(format(new, &grpc), ErrorFormat::Grpc(ProtocolVersion::V1_0));
-        let wanted = [("a2a-version", "1.0"), ("accept", media::A2A_JSON)];
+        let headers = [("a2a-version", "1.0"), ("accept", media::A2A_JSON)];
         let expected = ErrorFormat::Rest(ProtocolVersion::V1_0, media::A2A_JSON);
-        assert_eq!(format("/agents/x/v1/tasks", &wanted), expected);
+        assert_eq!(format("/agents/x/v1/tasks", &headers), expected);
     }
 
     async fn body(response: Response) -> Value {
@@ -159,8 +159,11 @@ mod tests {
                 let wait = Some(std::time::Duration::from_secs(7));
                 EarlyRefusal { failure, wait }.into_response()
             };
-            let plain = refused();
-            let (status, wait) = (plain.status(), plain.headers()[header::RETRY_AFTER].clone());
+            let problem_response = refused();
+            let (status, wait) = (
+                problem_response.status(),
+                problem_response.headers()[header::RETRY_AFTER].clone(),
+            );
             assert_eq!(status.as_u16(), problem::http_status_before_dispatch(code), "{code}");
             for version in [ProtocolVersion::V0_3, ProtocolVersion::V1_0] {
                 let response = ErrorFormat::Rest(version, media::JSON).render(refused());
@@ -191,8 +194,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_response_without_a_refusal_is_unchanged() {
-        let good = || (StatusCode::OK, "fine").into_response();
-        let response = ErrorFormat::JsonRpc.render(good());
+        let success = || (StatusCode::OK, "fine").into_response();
+        let response = ErrorFormat::JsonRpc.render(success());
         assert_eq!(response.status(), StatusCode::OK);
         let bytes = axum::body::to_bytes(response.into_body(), usize::MAX).await;
         assert_eq!(&bytes.expect("a body")[..], b"fine");

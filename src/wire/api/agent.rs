@@ -93,7 +93,7 @@ impl From<&AgentStatus> for PoolEntry {
             // A reload may lower the limit below the number of executions that run.
             free: limit.map(|limit| (limit as usize).saturating_sub(running)),
             peak: pool.peak,
-            started: pool.begun,
+            started: pool.started,
             refused: pool.refused,
             mean_wait_ms: pool.mean_wait_ms,
         }

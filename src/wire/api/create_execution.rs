@@ -68,12 +68,12 @@ pub struct IdempotencyKeyHeader(
 /// Requires exactly one of `text` and `parts`.
 fn one_of_both(schema: &mut Schema) {
     // A member that is null counts as absent, which `required` alone cannot express.
-    let nothing = json!({"type": "null"});
+    let null_type = json!({"type": "null"});
     schema.insert(
         "oneOf".to_owned(),
         json!([
-            {"required": ["text"], "properties": {"text": {"type": "string"}, "parts": nothing}},
-            {"required": ["parts"], "properties": {"parts": {"type": "array"}, "text": nothing}},
+            {"required": ["text"], "properties": {"text": {"type": "string"}, "parts": null_type}},
+            {"required": ["parts"], "properties": {"parts": {"type": "array"}, "text": null_type}},
         ]),
     );
 }

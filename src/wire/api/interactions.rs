@@ -86,10 +86,10 @@ impl From<Interaction> for InteractionEntry {
         });
         Self {
             id: one.id,
-            execution: one.place.execution,
+            execution: one.request_key.execution,
             agent: one.owner.agent,
             context: one.owner.context.0,
-            attempt: one.place.attempt,
+            attempt: one.request_key.attempt,
             kind: one.question.kind,
             state: one.state,
             question: QuestionEntry {
@@ -158,15 +158,15 @@ impl AnswerRequest {
             (None, None) => None,
             _ => return None,
         };
-        let given = [
+        let answers = [
             verdict,
             option.clone().map(|id| AnswerValue::Option { id }),
             text.clone().map(|text| AnswerValue::Text { text }),
             values.clone().map(|values| AnswerValue::Form { values }),
             decline.then_some(AnswerValue::Decline),
         ];
-        let mut given = given.into_iter().flatten();
-        given.next().filter(|_| given.next().is_none())
+        let mut answers = answers.into_iter().flatten();
+        answers.next().filter(|_| answers.next().is_none())
     }
 }
 

@@ -309,7 +309,7 @@ impl From<&Occurrence> for OccurrenceEntry {
             planned: it.planned,
             due: it.due,
             cause: it.cause,
-            status: it.verdict,
+            status: it.status,
             reason: it.reason.clone(),
             times: it.times,
             decided_at: it.decided_at,

@@ -75,8 +75,8 @@ pub(crate) enum LoopEvent {
 pub(crate) struct AcpAgent {
     setup: AcpSettings,
     sessions: BTreeMap<String, FakeSession>,
-    asks: BTreeMap<i64, (String, AskEffect)>,
-    next_ask: i64,
+    pending_requests: BTreeMap<i64, (String, AskEffect)>,
+    next_request_id: i64,
     timers: Sender<LoopEvent>,
     /// Exit code, once an instruction ends the process.
     exit: Option<u8>,
@@ -88,8 +88,8 @@ pub(super) fn play(_: &[String]) -> Result<u8, Box<dyn Error>> {
     let mut agent = AcpAgent {
         setup: AcpSettings::from_environment(),
         sessions: BTreeMap::new(),
-        asks: BTreeMap::new(),
-        next_ask: 0,
+        pending_requests: BTreeMap::new(),
+        next_request_id: 0,
         timers: sender.clone(),
         exit: None,
     };
@@ -145,7 +145,7 @@ impl AcpAgent {
             }
             Some(_) if !id.is_null() => fail(&id, -32_601, "method not found"),
             Some(_) => Ok(()),
-            None => self.answered(&id, &message),
+            None => self.handle_answer(&id, &message),
         }
     }
 

@@ -66,10 +66,10 @@ const FOREVER_SECONDS: &str = "600";
 fn main() -> ExitCode {
     let args: Vec<String> = env::args().skip(1).collect();
     let name = args.first().map(String::as_str);
-    let Some((_, part, _)) = ROLES.iter().find(|(part, ..)| Some(*part) == name) else {
+    let Some((_, role, _)) = ROLES.iter().find(|(role, ..)| Some(*role) == name) else {
         return fail(&usage(), 64);
     };
-    match part(args.get(1..).unwrap_or_default()) {
+    match role(args.get(1..).unwrap_or_default()) {
         Ok(code) => ExitCode::from(code),
         Err(error) => fail(&format!("{error}\n"), 70),
     }
@@ -82,7 +82,10 @@ fn fail(text: &str, code: u8) -> ExitCode {
 }
 
 fn usage() -> String {
-    ROLES.iter().map(|(name, _, what)| format!("fake-agent {name}: {what}\n")).collect()
+    ROLES
+        .iter()
+        .map(|(name, _, description)| format!("fake-agent {name}: {description}\n"))
+        .collect()
 }
 
 fn echo(_: &[String]) -> Result<u8, Box<dyn Error>> {
@@ -224,16 +227,16 @@ fn once(args: &[String]) -> Result<u8, Box<dyn Error>> {
 /// attempt, process and label. Prints numbered lines before and after a sleep that its input gives. Its daemon, in a
 /// session of its own with an empty environment, continues to hold the lock.
 fn witness(args: &[String]) -> Result<u8, Box<dyn Error>> {
-    let said = |name| env::var(name).unwrap_or_default();
-    let (execution, attempt) = (said("ALGONIUS_EXECUTION_ID"), said("ALGONIUS_ATTEMPT"));
-    let me = format!("{execution} {attempt} {} {}", std::process::id(), label()?);
+    let variable = |name| env::var(name).unwrap_or_default();
+    let (execution, attempt) = (variable("ALGONIUS_EXECUTION_ID"), variable("ALGONIUS_ATTEMPT"));
+    let identity = format!("{execution} {attempt} {} {}", std::process::id(), label()?);
     let (file, lock) = (argument(args, 0), argument(args, 1));
-    append(file, &format!("start {me}\n"))?;
+    append(file, &format!("start {identity}\n"))?;
     let mut held = Stdio::null();
     if lock != "-" {
         let lock = OpenOptions::new().create(true).append(true).open(lock)?;
         if lock.try_lock().is_err() {
-            append(file, &format!("overlap {me}\n"))?;
+            append(file, &format!("overlap {identity}\n"))?;
         }
         held = Stdio::from(lock);
     }
@@ -244,7 +247,7 @@ fn witness(args: &[String]) -> Result<u8, Box<dyn Error>> {
     print(&numbers(0..1000))?;
     pause(Duration::try_from_secs_f64(input.trim().parse()?)?);
     print(&numbers(1000..2000))?;
-    append(file, &format!("end {me}\n"))?;
+    append(file, &format!("end {identity}\n"))?;
     Ok(0)
 }
 
@@ -266,8 +269,8 @@ fn tty(_: &[String]) -> Result<u8, Box<dyn Error>> {
     }
 }
 
-fn argument(args: &[String], place: usize) -> &str {
-    args.get(place).map_or("", String::as_str)
+fn argument(args: &[String], index: usize) -> &str {
+    args.get(index).map_or("", String::as_str)
 }
 
 fn print(text: &str) -> Result<u8, Box<dyn Error>> {

@@ -27,20 +27,20 @@ pub(super) fn play(args: &[String]) -> Result<u8, Box<dyn Error>> {
         (Some(id), _) | (None, Some(id)) => id,
         (None, None) => format!("ses{}", std::process::id()),
     };
-    let mut said = String::new();
-    io::stdin().read_to_string(&mut said)?;
-    let said = said.trim();
-    append(&folder.join("log"), &format!("start {said}\n"))?;
-    for gate in said.split(' ').filter(|word| word.starts_with("gate-")) {
+    let mut message = String::new();
+    io::stdin().read_to_string(&mut message)?;
+    let message = message.trim();
+    append(&folder.join("log"), &format!("start {message}\n"))?;
+    for gate in message.split(' ').filter(|word| word.starts_with("gate-")) {
         while !folder.join(gate).exists() {
             pause();
         }
     }
-    append(&folder.join("log"), &format!("end {said}\n"))?;
-    if said == "fail" {
+    append(&folder.join("log"), &format!("end {message}\n"))?;
+    if message == "fail" {
         return Ok(1);
     }
-    append(&folder.join(&id), &format!("{said}\n"))?;
+    append(&folder.join(&id), &format!("{message}\n"))?;
     let words = std::fs::read_to_string(folder.join(&id))?.lines().collect::<Vec<_>>().join(" ");
     write_answer(&id, &words, args.iter().any(|word| word == "--events"))
 }

@@ -30,7 +30,7 @@ struct ControlAgent {
     id: String,
     mode: String,
     turns: usize,
-    asks: usize,
+    request_count: usize,
     is_cancelled: bool,
     /// Exit code, once an instruction or the end of the input ends the process.
     exit: Option<u8>,
@@ -38,12 +38,12 @@ struct ControlAgent {
 
 /// Plays an agent of claude-control.
 pub(super) fn claude(args: &[String]) -> Result<u8, Box<dyn Error>> {
-    let after = |name: &str| {
-        let place = args.iter().position(|word| word == name)?;
-        Some(argument(args, place + 1).to_owned())
+    let option_value = |name: &str| {
+        let index = args.iter().position(|word| word == name)?;
+        Some(argument(args, index + 1).to_owned())
     };
-    let resumed = after("--resume");
-    let id = match resumed.clone().or_else(|| after("--session-id")) {
+    let resumed = option_value("--resume");
+    let id = match resumed.clone().or_else(|| option_value("--session-id")) {
         Some(id) => id,
         None => fresh_id("session")?,
     };
@@ -60,14 +60,21 @@ pub(super) fn codex(_: &[String]) -> Result<u8, Box<dyn Error>> {
 
 fn play(protocol: InteractiveProtocol, id: String, mode: &str) -> Result<u8, Box<dyn Error>> {
     let mode = mode.to_owned();
-    let mut dialogue =
-        ControlAgent { protocol, id, mode, turns: 0, asks: 0, is_cancelled: false, exit: None };
-    while dialogue.exit.is_none() {
-        if let Some(message) = dialogue.read()? {
-            dialogue.handle(&message)?;
+    let mut agent = ControlAgent {
+        protocol,
+        id,
+        mode,
+        turns: 0,
+        request_count: 0,
+        is_cancelled: false,
+        exit: None,
+    };
+    while agent.exit.is_none() {
+        if let Some(message) = agent.read()? {
+            agent.handle(&message)?;
         }
     }
-    Ok(dialogue.exit.unwrap_or_default())
+    Ok(agent.exit.unwrap_or_default())
 }
 
 fn write(message: &Value) -> Result<(), Box<dyn Error>> {
@@ -130,14 +137,14 @@ impl ControlAgent {
             Some("initialize") => answer(&json!({"userAgent": "fake/1.0 (test)"})),
             Some(method @ ("thread/start" | "thread/resume")) => {
                 if method == "thread/resume" {
-                    let wanted = at(params, "/threadId").as_str().unwrap_or_default();
-                    if !file(wanted).is_some_and(|file| file.is_file()) {
-                        let text = format!("no rollout found for thread id {wanted}");
+                    let thread_id = at(params, "/threadId").as_str().unwrap_or_default();
+                    if !file(thread_id).is_some_and(|file| file.is_file()) {
+                        let text = format!("no rollout found for thread id {thread_id}");
                         return write(
                             &json!({"id": id, "error": {"code": -32_600, "message": text}}),
                         );
                     }
-                    wanted.clone_into(&mut self.id);
+                    thread_id.clone_into(&mut self.id);
                 }
                 at(params, "/sandbox").as_str().unwrap_or("read-only").clone_into(&mut self.mode);
                 let sandbox = match self.mode.as_str() {
@@ -184,7 +191,7 @@ impl ControlAgent {
                     self.send_text(&earlier.replace('\n', " | "), false)?;
                 }
                 "tool" => self.tool(&it)?,
-                "hang" => self.wait(|dialogue| dialogue.is_cancelled)?,
+                "hang" => self.wait(|agent| agent.is_cancelled)?,
                 "malformed" => write_text("{\"type\":\n")?,
                 "huge" => write_text(&format!("\"{}\"\n", "x".repeat(it.word(0).parse()?)))?,
                 "auth-error" => failure = Some("401 invalid api key"),
@@ -248,12 +255,13 @@ impl ControlAgent {
     }
 
     fn tool(&mut self, it: &Instruction) -> Result<(), Box<dyn Error>> {
-        self.asks += 1;
-        let call = format!("call-{}", self.asks);
+        self.request_count += 1;
+        let call = format!("call-{}", self.request_count);
         let command = it.setting("command").unwrap_or("true").to_owned();
         self.report(&call, it.word(0), &command, None)?;
         let is_free = ["bypassPermissions", "danger-full-access"].contains(&self.mode.as_str());
-        let is_allowed = is_free || it.has("unasked") || self.ask(&call, it.word(0), &command)?;
+        let is_allowed =
+            is_free || it.has("unasked") || self.request_permission(&call, it.word(0), &command)?;
         if is_allowed {
             note("RAN", &format!("{}\t{}\t{call}\t{command}\n", std::process::id(), self.id))?;
         }
@@ -289,11 +297,16 @@ impl ControlAgent {
     }
 
     /// Requests permission and waits for the answer; returns whether it allows the call.
-    fn ask(&mut self, call: &str, name: &str, command: &str) -> Result<bool, Box<dyn Error>> {
+    fn request_permission(
+        &mut self,
+        call: &str,
+        name: &str,
+        command: &str,
+    ) -> Result<bool, Box<dyn Error>> {
         let id = if self.protocol == InteractiveProtocol::Claude {
             json!(call)
         } else {
-            json!(self.asks)
+            json!(self.request_count)
         };
         let input = json!({"command": command});
         let (request, path, answer, allows) = if self.protocol == InteractiveProtocol::Claude {

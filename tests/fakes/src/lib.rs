@@ -2,14 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-/// Returns the path of the fake agent, which cargo builds into the folder of the executable `beside` (such as the
-/// running test) or into the parent folder.
+/// Returns the path of the fake agent, which cargo builds into the folder of `executable` (such as the running test) or
+/// into the parent folder.
 ///
 /// # Panics
 /// Panics if it was not built; the message gives the command.
 #[must_use]
-pub fn fake_agent_path(beside: &Path) -> PathBuf {
-    path(beside, "fake-agent")
+pub fn fake_agent_path(executable: &Path) -> PathBuf {
+    path(executable, "fake-agent")
 }
 
 /// Returns the path of the fake model, found as [`fake_agent_path`] finds the agent's.
@@ -17,14 +17,14 @@ pub fn fake_agent_path(beside: &Path) -> PathBuf {
 /// # Panics
 /// Panics if it was not built; the message gives the command.
 #[must_use]
-pub fn mock_model_path(beside: &Path) -> PathBuf {
-    path(beside, "mock-model")
+pub fn mock_model_path(executable: &Path) -> PathBuf {
+    path(executable, "mock-model")
 }
 
 #[expect(clippy::panic, reason = "a test that lacks its fake must say so and stop")]
-fn path(beside: &Path, program: &str) -> PathBuf {
-    let places = beside.ancestors().skip(1).take(2).map(|folder| folder.join(program));
-    let found = places.into_iter().find(|place| place.is_file());
+fn path(executable: &Path, program: &str) -> PathBuf {
+    let candidates = executable.ancestors().skip(1).take(2).map(|folder| folder.join(program));
+    let found = candidates.into_iter().find(|candidate| candidate.is_file());
     found.unwrap_or_else(|| {
         panic!("`{program}` is not built; run `cargo build -p algonius-fakes` and try again")
     })

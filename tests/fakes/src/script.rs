@@ -12,8 +12,8 @@ pub(crate) struct Instruction {
 
 impl Instruction {
     /// Returns the word at a position, or the empty text.
-    pub(crate) fn word(&self, place: usize) -> &str {
-        self.words.get(place).map_or("", String::as_str)
+    pub(crate) fn word(&self, index: usize) -> &str {
+        self.words.get(index).map_or("", String::as_str)
     }
 
     /// Returns all words as one text.

@@ -20,8 +20,8 @@ fn start(args: &[&str]) -> Child {
 
 fn play_with(args: &[&str], input: &str) -> Output {
     let mut child = start(args);
-    let fed = child.stdin.take().unwrap().write_all(input.as_bytes());
-    assert!(fed.is_ok() || args == ["no-stdin"]);
+    let written = child.stdin.take().unwrap().write_all(input.as_bytes());
+    assert!(written.is_ok() || args == ["no-stdin"]);
     child.wait_with_output().unwrap()
 }
 
@@ -30,11 +30,11 @@ fn play(args: &[&str]) -> (Option<i32>, String) {
     (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-fn said(text: &str) -> (Option<i32>, String) {
+fn success(text: &str) -> (Option<i32>, String) {
     (Some(0), text.to_owned())
 }
 
-fn line(child: &mut Child) -> i32 {
+fn read_pid(child: &mut Child) -> i32 {
     let pipe = child.stdout.as_mut().unwrap();
     let mut line = String::new();
     BufReader::new(pipe).read_line(&mut line).unwrap();
@@ -42,7 +42,7 @@ fn line(child: &mut Child) -> i32 {
 }
 
 /// Returns fields 3, 5 and 6 of the process's line: its state, group and session.
-fn place(pid: i32) -> (String, String, String) {
+fn process_stat(pid: i32) -> (String, String, String) {
     let line = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let rest = line.rsplit_once(')').unwrap().1.to_owned();
     let field = |index: usize| rest.split_whitespace().nth(index).unwrap().to_owned();
@@ -59,8 +59,8 @@ fn scratch(name: &str) -> PathBuf {
 #[test]
 fn the_fake_answers_as_its_role_requires() {
     assert_eq!(play_with(&["echo"], "hello\0ö").stdout, "hello\0ö".as_bytes());
-    assert_eq!(play(&["sleep", "0.01", "late"]), said("late"));
-    assert_eq!(play(&["args", "a b", "\"", "--"]), said("\"a b\"\n\"\\\"\"\n\"--\"\n"));
+    assert_eq!(play(&["sleep", "0.01", "late"]), success("late"));
+    assert_eq!(play(&["args", "a b", "\"", "--"]), success("\"a b\"\n\"\\\"\"\n\"--\"\n"));
     assert_eq!(play(&["flood", "100000"]).1.len(), 100_000);
     assert_eq!(play_with(&["no-stdin"], &"x".repeat(10)).stdout, b"not read");
     assert!(play(&["tty"]).1.contains("terminal"));
@@ -123,7 +123,7 @@ fn a_flaky_agent_fails_as_often_as_configured() {
     let file = scratch("flaky");
     let run = || play(&["flaky", file.to_str().unwrap(), "2", "75"]);
     assert_eq!([run().0, run().0], [Some(75), Some(75)]);
-    assert_eq!(run(), said("run 3"));
+    assert_eq!(run(), success("run 3"));
 }
 
 #[test]
@@ -146,8 +146,8 @@ fn a_witness_reports_every_overlap_on_its_lock() {
         let output = play_with(&args, "0").stdout;
         assert_eq!(String::from_utf8(output).unwrap().lines().count(), 2000);
         let lines = fs::read_to_string(&file).unwrap();
-        let said: Vec<_> = lines.lines().map(|line| line.split(' ').next().unwrap()).collect();
-        assert_eq!(said, words);
+        let recorded: Vec<_> = lines.lines().map(|line| line.split(' ').next().unwrap()).collect();
+        assert_eq!(recorded, words);
     }
     let left = fs::read_dir("/proc").unwrap().flatten().filter(|process| {
         fs::read_link(process.path().join("fd/0")).is_ok_and(|input| input == lock)
@@ -161,15 +161,15 @@ fn a_witness_reports_every_overlap_on_its_lock() {
 #[test]
 fn a_stubborn_agent_and_its_child_outlive_sigterm() {
     let mut child = start(&["stubborn"]);
-    let (leader, grandchild) = (i32::try_from(child.id()).unwrap(), line(&mut child));
+    let (leader, grandchild) = (i32::try_from(child.id()).unwrap(), read_pid(&mut child));
     killpg(Pid::from_raw(leader), Signal::SIGTERM).unwrap();
-    let ignored = |pid| fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let status_text = |pid| fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     for pid in [leader, grandchild] {
-        let status = ignored(pid);
+        let status = status_text(pid);
         let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
         let mask = u64::from_str_radix(mask.trim(), 16).unwrap();
         assert_eq!(mask >> (Signal::SIGTERM as u32 - 1) & 1, 1);
-        assert_eq!(place(pid).1, leader.to_string());
+        assert_eq!(process_stat(pid).1, leader.to_string());
     }
     killpg(Pid::from_raw(leader), Signal::SIGKILL).unwrap();
     assert!(!child.wait().unwrap().success());
@@ -178,7 +178,7 @@ fn a_stubborn_agent_and_its_child_outlive_sigterm() {
 #[test]
 fn a_daemon_stays_in_its_own_session() {
     let daemon = play(&["daemonize"]).1.trim().parse().unwrap();
-    let (state, _, session) = place(daemon);
+    let (state, _, session) = process_stat(daemon);
     assert_eq!((state == "Z", session), (false, daemon.to_string()));
     kill(Pid::from_raw(daemon), Signal::SIGKILL).unwrap();
 }

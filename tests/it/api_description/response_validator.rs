@@ -14,13 +14,13 @@ pub(super) struct ResponseValidator {
 }
 
 impl ResponseValidator {
-    pub(super) async fn of(client: &ServiceClient) -> Self {
+    pub(super) async fn fetch(client: &ServiceClient) -> Self {
         let document = client.get("/api/v1/openapi.json").await.json();
         Self { document, seen: BTreeSet::new() }
     }
 
     /// One that knows another description.
-    pub(super) fn with_position(document: Value) -> Self {
+    pub(super) fn with_document(document: Value) -> Self {
         Self { document, seen: BTreeSet::new() }
     }
 
@@ -40,7 +40,7 @@ impl ResponseValidator {
     }
 
     /// Holds an answer to be as it is described.
-    pub(super) fn hold(&mut self, line: &str, answer: &TestResponse) {
+    pub(super) fn assert_documented(&mut self, line: &str, answer: &TestResponse) {
         let faults = self.faults(line, answer);
         assert!(faults.is_empty(), "{line} answers {answer:?}:\n{faults:#?}");
         self.seen.insert((line.to_owned(), answer.status));
@@ -50,43 +50,44 @@ impl ResponseValidator {
     pub(super) fn faults(&self, line: &str, answer: &TestResponse) -> Vec<String> {
         let (method, path) = line.split_once(' ').unwrap();
         let operation = &self.document["paths"][path][method.to_lowercase()];
-        let told = self.followed(&operation["responses"][answer.status.to_string()]);
-        if told.is_null() {
+        let documented = self.resolve_ref(&operation["responses"][answer.status.to_string()]);
+        if documented.is_null() {
             return vec![format!("{} is not described", answer.status)];
         }
-        let names = told["headers"].as_object().unwrap().keys();
+        let names = documented["headers"].as_object().unwrap().keys();
         let missing = names.filter(|name| answer.header(&name.to_lowercase()).is_none());
         let mut faults: Vec<_> = missing.map(|name| format!("no header {name}")).collect();
         let media = answer.header("content-type");
-        match (media, told["content"].as_object()) {
+        match (media, documented["content"].as_object()) {
             (None, None) if answer.body.is_empty() => {}
             (Some(media), Some(contents)) if contents.contains_key(media) => {
-                faults.extend(self.of_body(&contents[media], &answer.body));
+                faults.extend(self.body_faults(&contents[media], &answer.body));
             }
             (media, contents) => faults.push(format!("{media:?} is none of {contents:?}")),
         }
         faults
     }
 
-    fn of_body(&self, content: &Value, body: &str) -> Vec<String> {
+    fn body_faults(&self, content: &Value, body: &str) -> Vec<String> {
         let kinds = &content["x-documents"];
         if kinds.is_null() {
             let text = || Value::String(body.to_owned());
-            let read = serde_json::from_str(body).unwrap_or_else(|_| text());
-            return self.of_document(&content["schema"], &read);
+            let document = serde_json::from_str(body).unwrap_or_else(|_| text());
+            return self.document_faults(&content["schema"], &document);
         }
         documents(body)
             .into_iter()
             .flat_map(|(kind, document)| match &kinds[&kind] {
                 Value::Null => vec![format!("no `{kind}` is described")],
-                schema => self.of_document(schema, &document),
+                schema => self.document_faults(schema, &document),
             })
             .collect()
     }
 
-    fn of_document(&self, schema: &Value, document: &Value) -> Vec<String> {
+    fn document_faults(&self, schema: &Value, document: &Value) -> Vec<String> {
         let faults = self.validator(schema);
-        let faults = faults.iter_errors(document).map(|it| format!("{}: {it}", it.instance_path()));
+        let faults =
+            faults.iter_errors(document).map(|error| format!("{}: {error}", error.instance_path()));
         faults.collect()
     }
 
@@ -100,19 +101,19 @@ impl ResponseValidator {
         options.should_validate_formats(true).build(&root).unwrap()
     }
 
-    fn followed<'v>(&'v self, value: &'v Value) -> &'v Value {
-        let place = value["$ref"].as_str().and_then(|name| name.strip_prefix('#'));
-        place.map_or(value, |place| self.document.pointer(place).unwrap())
+    fn resolve_ref<'v>(&'v self, value: &'v Value) -> &'v Value {
+        let pointer = value["$ref"].as_str().and_then(|name| name.strip_prefix('#'));
+        pointer.map_or(value, |pointer| self.document.pointer(pointer).unwrap())
     }
 
     /// The operations of which no good answer was seen.
     pub(super) fn unseen(&self) -> Vec<String> {
         let lines =
             self.operations().into_iter().map(|(method, path, _)| format!("{method} {path}"));
-        let is_good = |line: &String| {
+        let has_succeeded = |line: &String| {
             self.seen.iter().any(|(seen, status)| seen == line && (200..300).contains(status))
         };
-        lines.filter(|line| !is_good(line)).collect()
+        lines.filter(|line| !has_succeeded(line)).collect()
     }
 }
 

@@ -4,9 +4,9 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
-use super::private;
+use super::write_private;
 use crate::harness::client::{completed, outcome, state};
-use crate::harness::{Setup, until};
+use crate::harness::{Setup, poll_until};
 use crate::read_only::skips;
 
 const ACCOUNT: &str = "daemon";
@@ -15,18 +15,18 @@ const ROOT_ONLY: &str = "only root reads this\n";
 
 /// A setup whose folder other users pass through, with a folder and a file that are root's alone.
 fn with_open_folder(setup: Setup) -> Setup {
-    for path in [setup.here().parent().unwrap(), setup.here()] {
+    for path in [setup.test_folder().parent().unwrap(), setup.test_folder()] {
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
     }
-    for entry in fs::read_dir(setup.here()).unwrap().flatten() {
+    for entry in fs::read_dir(setup.test_folder()).unwrap().flatten() {
         if entry.path().is_file() && !entry.path().is_symlink() {
             fs::set_permissions(entry.path(), fs::Permissions::from_mode(0o755)).unwrap();
         }
     }
-    let own = setup.here().join("closed");
-    fs::create_dir(&own).unwrap();
-    fs::set_permissions(&own, fs::Permissions::from_mode(0o700)).unwrap();
-    private(&own.join("output.txt"), ROOT_ONLY);
+    let closed_folder = setup.test_folder().join("closed");
+    fs::create_dir(&closed_folder).unwrap();
+    fs::set_permissions(&closed_folder, fs::Permissions::from_mode(0o700)).unwrap();
+    write_private(&closed_folder.join("output.txt"), ROOT_ONLY);
     setup
 }
 
@@ -40,7 +40,7 @@ async fn root_does_not_follow_a_link_to_an_answer() {
     if skips("root") {
         return;
     }
-    let ways = [
+    let attacks = [
         ("folder", "mv $m $m.x; rm -rf $m; ln -s $ROOT $m"),
         ("link", "ln -s $ROOT/output.txt $0"),
         ("hard", "ln $ROOT/output.txt $0"),
@@ -49,15 +49,15 @@ async fn root_does_not_follow_a_link_to_an_answer() {
         ("place", "mkdir $0; ln -s $ROOT/output.txt $0/output.txt"),
     ];
     for access in ["read-only", "read-write"] {
-        let agents = ways.map(|(id, way)| {
+        let agents = attacks.map(|(id, script)| {
             format!(
-                "[agents.{id}]\ncommand = 'sh'\nargs = ['-c', 'm=$(dirname $0); {way}; true', '{{{{ output_file }}}}']\n\
+                "[agents.{id}]\ncommand = 'sh'\nargs = ['-c', 'm=$(dirname $0); {script}; true', '{{{{ output_file }}}}']\n\
                  output = 'file'\naccess = '{access}'\nuser = '{ACCOUNT}'\nworking_dir = '/'\n\
                  env.ROOT = 'HERE/closed'\n"
             )
         });
         let service = with_open_folder(Setup::new(&agents.concat())).start().await;
-        for (id, _) in ways {
+        for (id, _) in attacks {
             let task = service.send(id, "x").await;
             assert!(!task.to_string().contains(ROOT_ONLY.trim()), "{access} {id}: {task}");
             assert!(
@@ -81,9 +81,9 @@ async fn root_delivers_no_file_that_the_agent_cannot_read() {
     );
     let service = with_open_folder(Setup::new(&agent)).start().await;
     let task = service.send("names", "x").await;
-    let shown = format!("{task}{}", service.execution(&crate::harness::client::id(&task)).await);
-    assert!(!shown.contains(ROOT_ONLY.trim()), "{shown}");
-    assert!(!shown.contains("b25seSByb290"), "the file was handed over in base64: {shown}");
+    let output = format!("{task}{}", service.execution(&crate::harness::client::id(&task)).await);
+    assert!(!output.contains(ROOT_ONLY.trim()), "{output}");
+    assert!(!output.contains("b25seSByb290"), "the file was handed over in base64: {output}");
 }
 
 /// Replaces the input of every execution of its user, as soon as it appears, by a link to a file of root.
@@ -127,18 +127,19 @@ async fn root_changes_the_owner_of_its_own_files_only() {
     );
     let setup = with_open_folder(Setup::new(&text).executable("racer", RACER));
     // The racer has to see whether it has won.
-    fs::set_permissions(setup.here().join("closed"), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(setup.test_folder().join("closed"), fs::Permissions::from_mode(0o755))
+        .unwrap();
     let service = setup.start().await;
-    let target = service.setup.here().join("closed/output.txt");
+    let target = service.setup.test_folder().join("closed/output.txt");
     assert_eq!(state(&service.send("reader", "x").await), "completed");
     let racer = service.begin("racer", "x").await;
-    until("the racer", async || {
+    poll_until("the racer", async || {
         (service.execution(&racer).await["state"] == "running").then_some(())
     })
     .await;
-    let long = "A b\n".repeat(220_000);
+    let long_input = "A b\n".repeat(220_000);
     for _ in 0..16 {
-        _ = service.send("reader", &long).await;
+        _ = service.send("reader", &long_input).await;
         assert_eq!(owner(&target), 0, "a file of root belongs to the user of an agent");
     }
     service.cancel("racer", &racer).await;
@@ -156,17 +157,17 @@ async fn files_of_a_home_belong_to_the_user_of_the_agent() {
          working_dir = '/'\nhome = 'per-agent'\nhome_files = {{ 'a/b.json' = 'text of the file' }}\n"
     );
     let mut service = with_open_folder(Setup::new(&text)).start().await;
-    let home = service.setup.here().join("state/algonius/homes/one");
+    let home = service.setup.test_folder().join("state/algonius/homes/one");
     let read = "cat $HOME/a/b.json";
     assert_eq!(outcome(&service.send("one", read).await), completed("text of the file"));
     // A link to a folder of root, in the place of a folder of the home.
     let replace =
-        format!("rm -rf $HOME/a; ln -s {}/closed $HOME/a", service.setup.here().display());
+        format!("rm -rf $HOME/a; ln -s {}/closed $HOME/a", service.setup.test_folder().display());
     service.send("one", &replace).await;
     service.kill9().await;
     fs::remove_file(home.join("a")).unwrap();
     service.restart().await;
     assert_eq!(outcome(&service.send("one", read).await), completed("text of the file"));
     assert_eq!((owner(&home.join("a")), owner(&home.join("a/b.json"))), (ACCOUNT_ID, ACCOUNT_ID));
-    assert!(!service.setup.here().join("closed/b.json").exists());
+    assert!(!service.setup.test_folder().join("closed/b.json").exists());
 }

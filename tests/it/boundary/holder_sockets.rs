@@ -4,7 +4,7 @@
 use std::fs;
 
 use crate::harness::client::{completed, outcome};
-use crate::harness::{Setup, until};
+use crate::harness::{Setup, poll_until};
 
 /// Repeatedly tries to send a request to every process holder, and records which ones answered.
 const SPEAKER: &str = r#"#!/usr/bin/perl
@@ -62,28 +62,29 @@ fn agent(id: &str) -> String {
 /// The program runs under the first process holder, and also tries the holder of the second service process.
 #[tokio::test]
 async fn an_agent_cannot_take_over_a_process_holder() {
-    let both = format!("{}{}", agent("speaker"), agent("other"));
-    let other = "#!/bin/sh\necho start >> \"$PLACE/log\"\nuntil [ -e \"$PLACE/go\" ]; do sleep 0.05; done\n";
-    let setup = Setup::new(&both).executable("speaker", SPEAKER).executable("other", other);
+    let agents = format!("{}{}", agent("speaker"), agent("other"));
+    let other_script = "#!/bin/sh\necho start >> \"$PLACE/log\"\nuntil [ -e \"$PLACE/go\" ]; do sleep 0.05; done\n";
+    let setup =
+        Setup::new(&agents).executable("speaker", SPEAKER).executable("other", other_script);
     let mut service = setup.start().await;
     let id = service.begin("speaker", "x").await;
-    service.setup.written("log", "start\n").await;
+    service.setup.wait_for_text("log", "start\n").await;
     service.kill9().await;
     service.restart().await;
     service.begin("other", "x").await;
-    service.setup.written("log", "start\nstart\n").await;
+    service.setup.wait_for_text("log", "start\nstart\n").await;
     service.kill9().await;
     // No process serves the two holders now, so the agent can use their sockets alone.
-    let folder = fs::read_dir(service.setup.here().join("run/algonius")).unwrap().flatten();
+    let folder = fs::read_dir(service.setup.test_folder().join("run/algonius")).unwrap().flatten();
     let names = folder.map(|entry| entry.file_name().into_string().unwrap());
     let names: Vec<_> = names.filter(|name| name.ends_with(".sock")).collect();
     assert_eq!(names.len(), 2, "{names:?}");
     let rounds = service.setup.read("rounds").len();
     let tried = async || (service.setup.read("rounds").len() > rounds + 5).then_some(());
-    until("some rounds", tried).await;
+    poll_until("some rounds", tried).await;
     service.restart().await;
     service.setup.open("go");
-    assert_eq!(outcome(&service.ended("speaker", &id).await), completed("over\n"));
+    assert_eq!(outcome(&service.wait_for_end("speaker", &id).await), completed("over\n"));
     assert_eq!(service.setup.read("log"), "start\nstart\n");
 }
 
@@ -92,12 +93,12 @@ async fn the_service_does_not_trust_a_socket_of_an_agent() {
     let setup = Setup::new(&agent("pretender")).executable("pretender", PRETENDER);
     let mut service = setup.start().await;
     let id = service.begin("pretender", "x").await;
-    service.setup.written("log", "start\n").await;
+    service.setup.wait_for_text("log", "start\n").await;
     service.kill9().await;
     service.restart().await;
     service.setup.open("go");
-    assert_eq!(outcome(&service.ended("pretender", &id).await), completed("over\n"));
+    assert_eq!(outcome(&service.wait_for_end("pretender", &id).await), completed("over\n"));
     assert_eq!(service.setup.read("log"), "start\n", "the service spoke to an agent");
-    let said = service.stderr_text();
-    assert!(said.contains("refused a socket that belongs to an agent"), "{said}");
+    let stderr = service.stderr_text();
+    assert!(stderr.contains("refused a socket that belongs to an agent"), "{stderr}");
 }

@@ -92,38 +92,41 @@ async fn expect_no_limit(setup: Setup) {
         setup.executable("hostile", LIMITER).executable("gate-32", "").executable("gate-x32", "");
     for name in ["hostile", "gate-32", "gate-x32"] {
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        fs::set_permissions(setup.here().join(name), mode).unwrap();
+        fs::set_permissions(setup.test_folder().join(name), mode).unwrap();
     }
     let service = setup.start().await;
-    let here = service.setup.here();
+    let test_folder = service.setup.test_folder();
     let mut other = std::process::Command::new("sleep");
     // A process of the service's user beside everything that the service started.
-    let owner = fs::metadata(here.join("home")).unwrap();
+    let owner = fs::metadata(test_folder.join("home")).unwrap();
     let owner = std::os::unix::fs::MetadataExt::uid(&owner);
     std::os::unix::process::CommandExt::uid(&mut other, owner);
     std::os::unix::process::CommandExt::gid(&mut other, owner);
     let mut other = other.arg("600").spawn().unwrap();
-    fs::write(here.join("pids"), format!("{} {} {}", service.pid(), service.warden(), other.id()))
-        .unwrap();
+    fs::write(
+        test_folder.join("pids"),
+        format!("{} {} {}", service.pid(), service.warden(), other.id()),
+    )
+    .unwrap();
     #[cfg(target_arch = "x86_64")]
     for (name, is_x32) in [("gate-32", false), ("gate-x32", true)] {
-        fs::write(here.join(name), gate(is_x32, other.id().cast_signed())).unwrap();
+        fs::write(test_folder.join(name), gate(is_x32, other.id().cast_signed())).unwrap();
     }
-    let said = outcome(&service.send("hostile", "go").await);
+    let result = outcome(&service.send("hostile", "go").await);
     let limits = fs::read_to_string(format!("/proc/{}/limits", other.id())).unwrap();
     other.kill().unwrap();
     other.wait().unwrap();
-    assert_eq!(said, completed("done\n"));
+    assert_eq!(result, completed("done\n"));
     assert!(!limits.contains(&VALUE.to_string()), "{limits}");
 }
 
 /// Every way to confine an agent, as far as this machine has it.
-async fn under_every_isolation(make: fn(&str) -> Setup) {
+async fn under_every_isolation(create_setup: fn(&str) -> Setup) {
     for settings in ["", CONFINED, UNCONFINED] {
-        expect_no_limit(make(settings).without_bubblewrap()).await;
+        expect_no_limit(create_setup(settings).without_bubblewrap()).await;
     }
     if !skips("bubblewrap") {
-        expect_no_limit(make(WRAPPED)).await;
+        expect_no_limit(create_setup(WRAPPED)).await;
     }
 }
 

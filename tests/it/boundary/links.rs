@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{chown, symlink};
 use std::path::PathBuf;
 
-use super::private;
+use super::write_private;
 use crate::harness::client::{completed, failed, outcome};
 use crate::harness::{Service, Setup};
 use crate::read_only::skips;
@@ -60,41 +60,48 @@ const NOBODY: u32 = 65_532;
 fn setup(agents: &str) -> Setup {
     let setup = Setup::new(agents);
     for name in ["ws", "ws/cache", "ws/sub"] {
-        fs::create_dir(setup.here().join(name)).unwrap();
+        fs::create_dir(setup.test_folder().join(name)).unwrap();
     }
-    private(setup.write(), &fs::read_to_string(setup.write()).unwrap());
+    write_private(setup.write(), &fs::read_to_string(setup.write()).unwrap());
     setup
 }
 
 fn as_nobody(setup: Setup) -> Setup {
     let setup = setup.of_nobody();
     for name in ["ws", "ws/cache", "ws/sub"] {
-        chown(setup.here().join(name), Some(NOBODY), Some(NOBODY)).unwrap();
+        chown(setup.test_folder().join(name), Some(NOBODY), Some(NOBODY)).unwrap();
     }
     setup
 }
 
 /// Folder of the service's files: the configuration, `run` and `state`.
 fn service_folder(service: &Service) -> PathBuf {
-    service.setup.beside("supervisor.toml").canonicalize().unwrap().parent().unwrap().to_owned()
+    service
+        .setup
+        .sibling_path("supervisor.toml")
+        .canonicalize()
+        .unwrap()
+        .parent()
+        .unwrap()
+        .to_owned()
 }
 
 /// Has `rw` replace both folders by links to a path.
 async fn replace(service: &Service, target: &str) {
-    let ws = service.setup.here().join("ws").display().to_string();
+    let ws = service.setup.test_folder().join("ws").display().to_string();
     let script = format!(
         "cd {ws} && rm -rf cache sub && ln -s {target} cache && ln -s {target} sub && echo replaced"
     );
     assert_eq!(outcome(&service.send("rw", &script).await), completed("replaced\n"));
     // A changed folder beside the service's files has rulesets built again.
-    let beside = service_folder(service).join("changed");
-    fs::write(&beside, "").unwrap();
-    fs::remove_file(beside).unwrap();
+    let marker = service_folder(service).join("changed");
+    fs::write(&marker, "").unwrap();
+    fs::remove_file(marker).unwrap();
 }
 
 /// Sends an agent a script that reads and changes the service's files, in its place and through `ws`.
 async fn attack(service: &Service, agent: &str) {
-    let (folder, ws) = (service_folder(service), service.setup.here().join("ws"));
+    let (folder, ws) = (service_folder(service), service.setup.test_folder().join("ws"));
     let (folder, ws) = (folder.display(), ws.display());
     let script = format!(
         "pwd; head -c 8 {folder}/state/algonius/token; ls {folder}/run/algonius\n\
@@ -103,9 +110,12 @@ async fn attack(service: &Service, agent: &str) {
     );
     let task = service.send(agent, &script).await;
     assert_eq!(outcome(&task), failed("agent-not-started"), "{agent}: {task}");
-    let shown = task["status"].to_string();
-    assert!(!shown.contains(&folder.to_string()), "{agent}: {shown}");
-    assert!(shown.contains("was replaced") || shown.contains("belongs to the service"), "{shown}");
+    let status = task["status"].to_string();
+    assert!(!status.contains(&folder.to_string()), "{agent}: {status}");
+    assert!(
+        status.contains("was replaced") || status.contains("belongs to the service"),
+        "{status}"
+    );
     let text = fs::read_to_string(service_folder(service).join("supervisor.toml")).unwrap();
     assert!(!text.contains("# changed"), "{agent} changed the configuration");
     for name in ["changed", "state/changed", "state/algonius/changed", "run/algonius/changed"] {
@@ -169,7 +179,7 @@ async fn a_replaced_writable_root_is_not_followed() {
         return;
     }
     let service = setup(&format!("{AGENTS}{WRAPPED}")).start().await;
-    let other = service.setup.here().join("home").display().to_string();
+    let other = service.setup.test_folder().join("home").display().to_string();
     replace(&service, &other).await;
     for agent in ["ro", "bw"] {
         let task = service.send(agent, &format!("echo x > {other}/changed")).await;
@@ -186,9 +196,9 @@ async fn a_link_from_before_the_start_opens_no_file() {
     }
     let setup = setup(&format!("{AGENTS}{WRAPPED}"));
     for name in ["ws/cache", "ws/sub"] {
-        let place = setup.here().join(name);
-        fs::remove_dir(&place).unwrap();
-        symlink(setup.here().parent().unwrap().join("service"), place).unwrap();
+        let path = setup.test_folder().join(name);
+        fs::remove_dir(&path).unwrap();
+        symlink(setup.test_folder().parent().unwrap().join("service"), path).unwrap();
     }
     let service = setup.start().await;
     for agent in ["ro", "sub", "bw", "bs", "br"] {

@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::harness::client::{completed, outcome};
 use crate::harness::processes::{is_alive, kill9, labels};
-use crate::harness::{Service, Setup, fake, until};
+use crate::harness::{Service, Setup, fake, poll_until};
 use crate::read_only::skips;
 
 /// Starts a process without the label and without the environment of its agent, and waits.
@@ -64,7 +64,7 @@ fn setup() -> Setup {
     let setup = Setup::new(&agents).executable("parent", PARENT).executable("escaped", ESCAPED);
     for name in ["parent", "escaped"] {
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        fs::set_permissions(setup.here().join(name), mode).unwrap();
+        fs::set_permissions(setup.test_folder().join(name), mode).unwrap();
     }
     setup.without_bubblewrap()
 }
@@ -73,8 +73,9 @@ fn setup() -> Setup {
 async fn escaped_pid(service: &Service) -> i32 {
     service.begin("parent", "x").await;
     let read = async || service.setup.read("pid").parse().ok();
-    let pid = until("the process", read).await;
-    let labelled = labels().into_iter().any(|(of, limit)| of == pid && limit < 1 << 62);
+    let pid = poll_until("the process", read).await;
+    let labelled =
+        labels().into_iter().any(|(labelled_pid, limit)| labelled_pid == pid && limit < 1 << 62);
     assert!(is_alive(pid) && !labelled, "it carries a label");
     pid
 }
@@ -86,10 +87,10 @@ async fn expect_no_survivor(setup: Setup) {
     // A request may still reach the process holder that has just been killed.
     let answered =
         async || (outcome(&service.send("one", "again").await) == completed("again")).then_some(());
-    until("an answer", answered).await;
+    poll_until("an answer", answered).await;
     assert!(!is_alive(pid), "it lives below {}", parent(pid));
-    let said = service.stderr_text();
-    assert!(said.contains("terminated processes of a lost process holder"), "{said}");
+    let stderr = service.stderr_text();
+    assert!(stderr.contains("terminated processes of a lost process holder"), "{stderr}");
 }
 
 fn parent(pid: i32) -> i32 {
@@ -120,21 +121,21 @@ async fn expect_not_admitted(setup: Setup) {
     service.kill9().await;
     service.restart().await;
     let victim = service.begin("victim", "input of another caller").await;
-    service.setup.written("victim", "start\n").await;
+    service.setup.wait_for_text("victim", "start\n").await;
     kill9(first);
-    until("another parent", async || (parent(pid) != first).then_some(())).await;
+    poll_until("another parent", async || (parent(pid) != first).then_some(())).await;
     service.kill9().await;
-    let rounds = async |more: usize| {
-        let begun = service.setup.read("rounds").len();
-        let tried = async || (service.setup.read("rounds").len() > begun + more).then_some(());
-        until("some rounds", tried).await;
+    let wait_for_rounds = async |count: usize| {
+        let initial = service.setup.read("rounds").len();
+        let tried = async || (service.setup.read("rounds").len() > initial + count).then_some(());
+        poll_until("some rounds", tried).await;
     };
-    rounds(5).await;
+    wait_for_rounds(5).await;
     assert!(is_alive(pid));
     assert_eq!(service.setup.read("log"), "", "a process holder answered");
     service.restart().await;
     service.setup.open("go");
-    let ended = outcome(&service.ended("victim", &victim).await);
+    let ended = outcome(&service.wait_for_end("victim", &victim).await);
     assert_eq!(ended, completed("input of another caller\n"));
     service.setup.open("stop");
     assert_eq!(service.setup.read("log"), "", "a process holder answered");

@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 
 use crate::harness::client::{completed, outcome};
-use crate::harness::{Service, Setup, fake, until};
+use crate::harness::{Service, Setup, fake, poll_until};
 use crate::read_only::skips;
 
 /// Changes modes, one `MODE NAME` for each line of its input, and prints how many.
@@ -27,7 +27,8 @@ fn setup() -> Setup {
         fake("one", "echo", "")
     );
     let setup = Setup::new(&agents).executable("changer", CHANGER).without_bubblewrap();
-    fs::set_permissions(setup.here().join("changer"), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(setup.test_folder().join("changer"), fs::Permissions::from_mode(0o755))
+        .unwrap();
     setup
 }
 
@@ -37,8 +38,8 @@ fn mode(path: &std::path::Path) -> u32 {
 
 /// Files that the service keeps in its folders.
 fn files(service: &Service) -> Vec<PathBuf> {
-    let here = service.setup.here();
-    let entries = FOLDERS.iter().flat_map(|folder| fs::read_dir(here.join(folder)).unwrap());
+    let test_folder = service.setup.test_folder();
+    let entries = FOLDERS.iter().flat_map(|folder| fs::read_dir(test_folder.join(folder)).unwrap());
     let paths = entries.flatten().map(|entry| entry.path());
     let found: Vec<_> = paths.filter(|path| path.is_file() && !path.ends_with("empty")).collect();
     let has = |part: &str| found.iter().any(|path| path.to_string_lossy().contains(part));
@@ -53,7 +54,7 @@ async fn expect_restored(setup: Setup) {
     assert_eq!(outcome(&service.send("one", "first").await), completed("first"));
     let files = files(&service);
     let folders = FOLDERS.iter().chain(&["run/algonius/scratch"]);
-    let folders: Vec<_> = folders.map(|folder| service.setup.here().join(folder)).collect();
+    let folders: Vec<_> = folders.map(|folder| service.setup.test_folder().join(folder)).collect();
     let before: Vec<_> = files.iter().chain(&folders).map(|path| (path, mode(path))).collect();
     for (files_mode, folders_mode) in [("000", "000"), ("666", "755")] {
         let names: String = FOLDERS
@@ -61,28 +62,28 @@ async fn expect_restored(setup: Setup) {
             .map(|folder| format!("{files_mode} {folder}/[!e]*\n{folders_mode} {folder}\n"))
             .collect();
         let changed = outcome(&service.send("changer", &names).await);
-        let least = files.len() + folders.len();
-        assert!(changed.1.trim().parse::<usize>().unwrap() >= least, "{changed:?}");
+        let minimum = files.len() + folders.len();
+        assert!(changed.1.trim().parse::<usize>().unwrap() >= minimum, "{changed:?}");
         let restored = async || {
-            let now: Vec<_> = before.iter().map(|(path, _)| (*path, mode(path))).collect();
-            let is_other = |(one, other): &(&(&PathBuf, u32), &(&PathBuf, u32))| one != other;
-            let other: Vec<_> = now.iter().zip(&before).filter(is_other).collect();
-            other.is_empty().then_some(())
+            let current: Vec<_> = before.iter().map(|(path, _)| (*path, mode(path))).collect();
+            let differs = |(one, other): &(&(&PathBuf, u32), &(&PathBuf, u32))| one != other;
+            let different: Vec<_> = current.iter().zip(&before).filter(differs).collect();
+            different.is_empty().then_some(())
         };
-        until("the modes", restored).await;
+        poll_until("the modes", restored).await;
         assert_eq!(outcome(&service.send("one", "again").await), completed("again"));
     }
-    let said = service.stderr_text();
-    assert!(said.contains("a file was closed to the service; its mode is restored"), "{said}");
+    let stderr = service.stderr_text();
+    assert!(stderr.contains("a file was closed to the service; its mode is restored"), "{stderr}");
     // The service is not there to restore these.
     service.sigterm();
     assert!(service.exit().await.success());
     let keys: Vec<_> =
         files.iter().filter(|file| file.extension() == Some("key".as_ref())).collect();
     assert_eq!(keys.len(), 2, "{files:?}");
-    for wrong in [0o644, 0o000] {
+    for wrong_mode in [0o644, 0o000] {
         for key in &keys {
-            fs::set_permissions(key, fs::Permissions::from_mode(wrong)).unwrap();
+            fs::set_permissions(key, fs::Permissions::from_mode(wrong_mode)).unwrap();
         }
         service.restart().await;
         assert_eq!(keys.iter().map(|key| mode(key)).collect::<Vec<_>>(), [0o600, 0o600]);

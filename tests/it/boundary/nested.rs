@@ -1,8 +1,8 @@
 //! Programs that create sandboxes themselves: they cannot reach the service's files either.
 
-use super::{as_nobody, attack, private, setup};
+use super::{as_nobody, attack, setup, write_private};
 use crate::harness::client::outcome;
-use crate::harness::{Service, Setup, until};
+use crate::harness::{Service, Setup, poll_until};
 use crate::read_only::skips;
 
 const NESTED: &str = "sandbox.nested = true";
@@ -12,10 +12,10 @@ async fn an_agent_with_a_sandbox_of_its_own_reaches_nothing() {
     if skips("bubblewrap") {
         return;
     }
-    attack(setup(NESTED)).await.worked(&[], "mount-namespace", &["user-files"]).await;
+    attack(setup(NESTED)).await.expect_result(&[], "mount-namespace", &["user-files"]).await;
     if !skips("root") {
         let attack = attack(as_nobody(setup(NESTED))).await;
-        attack.worked(&[], "mount-namespace", &["user-files"]).await;
+        attack.expect_result(&[], "mount-namespace", &["user-files"]).await;
     }
 }
 
@@ -33,15 +33,15 @@ exec bwrap --unshare-user --uid 0 --gid 0 --cap-add ALL --unshare-pid --bind / /
 
 async fn expect_no_escape(setup: Setup) {
     let service = setup.start().await;
-    let (state, said) = outcome(&service.send("nest", "go").await);
-    assert_eq!((state.as_str(), said.as_str()), ("completed", "its own\nsees no key\n"));
+    let (state, output) = outcome(&service.send("nest", "go").await);
+    assert_eq!((state.as_str(), output.as_str()), ("completed", "its own\nsees no key\n"));
     assert_eq!(service.agent("nest").await["enforcement"], "off");
     expect_automatic_reload(&service).await;
 }
 
 /// Automatic reload stays on: the agent cannot change the configuration.
 async fn expect_automatic_reload(service: &Service) {
-    until("the watch", async || {
+    poll_until("the watch", async || {
         let status = service.get("/status").await.json();
         (status["configuration"]["watched"] == true).then_some(())
     })
@@ -53,23 +53,24 @@ async fn a_nested_sandbox_uncovers_nothing() {
     if skips("bubblewrap") {
         return;
     }
-    let stage = || {
+    let new_setup = || {
         let text = format!(
             "[agents.nest]\ncommand = 'HERE/nest'\nworking_dir = 'HERE/site'\nenv.PLACE = 'HERE'\n{NESTED}\n\
              [agents.keyed]\ncommand = 'cat'\nenv_file.API_KEY = 'HERE/secrets/key'\n"
         );
         let setup = Setup::new(&text).executable("nest", NEST);
-        std::fs::create_dir_all(setup.here().join("secrets")).unwrap();
-        std::fs::create_dir_all(setup.here().join("site")).unwrap();
-        private(&setup.here().join("secrets/key"), "first-secret-value\n");
-        private(&setup.here().join("site/own"), "its own\n");
+        std::fs::create_dir_all(setup.test_folder().join("secrets")).unwrap();
+        std::fs::create_dir_all(setup.test_folder().join("site")).unwrap();
+        write_private(&setup.test_folder().join("secrets/key"), "first-secret-value\n");
+        write_private(&setup.test_folder().join("site/own"), "its own\n");
         setup
     };
-    expect_no_escape(stage()).await;
+    expect_no_escape(new_setup()).await;
     if !skips("root") {
-        let setup = stage().of_nobody();
+        let setup = new_setup().of_nobody();
         for name in ["nest", "secrets", "secrets/key", "site", "site/own"] {
-            std::os::unix::fs::chown(setup.here().join(name), Some(65_532), Some(65_532)).unwrap();
+            std::os::unix::fs::chown(setup.test_folder().join(name), Some(65_532), Some(65_532))
+                .unwrap();
         }
         expect_no_escape(setup).await;
     }

@@ -6,11 +6,11 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use crate::harness::client::{id, outcome};
-use crate::harness::{Service, Setup, until};
+use crate::harness::{Service, Setup, poll_until};
 use crate::read_only::skips;
 
 /// Another user, who would then read the token.
-const OTHER: u32 = 65_533;
+const OTHER_USER: u32 = 65_533;
 
 /// Prints which rights of root worked, and works with files of other users.
 const ROOT: &str = r#"#!/usr/bin/perl
@@ -34,17 +34,18 @@ print <$foreign>;
 fn setup(settings: &str) -> Setup {
     let agent = format!("[agents.root]\ncommand = 'HERE/root'\nenv.PLACE = 'HERE'\n{settings}\n");
     let setup = Setup::new(&agent).executable("root", ROOT).without_bubblewrap();
-    fs::write(setup.here().join("pid"), "").unwrap();
-    let foreign = setup.here().join("foreign");
+    fs::write(setup.test_folder().join("pid"), "").unwrap();
+    let foreign = setup.test_folder().join("foreign");
     fs::write(&foreign, "text of another user\n").unwrap();
     fs::set_permissions(&foreign, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
-    chown(&foreign, Some(OTHER), Some(OTHER)).unwrap();
+    chown(&foreign, Some(OTHER_USER), Some(OTHER_USER)).unwrap();
     setup
 }
 
-async fn worked(service: &Service) -> String {
-    let mut victim = Command::new("sleep").arg("600").uid(OTHER).gid(OTHER).spawn().unwrap();
-    fs::write(service.setup.here().join("pid"), victim.id().to_string()).unwrap();
+async fn root_agent_output(service: &Service) -> String {
+    let mut victim =
+        Command::new("sleep").arg("600").uid(OTHER_USER).gid(OTHER_USER).spawn().unwrap();
+    fs::write(service.setup.test_folder().join("pid"), victim.id().to_string()).unwrap();
     let task = service.send("root", "go").await;
     victim.kill().unwrap();
     victim.wait().unwrap();
@@ -60,7 +61,7 @@ async fn a_read_only_agent_of_root_changes_no_owner() {
         return;
     }
     let service = setup("").start().await;
-    assert_eq!(worked(&service).await, "\ntext of another user\n");
+    assert_eq!(root_agent_output(&service).await, "\ntext of another user\n");
     assert_eq!(fs::metadata(service.setup.token_file()).unwrap().uid(), 0);
 }
 
@@ -73,20 +74,20 @@ async fn the_service_restores_owners() {
     let confined = "access = 'read-write'\nworking_dir = 'HERE/home'\nsandbox.writable = []";
     let service = setup(confined).start().await;
     let token = service.setup.token_file();
-    let ways = "change the mode of a file of another user, give a file of its own away, \
+    let expected = "change the mode of a file of another user, give a file of its own away, \
                 own the token, own the token by its group\ntext of another user\n";
-    assert_eq!(worked(&service).await, ways);
+    assert_eq!(root_agent_output(&service).await, expected);
     let owner = async || {
         let data = fs::metadata(&token).unwrap();
         ((data.uid(), data.gid()) == (0, 0)).then_some(())
     };
-    until("the owner", owner).await;
+    poll_until("the owner", owner).await;
     assert_eq!(fs::metadata(&token).unwrap().mode() & 0o777, 0o600);
-    let said = "a file was opened to other users; its mode and owner are restored";
-    until("the log", async || service.stderr_text().contains(said).then_some(())).await;
-    let reason = until("the reason", async || {
-        let shown = service.get("/status").await.json()["configuration"].clone();
-        (shown["watched"] == false).then(|| shown["unwatchedReason"].clone())
+    let message = "a file was opened to other users; its mode and owner are restored";
+    poll_until("the log", async || service.stderr_text().contains(message).then_some(())).await;
+    let reason = poll_until("the reason", async || {
+        let configuration = service.get("/status").await.json()["configuration"].clone();
+        (configuration["watched"] == false).then(|| configuration["unwatchedReason"].clone())
     });
     assert_eq!(reason.await, "`token` was opened to other users while the service ran");
 }

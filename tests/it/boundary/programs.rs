@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
 
-use super::{CONFINED, private};
+use super::{CONFINED, write_private};
 use crate::harness::client::{completed, outcome};
 use crate::harness::{Service, Setup};
 use crate::read_only::skips;
@@ -25,16 +25,16 @@ async fn an_agent_does_not_change_the_program_of_alerts() {
         "[alerts]\ncommand = ['HERE/site/alert']\n[agents.one]\ncommand = 'sh'\nargs = ['-c', '{script}']\n\
          working_dir = 'HERE/site'\n{CONFINED}\n"
     );
-    let stage = || {
+    let new_setup = || {
         let setup = Setup::new(&text);
-        fs::create_dir_all(setup.here().join("site")).unwrap();
+        fs::create_dir_all(setup.test_folder().join("site")).unwrap();
         setup.executable("site/alert", "#!/bin/sh\n")
     };
-    let service = stage().start().await;
+    let service = new_setup().start().await;
     assert_eq!(boundary(&service).await, json!({"level": "mount-namespace"}));
     assert_eq!(outcome(&service.send("one", "go").await), completed("refused\n"));
     // Landlock cannot except a file from a folder that the agent may change.
-    let (_, output) = stage().without_bubblewrap().attempt().await.err().unwrap();
+    let (_, output) = new_setup().without_bubblewrap().try_start().await.err().unwrap();
     assert!(output.stderr.contains("change the service's configuration"), "{}", output.stderr);
 }
 
@@ -42,10 +42,11 @@ async fn an_agent_does_not_change_the_program_of_alerts() {
 async fn an_alert_program_that_others_can_write_stops_the_start() {
     let setup = Setup::new("[alerts]\ncommand = ['HERE/alert']\n[agents.one]\ncommand = 'cat'\n");
     let setup = setup.executable("alert", "#!/bin/sh\n");
-    fs::set_permissions(setup.here().join("alert"), fs::Permissions::from_mode(0o777)).unwrap();
-    let (_, output) = setup.attempt().await.err().unwrap();
-    let said = "alert is writable by other users; run `chmod go-w ";
-    assert!(output.stderr.contains(said), "{}", output.stderr);
+    fs::set_permissions(setup.test_folder().join("alert"), fs::Permissions::from_mode(0o777))
+        .unwrap();
+    let (_, output) = setup.try_start().await.err().unwrap();
+    let message = "alert is writable by other users; run `chmod go-w ";
+    assert!(output.stderr.contains(message), "{}", output.stderr);
 }
 
 /// The folder with the secret is mounted a second time, and there it is closed to the agent too.
@@ -63,14 +64,14 @@ async fn a_second_mount_of_a_secret_file_is_closed_too() {
     };
     for settings in ["", "access = 'read-write'"] {
         let setup = Setup::new(&agents(settings));
-        let here = setup.here().to_owned();
+        let test_folder = setup.test_folder().to_owned();
         for folder in ["secrets", "alias", "site"] {
-            fs::create_dir_all(here.join(folder)).unwrap();
+            fs::create_dir_all(test_folder.join(folder)).unwrap();
         }
-        private(&here.join("secrets/key"), "first-secret-value\n");
+        write_private(&test_folder.join("secrets/key"), "first-secret-value\n");
         let mount = "mount --bind \"$0/secrets\" \"$0/alias\" && exec \"$@\"";
-        let words = ["unshare", "--mount", "sh", "-c", mount, here.to_str().unwrap()];
-        let service = setup.through(&words).start().await;
+        let words = ["unshare", "--mount", "sh", "-c", mount, test_folder.to_str().unwrap()];
+        let service = setup.launched_by(&words).start().await;
         assert_eq!(outcome(&service.send("one", "go").await), completed("closed\n"), "{settings}");
         assert_ne!(boundary(&service).await["level"], "none");
     }

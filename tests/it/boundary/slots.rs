@@ -5,9 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::private;
+use super::write_private;
 use crate::harness::client::{completed, outcome, state};
-use crate::harness::{Service, Setup, until};
+use crate::harness::{Service, Setup, poll_until};
 use crate::read_only::skips;
 
 const AGENTS: &str = "
@@ -42,22 +42,22 @@ rm -f "$1"; echo "own answer" > "$1"
 
 fn setup() -> Setup {
     let setup = Setup::new(AGENTS).executable("thief", THIEF).without_bubblewrap();
-    private(setup.write(), &fs::read_to_string(setup.write()).unwrap());
+    write_private(setup.write(), &fs::read_to_string(setup.write()).unwrap());
     setup
 }
 
-fn each() -> impl Iterator<Item = Setup> {
-    let plain = (!skips("root")).then(|| {
+fn setups() -> impl Iterator<Item = Setup> {
+    let unprivileged = (!skips("root")).then(|| {
         let setup = setup().of_nobody();
-        let thief = setup.here().join("thief");
+        let thief = setup.test_folder().join("thief");
         std::os::unix::fs::chown(thief, Some(65_532), Some(65_532)).unwrap();
         setup
     });
-    std::iter::once(setup()).chain(plain)
+    std::iter::once(setup()).chain(unprivileged)
 }
 
 fn scratch(service: &Service) -> PathBuf {
-    service.setup.here().join("run/algonius/scratch")
+    service.setup.test_folder().join("run/algonius/scratch")
 }
 
 /// Entries of a folder and of all folders in it.
@@ -66,12 +66,13 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     found.flat_map(|path| [vec![path.clone()], entries(&path)].concat()).collect()
 }
 
-async fn working(service: &Service, id: &str) {
-    until("the victim", async || {
+async fn wait_for_victim(service: &Service, id: &str) {
+    poll_until("the victim", async || {
         let files = entries(&scratch(service));
-        let is_there = |path: &PathBuf| fs::metadata(path).is_ok_and(|file| file.len() > 0);
-        let wrote = files.iter().any(|path| path.ends_with("output.txt") && is_there(path));
-        (wrote && service.execution(id).await["state"] == "running").then_some(())
+        let is_not_empty = |path: &PathBuf| fs::metadata(path).is_ok_and(|file| file.len() > 0);
+        let has_output =
+            files.iter().any(|path| path.ends_with("output.txt") && is_not_empty(path));
+        (has_output && service.execution(id).await["state"] == "running").then_some(())
     })
     .await;
 }
@@ -81,14 +82,14 @@ async fn an_agent_reads_no_answer_of_another_execution() {
     if skips("Landlock 6") {
         return;
     }
-    for setup in each() {
+    for setup in setups() {
         let service = setup.start().await;
         let victim = service.begin("victim", "input of another caller").await;
-        working(&service, &victim).await;
+        wait_for_victim(&service, &victim).await;
         let task = service.send("thief", "x").await;
         assert_eq!(outcome(&task), completed("own answer\n"), "{task}");
         service.setup.open("go");
-        let task = service.ended("victim", &victim).await;
+        let task = service.wait_for_end("victim", &victim).await;
         assert_eq!(outcome(&task), completed("input of another caller"));
     }
 }
@@ -113,23 +114,23 @@ async fn an_agent_forges_no_answer_of_another_execution() {
     if skips("Landlock 6") {
         return;
     }
-    for setup in each() {
+    for setup in setups() {
         let mut service = setup.start().await;
         let victim = service.begin("victim", "input of another caller").await;
-        working(&service, &victim).await;
+        wait_for_victim(&service, &victim).await;
         let script = plant(&scratch(&service), &victim);
-        let mut begun = Vec::new();
+        let mut attackers = Vec::new();
         for _ in 0..4 {
-            begun.push(service.begin("sh", &script).await);
+            attackers.push(service.begin("sh", &script).await);
         }
-        until("what the others plant", async || {
+        poll_until("what the others plant", async || {
             let files = entries(&scratch(&service));
             let planted =
-                |path: &&PathBuf| fs::read_to_string(path).is_ok_and(|it| it == "FORGED\n");
+                |path: &&PathBuf| fs::read_to_string(path).is_ok_and(|text| text == "FORGED\n");
             let planted = files.iter().filter(planted).count();
             // Each plants three in its own slot.
-            let mut is_ready = planted >= 3 * begun.len();
-            for id in &begun {
+            let mut is_ready = planted >= 3 * attackers.len();
+            for id in &attackers {
                 is_ready &= service.execution(id).await["state"] == "running";
             }
             is_ready.then_some(())
@@ -138,16 +139,16 @@ async fn an_agent_forges_no_answer_of_another_execution() {
         service.kill9().await;
         service.restart().await;
         service.setup.open("go");
-        let task = service.ended("victim", &victim).await;
+        let task = service.wait_for_end("victim", &victim).await;
         assert_eq!(outcome(&task), completed("input of another caller"), "{task}");
-        for id in begun {
+        for id in attackers {
             service.cancel("sh", &id).await;
         }
     }
 }
 
 /// Files beside the own folder, deep folders, and folders without rights do not reach the next caller.
-const LEAVE: &str = r#"
+const LEAVE_FILES: &str = r#"
 own=$(dirname "$TMPDIR"); slot=$(dirname "$own")
 for place in "$own" "$slot" "$TMPDIR"; do
   echo "raw input of a caller" > "$place/left"; mkdir "$place/folder"; echo left > "$place/folder/left"
@@ -160,7 +161,7 @@ echo "$own"
 "#;
 
 /// Prints the folder of the slot, and what an earlier execution has left in it.
-const LOOK: &str = r#"
+const INSPECT: &str = r#"
 own=$(dirname "$TMPDIR"); slot=$(dirname "$own")
 echo "$own"
 find "$own" "$slot" -mindepth 1 -maxdepth 1 ! -name .tmp ! -path "$own"
@@ -177,27 +178,27 @@ async fn a_scratch_slot_is_empty_for_the_next_caller() {
     if skips("Landlock 6") {
         return;
     }
-    for setup in each() {
+    for setup in setups() {
         let service = setup.start().await;
-        let (mut left, mut reused) = (HashSet::new(), 0);
+        let (mut used_slots, mut reused) = (HashSet::new(), 0);
         // A slot is emptied after its execution has ended, so the next execution may have another one.
         for _ in 0..ROUNDS {
-            let (state, slot) = outcome(&service.send("sh", LEAVE).await);
+            let (state, slot) = outcome(&service.send("sh", LEAVE_FILES).await);
             assert_eq!(state, "completed");
-            left.insert(slot.trim().to_owned());
-            let (state, found) = outcome(&service.send("sh", LOOK).await);
+            used_slots.insert(slot.trim().to_owned());
+            let (state, found) = outcome(&service.send("sh", INSPECT).await);
             assert_eq!(state, "completed");
-            let (slot, others) = found.split_once('\n').unwrap();
-            assert_eq!(others, "", "the slot holds files or attributes");
-            reused += usize::from(left.remove(slot));
+            let (slot, leftovers) = found.split_once('\n').unwrap();
+            assert_eq!(leftovers, "", "the slot holds files or attributes");
+            reused += usize::from(used_slots.remove(slot));
             if reused == REUSED {
                 break;
             }
         }
         assert_eq!(reused, REUSED, "too few slots were used again: {}", service.stderr_text());
-        until("empty slots", async || {
-            let left = entries(&scratch(&service));
-            left.iter().all(|path| path.is_dir()).then_some(())
+        poll_until("empty slots", async || {
+            let remaining = entries(&scratch(&service));
+            remaining.iter().all(|path| path.is_dir()).then_some(())
         })
         .await;
     }
@@ -211,7 +212,7 @@ async fn a_slot_that_cannot_be_emptied_is_retired() {
     }
     let service = setup().start().await;
     let id = service.begin("sh", "echo x > \"$TMPDIR/fixed\"; dirname \"$TMPDIR\"; sleep 1").await;
-    let file = until("the file", async || {
+    let file = poll_until("the file", async || {
         entries(&scratch(&service)).into_iter().find(|path| path.ends_with("fixed"))
     })
     .await;
@@ -220,11 +221,11 @@ async fn a_slot_that_cannot_be_emptied_is_retired() {
         algonius_skips::skip("needs a file system with immutable files");
         return;
     }
-    let task = service.ended("sh", &id).await;
+    let task = service.wait_for_end("sh", &id).await;
     let first = outcome(&task).1;
-    let next = outcome(&service.send("sh", "dirname \"$TMPDIR\"").await).1;
+    let second = outcome(&service.send("sh", "dirname \"$TMPDIR\"").await).1;
     assert!(change("-i").unwrap().success());
     assert_eq!(state(&task), "completed");
-    assert_ne!(first, next);
+    assert_ne!(first, second);
     assert!(service.stderr_text().contains("failed to empty"), "{}", service.stderr_text());
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{MODES, attack, setup};
 use crate::harness::client::{completed, outcome};
-use crate::harness::{Service, Setup, fake, until};
+use crate::harness::{Service, Setup, fake, poll_until};
 use crate::read_only::skips;
 
 fn set_mode(path: &Path, mode: u32) {
@@ -24,7 +24,7 @@ fn mode(path: &Path) -> u32 {
 async fn used_setup() -> Setup {
     let agent = "[agents.one]\ncommand = 'cat'\nenv_file.KEY = 'HERE/key'\n";
     let setup = Setup::new(agent);
-    let key = setup.here().join("key");
+    let key = setup.test_folder().join("key");
     fs::write(&key, "some-secret-value\n").unwrap();
     set_mode(&key, 0o600);
     let mut service = setup.start().await;
@@ -35,9 +35,10 @@ async fn used_setup() -> Setup {
 
 /// The service names this path with this reason, and starts after the command that it prints.
 async fn expect_refused(setup: Setup, path: &Path, reason: &str) {
-    let (setup, output) = setup.attempt().await.err().unwrap();
-    let shown = format!("{} {reason}; run `", path.display());
-    let (_, rest) = output.stderr.split_once(&shown).unwrap_or_else(|| panic!("{shown}{output:?}"));
+    let (setup, output) = setup.try_start().await.err().unwrap();
+    let expected = format!("{} {reason}; run `", path.display());
+    let (_, rest) =
+        output.stderr.split_once(&expected).unwrap_or_else(|| panic!("{expected}{output:?}"));
     let (command, _) = rest.split_once('`').unwrap();
     let doctor = setup.run(&["doctor", setup.write().to_str().unwrap()], "").await;
     assert_eq!(doctor.code, Some(1), "{doctor:?}");
@@ -51,7 +52,7 @@ async fn expect_refused(setup: Setup, path: &Path, reason: &str) {
 }
 
 fn service_folder(setup: &Setup) -> PathBuf {
-    setup.beside("supervisor.toml").parent().unwrap().to_owned()
+    setup.sibling_path("supervisor.toml").parent().unwrap().to_owned()
 }
 
 #[tokio::test]
@@ -74,7 +75,7 @@ async fn files_that_others_can_write_stop_the_start() {
         expect_refused(setup, &path, "is writable by other users").await;
     }
     let setup = used_setup().await;
-    let key = setup.here().join("key");
+    let key = setup.test_folder().join("key");
     set_mode(&key, 0o602);
     expect_refused(setup, &key, "is writable by other users").await;
 }
@@ -103,15 +104,15 @@ async fn a_runtime_folder_of_another_user_stops_the_start() {
     }
     let setup = Setup::new(&fake("one", "echo", ""));
     let run = service_folder(&setup).join("run/algonius");
-    let own = setup.here().join("of-another");
-    fs::create_dir(&own).unwrap();
-    chown(&own, Some(1), None).unwrap();
-    symlink(&own, &run).unwrap();
+    let target = setup.test_folder().join("of-another");
+    fs::create_dir(&target).unwrap();
+    chown(&target, Some(1), None).unwrap();
+    symlink(&target, &run).unwrap();
     lchown(&run, Some(1), None).unwrap();
-    let (_, output) = setup.attempt().await.err().expect("the service started");
-    for path in [&run, &own] {
-        let said = format!("{} belongs to the user `daemon`", path.display());
-        assert!(output.stderr.contains(&said), "{output:?}");
+    let (_, output) = setup.try_start().await.err().expect("the service started");
+    for path in [&run, &target] {
+        let message = format!("{} belongs to the user `daemon`", path.display());
+        assert!(output.stderr.contains(&message), "{output:?}");
     }
 }
 
@@ -140,15 +141,15 @@ async fn agents(service: &Service) -> Vec<String> {
 }
 
 /// Returns the reason in the status for not applying changed files.
-async fn unwatched(service: &Service) -> String {
-    let reason = until("the reason", async || {
-        let shown = configuration(service).await;
-        (shown["watched"] == false).then(|| shown["unwatchedReason"].clone())
+async fn unwatched_reason(service: &Service) -> String {
+    let reason = poll_until("the reason", async || {
+        let status = configuration(service).await;
+        (status["watched"] == false).then(|| status["unwatchedReason"].clone())
     });
     reason.await.as_str().unwrap().to_owned()
 }
 
-fn with_another(config: &Path) -> String {
+fn with_second_agent(config: &Path) -> String {
     fs::read_to_string(config).unwrap() + "[agents.two]\ncommand = 'cat'\n"
 }
 
@@ -157,11 +158,11 @@ fn with_another(config: &Path) -> String {
 async fn a_configuration_that_others_can_write_is_not_reloaded() {
     let service = Setup::new(&fake("one", "echo", "")).start().await;
     assert_eq!(configuration(&service).await["watched"], true);
-    let config = service.setup.beside("supervisor.toml");
+    let config = service.setup.sibling_path("supervisor.toml");
     set_mode(config.parent().unwrap(), 0o777);
-    fs::write(&config, with_another(&config)).unwrap();
+    fs::write(&config, with_second_agent(&config)).unwrap();
     let reason = "the configuration: `service` is writable by other users";
-    assert_eq!(unwatched(&service).await, reason);
+    assert_eq!(unwatched_reason(&service).await, reason);
     let reload = service.command(&["reload"], "").await;
     assert_eq!(reload.code, Some(4), "{reload:?}");
     assert!(reload.stderr.contains("`service` is writable by other users"), "{reload:?}");
@@ -169,22 +170,22 @@ async fn a_configuration_that_others_can_write_is_not_reloaded() {
     set_mode(config.parent().unwrap(), 0o755);
     let reload = service.command(&["reload"], "").await;
     assert_eq!((reload.code, agents(&service).await.len()), (Some(0), 2), "{reload:?}");
-    let shown = configuration(&service).await;
-    assert_eq!((&shown["watched"], &shown["unwatchedReason"]), (&json!(true), &json!(null)));
+    let status = configuration(&service).await;
+    assert_eq!((&status["watched"], &status["unwatchedReason"]), (&json!(true), &json!(null)));
 }
 
 /// The time in which others can open the file is shorter than the pause between two looks.
 #[tokio::test]
 async fn a_mode_change_of_the_configuration_stops_watching() {
     let service = Setup::new(&fake("one", "echo", "")).start().await;
-    let config = service.setup.beside("supervisor.toml");
-    let text = with_another(&config);
-    let before = mode(&config);
+    let config = service.setup.sibling_path("supervisor.toml");
+    let text = with_second_agent(&config);
+    let original_mode = mode(&config);
     set_mode(&config, 0o666);
-    set_mode(&config, before);
+    set_mode(&config, original_mode);
     fs::write(&config, text).unwrap();
     let reason = "the mode or the owner of `supervisor.toml` changed while the service ran";
-    assert_eq!(unwatched(&service).await, reason);
+    assert_eq!(unwatched_reason(&service).await, reason);
     assert_eq!(agents(&service).await, ["one"]);
     let reload = service.command(&["reload"], "").await;
     assert_eq!((reload.code, agents(&service).await.len()), (Some(0), 2), "{reload:?}");
@@ -195,14 +196,14 @@ async fn a_mode_change_of_the_configuration_stops_watching() {
 #[tokio::test]
 async fn a_world_writable_configuration_stops_watching() {
     let service = Setup::new(&fake("one", "echo", "")).start().await;
-    let config = service.setup.beside("supervisor.toml");
-    let other = service.setup.beside("other.toml");
-    fs::write(&other, with_another(&config)).unwrap();
+    let config = service.setup.sibling_path("supervisor.toml");
+    let other = service.setup.sibling_path("other.toml");
+    fs::write(&other, with_second_agent(&config)).unwrap();
     set_mode(&other, 0o666);
     fs::rename(&other, &config).unwrap();
     let reason = "`supervisor.toml` was opened to other users while the service ran";
-    assert_eq!(unwatched(&service).await, reason);
-    until("its mode", async || (mode(&config) & 0o022 == 0).then_some(())).await;
+    assert_eq!(unwatched_reason(&service).await, reason);
+    poll_until("its mode", async || (mode(&config) & 0o022 == 0).then_some(())).await;
     assert_eq!(agents(&service).await, ["one"]);
     let reload = service.command(&["reload"], "").await;
     assert_eq!((reload.code, agents(&service).await.len()), (Some(0), 2), "{reload:?}");
@@ -219,9 +220,9 @@ async fn a_configuration_that_an_agent_can_change_is_not_watched() {
     // An agent that works in the very folder.
     setup.rewrite(&format!("[pressure]\nenabled = false\n{agent}"));
     let service = setup.start().await;
-    let shown = configuration(&service).await;
+    let status = configuration(&service).await;
     let reason = "the agent `writer` can change the configuration";
-    assert_eq!((&shown["watched"], &shown["unwatchedReason"]), (&json!(false), &json!(reason)));
+    assert_eq!((&status["watched"], &status["unwatchedReason"]), (&json!(false), &json!(reason)));
     assert!(service.stderr_text().contains("changed files are applied only by `algonius reload`"));
     let check = service.command(&["check", service.setup.write().to_str().unwrap()], "").await;
     assert!(check.stderr.contains(reason), "{check:?}");
@@ -229,7 +230,7 @@ async fn a_configuration_that_an_agent_can_change_is_not_watched() {
     let doctor = service.command(&["doctor", &config], "").await;
     assert!(doctor.stdout.contains(reason), "{doctor:?}");
     assert_eq!(outcome(&service.send("writer", "go").await), completed("done\n"));
-    assert!(service.setup.beside("added").exists());
+    assert!(service.setup.sibling_path("added").exists());
     // An operator's order is another thing.
     let text = fs::read_to_string(&config).unwrap();
     fs::write(&config, text + "[agents.two]\ncommand = 'cat'\n").unwrap();
@@ -245,13 +246,15 @@ async fn the_service_restores_modes() {
         return;
     }
     let attack = attack(setup("").without_bubblewrap()).await;
-    let service = attack.worked(&MODES, "landlock", &[]).await;
-    let secret = service.setup.here().join("secrets/key");
+    let service = attack.expect_result(&MODES, "landlock", &[]).await;
+    let secret = service.setup.test_folder().join("secrets/key");
     let token = service.setup.token_file();
-    until("the modes", async || (mode(&secret) == 0o600 && mode(&token) == 0o600).then_some(()))
-        .await;
-    let said = "a file was opened to other users; its mode and owner are restored";
-    until("the log", async || service.stderr_text().contains(said).then_some(())).await;
+    poll_until("the modes", async || {
+        (mode(&secret) == 0o600 && mode(&token) == 0o600).then_some(())
+    })
+    .await;
+    let message = "a file was opened to other users; its mode and owner are restored";
+    poll_until("the log", async || service.stderr_text().contains(message).then_some(())).await;
 }
 
 /// The version of a program is requested before the first task of its agent, and in the sandbox too.
@@ -259,26 +262,28 @@ async fn the_service_restores_modes() {
 async fn a_version_query_runs_in_the_sandbox_of_its_agent() {
     let preset = "[about]\ntitle = 'Hostile'\nverified = false\n[agent]\ncommand = 'HERE/hostile'\n\
          [agent.program_version]\nargs = ['--version']\nregex = '[a-z ]+'\n";
-    for way in ["landlock", "bubblewrap"] {
-        if skips(if way == "landlock" { "Landlock 6" } else { "bubblewrap" }) {
+    for isolation in ["landlock", "bubblewrap"] {
+        if skips(if isolation == "landlock" { "Landlock 6" } else { "bubblewrap" }) {
             continue;
         }
-        let agent = format!("[agents.one]\npreset = 'hostile'\nsandbox.isolation = '{way}'\n");
+        let agent =
+            format!("[agents.one]\npreset = 'hostile'\nsandbox.isolation = '{isolation}'\n");
         let program = "#!/bin/sh\n\
              if cat \"$PLACE/state/algonius/token\" > /dev/null 2>&1; then echo token read; \
              elif echo x > \"$PLACE/home\"/written 2> /dev/null; then echo file written; \
              else echo nothing reached; fi\n";
         let setup = Setup::new(&agent).executable("hostile", program);
-        let here = setup.here().display().to_string();
-        let presets = setup.beside("presets");
+        let test_folder = setup.test_folder().display().to_string();
+        let presets = setup.sibling_path("presets");
         fs::create_dir(&presets).unwrap();
-        let text = preset.replace("HERE", &here) + &format!("[agent.env]\nPLACE = '{here}'\n");
+        let text = preset.replace("HERE", &test_folder)
+            + &format!("[agent.env]\nPLACE = '{test_folder}'\n");
         fs::write(presets.join("hostile.toml"), text).unwrap();
         let service = setup.start().await;
-        let version = until("its version", async || {
+        let version = poll_until("its version", async || {
             service.agent("one").await["program"]["version"].as_str().map(str::to_owned)
         });
-        assert_eq!(version.await, "nothing reached", "{way}");
+        assert_eq!(version.await, "nothing reached", "{isolation}");
         let config = service.setup.write().to_str().unwrap().to_owned();
         let doctor = service.command(&["doctor", &config], "").await;
         assert!(doctor.stdout.contains("nothing reached"), "{doctor:?}");
@@ -292,14 +297,17 @@ async fn the_status_shows_a_token_only_its_own_agents() {
     let schedule = "[schedules.of-two]\nagent = 'two'\ncron = '@daily'\ninput = 'x'\n";
     let service = Setup::new(&(agents + schedule)).start().await;
     service.send("two", "x").await;
-    let order = json!({"name": "ann", "scopes": ["read"], "agents": ["one"]}).to_string();
-    let made = service.post("/api/v1/tokens", &order).await.json();
-    let ann = service.with(made["token"].as_str().unwrap());
-    let whole = service.get("/status").await;
-    assert!(whole.body.contains("\"two\"") && whole.json()["ledger"].is_object(), "{whole:?}");
-    let shown = ann.get("/status").await;
-    assert!(!shown.body.contains("two"), "{}", shown.body);
-    assert_eq!(shown.json()["ledger"], json!(null), "it counts what others do");
-    let of_one: Vec<_> = shown.json()["agents"].as_array().unwrap().clone();
-    assert_eq!(of_one.iter().map(|agent| &agent["id"]).collect::<Vec<_>>(), ["one"]);
+    let token_request = json!({"name": "ann", "scopes": ["read"], "agents": ["one"]}).to_string();
+    let created = service.post("/api/v1/tokens", &token_request).await.json();
+    let ann = service.with(created["token"].as_str().unwrap());
+    let full_status = service.get("/status").await;
+    assert!(
+        full_status.body.contains("\"two\"") && full_status.json()["ledger"].is_object(),
+        "{full_status:?}"
+    );
+    let visible_status = ann.get("/status").await;
+    assert!(!visible_status.body.contains("two"), "{}", visible_status.body);
+    assert_eq!(visible_status.json()["ledger"], json!(null), "it counts what others do");
+    let visible_agents: Vec<_> = visible_status.json()["agents"].as_array().unwrap().clone();
+    assert_eq!(visible_agents.iter().map(|agent| &agent["id"]).collect::<Vec<_>>(), ["one"]);
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use super::{attack, setup};
 use crate::harness::client::{completed, outcome, state};
-use crate::harness::{Setup, fake, until};
+use crate::harness::{Setup, fake, poll_until};
 use crate::read_only::skips;
 
 /// An account that every Debian machine has, and that owns nothing.
@@ -13,7 +13,11 @@ const ACCOUNT: (&str, u32) = ("daemon", 1);
 
 /// Opens the folder of a test to other users, as a workspace of theirs would be.
 fn with_open_folder(setup: Setup) -> Setup {
-    for path in [setup.here().parent().unwrap(), setup.here(), &setup.here().join("hostile")] {
+    for path in [
+        setup.test_folder().parent().unwrap(),
+        setup.test_folder(),
+        &setup.test_folder().join("hostile"),
+    ] {
         if path.exists() {
             fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
         }
@@ -36,8 +40,8 @@ async fn an_agent_runs_as_its_user() {
         );
         let service = with_open_folder(Setup::new(&agent)).start().await;
         let task = service.send("one", "go").await;
-        let said = "1\n1\nCapEff:\t0000000000000000\n/usr/sbin daemon\n";
-        assert_eq!(outcome(&task), completed(said), "{settings}");
+        let expected = "1\n1\nCapEff:\t0000000000000000\n/usr/sbin daemon\n";
+        assert_eq!(outcome(&task), completed(expected), "{settings}");
         assert_eq!(service.agent("one").await["boundary"]["level"], "own-user");
     }
 }
@@ -64,11 +68,14 @@ async fn an_agent_of_another_user_reaches_nothing() {
     }
     // Without a domain it shares the network of the machine, of which abstract sockets are a part.
     let network = ["connect to an abstract socket"];
-    for (access, worked) in
+    for (access, successful) in
         [("access = 'read-write'", &[][..]), ("", &[]), ("sandbox.enforce = false", &network)]
     {
         let settings = format!("user = '{}'\n{access}", ACCOUNT.0);
-        attack(with_open_folder(setup(&settings))).await.worked(worked, "own-user", &[]).await;
+        attack(with_open_folder(setup(&settings)))
+            .await
+            .expect_result(successful, "own-user", &[])
+            .await;
     }
 }
 
@@ -90,13 +97,13 @@ async fn a_dynamic_user_is_stable_and_exclusive() {
     let users = [service.send("one", "x").await, service.send("two", "x").await];
     let users = users.map(|task| outcome(&task).1.lines().next().unwrap().parse::<u32>().unwrap());
     assert!(users[0] != users[1] && users.iter().all(|uid| (61184..=61199).contains(uid)));
-    let home = service.setup.here().join("state/algonius/homes/one");
-    let facts = fs::metadata(&home).unwrap();
-    assert_eq!((facts.uid(), facts.mode() & 0o777), (users[0], 0o700));
+    let home = service.setup.test_folder().join("state/algonius/homes/one");
+    let metadata = fs::metadata(&home).unwrap();
+    assert_eq!((metadata.uid(), metadata.mode() & 0o777), (users[0], 0o700));
     service.kill9().await;
     service.restart().await;
-    let again = outcome(&service.send("one", "x").await);
-    assert_eq!(again, completed(&format!("{}\nkept\nkept\n", users[0])));
+    let output = outcome(&service.send("one", "x").await);
+    assert_eq!(output, completed(&format!("{}\nkept\nkept\n", users[0])));
 }
 
 /// The program of another user is killed, and continues across a kill of the service, like any other program.
@@ -114,7 +121,7 @@ async fn a_program_of_another_user_is_held_and_killed() {
     let mut service = with_open_folder(Setup::new(&agent)).start().await;
     let id = service.begin("one", "x").await;
     // A program that is still being started at a kill is not held.
-    until("a program that runs", async || {
+    poll_until("a program that runs", async || {
         (service.execution(&id).await["state"] == "running").then_some(())
     })
     .await;
@@ -122,7 +129,7 @@ async fn a_program_of_another_user_is_held_and_killed() {
     service.restart().await;
     assert_eq!(state(&service.cancel("one", &id).await), "canceled");
     let mark = format!("ALGONIUS_EXECUTION_ID={id}");
-    assert_eq!(crate::harness::processes::marked(&mark), Vec::<i32>::new());
+    assert_eq!(crate::harness::processes::processes_with_env(&mark), Vec::<i32>::new());
 }
 
 #[tokio::test]
@@ -132,18 +139,18 @@ async fn user_errors_are_reported() {
         let config = setup.write().display().to_string();
         setup.run(&["check", &config], "").await.stderr
     };
-    for (settings, said) in [
+    for (settings, expected) in [
         ("user = 'no-such-user'", "there is no such user"),
         ("user = 'root'", "must not be root"),
         ("user = 'dynamic'\nhome = 'shared'", "must be \"per-agent\""),
     ] {
-        let told = report(settings).await;
-        assert!(told.contains(said), "{settings}: {told}");
+        let stderr = report(settings).await;
+        assert!(stderr.contains(expected), "{settings}: {stderr}");
     }
     let setup = Setup::server("agent_users = '10-20'", &fake("one", "echo", ""));
     let config = setup.write().display().to_string();
-    let told = setup.run(&["check", &config], "").await.stderr;
-    assert!(told.contains("must be two numbers from 1000 on"), "{told}");
+    let stderr = setup.run(&["check", &config], "").await.stderr;
+    assert!(stderr.contains("must be two numbers from 1000 on"), "{stderr}");
 }
 
 /// A service that may not change users does not run an agent as itself instead.

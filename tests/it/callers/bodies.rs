@@ -4,14 +4,14 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::harness::client::{completed, outcome};
-use crate::harness::{Service, Setup, TestResponse, fake, soon};
+use crate::harness::{Service, Setup, TestResponse, fake, within_deadline};
 
 /// Nearly as long as a body may be. A caller has memory for eight of them.
 const BODY_BYTES: usize = 4_000_000;
 const OPEN_BODIES: usize = 10;
 
 /// Sends all of a body but its last byte. Gives the answer where the service did not wait for that byte.
-async fn begin(service: &Service, token: &str) -> (TcpStream, Option<TestResponse>) {
+async fn send_incomplete(service: &Service, token: &str) -> (TcpStream, Option<TestResponse>) {
     let head = format!(
         "POST /agents/echo/v1 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\
          Content-Type: application/json\r\nContent-Length: {BODY_BYTES}\r\n\r\n"
@@ -20,11 +20,11 @@ async fn begin(service: &Service, token: &str) -> (TcpStream, Option<TestRespons
     stream.write_all(head.as_bytes()).await.unwrap();
     let blanks = vec![b' '; BODY_BYTES - 1];
     // A service that refuses closes the connection before it has everything.
-    _ = soon("the body", stream.write_all(&blanks)).await;
+    _ = within_deadline("the body", stream.write_all(&blanks)).await;
     let mut bytes = vec![0; 1 << 16];
-    let waits =
+    let first_read =
         tokio::time::timeout(std::time::Duration::from_millis(300), stream.read(&mut bytes));
-    let answer = match waits.await {
+    let answer = match first_read.await {
         Ok(Ok(read)) => TestResponse::read(&bytes[..read]),
         Ok(Err(_)) | Err(_) => None,
     };
@@ -37,15 +37,15 @@ async fn bodies_of_one_caller_leave_memory_to_the_others() {
         + "[tokens.narrow]\ntoken_file = 'narrow.token'\nscopes = ['read']\nagents = ['echo']\n";
     let setup = Setup::new(&text);
     let token = "0123456789abcdef0123456789abcdef";
-    let file = setup.beside("narrow.token");
+    let file = setup.sibling_path("narrow.token");
     std::fs::write(&file, token).unwrap();
     std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     let service = setup.start().await;
-    let mut open = Vec::new();
+    let mut open_streams = Vec::new();
     let mut refused = Vec::new();
     for _ in 0..OPEN_BODIES {
-        let (stream, answer) = begin(&service, token).await;
-        open.push(stream);
+        let (stream, answer) = send_incomplete(&service, token).await;
+        open_streams.push(stream);
         refused.extend(answer);
     }
     assert!(
@@ -59,7 +59,7 @@ async fn bodies_of_one_caller_leave_memory_to_the_others() {
     }
     // Another caller is served meanwhile, and this one once its bodies are gone.
     assert_eq!(outcome(&service.send("echo", "hello").await), completed("hello"));
-    drop(open);
-    let (_stream, answer) = begin(&service, token).await;
+    drop(open_streams);
+    let (_stream, answer) = send_incomplete(&service, token).await;
     assert!(answer.is_none_or(|answer| answer.status != 503));
 }

@@ -14,7 +14,9 @@ use tokio_rustls::rustls::pki_types::ServerName;
 use crate::harness::authority::CertificateAuthority;
 use crate::harness::client::{completed, outcome};
 use crate::harness::processes::sockets;
-use crate::harness::{Service, Setup, TestResponse, fake, json_rpc_call, message, soon, until};
+use crate::harness::{
+    Service, Setup, TestResponse, fake, json_rpc_call, message, poll_until, within_deadline,
+};
 
 /// Default limit of connections of the service.
 const MAX_CONNECTIONS: usize = 1024;
@@ -55,12 +57,14 @@ fn request(service: &Service) -> Vec<u8> {
 async fn exchange(stream: &mut TcpStream, request: &[u8]) -> Value {
     stream.write_all(request).await.unwrap();
     let mut bytes = Vec::new();
-    soon("an answer", async {
+    within_deadline("an answer", async {
         loop {
             assert!(stream.read_buf(&mut bytes).await.unwrap() > 0, "the connection was closed");
             let answer = TestResponse::read(&bytes);
-            let length = answer.as_ref().and_then(|it| it.header("content-length")?.parse().ok());
-            if let Some(answer) = answer.filter(|it| Some(it.body.len()) == length) {
+            let length = answer
+                .as_ref()
+                .and_then(|response| response.header("content-length")?.parse().ok());
+            if let Some(answer) = answer.filter(|response| Some(response.body.len()) == length) {
                 return answer.json()["result"].clone();
             }
         }
@@ -71,7 +75,7 @@ async fn exchange(stream: &mut TcpStream, request: &[u8]) -> Value {
 /// Makes some calls, each on a new connection; every call must succeed.
 async fn expect_served(service: &Service, calls: usize) {
     for _ in 0..calls {
-        let answer = soon("the answer", service.get("/api/v1/agents")).await;
+        let answer = within_deadline("the answer", service.get("/api/v1/agents")).await;
         assert_eq!(answer.status, 200);
     }
 }
@@ -83,19 +87,25 @@ async fn start(server: &str) -> Service {
 #[tokio::test]
 async fn silent_connections_delay_no_caller_with_a_token() {
     let service = start(LONG_TIMEOUT_SETTINGS).await;
-    let mut kept = service.connect().await;
-    assert_eq!(outcome(&exchange(&mut kept, &request(&service)).await), completed("hello"));
+    let mut authenticated = service.connect().await;
+    assert_eq!(
+        outcome(&exchange(&mut authenticated, &request(&service)).await),
+        completed("hello")
+    );
     for bytes in [b"".as_slice(), b"GET /status HTTP/1.1\r\nHost: localhost\r\nX-Slow: ", HTTP2] {
-        let crowd = open_silent(&service, MAX_CONNECTIONS, bytes).await;
+        let silent = open_silent(&service, MAX_CONNECTIONS, bytes).await;
         expect_served(&service, 20).await;
         assert_eq!(outcome(&service.send("echo", "hello").await), completed("hello"));
         // A connection that was authenticated before is not displaced.
-        assert_eq!(outcome(&exchange(&mut kept, &request(&service)).await), completed("hello"));
+        assert_eq!(
+            outcome(&exchange(&mut authenticated, &request(&service)).await),
+            completed("hello")
+        );
         assert!(sockets(service.pid()) < MAX_CONNECTIONS / 2 + 100, "{}", sockets(service.pid()));
-        drop(crowd);
+        drop(silent);
     }
-    let lines = service.stderr_text().matches("connection limit reached").count();
-    assert_eq!(lines, 1, "{}", service.stderr_text());
+    let warnings = service.stderr_text().matches("connection limit reached").count();
+    assert_eq!(warnings, 1, "{}", service.stderr_text());
     assert!(!service.stderr_text().contains("panicked"), "{}", service.stderr_text());
 }
 
@@ -104,31 +114,31 @@ async fn silent_connections_delay_no_caller_with_a_token() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rush_of_callers_refuses_no_caller_with_a_token() {
     let service = Arc::new(start("").await);
-    let is_over = Arc::new(AtomicBool::new(false));
-    let rush: Vec<_> = (0..4)
+    let should_stop = Arc::new(AtomicBool::new(false));
+    let clients: Vec<_> = (0..4)
         .map(|_| {
-            let (service, is_over) = (Arc::clone(&service), Arc::clone(&is_over));
+            let (service, should_stop) = (Arc::clone(&service), Arc::clone(&should_stop));
             tokio::spawn(async move {
-                let (mut held, mut count) = (std::collections::VecDeque::new(), 0_u64);
-                while !is_over.load(Ordering::Relaxed) {
-                    held.push_front(service.connect().await);
+                let (mut connections, mut count) = (std::collections::VecDeque::new(), 0_u64);
+                while !should_stop.load(Ordering::Relaxed) {
+                    connections.push_front(service.connect().await);
                     count += 1;
-                    held.truncate(400);
+                    connections.truncate(400);
                 }
                 count
             })
         })
         .collect();
-    until("a full table", async || {
+    poll_until("a full table", async || {
         service.stderr_text().contains("connection limit reached").then_some(())
     })
     .await;
     expect_served(&service, 100).await;
     assert_eq!(outcome(&service.send("echo", "hello").await), completed("hello"));
-    is_over.store(true, Ordering::Relaxed);
+    should_stop.store(true, Ordering::Relaxed);
     let mut count = 0;
-    for one in rush {
-        count += one.await.unwrap();
+    for client in clients {
+        count += client.await.unwrap();
     }
     assert!(count > 1000, "{count} connections");
 }
@@ -138,16 +148,16 @@ async fn silent_tls_handshakes_delay_no_caller_with_a_token() {
     let server = "tls = { cert = \"HERE/cert.pem\", key = \"HERE/key.pem\" }\n";
     let setup = Setup::server(&[LONG_TIMEOUT_SETTINGS, server].concat(), &fake("echo", "echo", ""));
     let authority = CertificateAuthority::new();
-    authority.issue(&["localhost"]).write(setup.here());
-    let trusted = authority.write(setup.here());
+    authority.issue(&["localhost"]).write(setup.test_folder());
+    let ca_file = authority.write(setup.test_folder());
     let service = setup.start().await;
-    let connector = TlsConnector::from(Arc::new(tls::client_config(Some(&trusted)).unwrap()));
+    let connector = TlsConnector::from(Arc::new(tls::client_config(Some(&ca_file)).unwrap()));
     for bytes in [b"".as_slice(), TLS_HELLO] {
-        let crowd = open_silent(&service, MAX_CONNECTIONS, bytes).await;
+        let silent = open_silent(&service, MAX_CONNECTIONS, bytes).await;
         for _ in 0..5 {
             let stream = service.connect().await;
             let name = ServerName::try_from("localhost").unwrap();
-            let mut stream = soon("TLS", connector.connect(name, stream)).await.unwrap();
+            let mut stream = within_deadline("TLS", connector.connect(name, stream)).await.unwrap();
             let head = format!(
                 "GET /api/v1/agents HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
                  Authorization: Bearer {}\r\n\r\n",
@@ -155,10 +165,10 @@ async fn silent_tls_handshakes_delay_no_caller_with_a_token() {
             );
             stream.write_all(head.as_bytes()).await.unwrap();
             let mut answer = Vec::new();
-            soon("the answer", stream.read_to_end(&mut answer)).await.unwrap();
+            within_deadline("the answer", stream.read_to_end(&mut answer)).await.unwrap();
             assert_eq!(TestResponse::read(&answer).unwrap().status, 200);
         }
-        drop(crowd);
+        drop(silent);
     }
 }
 
@@ -169,18 +179,18 @@ async fn connections_of_callers_with_tokens_are_kept() {
     let agents = [fake("echo", "echo", ""), "[tokens.ann]\ntoken_env = 'ANN'\n".to_owned()];
     let setup = Setup::server("max_connections = 2", &agents.concat()).env("ANN", &ann);
     let service = setup.start().await;
-    let own = request(&service);
-    let anns = String::from_utf8(own.clone()).unwrap().replace(&service.token, &ann);
+    let own_request = request(&service);
+    let ann_request = String::from_utf8(own_request.clone()).unwrap().replace(&service.token, &ann);
     let mut first = service.connect().await;
-    exchange(&mut first, &own).await;
+    exchange(&mut first, &own_request).await;
     let mut second = service.connect().await;
-    exchange(&mut second, anns.as_bytes()).await;
+    exchange(&mut second, ann_request.as_bytes()).await;
     let health = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     assert_eq!(service.raw(health).await, b"");
-    exchange(&mut first, &own).await;
-    exchange(&mut second, anns.as_bytes()).await;
+    exchange(&mut first, &own_request).await;
+    exchange(&mut second, ann_request.as_bytes()).await;
     drop(first);
-    until("a free place", async || {
+    poll_until("a free place", async || {
         service.raw(health).await.starts_with(b"HTTP/1.1 200").then_some(())
     })
     .await;

@@ -3,7 +3,7 @@
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::harness::{Service, fake, soon};
+use crate::harness::{Service, fake, within_deadline};
 
 /// A request that is hidden in a body. Its answer would have this request id.
 const HIDDEN_REQUEST: &str =
@@ -20,7 +20,7 @@ async fn send_hidden(service: &Service, lines: &str, body: &str) -> String {
     let mut stream = service.connect().await;
     stream.write_all([head.as_bytes(), body.as_bytes()].concat().as_slice()).await.unwrap();
     let mut answer = Vec::new();
-    _ = soon("the end", stream.read_to_end(&mut answer)).await; // A reset ends it too.
+    _ = within_deadline("the end", stream.read_to_end(&mut answer)).await; // A reset ends it too.
     String::from_utf8_lossy(&answer).into_owned()
 }
 
@@ -28,17 +28,17 @@ async fn send_hidden(service: &Service, lines: &str, body: &str) -> String {
 async fn a_request_with_two_lengths_closes_its_connection() {
     let service = Service::start(&fake("echo", "echo", "")).await;
     let chunked = format!("0\r\n\r\n{HIDDEN_REQUEST}");
-    let sized = |length: usize| format!("Content-Length: {length}\r\n");
-    let te = "Transfer-Encoding: chunked\r\n";
-    let all = chunked.len();
+    let content_length = |length: usize| format!("Content-Length: {length}\r\n");
+    let transfer_encoding = "Transfer-Encoding: chunked\r\n";
+    let full_length = chunked.len();
     for lines in [
-        format!("{}{te}", sized(all)),
-        format!("{te}{}", sized(all)),
-        format!("{}{te}", sized(5)),
-        format!("{te}{}", sized(5)),
-        format!("{te}{}{}", sized(5), sized(all)),
-        format!("Connection: keep-alive\r\n{}{te}", sized(all)),
-        format!("{}transfer-encoding: CHUNKED\r\n", sized(all)),
+        format!("{}{transfer_encoding}", content_length(full_length)),
+        format!("{transfer_encoding}{}", content_length(full_length)),
+        format!("{}{transfer_encoding}", content_length(5)),
+        format!("{transfer_encoding}{}", content_length(5)),
+        format!("{transfer_encoding}{}{}", content_length(5), content_length(full_length)),
+        format!("Connection: keep-alive\r\n{}{transfer_encoding}", content_length(full_length)),
+        format!("{}transfer-encoding: CHUNKED\r\n", content_length(full_length)),
     ] {
         let answer = send_hidden(&service, &lines, &chunked).await;
         assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{lines:?}: {answer}");
@@ -84,11 +84,12 @@ async fn an_ambiguous_length_is_refused() {
 #[tokio::test]
 async fn invalid_chunks_close_the_connection() {
     let service = Service::start(&fake("echo", "echo", "")).await;
-    let old = format!(
+    let http_1_0_request = format!(
         "POST /agents/echo/v1 HTTP/1.0\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n\
          0\r\n\r\n{HIDDEN_REQUEST}"
     );
-    let answer = String::from_utf8_lossy(&service.raw(old.as_bytes()).await).into_owned();
+    let answer =
+        String::from_utf8_lossy(&service.raw(http_1_0_request.as_bytes()).await).into_owned();
     assert!(answer.starts_with("HTTP/1.1 400 ") || answer.starts_with("HTTP/1.0 400 "), "{answer}");
     assert!(!answer.contains("hidden-request"), "{answer}");
     for chunks in [

@@ -3,7 +3,7 @@
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::harness::{Service, Setup, TestResponse, fake, json_rpc_call, message, soon};
+use crate::harness::{Service, Setup, TestResponse, fake, json_rpc_call, message, within_deadline};
 
 /// Length of a body that the service refuses here.
 const LONG_BODY_BYTES: usize = 99_000_000;
@@ -34,7 +34,7 @@ fn head(service: &Service, path: &str, lines: &str) -> String {
 /// Returns everything that the service sends until it closes the connection.
 async fn read_to_end(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
-    soon("the end", stream.read_to_end(&mut bytes)).await.unwrap();
+    within_deadline("the end", stream.read_to_end(&mut bytes)).await.unwrap();
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
@@ -43,7 +43,7 @@ async fn send_refused(service: &Service, head: &str) -> TestResponse {
     let mut stream = service.connect().await;
     stream.write_all(head.as_bytes()).await.unwrap();
     let mut bytes = vec![0; 1 << 16];
-    let read = soon("the answer", stream.read(&mut bytes)).await.unwrap();
+    let read = within_deadline("the answer", stream.read(&mut bytes)).await.unwrap();
     TestResponse::read(&bytes[..read]).unwrap()
 }
 
@@ -51,14 +51,14 @@ async fn send_refused(service: &Service, head: &str) -> TestResponse {
 async fn a_declared_length_over_the_limit_is_refused_by_the_head() {
     let service = start().await;
     for path in PATHS {
-        for expect in ["", "Expect: 100-continue\r\n"] {
-            let lines = format!("Content-Length: {LONG_BODY_BYTES}\r\n{expect}");
+        for expect_header in ["", "Expect: 100-continue\r\n"] {
+            let lines = format!("Content-Length: {LONG_BODY_BYTES}\r\n{expect_header}");
             let refused = send_refused(&service, &head(&service, path, &lines)).await;
             // A path that reads no body sends its usual answer.
             let expected = if path.ends_with("reload") { 200 } else { 413 };
-            assert_eq!(refused.status, expected, "{path} {expect:?}");
+            assert_eq!(refused.status, expected, "{path} {expect_header:?}");
             if expected == 413 {
-                assert_eq!(refused.header("connection"), Some("close"), "{path} {expect:?}");
+                assert_eq!(refused.header("connection"), Some("close"), "{path} {expect_header:?}");
                 assert!(refused.body.contains("body-too-large"), "{}", refused.body);
             }
         }
@@ -80,17 +80,17 @@ async fn a_caller_without_a_token_is_not_invited_to_send() {
 #[tokio::test]
 async fn a_refusal_reaches_a_client_that_sends_its_whole_body() {
     let service = start().await;
-    let piece = vec![b'x'; 1 << 20];
+    let chunk = vec![b'x'; 1 << 20];
     for token in [service.token.as_str(), "wrong"] {
         let mut stream = service.connect().await;
         let head = head(&service, PATHS[0], &format!("Content-Length: {LONG_BODY_BYTES}\r\n"));
         let head = head.replace(&service.token, token);
         stream.write_all(head.as_bytes()).await.unwrap();
-        let mut left = LONG_BODY_BYTES;
-        while left > 0 {
-            let next = left.min(piece.len());
-            soon("writing", stream.write_all(&piece[..next])).await.unwrap();
-            left -= next;
+        let mut remaining = LONG_BODY_BYTES;
+        while remaining > 0 {
+            let count = remaining.min(chunk.len());
+            within_deadline("writing", stream.write_all(&chunk[..count])).await.unwrap();
+            remaining -= count;
         }
         let expected = if token == "wrong" { 401 } else { 413 };
         let answer = read_to_end(&mut stream).await;
@@ -107,7 +107,7 @@ async fn a_chunked_body_is_refused_where_it_grows_over_the_limit() {
         let head = head(&service, PATHS[0], "Transfer-Encoding: chunked\r\n");
         stream.write_all(head.as_bytes()).await.unwrap();
         for _ in 0..chunks {
-            soon("writing", stream.write_all(&chunk)).await.unwrap();
+            within_deadline("writing", stream.write_all(&chunk)).await.unwrap();
         }
         if !stalls {
             stream.write_all(b"0\r\n\r\n").await.unwrap();
@@ -125,11 +125,11 @@ async fn a_body_within_the_limit_is_still_invited() {
     let lines = format!("Content-Length: {}\r\nExpect: 100-continue\r\n", body.len());
     let mut stream = service.connect().await;
     stream.write_all(head(&service, PATHS[0], &lines).as_bytes()).await.unwrap();
-    let mut invited = [0; 25];
-    soon("an invitation", stream.read_exact(&mut invited)).await.unwrap();
-    assert_eq!(&invited, b"HTTP/1.1 100 Continue\r\n\r\n");
+    let mut interim_response = [0; 25];
+    within_deadline("an invitation", stream.read_exact(&mut interim_response)).await.unwrap();
+    assert_eq!(&interim_response, b"HTTP/1.1 100 Continue\r\n\r\n");
     stream.write_all(body.as_bytes()).await.unwrap();
     let mut answer = [0; 12];
-    soon("an answer", stream.read_exact(&mut answer)).await.unwrap();
+    within_deadline("an answer", stream.read_exact(&mut answer)).await.unwrap();
     assert_eq!(&answer, b"HTTP/1.1 200");
 }

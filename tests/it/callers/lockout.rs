@@ -12,7 +12,7 @@ use prost::Message as _;
 use serde_json::{Value, json};
 
 use crate::harness::client::{completed, outcome};
-use crate::harness::{Service, ServiceClient, Setup, TestResponse, fake, message, soon};
+use crate::harness::{Service, ServiceClient, Setup, TestResponse, fake, message, within_deadline};
 
 /// Cards, health and a path that does not exist: they need no token.
 const PUBLIC: &[(&str, u16)] = &[
@@ -68,16 +68,17 @@ async fn over_all_transports(
         ("status", client.get("/status").await),
         ("metrics", client.get("/metrics").await),
     ];
-    let told =
-        |(name, answer): (&'static str, TestResponse)| (name, answer.status.into(), wait(&answer));
-    let mut told: Vec<_> = answers.into_iter().map(told).collect();
+    let summarize = |(name, answer): (&'static str, TestResponse)| {
+        (name, answer.status.into(), retry_after(&answer))
+    };
+    let mut results: Vec<_> = answers.into_iter().map(summarize).collect();
     let response = grpc(&client, Some(("authorization", &format!("Bearer {token}"))), true).await;
     let seconds = header(&response, "retry-after");
-    told.push(("gRPC", header(&response, "grpc-status").unwrap_or(0), seconds));
-    told
+    results.push(("gRPC", header(&response, "grpc-status").unwrap_or(0), seconds));
+    results
 }
 
-fn wait(answer: &TestResponse) -> Option<u64> {
+fn retry_after(answer: &TestResponse) -> Option<u64> {
     answer.header("retry-after")?.parse().ok()
 }
 
@@ -89,14 +90,16 @@ fn header<B>(response: &Response<B>, name: &str) -> Option<u64> {
 async fn grpc(
     client: &ServiceClient,
     credential: Option<(&str, &str)>,
-    ends: bool,
+    body_ends: bool,
 ) -> Response<hyper::body::Incoming> {
-    let asked = proto::ListTasksRequest { tenant: "echo".to_owned(), ..Default::default() };
-    let asked = asked.encode_to_vec();
-    let prefix = [[0].as_slice(), &u32::try_from(asked.len()).unwrap().to_be_bytes()].concat();
-    let first = Ok::<_, std::io::Error>(Frame::data(Bytes::from([prefix, asked].concat())));
-    let mut frames = vec![Some(first)];
-    if !ends {
+    let list_request = proto::ListTasksRequest { tenant: "echo".to_owned(), ..Default::default() };
+    let list_request = list_request.encode_to_vec();
+    let prefix =
+        [[0].as_slice(), &u32::try_from(list_request.len()).unwrap().to_be_bytes()].concat();
+    let first_frame =
+        Ok::<_, std::io::Error>(Frame::data(Bytes::from([prefix, list_request].concat())));
+    let mut frames = vec![Some(first_frame)];
+    if !body_ends {
         frames.push(None);
     }
     let body = StreamBody::new(stream::unfold(frames.into_iter(), async |mut frames| match frames
@@ -113,7 +116,7 @@ async fn grpc(
     }
     let client = Client::builder(TokioExecutor::new()).http2_only(true).build_http();
     let request = request.body(Box::pin(body)).unwrap();
-    soon("the response", client.request(request)).await.unwrap()
+    within_deadline("the response", client.request(request)).await.unwrap()
 }
 
 async fn expect_open(service: &Service) {
@@ -153,7 +156,7 @@ async fn different_wrong_tokens_block_the_wrong_ones_of_their_address() {
     }
     for number in 3..9 {
         let refused = service.with(&wrong_token(number)).get("/status").await;
-        assert_eq!((refused.status, wait(&refused).is_some()), (429, true), "{number}");
+        assert_eq!((refused.status, retry_after(&refused).is_some()), (429, true), "{number}");
         assert_eq!(refused.json()["code"], "locked-out");
     }
     for (name, status, wait) in over_all_transports(&service, &wrong_token(9)).await {
@@ -182,7 +185,7 @@ async fn a_valid_caller_is_served_while_others_guess_tokens() {
         })
         .collect();
     while !guessers.iter().all(tokio::task::JoinHandle::is_finished) {
-        let task = soon("the answer", service.send("echo", "hello")).await;
+        let task = within_deadline("the answer", service.send("echo", "hello")).await;
         assert_eq!(outcome(&task), completed("hello"));
     }
     for guesser in guessers {
@@ -230,9 +233,9 @@ async fn the_message_of_an_anonymous_grpc_caller_is_not_read() {
 #[tokio::test]
 async fn the_command_line_reports_the_duration_of_a_lockout() {
     let service = start().await;
-    std::fs::write(service.setup.here().join("wrong.token"), wrong_token(1)).unwrap();
-    let own = ["--token-file", "wrong.token"];
-    let run = async |words: &[&str]| service.command(&[words, &own].concat(), "").await;
+    std::fs::write(service.setup.test_folder().join("wrong.token"), wrong_token(1)).unwrap();
+    let token_args = ["--token-file", "wrong.token"];
+    let run = async |words: &[&str]| service.command(&[words, &token_args].concat(), "").await;
     for _ in 0..5 {
         let refused = run(&["status"]).await;
         assert_eq!(refused.code, Some(2));
@@ -240,18 +243,19 @@ async fn the_command_line_reports_the_duration_of_a_lockout() {
     }
     for words in [&["status"][..], &["send", "echo", "x"], &["send", "--no-stream", "echo", "x"]] {
         let refused = run(words).await;
-        let told = &refused.stderr;
-        assert_eq!(refused.code, Some(2), "{told}");
-        let left = ["14 min ", "15 min 0 s"];
-        let left = left.map(|left| format!("wrong tokens are blocked for another {left}"));
-        let is_told = left.iter().any(|left| told.contains(left));
-        assert!(is_told && told.contains("(locked-out)"), "{told}");
+        let stderr = &refused.stderr;
+        assert_eq!(refused.code, Some(2), "{stderr}");
+        let durations = ["14 min ", "15 min 0 s"];
+        let messages =
+            durations.map(|duration| format!("wrong tokens are blocked for another {duration}"));
+        let is_reported = messages.iter().any(|message| stderr.contains(message));
+        assert!(is_reported && stderr.contains("(locked-out)"), "{stderr}");
     }
     let refused = run(&["status", "--json"]).await;
-    let told: Value = serde_json::from_str(&refused.stderr).unwrap();
-    assert_eq!((&told["code"], &told["exitCode"]), (&json!("locked-out"), &json!(2)));
-    let seconds = told["retryAfterSeconds"].as_u64().unwrap();
-    assert!((800..=900).contains(&seconds), "{told}");
-    let good = service.command(&["send", "echo", "hello"], "").await;
-    assert_eq!((good.code, good.stdout.as_str()), (Some(0), "hello"));
+    let error: Value = serde_json::from_str(&refused.stderr).unwrap();
+    assert_eq!((&error["code"], &error["exitCode"]), (&json!("locked-out"), &json!(2)));
+    let seconds = error["retryAfterSeconds"].as_u64().unwrap();
+    assert!((800..=900).contains(&seconds), "{error}");
+    let valid = service.command(&["send", "echo", "hello"], "").await;
+    assert_eq!((valid.code, valid.stdout.as_str()), (Some(0), "hello"));
 }

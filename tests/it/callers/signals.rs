@@ -5,8 +5,8 @@ use serde_json::Value;
 use tokio::task::JoinHandle;
 
 use crate::harness::client::{completed, outcome};
-use crate::harness::processes::marked;
-use crate::harness::{Service, Setup, fake, gated, soon, until};
+use crate::harness::processes::processes_with_env;
+use crate::harness::{Service, Setup, fake, gated, poll_until, within_deadline};
 
 /// Ignores every polite request to end, as do its children, one of which has left its session.
 const STUBBORN: &str = r#"
@@ -24,16 +24,18 @@ sandbox.writable = ["HERE"]
 stop_grace = 60
 "#;
 
-async fn draining(service: &Service, agent: &str) {
-    until("the drain", async || (service.agent(agent).await["health"] == "draining").then_some(()))
-        .await;
+async fn wait_for_drain(service: &Service, agent: &str) {
+    poll_until("the drain", async || {
+        (service.agent(agent).await["health"] == "draining").then_some(())
+    })
+    .await;
 }
 
 /// Starts an execution for which a caller waits; returns its id and the future answer of the caller.
 async fn start_waiting(service: &Service) -> (String, JoinHandle<Value>) {
     let client = service.client.clone();
     let caller = tokio::spawn(async move { client.send("stubborn", "ann").await });
-    until("both processes", async || {
+    poll_until("both processes", async || {
         (service.setup.read("log").lines().count() == 2).then_some(())
     })
     .await;
@@ -53,22 +55,25 @@ async fn a_second_signal_kills_and_records_running_work() {
         let (id, running) = start_waiting(&service).await;
         let client = service.client.clone();
         let caller = tokio::spawn(async move { client.send("stubborn", "bob").await });
-        until("bob in the queue", async || {
+        poll_until("bob in the queue", async || {
             (service.agent("stubborn").await["queued"].as_array().unwrap().len() == 1).then_some(())
         })
         .await;
         service.signal(first);
-        draining(&service, "stubborn").await;
+        wait_for_drain(&service, "stubborn").await;
         service.signal(second);
         assert_eq!(service.exit().await.code(), Some(0), "{second}");
         // Both callers were answered before that.
-        assert_eq!(soon("an answer", caller).await.unwrap()["status"]["state"], "submitted");
+        assert_eq!(
+            within_deadline("an answer", caller).await.unwrap()["status"]["state"],
+            "submitted"
+        );
         let expected = ("canceled".to_owned(), "execution-cancelled".to_owned());
-        assert_eq!(outcome(&soon("an answer", running).await.unwrap()), expected);
-        let left = marked(&format!("ALGONIUS_EXECUTION_ID={id}"));
-        assert_eq!(left, Vec::<i32>::new(), "{second}");
-        let home = format!("HOME={}", service.setup.here().join("home").display());
-        assert_eq!(marked(&home), Vec::<i32>::new(), "{second}");
+        assert_eq!(outcome(&within_deadline("an answer", running).await.unwrap()), expected);
+        let remaining = processes_with_env(&format!("ALGONIUS_EXECUTION_ID={id}"));
+        assert_eq!(remaining, Vec::<i32>::new(), "{second}");
+        let home = format!("HOME={}", service.setup.test_folder().join("home").display());
+        assert_eq!(processes_with_env(&home), Vec::<i32>::new(), "{second}");
         service.restart().await;
         // R-55: A second SIGTERM or SIGINT kills running work, records it as cancelled, and ends
         // the service within seconds
@@ -85,12 +90,12 @@ async fn a_second_signal_waits_for_no_grace_period() {
     service.sigterm();
     // The service asks the program to end when the drain is over. The grace is a minute, which is longer than any wait
     // of a test.
-    service.setup.written("asked", "asked\n").await;
-    assert!(!marked(&format!("ALGONIUS_EXECUTION_ID={id}")).is_empty());
+    service.setup.wait_for_text("asked", "asked\n").await;
+    assert!(!processes_with_env(&format!("ALGONIUS_EXECUTION_ID={id}")).is_empty());
     service.sigterm();
     // R-105: The second signal also ends programs in their grace period
     assert_eq!(service.exit().await.code(), Some(0));
-    assert_eq!(marked(&format!("ALGONIUS_EXECUTION_ID={id}")), Vec::<i32>::new());
+    assert_eq!(processes_with_env(&format!("ALGONIUS_EXECUTION_ID={id}")), Vec::<i32>::new());
     service.restart().await;
     assert_eq!(outcome(&service.task("stubborn", &id).await).0, "canceled");
 }
@@ -110,15 +115,15 @@ async fn a_second_signal_kills_programs_that_are_just_started() {
         }
     }
     service.sigterm();
-    draining(&service, "one0").await;
+    wait_for_drain(&service, "one0").await;
     service.sigterm();
     assert_eq!(service.exit().await.code(), Some(0));
-    let home = format!("HOME={}", service.setup.here().join("home").display());
-    assert_eq!(marked(&home), Vec::<i32>::new());
+    let home = format!("HOME={}", service.setup.test_folder().join("home").display());
+    assert_eq!(processes_with_env(&home), Vec::<i32>::new());
     service.setup.open("go");
     service.restart().await;
     for (agent, id) in ids {
-        let (state, text) = outcome(&service.ended(&agent, &id).await);
+        let (state, text) = outcome(&service.wait_for_end(&agent, &id).await);
         // An execution that had not started runs after the next start; one that had started
         // runs once and was cancelled.
         assert!(state == "completed" || text == "execution-cancelled", "{agent} {state} {text}");
@@ -129,11 +134,11 @@ async fn a_second_signal_kills_programs_that_are_just_started() {
 async fn a_handover_leaves_programs_to_the_next_service() {
     let mut service = Service::start(&gated("one", "access = 'read-write'")).await;
     let id = service.begin("one", "ann").await;
-    service.setup.written("log", "start ann\n").await;
+    service.setup.wait_for_text("log", "start ann\n").await;
     service.signal(Signal::SIGUSR2);
     assert_eq!(service.exit().await.code(), Some(0));
-    assert!(!marked(&format!("ALGONIUS_EXECUTION_ID={id}")).is_empty());
+    assert!(!processes_with_env(&format!("ALGONIUS_EXECUTION_ID={id}")).is_empty());
     service.setup.open("go");
     service.restart().await;
-    assert_eq!(outcome(&service.ended("one", &id).await), completed("ann\n"));
+    assert_eq!(outcome(&service.wait_for_end("one", &id).await), completed("ann\n"));
 }

@@ -9,7 +9,9 @@ use tokio::time::{Instant, timeout};
 
 use crate::harness::client::{completed, id, outcome, state};
 use crate::harness::disk::SmallDisk;
-use crate::harness::{Service, Setup, TestResponse, fake, gated, message, message_with_id, until};
+use crate::harness::{
+    Service, Setup, TestResponse, fake, gated, message, message_with_id, poll_until,
+};
 
 /// Longest time from the end of the work to the answer of a caller who waits.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -32,7 +34,7 @@ fn refusal_content(answer: &TestResponse) -> (u16, String, bool) {
 
 /// Sends requests until the ledger accepts none, because its write-ahead log still has room for some.
 async fn send_until_refused(service: &Service) -> TestResponse {
-    until("a refusal", async || {
+    poll_until("a refusal", async || {
         let answer = service.call("echo", "message/send", &message("new")).await;
         (answer.status != 200).then_some(answer)
     })
@@ -43,16 +45,16 @@ async fn send_until_refused(service: &Service) -> TestResponse {
 async fn a_full_disk_gives_waiting_callers_ledger_unavailable() {
     let agents = [fake("echo", "echo", ""), gated("gate", "")].concat();
     let setup = Setup::new(&format!("{agents}\n[pressure]\nenabled = false\n"));
-    let Some(disk) = SmallDisk::below(setup.here(), 16) else { return };
+    let Some(disk) = SmallDisk::for_ledger(setup.test_folder(), 16) else { return };
     let (service, disk) = (setup.start().await, disk);
     let caller = spawn_waiting(&service, "gate");
-    service.setup.written("log", "start ann\n").await;
+    service.setup.wait_for_text("log", "start ann\n").await;
     disk.fill();
     let expected = (503, "ledger-unavailable".to_owned(), true);
     assert_eq!(refusal_content(&send_until_refused(&service).await), expected, "new work");
 
     service.setup.open("go");
-    service.setup.written("log", "start ann\nend ann\n").await;
+    service.setup.wait_for_text("log", "start ann\nend ann\n").await;
     let ended = Instant::now();
     let answer = timeout(ANSWER_TIMEOUT, caller).await.expect("an answer in time").unwrap();
     // New work is refused with a reason that names the disk, and a caller who waits for an
@@ -72,7 +74,7 @@ async fn a_full_disk_gives_waiting_callers_ledger_unavailable() {
 
 /// Returns the task of a message whose caller had no answer, once the ledger can be written.
 async fn resend(service: &Service, agent: &'static str) -> Value {
-    let task = until("room in the ledger", async || {
+    let task = poll_until("room in the ledger", async || {
         let answer = service.call(agent, "message/send", &message_with_id(agent, "ann")).await;
         (answer.status == 200).then(|| answer.json()["result"].clone())
     })

@@ -18,7 +18,7 @@ pub(super) struct CallerMessage {
     pub(super) agent: &'static str,
     pub(super) id: String,
     /// How many milliseconds the agent shall take.
-    pub(super) takes: u64,
+    pub(super) work_ms: u64,
 }
 
 /// Sends a message until an execution is named, and gives its id.
@@ -26,7 +26,7 @@ pub(super) async fn send(
     clients: watch::Receiver<ServiceClient>,
     message: CallerMessage,
 ) -> (CallerMessage, String) {
-    let seconds = format!("{}e-3", message.takes);
+    let seconds = format!("{}e-3", message.work_ms);
     let mut params = message_with_id(&message.id, &seconds);
     params["configuration"] = json!({"blocking": false});
     let result = call(&clients, &message, "message/send", &params).await;
@@ -67,7 +67,7 @@ async fn answer(
         loop {
             ticks.tick().await;
             let client = ServiceClient { token: message.token.clone(), ..clients.borrow().clone() };
-            if let Some(answer) = client.attempt(message.agent, method, params).await {
+            if let Some(answer) = client.try_call(message.agent, method, params).await {
                 return answer;
             }
         }

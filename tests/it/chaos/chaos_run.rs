@@ -10,7 +10,7 @@ use super::callers::{CallerMessage, cancel, send};
 use super::seeded_rng::ChaosRng;
 use crate::harness::Service;
 use crate::harness::client::ServiceClient;
-use crate::harness::processes::{is_alive, kill9, marked, wardens};
+use crate::harness::processes::{is_alive, kill9, processes_with_env, wardens};
 use crate::history_check::{AgentLogLine, HistoryCase, is_warden};
 
 /// How long everything may take to come to rest.
@@ -53,14 +53,14 @@ impl ChaosRun {
     }
 
     /// Lets so many of these things happen.
-    pub(super) async fn run_random_actions(&mut self, acts: &[ChaosAction], rounds: u64) {
+    pub(super) async fn run_random_actions(&mut self, actions: &[ChaosAction], rounds: u64) {
         for _ in 0..rounds {
-            let act = *self.rng.one(acts).unwrap();
-            println!("{act:?}");
+            let action = *self.rng.pick(actions).unwrap();
+            println!("{action:?}");
             self.wardens.extend(wardens(self.service.pid()));
-            self.perform(act).await;
-            while let Some(done) = self.calls.try_join_next() {
-                self.note(done.unwrap());
+            self.perform(action).await;
+            while let Some(result) = self.calls.try_join_next() {
+                self.record_result(result.unwrap());
             }
             if self.calls.len() > MAX_UNFINISHED || self.unfinished().await > MAX_UNFINISHED {
                 self.wait_until_idle().await;
@@ -70,18 +70,18 @@ impl ChaosRun {
         }
     }
 
-    async fn perform(&mut self, act: ChaosAction) {
-        match act {
+    async fn perform(&mut self, action: ChaosAction) {
+        match action {
             ChaosAction::Send => {
                 for _ in 0..=self.rng.below(3) {
                     let message = self.message();
                     self.sent.push(message.clone());
-                    self.begin(message);
+                    self.start_call(message);
                 }
             }
             ChaosAction::SendAgain => {
-                let message = self.rng.one(&self.sent).cloned();
-                message.into_iter().for_each(|message| self.begin(message));
+                let message = self.rng.pick(&self.sent).cloned();
+                message.into_iter().for_each(|message| self.start_call(message));
             }
             ChaosAction::Cancel => self.cancel(),
             ChaosAction::KillChild => self.kill_child(),
@@ -94,20 +94,20 @@ impl ChaosRun {
                 } else {
                     self.service.kill9().await;
                     self.kill_warden();
-                    self.begin_again().await;
+                    self.start_service().await;
                 }
             }
         }
     }
 
     fn message(&mut self) -> CallerMessage {
-        let agent = *self.rng.one(&["writer", "editor", "reader"]).unwrap();
-        let token = self.rng.one(&self.tokens).unwrap().clone();
-        let takes = self.rng.below(120);
-        CallerMessage { token, agent, id: format!("m-{}", self.sent.len()), takes }
+        let agent = *self.rng.pick(&["writer", "editor", "reader"]).unwrap();
+        let token = self.rng.pick(&self.tokens).unwrap().clone();
+        let work_ms = self.rng.below(120);
+        CallerMessage { token, agent, id: format!("m-{}", self.sent.len()), work_ms }
     }
 
-    fn begin(&mut self, message: CallerMessage) {
+    fn start_call(&mut self, message: CallerMessage) {
         let clients = self.clients.subscribe();
         self.calls.spawn(async { Some(send(clients, message).await) });
     }
@@ -115,9 +115,9 @@ impl ChaosRun {
     fn cancel(&mut self) {
         let known = self.sent.iter().rev().take(10);
         let known =
-            known.filter_map(|one| Some((one.clone(), self.accepted.get(&one.id)?.clone())));
+            known.filter_map(|sent| Some((sent.clone(), self.accepted.get(&sent.id)?.clone())));
         let known: Vec<_> = known.collect();
-        if let Some((message, id)) = self.rng.one(&known).cloned() {
+        if let Some((message, id)) = self.rng.pick(&known).cloned() {
             let clients = self.clients.subscribe();
             self.calls.spawn(async {
                 cancel(clients, message, id).await;
@@ -126,50 +126,52 @@ impl ChaosRun {
         }
     }
 
-    fn note(&mut self, done: Option<(CallerMessage, String)>) {
-        let Some((message, id)) = done else { return };
+    fn record_result(&mut self, result: Option<(CallerMessage, String)>) {
+        let Some((message, id)) = result else { return };
         let known = self.accepted.insert(message.id.clone(), id.clone());
         assert!(known.as_ref().is_none_or(|known| *known == id), "{message:?}: {known:?}, {id}");
     }
 
     fn kill_child(&mut self) {
-        let lines = self.lines();
-        let is_over =
-            |start: &AgentLogLine| lines.iter().any(|it| it.what == "end" && it.pid == start.pid);
-        let living = lines.iter().filter(|line| line.what == "start" && !is_over(line));
+        let log_lines = self.log_lines();
+        let has_ended = |start: &AgentLogLine| {
+            log_lines.iter().any(|line| line.kind == "end" && line.pid == start.pid)
+        };
+        let running = log_lines.iter().filter(|line| line.kind == "start" && !has_ended(line));
         let mark = |line: &AgentLogLine| format!("ALGONIUS_EXECUTION_ID={}", line.execution);
-        let living =
-            living.filter(|line| is_alive(line.pid) && marked(&mark(line)).contains(&line.pid));
-        let living: Vec<_> = living.map(|line| line.pid).collect();
-        self.kill_one(&living);
+        let running = running.filter(|line| {
+            is_alive(line.pid) && processes_with_env(&mark(line)).contains(&line.pid)
+        });
+        let running: Vec<_> = running.map(|line| line.pid).collect();
+        self.kill_one(&running);
     }
 
     fn kill_warden(&mut self) {
-        let living: Vec<_> = self.wardens.iter().copied().filter(|pid| is_warden(*pid)).collect();
-        self.kill_one(&living);
+        let running: Vec<_> = self.wardens.iter().copied().filter(|pid| is_warden(*pid)).collect();
+        self.kill_one(&running);
     }
 
-    fn kill_one(&mut self, of: &[i32]) {
+    fn kill_one(&mut self, candidates: &[i32]) {
         // It may have ended in this very moment.
-        if let Some(pid) = self.rng.one(of).filter(|pid| is_alive(**pid)) {
+        if let Some(pid) = self.rng.pick(candidates).filter(|pid| is_alive(**pid)) {
             kill9(*pid);
         }
     }
 
     pub(super) async fn restart(&mut self) {
         self.service.kill9().await;
-        self.begin_again().await;
+        self.start_service().await;
     }
 
-    async fn begin_again(&mut self) {
+    async fn start_service(&mut self) {
         self.service.restart().await;
         self.clients.send_replace(self.service.client.clone());
     }
 
     /// Returns when all callers were answered and all executions have ended.
     pub(super) async fn wait_until_idle(&mut self) {
-        while let Some(done) = self.calls.join_next().await {
-            self.note(done.unwrap());
+        while let Some(result) = self.calls.join_next().await {
+            self.record_result(result.unwrap());
         }
         let ended = tokio::time::timeout(IDLE_TIMEOUT, async {
             let mut ticks = tokio::time::interval(Duration::from_millis(50));
@@ -190,12 +192,12 @@ impl ChaosRun {
 
     /// Every message comes once more, and is known.
     pub(super) async fn send_all_again(&mut self) {
-        self.sent.clone().into_iter().for_each(|message| self.begin(message));
+        self.sent.clone().into_iter().for_each(|message| self.start_call(message));
         self.wait_until_idle().await;
     }
 
     /// What the agents wrote down.
-    pub(super) fn lines(&self) -> Vec<AgentLogLine> {
+    pub(super) fn log_lines(&self) -> Vec<AgentLogLine> {
         self.service.setup.read("witnessed").lines().map(AgentLogLine::read).collect()
     }
 
@@ -206,7 +208,7 @@ impl ChaosRun {
     }
 
     /// Returns when it has become so.
-    pub(super) async fn settled(&self, what: &str, mut is_so: impl FnMut() -> bool) {
-        crate::harness::until(what, async || is_so().then_some(())).await;
+    pub(super) async fn wait_until(&self, description: &str, mut condition: impl FnMut() -> bool) {
+        crate::harness::poll_until(description, async || condition().then_some(())).await;
     }
 }

@@ -17,8 +17,8 @@ impl ChaosRng {
     }
 
     /// One of these, if there are any.
-    pub(super) fn one<'a, T>(&mut self, of: &'a [T]) -> Option<&'a T> {
-        let at = self.below(of.len() as u64);
-        of.get(usize::try_from(at).unwrap())
+    pub(super) fn pick<'a, T>(&mut self, items: &'a [T]) -> Option<&'a T> {
+        let index = self.below(items.len() as u64);
+        items.get(usize::try_from(index).unwrap())
     }
 }

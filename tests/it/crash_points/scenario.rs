@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::harness::client::{id, message_with_id, state};
-use crate::harness::fault_injection::{Fault, Tally, heal};
+use crate::harness::fault_injection::{Fault, Tally, remove_fault};
 use crate::harness::processes::wardens;
 use crate::harness::service::CommandOutput;
 use crate::harness::wait::DEADLINE;
@@ -59,7 +59,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 pub(super) struct ScenarioResult {
     pub(super) tally: Tally,
     /// How its executions ended, and why messages were refused.
-    pub(super) ends: Vec<String>,
+    pub(super) outcomes: Vec<String>,
 }
 
 /// What callers know.
@@ -68,7 +68,7 @@ struct CallerRecords {
     /// The ids of executions, by those of their messages.
     accepted: BTreeMap<String, String>,
     /// The states that were told as the last ones.
-    over: BTreeMap<String, String>,
+    last_states: BTreeMap<String, String>,
     refused: Vec<String>,
     wardens: BTreeSet<i32>,
 }
@@ -76,58 +76,59 @@ struct CallerRecords {
 /// Runs a scenario with a fault.
 pub(super) async fn run_scenario(fault: Fault) -> ScenarioResult {
     let setup = Setup::new(AGENTS);
-    fs::create_dir(setup.here().join("work")).unwrap();
-    let (accepted, over, refused) = Default::default();
-    let mut callers = CallerRecords { fault, accepted, over, refused, wardens: BTreeSet::new() };
-    let (service, tally) = match fault.into(setup).attempt().await {
+    fs::create_dir(setup.test_folder().join("work")).unwrap();
+    let (accepted, last_states, refused) = Default::default();
+    let mut callers =
+        CallerRecords { fault, accepted, last_states, refused, wardens: BTreeSet::new() };
+    let (service, tally) = match fault.into(setup).try_start().await {
         Ok(mut service) => {
-            callers.first_life(&mut service).await;
-            callers.end(&mut service).await;
-            let tally = Tally::read(service.setup.here());
-            heal(&mut service.setup);
+            callers.run_first_process(&mut service).await;
+            callers.stop_service(&mut service).await;
+            let tally = Tally::read(service.setup.test_folder());
+            remove_fault(&mut service.setup);
             service.restart().await;
             (service, tally)
         }
         Err((mut setup, output)) => {
-            callers.not_begun(&output);
-            let tally = Tally::read(setup.here());
-            heal(&mut setup);
+            callers.check_failed_start(&output);
+            let tally = Tally::read(setup.test_folder());
+            remove_fault(&mut setup);
             (setup.start().await, tally)
         }
     };
-    callers.second_life(&service).await;
+    callers.check_second_process(&service).await;
     let CallerRecords { accepted, wardens, refused, .. } = &callers;
     let case = HistoryCase { service: &service, accepted, messages: REQUESTS.len(), wardens };
-    let judge = HistoryChecker::new(case).await;
-    judge.judge().await;
-    let ends = judge.counts().into_keys().map(str::to_owned);
-    ScenarioResult { tally, ends: ends.chain(refused.iter().cloned()).collect() }
+    let checker = HistoryChecker::new(case).await;
+    checker.check().await;
+    let outcomes = checker.counts().into_keys().map(str::to_owned);
+    ScenarioResult { tally, outcomes: outcomes.chain(refused.iter().cloned()).collect() }
 }
 
-fn params(nth: usize, takes: u64, blocking: bool) -> Value {
-    let mut params = message_with_id(&format!("m-{nth}"), &format!("{takes}e-3"));
+fn params(index: usize, work_ms: u64, blocking: bool) -> Value {
+    let mut params = message_with_id(&format!("m-{index}"), &format!("{work_ms}e-3"));
     params["configuration"] = json!({"blocking": blocking});
     params
 }
 
 impl CallerRecords {
-    async fn first_life(&mut self, service: &mut Service) {
+    async fn run_first_process(&mut self, service: &mut Service) {
         self.wardens.extend(wardens(service.pid()));
         let client = service.client.clone();
-        for (nth, (agent, takes)) in REQUESTS.iter().enumerate() {
-            let params = params(nth, *takes, nth == 0);
-            if let Some(task) = self.ask(&client, agent, "message/send", &params).await {
-                self.accepted.insert(format!("m-{nth}"), id(&task));
-                self.note(&task);
+        for (index, (agent, work_ms)) in REQUESTS.iter().enumerate() {
+            let params = params(index, *work_ms, index == 0);
+            if let Some(task) = self.try_call(&client, agent, "message/send", &params).await {
+                self.accepted.insert(format!("m-{index}"), id(&task));
+                self.record_state(&task);
             }
         }
-        if let Some(last) = self.accepted.get("m-3").cloned() {
-            let called_off =
-                self.ask(&client, "writer", "tasks/cancel", &json!({"id": last})).await;
-            called_off.iter().for_each(|task| self.note(task));
+        if let Some(last_id) = self.accepted.get("m-3").cloned() {
+            let cancelled =
+                self.try_call(&client, "writer", "tasks/cancel", &json!({"id": last_id})).await;
+            cancelled.iter().for_each(|task| self.record_state(task));
         }
-        if !self.fault.mode.stays() {
-            self.rest(service, &client).await;
+        if !self.fault.mode.is_persistent() {
+            self.wait_until_settled(service, &client).await;
         }
         if !service.has_exited() {
             self.wardens.extend(wardens(service.pid())); // It may have had to start another.
@@ -135,17 +136,17 @@ impl CallerRecords {
     }
 
     /// One question; `None` when it is refused in words, or nobody answers any more.
-    async fn ask(
+    async fn try_call(
         &mut self,
         client: &ServiceClient,
         agent: &str,
         method: &str,
         params: &Value,
     ) -> Option<Value> {
-        let patience = if self.fault.mode.stays() { ANSWER_TIMEOUT } else { DEADLINE };
-        let answer = match timeout(patience, client.attempt(agent, method, params)).await {
+        let time_limit = if self.fault.mode.is_persistent() { ANSWER_TIMEOUT } else { DEADLINE };
+        let answer = match timeout(time_limit, client.try_call(agent, method, params)).await {
             Ok(answer) => answer?,
-            Err(_elapsed) if self.fault.mode.stays() => return None,
+            Err(_elapsed) if self.fault.mode.is_persistent() => return None,
             Err(_elapsed) => panic!("{method} was never answered: {:?}", self.fault),
         };
         if answer["error"].is_null() {
@@ -157,79 +158,87 @@ impl CallerRecords {
     }
 
     /// Waits until all that was accepted has ended, or the service has.
-    async fn rest(&mut self, service: &mut Service, client: &ServiceClient) {
-        let rested = timeout(DEADLINE, async {
+    async fn wait_until_settled(&mut self, service: &mut Service, client: &ServiceClient) {
+        let settled = timeout(DEADLINE, async {
             let mut ticks = tokio::time::interval(Duration::from_millis(20));
             for (agent, id) in self.tasks() {
-                while !self.over.contains_key(&id) && !service.has_exited() {
+                while !self.last_states.contains_key(&id) && !service.has_exited() {
                     ticks.tick().await;
-                    let asked = json!({"id": id});
-                    let task = client.attempt(agent, "tasks/get", &asked).await;
+                    let params = json!({"id": id});
+                    let task = client.try_call(agent, "tasks/get", &params).await;
                     let task = task.map(|answer| answer["result"].clone());
-                    task.iter().for_each(|task| self.note(task));
+                    task.iter().for_each(|task| self.record_state(task));
                 }
             }
         });
-        assert!(rested.await.is_ok(), "stuck, and {:?}: {}", self.over, service.stderr_text());
+        assert!(
+            settled.await.is_ok(),
+            "stuck, and {:?}: {}",
+            self.last_states,
+            service.stderr_text()
+        );
     }
 
     /// The agents and executions that callers know of, in the order in which they asked.
     fn tasks(&self) -> Vec<(&'static str, String)> {
-        let known = |(nth, (agent, _)): (usize, &(&'static str, u64))| {
-            Some((*agent, self.accepted.get(&format!("m-{nth}"))?.clone()))
+        let accepted = |(index, (agent, _)): (usize, &(&'static str, u64))| {
+            Some((*agent, self.accepted.get(&format!("m-{index}"))?.clone()))
         };
-        REQUESTS.iter().enumerate().filter_map(known).collect()
+        REQUESTS.iter().enumerate().filter_map(accepted).collect()
     }
 
     /// What was told as the end is not taken back.
-    fn note(&mut self, task: &Value) {
+    fn record_state(&mut self, task: &Value) {
         let state = state(task);
         if END_STATES.contains(&state.as_str()) {
-            let before = self.over.insert(id(task), state.clone());
+            let before = self.last_states.insert(id(task), state.clone());
             assert!(before.as_ref().is_none_or(|before| *before == state), "{before:?}: {task}");
         }
     }
 
     /// Ends the service: it closes its ledger where it still can.
-    async fn end(&mut self, service: &mut Service) {
+    async fn stop_service(&mut self, service: &mut Service) {
         let Fault { mode, .. } = self.fault;
-        if mode.stays() && !service.has_exited() {
+        if mode.is_persistent() && !service.has_exited() {
             service.kill9().await;
         }
-        let is_over = service.has_exited();
-        if !is_over {
+        let has_exited = service.has_exited();
+        if !has_exited {
             service.sigterm();
         }
         let status = service.exit().await;
         let is_killed = status.signal() == Some(Signal::SIGKILL as i32);
         assert!(status.success() || is_killed, "{status}: {}", service.stderr_text());
         assert!(!service.stderr_text().contains("panicked"), "{}", service.stderr_text());
-        let may_be_killed = mode.stays() || (mode.is_deadly() && mode.process == "serve");
+        let may_be_killed = mode.is_persistent() || (mode.is_deadly() && mode.process == "serve");
         assert!(may_be_killed || !is_killed, "{}", service.stderr_text());
     }
 
     /// A service that cannot begin says so in a sentence, and runs nothing.
-    fn not_begun(&self, output: &CommandOutput) {
-        let said = &output.stderr;
-        if said.contains(RUNTIME) {
+    fn check_failed_start(&self, output: &CommandOutput) {
+        let stderr = &output.stderr;
+        if stderr.contains(RUNTIME) {
             return;
         }
-        assert!(!said.contains("panicked"), "{said}");
+        assert!(!stderr.contains("panicked"), "{stderr}");
         let is_killed = output.code.is_none() && self.fault.mode.is_deadly();
-        assert!(is_killed || (output.code == Some(1) && said.contains("error: ")), "{output:?}");
+        assert!(is_killed || (output.code == Some(1) && stderr.contains("error: ")), "{output:?}");
     }
 
     /// Every message comes once more; each is what was told of it.
-    async fn second_life(&mut self, service: &Service) {
+    async fn check_second_process(&mut self, service: &Service) {
         self.wardens.extend(wardens(service.pid()));
-        for (nth, (agent, takes)) in REQUESTS.iter().enumerate() {
-            let task = service.rpc(agent, "message/send", &params(nth, *takes, false)).await;
-            let before = self.accepted.insert(format!("m-{nth}"), id(&task));
-            assert!(before.as_ref().is_none_or(|told| *told == id(&task)), "{before:?}: {task}");
+        for (index, (agent, work_ms)) in REQUESTS.iter().enumerate() {
+            let task = service.rpc(agent, "message/send", &params(index, *work_ms, false)).await;
+            let before = self.accepted.insert(format!("m-{index}"), id(&task));
+            assert!(
+                before.as_ref().is_none_or(|known_id| *known_id == id(&task)),
+                "{before:?}: {task}"
+            );
         }
         for (agent, id) in self.tasks() {
-            let task = service.ended(agent, &id).await;
-            self.note(&task);
+            let task = service.wait_for_end(agent, &id).await;
+            self.record_state(&task);
         }
     }
 }

@@ -13,13 +13,13 @@ pub(super) type TransportAnswer = (&'static str, String);
 pub(super) struct ErrorRequest {
     pub(super) agent: String,
     pub(super) client: ServiceClient,
-    pub(super) what: What,
+    pub(super) kind: RequestKind,
     /// Further header lines, or metadata of gRPC.
     pub(super) headers: Vec<(&'static str, String)>,
 }
 
 #[derive(Clone)]
-pub(super) enum What {
+pub(super) enum RequestKind {
     /// A message with this text.
     Send(String),
     /// One under an id that was used before.
@@ -44,13 +44,13 @@ pub(super) const EXTENSION: &str = "https://algonius.dev/a2a/ext/overrides/v1";
 pub(super) const HOOK_URL: &str = "https://hook.example/told";
 
 impl ErrorRequest {
-    pub(super) fn new(service: &Service, agent: &str, what: What) -> Self {
-        Self { agent: agent.to_owned(), client: service.client.clone(), what, headers: Vec::new() }
+    pub(super) fn new(service: &Service, agent: &str, kind: RequestKind) -> Self {
+        Self { agent: agent.to_owned(), client: service.client.clone(), kind, headers: Vec::new() }
     }
 
     /// A message with a text.
     pub(super) fn send(service: &Service, agent: &str, text: &str) -> Self {
-        Self::new(service, agent, What::Send(text.to_owned()))
+        Self::new(service, agent, RequestKind::Send(text.to_owned()))
     }
 
     /// The same from somebody else.
@@ -66,14 +66,14 @@ impl ErrorRequest {
     }
 
     /// Asks on every way, one after the other.
-    pub(super) async fn everywhere(&self, service: &Service) -> Vec<TransportAnswer> {
-        let mut told = self.over_http().await;
-        told.push(("gRPC 0.3", grpc::send_v0_3(self).await));
-        told.push(("gRPC 1.0", grpc::send_v1_0(self).await));
-        if let Some(words) = self.words() {
-            told.push(("command line", self.over_cli(service, words).await));
+    pub(super) async fn send_everywhere(&self, service: &Service) -> Vec<TransportAnswer> {
+        let mut answers = self.over_http().await;
+        answers.push(("gRPC 0.3", grpc::send_v0_3(self).await));
+        answers.push(("gRPC 1.0", grpc::send_v1_0(self).await));
+        if let Some(command) = self.command_words() {
+            answers.push(("command line", self.over_cli(service, command).await));
         }
-        told
+        answers
     }
 
     async fn over_http(&self) -> Vec<TransportAnswer> {
@@ -86,13 +86,13 @@ impl ErrorRequest {
     }
 
     async fn rpc(&self, version: &'static str) -> String {
-        let (method, params) = match (&self.what, version) {
-            (What::Get(id), "0.3") => ("tasks/get", json!({"id": id})),
-            (What::Get(id), _) => ("GetTask", json!({"id": id})),
-            (What::Cancel(id), "0.3") => ("tasks/cancel", json!({"id": id})),
-            (What::Cancel(id), _) => ("CancelTask", json!({"id": id})),
-            (_, "0.3") => ("message/send", self.old_message()),
-            _ => ("SendMessage", self.new_message()),
+        let (method, params) = match (&self.kind, version) {
+            (RequestKind::Get(id), "0.3") => ("tasks/get", json!({"id": id})),
+            (RequestKind::Get(id), _) => ("GetTask", json!({"id": id})),
+            (RequestKind::Cancel(id), "0.3") => ("tasks/cancel", json!({"id": id})),
+            (RequestKind::Cancel(id), _) => ("CancelTask", json!({"id": id})),
+            (_, "0.3") => ("message/send", self.message_0_3()),
+            _ => ("SendMessage", self.message_1_0()),
         };
         let body = crate::harness::json_rpc_call(method, &params);
         let line = format!("POST /agents/{}/v1", self.agent);
@@ -101,11 +101,13 @@ impl ErrorRequest {
 
     async fn rest(&self, version: &'static str) -> String {
         let base = format!("/agents/{}/v1", self.agent);
-        let (line, body) = match (&self.what, version) {
-            (What::Get(id), _) => (format!("GET {base}/tasks/{id}"), String::new()),
-            (What::Cancel(id), _) => (format!("POST {base}/tasks/{id}:cancel"), String::new()),
-            (_, "0.3") => (format!("POST {base}/message:send"), self.old_body().to_string()),
-            _ => (format!("POST {base}/message:send"), self.new_message().to_string()),
+        let (line, body) = match (&self.kind, version) {
+            (RequestKind::Get(id), _) => (format!("GET {base}/tasks/{id}"), String::new()),
+            (RequestKind::Cancel(id), _) => {
+                (format!("POST {base}/tasks/{id}:cancel"), String::new())
+            }
+            (_, "0.3") => (format!("POST {base}/message:send"), self.rest_body_0_3().to_string()),
+            _ => (format!("POST {base}/message:send"), self.message_1_0().to_string()),
         };
         response_text(&self.post(&line, version, body.as_bytes()).await)
     }
@@ -124,31 +126,33 @@ impl ErrorRequest {
 
     /// The text, where there is a message.
     pub(super) fn text(&self) -> Option<&str> {
-        match &self.what {
-            What::Send(text)
-            | What::Repeated(text)
-            | What::WithOverride(text)
-            | What::WithPushConfig(text) => Some(text),
-            What::Nothing | What::Get(_) | What::Cancel(_) => None,
+        match &self.kind {
+            RequestKind::Send(text)
+            | RequestKind::Repeated(text)
+            | RequestKind::WithOverride(text)
+            | RequestKind::WithPushConfig(text) => Some(text),
+            RequestKind::Nothing | RequestKind::Get(_) | RequestKind::Cancel(_) => None,
         }
     }
 
     /// The id of the message: always the same, or always another.
     pub(super) fn message_id(&self) -> String {
-        match self.what {
-            What::Repeated(_) => "used-before".to_owned(),
+        match self.kind {
+            RequestKind::Repeated(_) => "used-before".to_owned(),
             _ => uuid::Uuid::new_v4().to_string(),
         }
     }
 
     fn metadata(&self) -> Value {
-        match self.what {
-            What::WithOverride(_) => json!({EXTENSION: {"environment": {CHOICE.0: CHOICE.1}}}),
+        match self.kind {
+            RequestKind::WithOverride(_) => {
+                json!({EXTENSION: {"environment": {CHOICE.0: CHOICE.1}}})
+            }
             _ => json!({}),
         }
     }
 
-    fn old_message(&self) -> Value {
+    fn message_0_3(&self) -> Value {
         let Some(text) = self.text() else { return json!({}) };
         let (id, metadata) = (self.message_id(), self.metadata());
         let message = json!({"kind": "message", "role": "user", "messageId": id,
@@ -157,7 +161,7 @@ impl ErrorRequest {
         self.configured(json!({"message": message}), push)
     }
 
-    fn old_body(&self) -> Value {
+    fn rest_body_0_3(&self) -> Value {
         let Some(text) = self.text() else { return json!({}) };
         let (id, metadata) = (self.message_id(), self.metadata());
         let message = json!({"role": "ROLE_USER", "messageId": id,
@@ -166,7 +170,7 @@ impl ErrorRequest {
         self.configured(json!({"request": message}), push)
     }
 
-    fn new_message(&self) -> Value {
+    fn message_1_0(&self) -> Value {
         let Some(text) = self.text() else { return json!({}) };
         let (id, metadata) = (self.message_id(), self.metadata());
         let message = json!({"role": "ROLE_USER", "messageId": id,
@@ -176,44 +180,46 @@ impl ErrorRequest {
     }
 
     fn configured(&self, mut params: Value, push: Value) -> Value {
-        if matches!(self.what, What::WithPushConfig(_)) {
+        if matches!(self.kind, RequestKind::WithPushConfig(_)) {
             params["configuration"] = push;
         }
         params
     }
 
     /// How people ask it, where they can.
-    fn words(&self) -> Option<Vec<String>> {
+    fn command_words(&self) -> Option<Vec<String>> {
         let words = |words: &[&str]| Some(words.iter().map(|word| (*word).to_owned()).collect());
         let agent = &self.agent;
         let choice = format!("{}={}", CHOICE.0, CHOICE.1);
-        match &self.what {
+        match &self.kind {
             _ if !self.headers.is_empty() => None,
-            What::Nothing | What::WithPushConfig(_) => None,
-            What::Send(text) => words(&["send", agent, text]),
-            What::Repeated(text) => words(&["send", agent, text, "--message-id", "used-before"]),
-            What::WithOverride(text) => words(&["send", agent, text, "--env", &choice]),
-            What::Get(id) => words(&["tasks", "show", id]),
-            What::Cancel(id) => words(&["tasks", "cancel", id]),
+            RequestKind::Nothing | RequestKind::WithPushConfig(_) => None,
+            RequestKind::Send(text) => words(&["send", agent, text]),
+            RequestKind::Repeated(text) => {
+                words(&["send", agent, text, "--message-id", "used-before"])
+            }
+            RequestKind::WithOverride(text) => words(&["send", agent, text, "--env", &choice]),
+            RequestKind::Get(id) => words(&["tasks", "show", id]),
+            RequestKind::Cancel(id) => words(&["tasks", "cancel", id]),
         }
     }
 
     async fn over_cli(&self, service: &Service, words: Vec<String>) -> String {
-        let file = service.setup.here().join("asker.token");
+        let file = service.setup.test_folder().join("asker.token");
         std::fs::write(&file, &self.client.token).unwrap();
         let file = file.display().to_string();
-        let own = ["--json", "--token-file", &file];
-        let words: Vec<_> = words.iter().map(String::as_str).chain(own).collect();
+        let token_args = ["--json", "--token-file", &file];
+        let words: Vec<_> = words.iter().map(String::as_str).chain(token_args).collect();
         let output = service.command(&words, "").await;
-        let said = match (&self.what, output.code) {
+        let answer = match (&self.kind, output.code) {
             // All that is known of it; what went wrong is one member.
-            (What::Get(_), Some(0)) => {
+            (RequestKind::Get(_), Some(0)) => {
                 let record: Value = serde_json::from_str(&output.stdout).unwrap();
                 pretty(&record["error"])
             }
             _ => pretty(&serde_json::from_str(&output.stderr).unwrap_or_default()),
         };
-        format!("exit {}\n{said}", output.code.unwrap_or(-1))
+        format!("exit {}\n{answer}", output.code.unwrap_or(-1))
     }
 }
 
@@ -225,10 +231,10 @@ pub(super) fn response_text(answer: &TestResponse) -> String {
     let headers = HEADERS.iter().filter_map(|name| Some((name, answer.header(name)?)));
     let headers: String = headers.map(|(name, value)| format!("{name}: {value}\n")).collect();
     let document = answer.json();
-    let places = ["/result/task/status", "/result/status", "/task/status", "/status"];
-    let standing = places.iter().find_map(|place| document.pointer(place));
-    let standing = standing.filter(|status| status.get("state").is_some());
-    format!("HTTP {}\n{headers}{}", answer.status, pretty(standing.unwrap_or(&document)))
+    let pointers = ["/result/task/status", "/result/status", "/task/status", "/status"];
+    let status = pointers.iter().find_map(|pointer| document.pointer(pointer));
+    let status = status.filter(|status| status.get("state").is_some());
+    format!("HTTP {}\n{headers}{}", answer.status, pretty(status.unwrap_or(&document)))
 }
 
 /// A document on many lines, its members in the order of the alphabet.

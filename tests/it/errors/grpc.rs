@@ -16,8 +16,8 @@ use tokio::net::TcpStream;
 use tonic::metadata::AsciiMetadataValue;
 use tonic::{Request, Status};
 
-use super::error_request::{CHOICE, EXTENSION, ErrorRequest, HOOK_URL, What, pretty};
-use crate::harness::soon;
+use super::error_request::{CHOICE, EXTENSION, ErrorRequest, HOOK_URL, RequestKind, pretty};
+use crate::harness::within_deadline;
 
 /// Connects to the service, whatever it is called.
 #[derive(Clone)]
@@ -41,38 +41,46 @@ impl tower::Service<Uri> for GrpcConnector {
     }
 }
 
-fn connected(ask: &ErrorRequest) -> Client<GrpcConnector, tonic::body::Body> {
-    Client::builder(TokioExecutor::new()).http2_only(true).build(GrpcConnector(ask.client.address))
+fn connected(request: &ErrorRequest) -> Client<GrpcConnector, tonic::body::Body> {
+    Client::builder(TokioExecutor::new())
+        .http2_only(true)
+        .build(GrpcConnector(request.client.address))
 }
 
-fn call<T>(ask: &ErrorRequest, message: T) -> Request<T> {
-    let mut request = Request::new(message);
-    let token = format!("Bearer {}", ask.client.token);
-    let usual = [("authorization", token.as_str()), ("a2a-agent", ask.agent.as_str())];
-    let further = ask.headers.iter().map(|(name, value)| (*name, value.as_str()));
-    for (name, value) in usual.into_iter().chain(further) {
+fn request_for<T>(request: &ErrorRequest, message: T) -> Request<T> {
+    let mut grpc_request = Request::new(message);
+    let token = format!("Bearer {}", request.client.token);
+    let default_metadata =
+        [("authorization", token.as_str()), ("a2a-agent", request.agent.as_str())];
+    let further = request.headers.iter().map(|(name, value)| (*name, value.as_str()));
+    for (name, value) in default_metadata.into_iter().chain(further) {
         let value: AsciiMetadataValue = value.parse().unwrap();
-        request.metadata_mut().append(name, value);
+        grpc_request.metadata_mut().append(name, value);
     }
-    request
+    grpc_request
 }
 
 /// Asks in 0.3.
-pub(super) async fn send_v0_3(ask: &ErrorRequest) -> String {
+pub(super) async fn send_v0_3(request: &ErrorRequest) -> String {
     let origin = "http://localhost".parse().unwrap();
     let mut client =
-        v0_3::a2a_service_client::A2aServiceClient::with_origin(connected(ask), origin);
-    let told = match &ask.what {
-        What::Get(id) => {
-            let asked = v0_3::GetTaskRequest { name: format!("tasks/{id}"), history_length: 0 };
-            soon("a task", client.get_task(call(ask, asked))).await
+        v0_3::a2a_service_client::A2aServiceClient::with_origin(connected(request), origin);
+    let result = match &request.kind {
+        RequestKind::Get(id) => {
+            let task_request =
+                v0_3::GetTaskRequest { name: format!("tasks/{id}"), history_length: 0 };
+            within_deadline("a task", client.get_task(request_for(request, task_request))).await
         }
-        What::Cancel(id) => {
-            let asked = v0_3::CancelTaskRequest { name: format!("tasks/{id}") };
-            soon("a task", client.cancel_task(call(ask, asked))).await
+        RequestKind::Cancel(id) => {
+            let task_request = v0_3::CancelTaskRequest { name: format!("tasks/{id}") };
+            within_deadline("a task", client.cancel_task(request_for(request, task_request))).await
         }
         _ => {
-            let sent = soon("an answer", client.send_message(call(ask, old_message(ask)))).await;
+            let sent = within_deadline(
+                "an answer",
+                client.send_message(request_for(request, message_0_3(request))),
+            )
+            .await;
             sent.map(|answer| {
                 answer.map(|answer| match answer.payload {
                     Some(v0_3::send_message_response::Payload::Task(task)) => task,
@@ -81,7 +89,7 @@ pub(super) async fn send_v0_3(ask: &ErrorRequest) -> String {
             })
         }
     };
-    match told {
+    match result {
         Err(status) => status_text(&status),
         Ok(task) => {
             let status = task.into_inner().status.unwrap();
@@ -97,22 +105,27 @@ pub(super) async fn send_v0_3(ask: &ErrorRequest) -> String {
 }
 
 /// Asks in 1.0.
-pub(super) async fn send_v1_0(ask: &ErrorRequest) -> String {
+pub(super) async fn send_v1_0(request: &ErrorRequest) -> String {
     let origin = "http://localhost".parse().unwrap();
     let mut client =
-        v1_0::a2a_service_client::A2aServiceClient::with_origin(connected(ask), origin);
-    let tenant = ask.agent.clone();
-    let told = match &ask.what {
-        What::Get(id) => {
-            let asked = v1_0::GetTaskRequest { tenant, id: id.clone(), history_length: None };
-            soon("a task", client.get_task(call(ask, asked))).await
+        v1_0::a2a_service_client::A2aServiceClient::with_origin(connected(request), origin);
+    let tenant = request.agent.clone();
+    let result = match &request.kind {
+        RequestKind::Get(id) => {
+            let task_request =
+                v1_0::GetTaskRequest { tenant, id: id.clone(), history_length: None };
+            within_deadline("a task", client.get_task(request_for(request, task_request))).await
         }
-        What::Cancel(id) => {
-            let asked = v1_0::CancelTaskRequest { tenant, id: id.clone(), metadata: None };
-            soon("a task", client.cancel_task(call(ask, asked))).await
+        RequestKind::Cancel(id) => {
+            let task_request = v1_0::CancelTaskRequest { tenant, id: id.clone(), metadata: None };
+            within_deadline("a task", client.cancel_task(request_for(request, task_request))).await
         }
         _ => {
-            let sent = soon("an answer", client.send_message(call(ask, new_message(ask)))).await;
+            let sent = within_deadline(
+                "an answer",
+                client.send_message(request_for(request, message_1_0(request))),
+            )
+            .await;
             sent.map(|answer| {
                 answer.map(|answer| match answer.payload {
                     Some(v1_0::send_message_response::Payload::Task(task)) => task,
@@ -121,7 +134,7 @@ pub(super) async fn send_v1_0(ask: &ErrorRequest) -> String {
             })
         }
     };
-    match told {
+    match result {
         Err(status) => status_text(&status),
         Ok(task) => {
             let status = task.into_inner().status.unwrap();
@@ -136,20 +149,20 @@ pub(super) async fn send_v1_0(ask: &ErrorRequest) -> String {
     }
 }
 
-fn old_message(ask: &ErrorRequest) -> v0_3::SendMessageRequest {
-    let Some(text) = ask.text() else { return v0_3::SendMessageRequest::default() };
+fn message_0_3(request: &ErrorRequest) -> v0_3::SendMessageRequest {
+    let Some(text) = request.text() else { return v0_3::SendMessageRequest::default() };
     let part =
         v0_3::Part { part: Some(v0_3::part::Part::Text(text.to_owned())), ..Default::default() };
     let hook = v0_3::PushNotificationConfig { url: HOOK_URL.to_owned(), ..Default::default() };
     v0_3::SendMessageRequest {
         request: Some(v0_3::Message {
-            message_id: ask.message_id(),
+            message_id: request.message_id(),
             role: v0_3::Role::User.into(),
             content: vec![part],
-            metadata: override_metadata(ask),
+            metadata: override_metadata(request),
             ..Default::default()
         }),
-        configuration: matches!(ask.what, What::WithPushConfig(_)).then(|| {
+        configuration: matches!(request.kind, RequestKind::WithPushConfig(_)).then(|| {
             v0_3::SendMessageConfiguration {
                 push_notification: Some(hook),
                 blocking: true,
@@ -160,9 +173,9 @@ fn old_message(ask: &ErrorRequest) -> v0_3::SendMessageRequest {
     }
 }
 
-fn new_message(ask: &ErrorRequest) -> v1_0::SendMessageRequest {
-    let tenant = ask.agent.clone();
-    let Some(text) = ask.text() else {
+fn message_1_0(request: &ErrorRequest) -> v1_0::SendMessageRequest {
+    let tenant = request.agent.clone();
+    let Some(text) = request.text() else {
         return v1_0::SendMessageRequest { tenant, ..Default::default() };
     };
     let content = Some(v1_0::part::Content::Text(text.to_owned()));
@@ -170,13 +183,13 @@ fn new_message(ask: &ErrorRequest) -> v1_0::SendMessageRequest {
     v1_0::SendMessageRequest {
         tenant,
         message: Some(v1_0::Message {
-            message_id: ask.message_id(),
+            message_id: request.message_id(),
             role: v1_0::Role::User.into(),
             parts: vec![v1_0::Part { content, ..Default::default() }],
-            metadata: override_metadata(ask),
+            metadata: override_metadata(request),
             ..Default::default()
         }),
-        configuration: matches!(ask.what, What::WithPushConfig(_)).then(|| {
+        configuration: matches!(request.kind, RequestKind::WithPushConfig(_)).then(|| {
             v1_0::SendMessageConfiguration {
                 task_push_notification_config: Some(hook),
                 ..Default::default()
@@ -187,14 +200,15 @@ fn new_message(ask: &ErrorRequest) -> v1_0::SendMessageRequest {
 }
 
 /// The variable that a message chooses, as metadata.
-fn override_metadata(ask: &ErrorRequest) -> Option<Struct> {
-    let of = |name: &str, kind| {
+fn override_metadata(request: &ErrorRequest) -> Option<Struct> {
+    let nested = |name: &str, kind| {
         let value = prost_types::Value { kind: Some(kind) };
         Struct { fields: BTreeMap::from([(name.to_owned(), value)]) }
     };
-    let chosen = of(CHOICE.0, Kind::StringValue(CHOICE.1.to_owned()));
-    let chosen = of("environment", Kind::StructValue(chosen));
-    matches!(ask.what, What::WithOverride(_)).then(|| of(EXTENSION, Kind::StructValue(chosen)))
+    let variable = nested(CHOICE.0, Kind::StringValue(CHOICE.1.to_owned()));
+    let variable = nested("environment", Kind::StructValue(variable));
+    matches!(request.kind, RequestKind::WithOverride(_))
+        .then(|| nested(EXTENSION, Kind::StructValue(variable)))
 }
 
 /// `google.rpc.Status`.
@@ -222,7 +236,7 @@ struct ErrorInfo {
 /// A status that says no, with its details.
 fn status_text(status: &Status) -> String {
     let details = RpcStatus::decode(status.details()).unwrap();
-    let infos = details.details.iter().map(|any| ErrorInfo::decode(&*any.value).unwrap());
+    let infos = details.details.iter().map(|detail| ErrorInfo::decode(&*detail.value).unwrap());
     let infos: Vec<Value> = infos
         .map(|ErrorInfo { reason, domain, metadata }| {
             json!({"reason": reason, "domain": domain, "metadata": metadata})

@@ -22,8 +22,8 @@ async fn over_http_bindings(
     bodies: [&str; 2],
 ) -> Vec<TransportAnswer> {
     let [rpc, rest] = bodies;
-    let mut told = Vec::new();
-    for (way, line, version, body) in [
+    let mut answers = Vec::new();
+    for (transport, line, version, body) in [
         ("JSON-RPC 0.3", RPC, "0.3", rpc),
         ("JSON-RPC 1.0", RPC, "1.0", rpc),
         ("HTTP+JSON 0.3", SEND, "0.3", rest),
@@ -31,30 +31,32 @@ async fn over_http_bindings(
     ] {
         let version = format!("A2A-Version: {version}");
         let kind = format!("Content-Type: {kind}");
-        told.push((way, response_text(&raw(service, line, &[&version, &kind], body).await)));
+        answers
+            .push((transport, response_text(&raw(service, line, &[&version, &kind], body).await)));
     }
-    told
+    answers
 }
 
 #[tokio::test]
 async fn invalid_requests_have_their_errors_on_every_interface() {
     let service = Setup::new(&fake("echo", "echo", "")).start().await;
     let json = "application/json";
-    let broken = format!("{{\"a\": \"{CANARY}\"");
-    let told = over_http_bindings(&service, json, [&broken, &broken]).await;
-    check(&service, "malformed-json", Code::MalformedJson, &told);
-    let good = json_rpc_call("message/send", &message(CANARY));
-    let told = over_http_bindings(&service, "text/plain", [&good, "{}"]).await;
-    check(&service, "media-type-unsupported", Code::ContentType, &told);
-    let strange = json_rpc_call("message/sing", &message(CANARY));
-    let told = over_http_bindings(&service, json, [&strange, "{}"]).await;
-    check(&service, "method-unknown", Code::MethodUnknown, told.get(..2).unwrap());
-    let told = over_http_bindings(&service, json, [&format!("[\"{CANARY}\"]"), "[]"]).await;
-    check(&service, "invalid-request", Code::InvalidRequest, told.get(..2).unwrap());
-    let wrong = json_rpc_call("tasks/get", &serde_json::json!({"id": 5, "other": CANARY}));
-    let told =
-        over_http_bindings(&service, json, [&wrong, "{\"message\": 5, \"request\": 5}"]).await;
-    check(&service, "invalid-params", Code::InvalidParams, told.get(..1).unwrap());
+    let malformed = format!("{{\"a\": \"{CANARY}\"");
+    let answers = over_http_bindings(&service, json, [&malformed, &malformed]).await;
+    check(&service, "malformed-json", Code::MalformedJson, &answers);
+    let valid = json_rpc_call("message/send", &message(CANARY));
+    let answers = over_http_bindings(&service, "text/plain", [&valid, "{}"]).await;
+    check(&service, "media-type-unsupported", Code::ContentType, &answers);
+    let unknown_method = json_rpc_call("message/sing", &message(CANARY));
+    let answers = over_http_bindings(&service, json, [&unknown_method, "{}"]).await;
+    check(&service, "method-unknown", Code::MethodUnknown, answers.get(..2).unwrap());
+    let answers = over_http_bindings(&service, json, [&format!("[\"{CANARY}\"]"), "[]"]).await;
+    check(&service, "invalid-request", Code::InvalidRequest, answers.get(..2).unwrap());
+    let invalid_params = json_rpc_call("tasks/get", &serde_json::json!({"id": 5, "other": CANARY}));
+    let answers =
+        over_http_bindings(&service, json, [&invalid_params, "{\"message\": 5, \"request\": 5}"])
+            .await;
+    check(&service, "invalid-params", Code::InvalidParams, answers.get(..1).unwrap());
     for (scenario, code, line) in [
         ("path-unknown", Code::PathUnknown, "GET /nowhere"),
         ("method-not-allowed", Code::MethodNotAllowed, "DELETE /status"),

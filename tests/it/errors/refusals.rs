@@ -1,8 +1,8 @@
 //! Refusals of a request for new work, before there is a task.
 
-use super::{CANARY, Code, ErrorRequest, What, check};
+use super::{CANARY, Code, ErrorRequest, RequestKind, check};
 use crate::harness::disk::SmallDisk;
-use crate::harness::{Service, Setup, fake, gated, message, message_with_id, until};
+use crate::harness::{Service, Setup, fake, gated, message, message_with_id, poll_until};
 
 /// One that runs alone, and lets nobody wait.
 const ALONE: &str = "access = 'read-write'\nqueue_depth = 0";
@@ -15,12 +15,17 @@ async fn authentication_errors_are_the_same_on_every_interface() {
     // Each of the seven ways is one failure of the token.
     let setup = Setup::new(&format!("{agents}{tokens}[lockout]\nfailures = 7\n"));
     let service = setup.env("ANN", &ann).start().await;
-    let ask = ErrorRequest::send(&service, "two", CANARY).with(&ann);
-    check(&service, "forbidden", Code::Forbidden, &ask.everywhere(&service).await);
-    let stranger = "w".repeat(40);
-    let ask = ErrorRequest::send(&service, "one", CANARY).with(&stranger);
-    check(&service, "unauthenticated", Code::Unauthenticated, &ask.everywhere(&service).await);
-    check(&service, "locked-out", Code::LockedOut, &ask.everywhere(&service).await);
+    let request = ErrorRequest::send(&service, "two", CANARY).with(&ann);
+    check(&service, "forbidden", Code::Forbidden, &request.send_everywhere(&service).await);
+    let invalid_token = "w".repeat(40);
+    let request = ErrorRequest::send(&service, "one", CANARY).with(&invalid_token);
+    check(
+        &service,
+        "unauthenticated",
+        Code::Unauthenticated,
+        &request.send_everywhere(&service).await,
+    );
+    check(&service, "locked-out", Code::LockedOut, &request.send_everywhere(&service).await);
 }
 
 #[tokio::test]
@@ -38,39 +43,44 @@ async fn agent_refusals_are_the_same_on_every_interface() {
     let service = Setup::server("max_body_bytes = 4096", &agents.concat()).start().await;
     service.send("asked", "the only one").await;
     service.rpc("echo", "message/send", &message_with_id("used-before", "other words")).await;
-    let of = |agent: &str, what: What| ErrorRequest::new(&service, agent, what);
-    let sent = || What::Send(CANARY.to_owned());
-    let long = What::Send(CANARY.repeat(500));
-    for (scenario, code, ask) in [
-        ("agent-unknown", Code::AgentUnknown, of("nobody", sent())),
-        ("agent-disabled", Code::AgentDisabled, of("off", sent())),
-        ("input-too-large", Code::InputTooLarge, of("small", sent())),
-        ("body-too-large", Code::BodyTooLarge, of("echo", long)),
-        ("content-type", Code::ContentType, of("images", sent())),
+    let request_of = |agent: &str, kind: RequestKind| ErrorRequest::new(&service, agent, kind);
+    let send = || RequestKind::Send(CANARY.to_owned());
+    let long = RequestKind::Send(CANARY.repeat(500));
+    for (scenario, code, request) in [
+        ("agent-unknown", Code::AgentUnknown, request_of("nobody", send())),
+        ("agent-disabled", Code::AgentDisabled, request_of("off", send())),
+        ("input-too-large", Code::InputTooLarge, request_of("small", send())),
+        ("body-too-large", Code::BodyTooLarge, request_of("echo", long)),
+        ("content-type", Code::ContentType, request_of("images", send())),
         (
             "push-unsupported",
             Code::PushUnsupported,
-            of("quiet", What::WithPushConfig(CANARY.to_owned())),
+            request_of("quiet", RequestKind::WithPushConfig(CANARY.to_owned())),
         ),
-        ("rate-limited", Code::RateLimited, of("asked", sent())),
+        ("rate-limited", Code::RateLimited, request_of("asked", send())),
         (
             "override-refused",
             Code::OverrideRefused,
-            of("echo", What::WithOverride(CANARY.to_owned())),
+            request_of("echo", RequestKind::WithOverride(CANARY.to_owned())),
         ),
-        ("message-reused", Code::MessageReused, of("echo", What::Repeated(CANARY.to_owned()))),
-        ("message-missing", Code::InvalidParams, of("echo", What::Nothing)),
+        (
+            "message-reused",
+            Code::MessageReused,
+            request_of("echo", RequestKind::Repeated(CANARY.to_owned())),
+        ),
+        ("message-missing", Code::InvalidParams, request_of("echo", RequestKind::Nothing)),
         (
             "version-unsupported",
             Code::VersionUnsupported,
-            of("echo", sent()).header("a2a-version", "2.0"),
+            request_of("echo", send()).header("a2a-version", "2.0"),
         ),
     ] {
-        check(&service, scenario, code, &ask.everywhere(&service).await);
+        check(&service, scenario, code, &request.send_everywhere(&service).await);
     }
-    let mut told = of("sender", What::Get("x".to_owned())).everywhere(&service).await;
-    told.pop(); // The command line asks the service, not the agent.
-    check(&service, "operation-unsupported", Code::Unsupported, &told);
+    let mut answers =
+        request_of("sender", RequestKind::Get("x".to_owned())).send_everywhere(&service).await;
+    answers.pop(); // The command line asks the service, not the agent.
+    check(&service, "operation-unsupported", Code::Unsupported, &answers);
 }
 
 #[tokio::test]
@@ -81,38 +91,43 @@ async fn capacity_errors_are_the_same_on_every_interface() {
     for agent in ["full", "slow"] {
         service.begin(agent, &format!("ann-{agent}")).await;
     }
-    let ask = ErrorRequest::send(&service, "full", CANARY);
-    check(&service, "queue-full", Code::QueueFull, &ask.everywhere(&service).await);
-    let ask = ErrorRequest::send(&service, "slow", CANARY);
-    check(&service, "queue-timeout", Code::QueueTimeout, &ask.everywhere(&service).await);
+    let request = ErrorRequest::send(&service, "full", CANARY);
+    check(&service, "queue-full", Code::QueueFull, &request.send_everywhere(&service).await);
+    let request = ErrorRequest::send(&service, "slow", CANARY);
+    check(&service, "queue-timeout", Code::QueueTimeout, &request.send_everywhere(&service).await);
     service.sigterm();
-    until("the drain", async || {
+    poll_until("the drain", async || {
         let answer = service.call("full", "message/send", &message("x")).await;
         answer.body.contains("draining").then_some(())
     })
     .await;
-    let ask = ErrorRequest::send(&service, "full", CANARY);
-    check(&service, "draining", Code::Draining, &ask.everywhere(&service).await);
+    let request = ErrorRequest::send(&service, "full", CANARY);
+    check(&service, "draining", Code::Draining, &request.send_everywhere(&service).await);
     service.kill9().await;
 }
 
 #[tokio::test]
 async fn pressure_errors_are_the_same_on_every_interface() {
-    let floor = "[pressure]\nmin_disk_free_bytes = 1_000_000_000_000_000_000\n";
-    let service = Service::start(&format!("{}{floor}", fake("echo", "echo", ""))).await;
-    let ask = ErrorRequest::send(&service, "echo", CANARY);
-    check(&service, "pressure", Code::Pressure, &ask.everywhere(&service).await);
+    let pressure = "[pressure]\nmin_disk_free_bytes = 1_000_000_000_000_000_000\n";
+    let service = Service::start(&format!("{}{pressure}", fake("echo", "echo", ""))).await;
+    let request = ErrorRequest::send(&service, "echo", CANARY);
+    check(&service, "pressure", Code::Pressure, &request.send_everywhere(&service).await);
 
     let agent = fake("echo", "echo", "");
     let setup = Setup::new(&format!("{agent}\n[pressure]\nenabled = false\n"));
-    let Some(disk) = SmallDisk::below(setup.here(), 16) else { return };
+    let Some(disk) = SmallDisk::for_ledger(setup.test_folder(), 16) else { return };
     let (service, disk) = (setup.start().await, disk);
     disk.fill();
-    until("a refusal", async || {
+    poll_until("a refusal", async || {
         // What the write-ahead log has room for is taken still.
         (service.call("echo", "message/send", &message("x")).await.status != 200).then_some(())
     })
     .await;
-    let ask = ErrorRequest::send(&service, "echo", CANARY);
-    check(&service, "ledger-unavailable", Code::LedgerUnavailable, &ask.everywhere(&service).await);
+    let request = ErrorRequest::send(&service, "echo", CANARY);
+    check(
+        &service,
+        "ledger-unavailable",
+        Code::LedgerUnavailable,
+        &request.send_everywhere(&service).await,
+    );
 }

@@ -17,19 +17,19 @@ pub(super) const CANARY: &str = "the-words-of-the-caller";
 
 /// Compares what is told of a scenario, and looks at each way: it has the code, the category and
 /// the hint, and nothing of the machine, of a secret or of the code that runs.
-pub(super) fn check(service: &Service, scenario: &str, code: Code, told: &[TransportAnswer]) {
-    assert!(!told.is_empty());
+pub(super) fn check(service: &Service, scenario: &str, code: Code, answers: &[TransportAnswer]) {
+    assert!(!answers.is_empty());
     let mut text = format!("{code} ({})\n", code.category().as_str());
-    for (way, said) in told {
-        check_answer(service, (scenario, way), code, said);
-        text.push_str(&format!("\n== {way}\n{}\n", normalize(said)));
+    for (transport, answer) in answers {
+        check_answer(service, (scenario, transport), code, answer);
+        text.push_str(&format!("\n== {transport}\n{}\n", normalize(answer)));
     }
     let file = snapshot_path(scenario);
     if std::env::var_os(REWRITE).is_some() {
         fs::write(&file, &text).unwrap();
     }
-    let kept = fs::read_to_string(&file).unwrap_or_default();
-    assert!(kept == text, "{scenario} is told otherwise; {REWRITE}=1 rewrites:\n{text}");
+    let stored = fs::read_to_string(&file).unwrap_or_default();
+    assert!(stored == text, "{scenario} is told otherwise; {REWRITE}=1 rewrites:\n{text}");
 }
 
 fn snapshot_path(scenario: &str) -> PathBuf {
@@ -38,15 +38,15 @@ fn snapshot_path(scenario: &str) -> PathBuf {
     folder.join(format!("{scenario}.txt"))
 }
 
-fn check_answer(service: &Service, at: (&str, &str), code: Code, said: &str) {
+fn check_answer(service: &Service, context: (&str, &str), code: Code, answer: &str) {
     for needed in [code.as_str(), code.category().as_str(), code.hint()] {
-        assert!(said.contains(needed), "{at:?} lacks {needed:?}:\n{said}");
+        assert!(answer.contains(needed), "{context:?} lacks {needed:?}:\n{answer}");
     }
-    let here = service.setup.here().display().to_string();
-    let secrets = [here.as_str(), &service.client.token, CANARY];
-    let traces = ["panicked", "backtrace", ".rs", "src/", "/tmp", "/proc", "home", "0x"];
-    for leak in secrets.iter().chain(&traces) {
-        assert!(!said.contains(leak), "{at:?} shows {leak:?}:\n{said}");
+    let test_folder = service.setup.test_folder().display().to_string();
+    let secrets = [test_folder.as_str(), &service.client.token, CANARY];
+    let internals = ["panicked", "backtrace", ".rs", "src/", "/tmp", "/proc", "home", "0x"];
+    for leak in secrets.iter().chain(&internals) {
+        assert!(!answer.contains(leak), "{context:?} shows {leak:?}:\n{answer}");
     }
 }
 

@@ -4,14 +4,14 @@ use std::fs;
 
 use algonius_actors::model::code::Code;
 
-use super::{CANARY, ErrorRequest, What, check};
+use super::{CANARY, ErrorRequest, RequestKind, check};
 use crate::harness::client::{id, state};
-use crate::harness::{Service, Setup, fake, gated, message, until};
+use crate::harness::{Service, Setup, fake, gated, message, poll_until};
 use crate::sealed_inputs::runtime_key;
 
 async fn check_task(service: &Service, (agent, task): (&str, &str), scenario: &str, code: Code) {
-    let ask = ErrorRequest::new(service, agent, What::Get(task.to_owned()));
-    check(service, scenario, code, &ask.everywhere(service).await);
+    let request = ErrorRequest::new(service, agent, RequestKind::Get(task.to_owned()));
+    check(service, scenario, code, &request.send_everywhere(service).await);
 }
 
 /// A shell with this script.
@@ -104,7 +104,7 @@ async fn start_failures_are_the_same_on_every_interface() {
     let service = setup.start().await;
     let task = service.send("odd", CANARY).await;
     check_task(&service, ("odd", &id(&task)), "interpreter-missing", Code::NotStarted).await;
-    let missing = ErrorRequest::send(&service, "gone", CANARY).everywhere(&service).await;
+    let missing = ErrorRequest::send(&service, "gone", CANARY).send_everywhere(&service).await;
     check(&service, "agent-unavailable", Code::AgentUnavailable, &missing);
 }
 
@@ -113,12 +113,17 @@ async fn cancelled_and_unknown_tasks_are_the_same_on_every_interface() {
     let agents = [gated("one", "access = 'read-write'"), fake("echo", "echo", "")].concat();
     let service = Service::start(&agents).await;
     let task = service.begin("one", "ann").await;
-    service.setup.written("log", "start ann\n").await;
+    service.setup.wait_for_text("log", "start ann\n").await;
     service.cancel("one", &task).await;
-    service.ended("one", &task).await;
+    service.wait_for_end("one", &task).await;
     check_task(&service, ("one", &task), "execution-cancelled", Code::Cancelled).await;
-    let ended = ErrorRequest::new(&service, "one", What::Cancel(task));
-    check(&service, "execution-ended", Code::ExecutionEnded, &ended.everywhere(&service).await);
+    let ended = ErrorRequest::new(&service, "one", RequestKind::Cancel(task));
+    check(
+        &service,
+        "execution-ended",
+        Code::ExecutionEnded,
+        &ended.send_everywhere(&service).await,
+    );
     let unknown = uuid::Uuid::now_v7().to_string();
     check_task(&service, ("echo", &unknown), "execution-unknown", Code::ExecutionUnknown).await;
 }
@@ -126,16 +131,16 @@ async fn cancelled_and_unknown_tasks_are_the_same_on_every_interface() {
 #[tokio::test]
 async fn interruptions_are_the_same_on_every_interface() {
     let settings = "access = 'read-write'\nqueue_timeout = 0.2\nworking_dir = '/usr/share'";
-    let elsewhere = "access = 'read-write'\nworking_dir = 'HERE/home'";
-    let agents = [gated("line", settings), gated("one", elsewhere)].concat();
+    let other_folder = "access = 'read-write'\nworking_dir = 'HERE/home'";
+    let agents = [gated("line", settings), gated("one", other_folder)].concat();
     let mut service = Service::start(&agents).await;
     service.begin("line", "ann").await;
     let waiting = service.begin("line", "bob").await;
-    let task = service.ended("line", &waiting).await;
+    let task = service.wait_for_end("line", &waiting).await;
     assert_eq!(state(&task), "rejected");
     check_task(&service, ("line", &waiting), "queue-timeout-of-a-task", Code::QueueTimeout).await;
     let running = service.begin("one", "cid").await;
-    until("the start", async || service.setup.read("log").contains("start cid").then_some(()))
+    poll_until("the start", async || service.setup.read("log").contains("start cid").then_some(()))
         .await;
     // An input with a secret is sealed, so a queued execution with such an input cannot run without the key.
     let secret = format!("password={}", "Xk29fQ8vLm4T7wRz");

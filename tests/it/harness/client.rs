@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::wait::{soon, until};
+use super::wait::{poll_until, within_deadline};
 
 /// Answer as received.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub(crate) struct TestResponse {
 
 impl TestResponse {
     pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
-        let end = bytes.windows(4).position(|four| four == b"\r\n\r\n")?;
+        let end = bytes.windows(4).position(|window| window == b"\r\n\r\n")?;
         let head = String::from_utf8_lossy(bytes.get(..end)?).into_owned();
         let body = String::from_utf8_lossy(bytes.get(end + 4..)?).into_owned();
         let mut lines = head.lines();
@@ -29,14 +29,14 @@ impl TestResponse {
     }
 
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(have, _)| have == name).map(|(_, value)| value.as_str())
+        self.headers.iter().find(|(header, _)| header == name).map(|(_, value)| value.as_str())
     }
 
     /// Returns the code of a refusal, in any of the formats.
     pub(crate) fn code(&self) -> String {
         let document = self.json();
-        let places = ["/code", "/error/data/0/metadata/code", "/error/details/0/metadata/code"];
-        let found = places.iter().find_map(|place| document.pointer(place)?.as_str());
+        let pointers = ["/code", "/error/data/0/metadata/code", "/error/details/0/metadata/code"];
+        let found = pointers.iter().find_map(|pointer| document.pointer(pointer)?.as_str());
         found.unwrap_or_default().to_owned()
     }
 
@@ -70,15 +70,15 @@ pub(crate) struct ServiceClient {
 
 impl ServiceClient {
     pub(crate) async fn connect(&self) -> TcpStream {
-        soon("a connection", TcpStream::connect(self.address)).await.unwrap()
+        within_deadline("a connection", TcpStream::connect(self.address)).await.unwrap()
     }
 
     /// Sends bytes and returns all bytes until the service closes the connection.
     pub(crate) async fn raw(&self, bytes: &[u8]) -> Vec<u8> {
         let mut stream = self.connect().await;
-        _ = soon("writing", stream.write_all(bytes)).await; // The service may answer before it has read all bytes.
+        _ = within_deadline("writing", stream.write_all(bytes)).await; // The service may answer before it has read all bytes.
         let mut answer = Vec::new();
-        _ = soon("the answer", stream.read_to_end(&mut answer)).await; // A reset ends the answer too.
+        _ = within_deadline("the answer", stream.read_to_end(&mut answer)).await; // A reset ends the answer too.
         answer
     }
 
@@ -90,12 +90,17 @@ impl ServiceClient {
         body: &[u8],
     ) -> TestResponse {
         let answer = self.raw(&bytes(line, headers, body)).await;
-        let shown = || panic!("no answer to {line}: {:?}", String::from_utf8_lossy(&answer));
-        TestResponse::read(&answer).unwrap_or_else(shown)
+        let fail = || panic!("no answer to {line}: {:?}", String::from_utf8_lossy(&answer));
+        TestResponse::read(&answer).unwrap_or_else(fail)
     }
 
     /// Makes one JSON-RPC call to a service that may be killed meanwhile; returns its answer, if there is one.
-    pub(crate) async fn attempt(&self, agent: &str, method: &str, params: &Value) -> Option<Value> {
+    pub(crate) async fn try_call(
+        &self,
+        agent: &str,
+        method: &str,
+        params: &Value,
+    ) -> Option<Value> {
         let headers = [self.bearer(), "Content-Type: application/json".to_owned()];
         let line = format!("POST /agents/{agent}/v1");
         let mut stream = TcpStream::connect(self.address).await.ok()?;
@@ -128,9 +133,11 @@ impl ServiceClient {
         lines: &[&str],
         (method, params): (&str, &Value),
     ) -> TestResponse {
-        let usual = [self.bearer(), "Content-Type: application/json".to_owned()];
-        let lines: Vec<_> =
-            usual.into_iter().chain(lines.iter().map(|l| (*l).to_owned())).collect();
+        let default_headers = [self.bearer(), "Content-Type: application/json".to_owned()];
+        let lines: Vec<_> = default_headers
+            .into_iter()
+            .chain(lines.iter().map(|header| (*header).to_owned()))
+            .collect();
         let line = format!("POST /agents/{agent}/v1");
         self.request(&line, &lines, json_rpc_call(method, params).as_bytes()).await
     }
@@ -181,11 +188,11 @@ impl ServiceClient {
     }
 
     /// Waits for the end of a task, and returns it.
-    pub(crate) async fn ended(&self, agent: &str, id: &str) -> Value {
-        until(&format!("the end of {id}"), async || {
+    pub(crate) async fn wait_for_end(&self, agent: &str, id: &str) -> Value {
+        poll_until(&format!("the end of {id}"), async || {
             let task = self.task(agent, id).await;
-            let over = ["completed", "failed", "canceled", "rejected"];
-            over.contains(&state(&task).as_str()).then_some(task)
+            let end_states = ["completed", "failed", "canceled", "rejected"];
+            end_states.contains(&state(&task).as_str()).then_some(task)
         })
         .await
     }
@@ -209,7 +216,7 @@ impl ServiceClient {
     /// Waits until the execution of an agent has a place in the queue of its workspace. The places of messages to
     /// several agents follow the order in which the agents look at their workspaces.
     pub(crate) async fn queued_for_workspace(&self, agent: &str) {
-        until(&format!("the place of {agent}"), async || {
+        poll_until(&format!("the place of {agent}"), async || {
             let running = &self.agent(agent).await["running"];
             (running[0]["queued"]["reason"] == "workspace-busy").then_some(())
         })
@@ -239,9 +246,9 @@ pub(crate) fn state(task: &Value) -> String {
 
 /// Returns the state of a task, and its text or the code of its failure.
 pub(crate) fn outcome(task: &Value) -> (String, String) {
-    let made = task.pointer("/artifacts/0/parts/0/text");
-    let why = task.pointer("/status/message/metadata/code");
-    let text = why.or(made).and_then(Value::as_str).unwrap_or_default();
+    let artifact_text = task.pointer("/artifacts/0/parts/0/text");
+    let failure_code = task.pointer("/status/message/metadata/code");
+    let text = failure_code.or(artifact_text).and_then(Value::as_str).unwrap_or_default();
     (state(task), text.to_owned())
 }
 

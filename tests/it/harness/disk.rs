@@ -13,18 +13,20 @@ pub(crate) struct SmallDisk(PathBuf);
 impl SmallDisk {
     /// Mounts a disk of this many megabytes at the future ledger of this test; returns `None` if the machine does not
     /// permit it, which is recorded as a skip.
-    pub(crate) fn below(here: &Path, megabytes: u32) -> Option<Self> {
-        Self::at(here.join("state/algonius"), megabytes)
+    pub(crate) fn for_ledger(test_folder: &Path, megabytes: u32) -> Option<Self> {
+        Self::at(test_folder.join("state/algonius"), megabytes)
     }
 
     /// Mounts a disk at another place.
-    pub(crate) fn at(place: PathBuf, megabytes: u32) -> Option<Self> {
-        fs::create_dir_all(&place).unwrap();
+    pub(crate) fn at(mount_point: PathBuf, megabytes: u32) -> Option<Self> {
+        fs::create_dir_all(&mount_point).unwrap();
         let size = format!("size={megabytes}m,mode=0700");
-        let mounted =
-            Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(&place).status();
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &size, "tmpfs"])
+            .arg(&mount_point)
+            .status();
         if mounted.is_ok_and(|status| status.success()) {
-            return Some(Self(place));
+            return Some(Self(mount_point));
         }
         skip("only root can mount a small disk");
         None
@@ -33,11 +35,11 @@ impl SmallDisk {
     /// Writes until no byte fits any more.
     pub(crate) fn fill(&self) {
         let mut file = File::create(self.filler()).unwrap();
-        let mut piece = vec![0; 1 << 16];
-        while !piece.is_empty() {
-            match file.write(&piece) {
-                Ok(written) if written == piece.len() => {}
-                Ok(_) | Err(_) => piece.truncate(piece.len() / 2), // The remaining room is smaller than the piece.
+        let mut chunk = vec![0; 1 << 16];
+        while !chunk.is_empty() {
+            match file.write(&chunk) {
+                Ok(written_bytes) if written_bytes == chunk.len() => {}
+                Ok(_) | Err(_) => chunk.truncate(chunk.len() / 2), // The remaining room is smaller than the chunk.
             }
         }
     }

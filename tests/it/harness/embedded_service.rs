@@ -11,8 +11,8 @@ use algonius_supervisor::platform::clock::WallClock;
 use algonius_supervisor::{RunningService, config, start_on, start_with};
 use algonius_warden::wardens::HolderCommand;
 
-use super::processes::sweep;
-use super::{ServiceClient, Setup, soon};
+use super::processes::kill_processes_of_home;
+use super::{ServiceClient, Setup, within_deadline};
 
 /// Service that runs in this process.
 pub(crate) struct EmbeddedService {
@@ -23,14 +23,14 @@ pub(crate) struct EmbeddedService {
 impl EmbeddedService {
     /// Starts a service on this clock.
     pub(crate) async fn on_clock(setup: &Setup, clock: Arc<dyn Clock>) -> Self {
-        let started = start_with(settings(setup), clock, origin());
-        Self::of(setup, soon("the start", Box::pin(started)).await.unwrap())
+        let started = start_with(settings(setup), clock, holder_command());
+        Self::of(setup, within_deadline("the start", Box::pin(started)).await.unwrap())
     }
 
     /// Starts a service on a machine with this meter.
     pub(crate) async fn on_machine(setup: &Setup, gauges: Arc<dyn HostMetrics>) -> Self {
-        let started = start_on(settings(setup), Arc::new(WallClock), gauges, origin());
-        Self::of(setup, soon("the start", Box::pin(started)).await.unwrap())
+        let started = start_on(settings(setup), Arc::new(WallClock), gauges, holder_command());
+        Self::of(setup, within_deadline("the start", Box::pin(started)).await.unwrap())
     }
 
     fn of(setup: &Setup, running: RunningService) -> Self {
@@ -39,8 +39,8 @@ impl EmbeddedService {
     }
 
     pub(crate) async fn stop(self, setup: &Setup) {
-        soon("the stop", Box::pin(self.running.stop(Duration::ZERO))).await;
-        sweep(&setup.here().join("home"));
+        within_deadline("the stop", Box::pin(self.running.stop(Duration::ZERO))).await;
+        kill_processes_of_home(&setup.test_folder().join("home"));
     }
 }
 
@@ -52,6 +52,6 @@ fn settings(setup: &Setup) -> Settings {
     settings
 }
 
-fn origin() -> HolderCommand {
+fn holder_command() -> HolderCommand {
     HolderCommand::of(env!("CARGO_BIN_EXE_algonius"))
 }

@@ -10,18 +10,18 @@ use super::service::Setup;
 pub(crate) struct FaultMode {
     pub(crate) process: &'static str,
     pub(crate) calls: &'static str,
-    pub(crate) how: &'static str,
+    pub(crate) effect: &'static str,
 }
 
 impl FaultMode {
     /// Returns true if the fault persists, so that no operation can be settled before the next start.
-    pub(crate) fn stays(&self) -> bool {
-        self.how.starts_with("on:")
+    pub(crate) fn is_persistent(&self) -> bool {
+        self.effect.starts_with("on:")
     }
 
     /// Returns true if the fault kills the process.
     pub(crate) fn is_deadly(&self) -> bool {
-        matches!(self.how, "die" | "tear")
+        matches!(self.effect, "die" | "tear")
     }
 }
 
@@ -29,7 +29,7 @@ impl FaultMode {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fault {
     pub(crate) mode: FaultMode,
-    pub(crate) at: u64,
+    pub(crate) call_number: u64,
 }
 
 const VARIABLES: [&str; 6] = [
@@ -48,17 +48,17 @@ const TALLY_NUMBERS_BYTES: usize = 16;
 impl Fault {
     /// Configures the fault for the next start.
     pub(crate) fn into(self, setup: Setup) -> Setup {
-        let tally = tally_path(setup.here());
+        let tally = tally_path(setup.test_folder());
         fs::write(&tally, [0; TALLY_BYTES]).unwrap();
-        let Self { mode: FaultMode { process, calls, how }, at } = self;
+        let Self { mode: FaultMode { process, calls, effect }, call_number: at } = self;
         let (library, at) = (library().display().to_string(), at.to_string());
-        let values = [&library, process, calls, &at, how, &tally.display().to_string()];
+        let values = [&library, process, calls, &at, effect, &tally.display().to_string()];
         VARIABLES.iter().zip(values).fold(setup, |setup, (name, value)| setup.env(name, value))
     }
 }
 
 /// Removes the fault from the next start.
-pub(crate) fn heal(setup: &mut Setup) {
+pub(crate) fn remove_fault(setup: &mut Setup) {
     VARIABLES.iter().for_each(|name| setup.unset(name));
 }
 
@@ -66,29 +66,30 @@ pub(crate) fn heal(setup: &mut Setup) {
 #[derive(Debug)]
 pub(crate) struct Tally {
     pub(crate) counted: u64,
-    pub(crate) struck: u64,
+    pub(crate) affected: u64,
     /// First affected call, with its target.
     pub(crate) call: String,
 }
 
 impl Tally {
-    pub(crate) fn read(here: &Path) -> Self {
-        let page = fs::read(tally_path(here)).unwrap();
-        let (numbers, text) = page.split_at(TALLY_NUMBERS_BYTES);
-        let mut numbers = numbers.chunks(8).map(|it| u64::from_ne_bytes(it.try_into().unwrap()));
+    pub(crate) fn read(test_folder: &Path) -> Self {
+        let content = fs::read(tally_path(test_folder)).unwrap();
+        let (numbers, text) = content.split_at(TALLY_NUMBERS_BYTES);
+        let mut numbers =
+            numbers.chunks(8).map(|chunk| u64::from_ne_bytes(chunk.try_into().unwrap()));
         let text = String::from_utf8_lossy(text);
-        let (counted, struck) = (numbers.next().unwrap(), numbers.next().unwrap());
-        Self { counted, struck, call: text.trim_end_matches('\0').to_owned() }
+        let (counted, affected) = (numbers.next().unwrap(), numbers.next().unwrap());
+        Self { counted, affected, call: text.trim_end_matches('\0').to_owned() }
     }
 }
 
-fn tally_path(here: &Path) -> PathBuf {
-    here.join("tally")
+fn tally_path(test_folder: &Path) -> PathBuf {
+    test_folder.join("tally")
 }
 
 /// Returns the path of the library, which cargo builds beside the test that depends on it.
 fn library() -> PathBuf {
-    let beside = std::env::current_exe().unwrap().with_file_name("libalgonius_fault.so");
-    assert!(beside.is_file(), "{} was not built", beside.display());
-    beside
+    let library_path = std::env::current_exe().unwrap().with_file_name("libalgonius_fault.so");
+    assert!(library_path.is_file(), "{} was not built", library_path.display());
+    library_path
 }

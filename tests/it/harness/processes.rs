@@ -7,14 +7,14 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 /// Returns the living processes with this entry in their environment, as `NAME=value`.
-pub(crate) fn marked(entry: &str) -> Vec<i32> {
+pub(crate) fn processes_with_env(entry: &str) -> Vec<i32> {
     let pids = fs::read_dir("/proc").unwrap().flatten();
     let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let carries = |pid: &i32| {
+    let has_entry = |pid: &i32| {
         let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environment.split(|byte| *byte == 0).any(|have| have == entry.as_bytes())
+        environment.split(|byte| *byte == 0).any(|variable| variable == entry.as_bytes())
     };
-    pids.filter(carries).filter(|pid| is_alive(*pid)).collect()
+    pids.filter(has_entry).filter(|pid| is_alive(*pid)).collect()
 }
 
 /// Returns the process holders among the children of a service, in the order of their start.
@@ -56,8 +56,8 @@ pub(crate) fn is_alive(pid: i32) -> bool {
 }
 
 /// Kills all processes whose home is this folder, including those that a killed service left.
-pub(crate) fn sweep(home: &Path) {
-    for pid in marked(&format!("HOME={}", home.display())) {
+pub(crate) fn kill_processes_of_home(home: &Path) {
+    for pid in processes_with_env(&format!("HOME={}", home.display())) {
         _ = kill(Pid::from_raw(pid), Signal::SIGKILL); // The process may have ended meanwhile.
     }
 }

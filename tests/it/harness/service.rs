@@ -15,9 +15,9 @@ use tokio::process::{Child, Command};
 use tokio::sync::watch;
 
 use super::client::ServiceClient;
-use super::processes::{sweep, wardens};
+use super::processes::{kill_processes_of_home, wardens};
 use super::startup::start_process;
-use super::wait::{soon, until};
+use super::wait::{poll_until, within_deadline};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_algonius");
 /// Name of the configuration.
@@ -29,14 +29,14 @@ const LIMITS: &str = "timeout_min = 0.1\nqueue_timeout_min = 0.1\n";
 
 /// Setup of a service. `HERE` in the configuration is the test's folder, and `FAKE` the fake agent.
 pub(crate) struct Setup {
-    folder: TempDir,
-    here: PathBuf,
+    temp_dir: TempDir,
+    test_folder: PathBuf,
     config: PathBuf,
     text: String,
     env: BTreeMap<String, String>,
     /// Greatest number of open files of the service; by default that of the test.
-    files: Option<u32>,
-    through: Vec<String>,
+    max_open_files: Option<u32>,
+    launcher: Vec<String>,
     /// Address at which the service listens.
     pub(super) listen: String,
     /// Path of the binary.
@@ -56,45 +56,45 @@ impl Setup {
 
     /// Returns a setup with settings of the server too. The pressure of the machine affects only the tests about it.
     pub(crate) fn server(server: &str, rest: &str) -> Self {
-        let is_about_it = rest.contains("[pressure]");
-        let calm = if is_about_it { "" } else { "[pressure]\nenabled = false\n" };
-        Self::bare(&format!("{calm}[server]\n{server}\n[limits]\n{LIMITS}\n{rest}"))
+        let tests_pressure = rest.contains("[pressure]");
+        let pressure_settings = if tests_pressure { "" } else { "[pressure]\nenabled = false\n" };
+        Self::bare(&format!("{pressure_settings}[server]\n{server}\n[limits]\n{LIMITS}\n{rest}"))
     }
 
     /// Returns a setup with a whole configuration.
     pub(crate) fn bare(text: &str) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let temp_dir = tempfile::tempdir().unwrap();
         // The service's own files are beside the working directory of the agents, where the paths start.
-        let (here, kept) = (folder.path().join("here"), folder.path().join("service"));
-        for made in [here.clone(), here.join("home"), kept.clone()] {
-            fs::create_dir(made).unwrap();
+        let [test_folder, service_folder] = ["here", "service"].map(|it| temp_dir.path().join(it));
+        for path in [test_folder.clone(), test_folder.join("home"), service_folder.clone()] {
+            fs::create_dir(path).unwrap();
         }
         for name in ["state", "run"] {
-            fs::create_dir(kept.join(name)).unwrap();
-            symlink(kept.join(name), here.join(name)).unwrap();
+            fs::create_dir(service_folder.join(name)).unwrap();
+            symlink(service_folder.join(name), test_folder.join(name)).unwrap();
         }
-        symlink(kept.join(CONFIG), here.join(CONFIG)).unwrap();
-        let place = |name: &str| here.join(name).display().to_string();
-        let kept_place = |name: &str| kept.join(name).display().to_string();
+        symlink(service_folder.join(CONFIG), test_folder.join(CONFIG)).unwrap();
+        let test_path = |name: &str| test_folder.join(name).display().to_string();
+        let service_path = |name: &str| service_folder.join(name).display().to_string();
         let env = [
             ("PATH", PATH.to_owned()),
             ("LC_ALL", "C".to_owned()),
             ("TZ", "UTC".to_owned()),
-            ("HOME", place("home")),
-            ("XDG_STATE_HOME", kept_place("state")),
-            ("XDG_RUNTIME_DIR", kept_place("run")),
+            ("HOME", test_path("home")),
+            ("XDG_STATE_HOME", service_path("state")),
+            ("XDG_RUNTIME_DIR", service_path("run")),
         ];
         let env = env.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        let config = kept.join(CONFIG);
+        let config = service_folder.join(CONFIG);
         let fake = algonius_fakes::fake_agent_path(&std::env::current_exe().unwrap());
         Self {
             text: text.to_owned(),
-            folder,
-            here,
+            temp_dir,
+            test_folder,
             config,
             env,
-            files: None,
-            through: Vec::new(),
+            max_open_files: None,
+            launcher: Vec::new(),
             listen: "127.0.0.1:0".to_owned(),
             program: PROGRAM.into(),
             fake,
@@ -114,8 +114,8 @@ impl Setup {
     }
 
     /// Sets a program that starts the service, with its arguments before those of the service.
-    pub(crate) fn through(mut self, words: &[&str]) -> Self {
-        self.through = words.iter().map(|word| (*word).to_owned()).collect();
+    pub(crate) fn launched_by(mut self, words: &[&str]) -> Self {
+        self.launcher = words.iter().map(|word| (*word).to_owned()).collect();
         self
     }
 
@@ -129,24 +129,25 @@ impl Setup {
     pub(crate) fn of_nobody(mut self) -> Self {
         use std::os::unix::fs::chown;
         // The user may have no right to enter the folder of the build.
-        let fake = self.folder.path().join("fake-agent");
+        let fake = self.temp_dir.path().join("fake-agent");
         fs::copy(&self.fake, &fake).unwrap();
         self.fake = fake;
-        let own = ["", "home", "site"].map(|name| self.here.join(name));
-        let kept =
-            ["", "state", "run", CONFIG].map(|name| self.folder.path().join("service").join(name));
-        let all = own.iter().chain(&kept).map(PathBuf::as_path).chain([self.folder.path()]);
-        for folder in all.filter(|folder| folder.exists()) {
-            chown(folder, Some(NOBODY), Some(NOBODY)).unwrap();
+        let test_paths = ["", "home", "site"].map(|name| self.test_folder.join(name));
+        let service_folder = self.temp_dir.path().join("service");
+        let service_paths = ["", "state", "run", CONFIG].map(|name| service_folder.join(name));
+        let paths = test_paths.iter().chain(&service_paths).map(PathBuf::as_path);
+        let paths = paths.chain([self.temp_dir.path()]);
+        for path in paths.filter(|path| path.exists()) {
+            chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
         }
         let user = [format!("--reuid={NOBODY}"), format!("--regid={NOBODY}")];
         let rest = ["--clear-groups", "--inh-caps=-all", "--bounding-set=-all"];
-        self.through(&[&["setpriv", &user[0], &user[1]], &rest[..]].concat())
+        self.launched_by(&[&["setpriv", &user[0], &user[1]], &rest[..]].concat())
     }
 
     /// Returns the setup for a machine whose bubblewrap does not work.
     pub(crate) fn without_bubblewrap(self) -> Self {
-        let path = format!("{}:{PATH}", self.here.display());
+        let path = format!("{}:{PATH}", self.test_folder.display());
         self.executable("bwrap", "#!/bin/sh\nexit 1\n").env("PATH", &path)
     }
 
@@ -157,14 +158,15 @@ impl Setup {
     }
 
     /// Sets the greatest number of open files of the service.
-    pub(crate) fn files(mut self, most: u32) -> Self {
-        self.files = Some(most);
+    pub(crate) fn max_open_files(mut self, max_open_files: u32) -> Self {
+        self.max_open_files = Some(max_open_files);
         self
     }
 
     /// Copies the binary as its next release, which the next start uses; returns its path.
     pub(crate) fn upgrade(&mut self) -> &Path {
-        self.program = self.here.join("algonius-next");
+        // Agents may change the test's folder, and the service requires that they cannot change its program.
+        self.program = self.temp_dir.path().join("algonius-next");
         fs::copy(PROGRAM, &self.program).unwrap();
         &self.program
     }
@@ -172,18 +174,18 @@ impl Setup {
     /// Creates an executable file in the test's folder.
     pub(crate) fn executable(self, name: &str, text: &str) -> Self {
         use std::os::unix::fs::PermissionsExt;
-        let place = self.here.join(name);
-        fs::write(&place, text).unwrap();
-        fs::set_permissions(place, fs::Permissions::from_mode(0o700)).unwrap();
+        let path = self.test_folder.join(name);
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o700)).unwrap();
         self
     }
 
     /// Writes the configuration; returns its path.
     pub(crate) fn write(&self) -> &Path {
-        let here = self.here.display().to_string();
+        let test_folder = self.test_folder.display().to_string();
         let fake = self.fake.display().to_string();
         if !self.text.is_empty() {
-            let text = self.text.replace("HERE", &here).replace("FAKE", &fake);
+            let text = self.text.replace("HERE", &test_folder).replace("FAKE", &fake);
             fs::write(&self.config, text).unwrap();
         }
         &self.config
@@ -194,12 +196,12 @@ impl Setup {
         text.clone_into(&mut self.text);
     }
 
-    pub(crate) fn here(&self) -> &Path {
-        &self.here
+    pub(crate) fn test_folder(&self) -> &Path {
+        &self.test_folder
     }
 
     /// Returns the path of a file beside the configuration, where its relative paths start.
-    pub(crate) fn beside(&self, name: &str) -> PathBuf {
+    pub(crate) fn sibling_path(&self, name: &str) -> PathBuf {
         self.config.with_file_name(name)
     }
 
@@ -209,39 +211,42 @@ impl Setup {
 
     /// Returns the path of the command line's token.
     pub(crate) fn token_file(&self) -> PathBuf {
-        self.here().join("state/algonius/token")
+        self.test_folder().join("state/algonius/token")
     }
 
     /// Returns the bytes of every file of the ledger, without the command line's token.
     pub(crate) fn ledger(&self) -> Vec<u8> {
-        let folder = fs::read_dir(self.here().join("state/algonius")).unwrap();
+        let folder = fs::read_dir(self.test_folder().join("state/algonius")).unwrap();
         let files = folder.flatten().map(|entry| entry.path()).filter(|path| path.is_file());
-        files.filter(|path| *path != self.token_file()).flat_map(|p| fs::read(p).unwrap()).collect()
+        let files = files.filter(|path| *path != self.token_file());
+        files.flat_map(|path| fs::read(path).unwrap()).collect()
     }
 
     /// Returns the text that agents wrote into this file of the test's folder.
     pub(crate) fn read(&self, name: &str) -> String {
-        fs::read_to_string(self.here().join(name)).unwrap_or_default()
+        fs::read_to_string(self.test_folder().join(name)).unwrap_or_default()
     }
 
     /// Creates a file for which an agent waits.
     pub(crate) fn open(&self, gate: &str) {
-        fs::write(self.here().join(gate), "").unwrap();
+        fs::write(self.test_folder().join(gate), "").unwrap();
     }
 
     /// Waits until a file of the test's folder has this text.
-    pub(crate) async fn written(&self, name: &str, text: &str) {
-        until(&format!("{text:?} in {name}"), async || (self.read(name) == text).then_some(()))
-            .await;
+    pub(crate) async fn wait_for_text(&self, name: &str, text: &str) {
+        let description = format!("{text:?} in {name}");
+        poll_until(&description, async || (self.read(name) == text).then_some(())).await;
     }
 
     pub(super) fn command(&self, words: &[&str]) -> Command {
         let program = self.program.to_str().unwrap();
-        let limit = self.files.map(|most| format!("ulimit -n {most}; exec \"$0\" \"$@\""));
-        let limited = limit.iter().flat_map(|script| ["sh", "-c", script]);
-        let mut all = self.through.iter().map(String::as_str).chain(limited).chain([program]);
-        let mut command = Command::new(all.next().unwrap_or(program));
-        command.args(all).args(words).env_clear().envs(&self.env).current_dir(&self.here);
+        let limit = self.max_open_files.map(|max| format!("ulimit -n {max}; exec \"$0\" \"$@\""));
+        let limiter = limit.iter().flat_map(|script| ["sh", "-c", script]);
+        let launcher = self.launcher.iter().map(String::as_str);
+        let mut argv = launcher.chain(limiter).chain([program]);
+        let mut command = Command::new(argv.next().unwrap_or(program));
+        command.args(argv).args(words).env_clear();
+        command.envs(&self.env).current_dir(&self.test_folder);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.kill_on_drop(true);
         command
@@ -263,7 +268,7 @@ impl Setup {
         let mut stdin = child.stdin.take().unwrap();
         _ = stdin.write_all(input.as_bytes()).await; // Most commands do not read their input.
         drop(stdin);
-        let output = soon(&format!("{words:?}"), child.wait_with_output()).await.unwrap();
+        let output = within_deadline(&words.join(" "), child.wait_with_output()).await.unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         CommandOutput {
             code: output.status.code(),
@@ -273,14 +278,14 @@ impl Setup {
     }
 
     pub(crate) async fn start(self) -> Service {
-        let begun = self.attempt().await;
-        begun.unwrap_or_else(|(_, output)| panic!("the service did not start: {output:?}"))
+        let started = self.try_start().await;
+        started.unwrap_or_else(|(_, output)| panic!("the service did not start: {output:?}"))
     }
 
     /// Starts a service that may fail to start; returns its output in that case.
-    pub(crate) async fn attempt(self) -> Result<Service, (Self, CommandOutput)> {
+    pub(crate) async fn try_start(self) -> Result<Service, (Self, CommandOutput)> {
         match start_process(&self).await {
-            Ok((child, client, said)) => Ok(Service { setup: self, child, client, said }),
+            Ok((child, client, stderr)) => Ok(Service { setup: self, child, client, stderr }),
             Err(output) => Err((self, output)),
         }
     }
@@ -304,7 +309,7 @@ pub(crate) struct Service {
     pub(crate) setup: Setup,
     pub(crate) client: ServiceClient,
     child: Child,
-    said: watch::Receiver<String>,
+    stderr: watch::Receiver<String>,
 }
 
 impl Deref for Service {
@@ -328,7 +333,7 @@ impl Service {
 
     /// Returns the service's standard error so far.
     pub(crate) fn stderr_text(&self) -> String {
-        self.said.borrow().clone()
+        self.stderr.borrow().clone()
     }
 
     /// Runs the command line against this service.
@@ -350,7 +355,7 @@ impl Service {
     }
 
     pub(crate) async fn exit(&mut self) -> ExitStatus {
-        soon("the end of the service", self.child.wait()).await.unwrap()
+        within_deadline("the end of the service", self.child.wait()).await.unwrap()
     }
 
     /// Returns true if the service has ended in any way.
@@ -378,9 +383,9 @@ impl Service {
 
     /// Starts the program again on the same folder, after it has ended.
     pub(crate) async fn restart(&mut self) {
-        let begun = start_process(&self.setup).await;
-        (self.child, self.client, self.said) =
-            begun.unwrap_or_else(|output| panic!("the service did not start again: {output:?}"));
+        let started = start_process(&self.setup).await;
+        (self.child, self.client, self.stderr) =
+            started.unwrap_or_else(|output| panic!("the service did not start again: {output:?}"));
     }
 }
 
@@ -390,6 +395,6 @@ impl Drop for Service {
             println!("the service said:\n{}", self.stderr_text());
         }
         _ = self.child.start_kill(); // It may have ended.
-        sweep(&self.setup.here().join("home"));
+        kill_processes_of_home(&self.setup.test_folder().join("home"));
     }
 }

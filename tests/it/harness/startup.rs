@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use super::client::ServiceClient;
 use super::service::{CommandOutput, Setup};
-use super::wait::soon;
+use super::wait::within_deadline;
 
 /// Starts the program and waits for its banner, or for its exit.
 pub(super) async fn start_process(
@@ -18,22 +18,24 @@ pub(super) async fn start_process(
     let words = ["serve", "--config", &config, "--listen", &setup.listen];
     let mut child = setup.command(&words).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    let (sender, mut said) = watch::channel(String::new());
+    let (sender, mut stderr) = watch::channel(String::new());
     tokio::spawn(async move {
         while let Ok(Some(line)) = lines.next_line().await {
-            sender.send_modify(|said| said.extend([line.as_str(), "\n"]));
+            sender.send_modify(|text| text.extend([line.as_str(), "\n"]));
         }
     });
-    let (ready, last) = ("is ready on ", r#""text":"hello"}"#);
-    let seen = soon("the banner", said.wait_for(|said| said.contains(last))).await;
-    let Some(banner) = seen.ok().map(|said| said.clone()) else {
-        let ended = soon("the end of what did not start", child.wait()).await.unwrap();
-        let stderr = said.borrow().clone();
-        return Err(CommandOutput { code: ended.code(), stdout: String::new(), stderr });
+    let (ready_text, banner_end) = ("is ready on ", r#""text":"hello"}"#);
+    let result =
+        within_deadline("the banner", stderr.wait_for(|text| text.contains(banner_end))).await;
+    let Some(banner) = result.ok().map(|text| text.clone()) else {
+        let exit_status =
+            within_deadline("the end of what did not start", child.wait()).await.unwrap();
+        let stderr = stderr.borrow().clone();
+        return Err(CommandOutput { code: exit_status.code(), stdout: String::new(), stderr });
     };
-    let line = banner.split(ready).nth(1).and_then(|rest| rest.lines().next()).unwrap();
+    let line = banner.split(ready_text).nth(1).and_then(|rest| rest.lines().next()).unwrap();
     // The public address may follow in the same line.
     let address = line.split("://").nth(1).and_then(|rest| rest.split(',').next()).unwrap();
     let token = fs::read_to_string(setup.token_file()).unwrap().trim().to_owned();
-    Ok((child, ServiceClient { address: address.parse().unwrap(), token }, said))
+    Ok((child, ServiceClient { address: address.parse().unwrap(), token }, stderr))
 }

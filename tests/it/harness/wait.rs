@@ -6,21 +6,21 @@ use std::time::Duration;
 pub(crate) const DEADLINE: Duration = Duration::from_secs(45);
 
 /// Returns the result of work that must end within the deadline.
-pub(crate) async fn soon<T>(what: &str, work: impl Future<Output = T>) -> T {
+pub(crate) async fn within_deadline<T>(subject: &str, work: impl Future<Output = T>) -> T {
     match tokio::time::timeout(DEADLINE, work).await {
         Ok(result) => result,
-        Err(_elapsed) => panic!("{what} did not happen in {DEADLINE:?}"),
+        Err(_elapsed) => panic!("{subject} did not happen in {DEADLINE:?}"),
     }
 }
 
 /// Polls until there is a result, and returns it.
-pub(crate) async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
-    soon(what, async {
+pub(crate) async fn poll_until<T>(subject: &str, mut poll: impl AsyncFnMut() -> Option<T>) -> T {
+    within_deadline(subject, async {
         let mut ticks = tokio::time::interval(Duration::from_millis(20));
         loop {
             ticks.tick().await;
-            if let Some(seen) = look().await {
-                return seen;
+            if let Some(result) = poll().await {
+                return result;
             }
         }
     })

@@ -9,18 +9,18 @@ use crate::harness::client::id;
 use crate::harness::{Service, fake};
 
 fn lines(text: &str) -> Vec<Value> {
-    let read = |line| serde_json::from_str(line).unwrap_or_else(|_| panic!("no JSON: {line}"));
-    text.lines().map(read).collect()
+    let parse = |line| serde_json::from_str(line).unwrap_or_else(|_| panic!("no JSON: {line}"));
+    text.lines().map(parse).collect()
 }
 
 #[tokio::test]
 async fn an_export_has_one_redacted_line_per_execution() {
     let agents = [fake("echo", "echo", ""), fake("exit", "exit 7", "")].concat();
     let service = super::with_ann(&agents).await;
-    let said = format!("\"é\n\\{}", canary());
-    let first = id(&service.send("echo", &said).await);
+    let text_with_secret = format!("\"é\n\\{}", canary());
+    let first = id(&service.send("echo", &text_with_secret).await);
     let second = id(&service.send("exit", "x").await);
-    let theirs = id(&service.with(super::ANN).send("echo", "hers").await);
+    let ann_id = id(&service.with(super::ANN).send("echo", "hers").await);
     let export = async |words: &[&str]| {
         let output = service.command(&[&["tasks", "export"], words].concat(), "").await;
         assert_eq!(output.code, Some(0), "{output:?}");
@@ -28,16 +28,16 @@ async fn an_export_has_one_redacted_line_per_execution() {
         assert!(!output.stdout.contains(&canary()), "{output:?}");
         lines(&output.stdout)
     };
-    let all = export(&["--text"]).await;
-    assert_eq!(all.iter().map(id).collect::<Vec<_>>(), [theirs.clone(), second.clone(), first]);
+    let records = export(&["--text"]).await;
+    assert_eq!(records.iter().map(id).collect::<Vec<_>>(), [ann_id.clone(), second.clone(), first]);
     let events = |line: &Value| line["events"].as_array().unwrap().len() as u64;
-    for line in &all {
+    for line in &records {
         let detail = service.execution(&id(line)).await;
         assert_eq!(line["events"], detail["events"]);
         assert_eq!((&line["owner"], &line["state"]), (&detail["owner"], &detail["state"]));
         assert!(events(line) > 3);
     }
-    let texts = all[2]["texts"].as_array().unwrap();
+    let texts = records[2]["texts"].as_array().unwrap();
     let stdout = texts.iter().find(|text| text["channel"] == "stdout").unwrap();
     let text = stdout["text"].as_str().unwrap();
     assert!(text.starts_with("\"é\n\\"), "{text:?}");
@@ -47,10 +47,10 @@ async fn an_export_has_one_redacted_line_per_execution() {
     assert_eq!(failed[0]["texts"], Value::Null);
     assert_eq!(export(&["--limit", "1"]).await.len(), 1);
     assert_eq!(export(&["--agent", "nobody"]).await, Vec::<Value>::new());
-    let file = service.setup.here().join("ann");
+    let file = service.setup.test_folder().join("ann");
     fs::write(&file, super::ANN).unwrap();
-    let hers = export(&["--token-file", file.to_str().unwrap()]).await;
-    assert_eq!(hers.iter().map(id).collect::<Vec<_>>(), [theirs]);
+    let ann_export = export(&["--token-file", file.to_str().unwrap()]).await;
+    assert_eq!(ann_export.iter().map(id).collect::<Vec<_>>(), [ann_id]);
     let wrong = service.command(&["tasks", "export", "--outcome", "x"], "").await;
     assert_eq!((wrong.code, wrong.stdout.as_str()), (Some(4), ""));
 }
@@ -74,17 +74,17 @@ fn peak(service: &Service) -> u64 {
 async fn an_export_of_a_large_history_takes_little_memory() {
     let mut service = Service::start(LONG).await;
     for _ in 0..4 {
-        let order = json!({"agent": "long", "text": "x", "wait": 60}).to_string();
-        let done = service.post("/api/v1/executions", &order).await.json();
-        assert_eq!((&done["state"], &done["cut"]), (&json!("completed"), &json!(["output"])));
-        assert!(done["output"].as_str().unwrap().len() <= 1 << 20);
+        let request = json!({"agent": "long", "text": "x", "wait": 60}).to_string();
+        let record = service.post("/api/v1/executions", &request).await.json();
+        assert_eq!((&record["state"], &record["cut"]), (&json!("completed"), &json!(["output"])));
+        assert!(record["output"].as_str().unwrap().len() <= 1 << 20);
     }
     service.kill9().await; // What it took to write them is not what is measured.
     service.restart().await;
     let before = peak(&service);
     let output = service.command(&["tasks", "export", "--text"], "").await;
-    let (after, all) = (peak(&service), lines(&output.stdout));
-    let lengths: Vec<_> = all
+    let (after, records) = (peak(&service), lines(&output.stdout));
+    let lengths: Vec<_> = records
         .iter()
         .flat_map(|line| line["texts"].as_array().unwrap())
         .filter(|text| text["channel"] == "stdout")

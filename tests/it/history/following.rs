@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 
 use crate::harness::client::id;
-use crate::harness::{Service, fake, gated, soon};
+use crate::harness::{Service, fake, gated, within_deadline};
 use crate::streams::read_to;
 
 /// Says something, waits for its gate, says something else.
@@ -22,7 +22,7 @@ async fn open_stream(service: &Service, id: &str, after: u64) -> tokio::net::Tcp
          Authorization: Bearer {}\r\nAccept: text/event-stream\r\nLast-Event-ID: {after}\r\n\r\n",
         service.token
     );
-    soon("writing", stream.write_all(request.as_bytes())).await.unwrap();
+    within_deadline("writing", stream.write_all(request.as_bytes())).await.unwrap();
     stream
 }
 
@@ -35,30 +35,33 @@ async fn events_are_streamed_to_the_end_and_from_any_event() {
     let service = Service::start(TALKER).await;
     let id = service.begin("talker", "x").await;
     let mut stream = open_stream(&service, &id, 0).await;
-    let begun = read_to(&mut stream, "\"process-started\"").await;
-    assert!(begun.contains("text/event-stream") && begun.contains("event: event"), "{begun}");
+    let first_part = read_to(&mut stream, "\"process-started\"").await;
+    assert!(
+        first_part.contains("text/event-stream") && first_part.contains("event: event"),
+        "{first_part}"
+    );
     service.setup.open("go");
     let rest = read_to(&mut stream, "event: rest").await;
-    let seen = numbers(&format!("{begun}{rest}"));
-    assert_eq!(seen, (1..=seen.len() as u64).collect::<Vec<_>>());
-    let mut again = open_stream(&service, &id, 3).await;
-    let later = numbers(&read_to(&mut again, "event: rest").await);
+    let all_numbers = numbers(&format!("{first_part}{rest}"));
+    assert_eq!(all_numbers, (1..=all_numbers.len() as u64).collect::<Vec<_>>());
+    let mut second_stream = open_stream(&service, &id, 3).await;
+    let later_numbers = numbers(&read_to(&mut second_stream, "event: rest").await);
     // The clean-up goes on after the end.
-    assert!(later.len() + 3 >= seen.len(), "{later:?}");
-    assert_eq!(later, (4..4 + later.len() as u64).collect::<Vec<_>>());
+    assert!(later_numbers.len() + 3 >= all_numbers.len(), "{later_numbers:?}");
+    assert_eq!(later_numbers, (4..4 + later_numbers.len() as u64).collect::<Vec<_>>());
 }
 
 #[tokio::test]
 async fn watching_a_task_exits_by_its_outcome() {
     let service = Service::start(&[TALKER, &fake("exit", "exit 7", "")].concat()).await;
     let id = service.begin("talker", "x").await;
-    service.setup.written("log", "up\n").await;
+    service.setup.wait_for_text("log", "up\n").await;
     let words = ["tasks", "watch", &id];
-    let open = async {
+    let open_gate = async {
         // Both halves are told, whichever of them came first.
         service.setup.open("go");
     };
-    let (watched, ()) = tokio::join!(service.command(&words, ""), open);
+    let (watched, ()) = tokio::join!(service.command(&words, ""), open_gate);
     assert_eq!(
         (watched.code, watched.stdout.as_str()),
         (Some(0), "first\nsecond\n"),

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{code, listed};
 use crate::harness::client::id;
-use crate::harness::{Setup, fake, gated, message, message_with_id, until};
+use crate::harness::{Setup, fake, gated, message, message_with_id, poll_until};
 
 fn setup_with_bounds(bounds: &str, agents: &str) -> Setup {
     Setup::new(&format!("{agents}\n[retention]\n{bounds}\n"))
@@ -18,34 +18,34 @@ async fn excess_executions_are_removed_oldest_first() {
     let bounds = "max_executions = 4\nmin_age = 0\ninterval = 0.1";
     let service = setup_with_bounds(bounds, &agents).start().await;
     let running = service.begin("one", "ann").await;
-    service.setup.written("log", "start ann\n").await;
+    service.setup.wait_for_text("log", "start ann\n").await;
     let mut ids = Vec::new();
     for number in 0..8 {
         let text = message_with_id(&format!("m-{number}"), &number.to_string());
         ids.insert(0, id(&service.rpc("echo", "message/send", &text).await));
     }
-    let few = async || {
-        let left = listed(&service, "").await;
-        (left.len() == 4).then_some(left)
+    let within_bound = async || {
+        let remaining = listed(&service, "").await;
+        (remaining.len() == 4).then_some(remaining)
     };
-    let left = until("a sweep", few).await;
+    let remaining = poll_until("a sweep", within_bound).await;
     // Retention bounds ended executions and keeps running ones
-    assert_eq!(left, [&ids[..3], std::slice::from_ref(&running)].concat());
+    assert_eq!(remaining, [&ids[..3], std::slice::from_ref(&running)].concat());
     assert_eq!(service.execution(&ids[7]).await["code"], "execution-unknown");
     // The id of a message means the same task for as long as that is kept.
-    let again = service.rpc("echo", "message/send", &message_with_id("m-7", "7")).await;
-    assert_eq!(id(&again), ids[0]);
-    let anew = service.rpc("echo", "message/send", &message_with_id("m-0", "0")).await;
-    assert!(!ids.contains(&id(&anew)), "{anew}");
-    let told = async || {
+    let duplicate = service.rpc("echo", "message/send", &message_with_id("m-7", "7")).await;
+    assert_eq!(id(&duplicate), ids[0]);
+    let new_task = service.rpc("echo", "message/send", &message_with_id("m-0", "0")).await;
+    assert!(!ids.contains(&id(&new_task)), "{new_task}");
+    let status_after_pass = async || {
         let status = service.get("/status").await.json();
         let pass = status["retention"]["lastPass"]["at"].is_string();
         (pass && status["ledger"]["executions"] == 4).then_some(status)
     };
-    let status = until("the status", told).await;
+    let status = poll_until("the status", status_after_pass).await;
     assert!(status["ledger"]["bytes"].as_u64() > Some(0) && status["ledger"]["oldest"].is_string());
-    let shown = service.command(&["status"], "").await.stdout;
-    assert!(shown.contains("ledger 4 executions in "), "{shown}");
+    let output = service.command(&["status"], "").await.stdout;
+    assert!(output.contains("ledger 4 executions in "), "{output}");
     service.setup.open("go");
 }
 
@@ -53,16 +53,17 @@ async fn excess_executions_are_removed_oldest_first() {
 async fn an_owner_deletes_ended_but_not_running_executions() {
     let service = super::with_ann(&[fake("echo", "echo", ""), gated("one", "")].concat()).await;
     let ann = service.with(super::ANN);
-    let (hers, ours) = (id(&ann.send("echo", "a").await), id(&service.send("echo", "b").await));
+    let (ann_id, operator_id) =
+        (id(&ann.send("echo", "a").await), id(&service.send("echo", "b").await));
     let running = service.begin("one", "ann").await;
     let delete = async |client: &crate::harness::ServiceClient, id: &str| {
         let bearer = format!("Authorization: Bearer {}", client.token);
         client.request(&format!("DELETE /api/v1/executions/{id}"), &[bearer], b"").await
     };
-    assert_eq!(code(&delete(&ann, &ours).await), (404, "execution-unknown".to_owned()));
+    assert_eq!(code(&delete(&ann, &operator_id).await), (404, "execution-unknown".to_owned()));
     assert_eq!(code(&delete(&service, &running).await), (409, "execution-unfinished".to_owned()));
-    assert_eq!(delete(&ann, &hers).await.status, 204);
-    assert_eq!(delete(&service, &ours).await.status, 204);
+    assert_eq!(delete(&ann, &ann_id).await.status, 204);
+    assert_eq!(delete(&service, &operator_id).await.status, 204);
     assert_eq!(listed(&service, "").await, [running]);
     service.setup.open("go");
 }
@@ -89,14 +90,14 @@ async fn a_kill_during_a_sweep_leaves_a_consistent_history() {
             expect_complete(&detail);
         }
     }
-    let few = async || (listed(&service, "").await.len() <= 20).then_some(());
-    until("the last sweep", few).await;
+    let within_bound = async || (listed(&service, "").await.len() <= 20).then_some(());
+    poll_until("the last sweep", within_bound).await;
 }
 
 /// All that belongs to it is there.
 fn expect_complete(detail: &Value) {
     let numbers: Vec<_> =
-        detail["events"].as_array().unwrap().iter().map(|it| it["number"].as_u64()).collect();
+        detail["events"].as_array().unwrap().iter().map(|entry| entry["number"].as_u64()).collect();
     let expected: Vec<_> = (1..=numbers.len() as u64).map(Some).collect();
     assert_eq!(numbers, expected, "{detail}");
     let input = detail["input"].as_str().unwrap();
@@ -105,6 +106,6 @@ fn expect_complete(detail: &Value) {
         assert_eq!(detail["output"], json!(input), "{detail}");
     }
     let texts: BTreeSet<_> =
-        detail["texts"].as_array().unwrap().iter().map(|it| it["channel"].as_str()).collect();
+        detail["texts"].as_array().unwrap().iter().map(|entry| entry["channel"].as_str()).collect();
     assert!(texts.contains(&Some("input")), "{detail}");
 }

@@ -8,20 +8,20 @@ const SECRET: &str = "ghp_16C7e42F292c6912E7710c838347Ae178B4a";
 #[tokio::test]
 async fn an_allowed_tool_call_runs_once_in_each_protocol() {
     for protocol in PROTOCOLS {
-        let service = started(&agent("coder", protocol, "")).await;
+        let service = start_service(&agent("coder", protocol, "")).await;
         let task = service.begin("coder", TOOL).await;
-        let asked = wait_for_question(&service, &task).await;
-        assert_eq!(asked["state"], "open", "{asked}");
-        assert_eq!(asked["kind"], "tool_permission", "{asked}");
-        assert_eq!(asked["agent"], "coder", "{asked}");
-        assert_eq!(asked["question"]["tool"]["command"], "make test", "{asked}");
+        let question = wait_for_question(&service, &task).await;
+        assert_eq!(question["state"], "open", "{question}");
+        assert_eq!(question["kind"], "tool_permission", "{question}");
+        assert_eq!(question["agent"], "coder", "{question}");
+        assert_eq!(question["question"]["tool"]["command"], "make test", "{question}");
         assert_eq!(tool_call_count(&service), 0, "{protocol}: the call waits");
-        let allowed = answer(&service, &asked, &json!({"verdict": "allow"})).await;
+        let allowed = answer(&service, &question, &json!({"verdict": "allow"})).await;
         assert_eq!(allowed, answered(), "{protocol}");
-        let ended = service.ended("coder", &task).await;
+        let ended = service.wait_for_end("coder", &task).await;
         assert_eq!(outcome(&ended), completed("done"), "{protocol}: {ended}");
         assert_eq!(tool_call_count(&service), 1, "{protocol}");
-        let closed = fetch_interaction(&service, &asked).await;
+        let closed = fetch_interaction(&service, &question).await;
         assert_eq!(closed["state"], "answered", "{closed}");
         assert_eq!(closed["closed"]["answer"], json!({"answer": "allow"}), "{closed}");
         let by = json!({"source": "principal", "name": "operator", "channel": "api"});
@@ -35,15 +35,15 @@ async fn an_allowed_tool_call_runs_once_in_each_protocol() {
 #[tokio::test]
 async fn a_denied_tool_call_does_not_run_in_each_protocol() {
     for protocol in PROTOCOLS {
-        let service = started(&agent("coder", protocol, "")).await;
+        let service = start_service(&agent("coder", protocol, "")).await;
         let task = service.begin("coder", TOOL).await;
-        let asked = wait_for_question(&service, &task).await;
+        let question = wait_for_question(&service, &task).await;
         let denied = json!({"verdict": "deny", "reason": "not today"});
-        assert_eq!(answer(&service, &asked, &denied).await, answered(), "{protocol}");
-        let ended = service.ended("coder", &task).await;
+        assert_eq!(answer(&service, &question, &denied).await, answered(), "{protocol}");
+        let ended = service.wait_for_end("coder", &task).await;
         assert_eq!(outcome(&ended), completed("done"), "{protocol}: {ended}");
         assert_eq!(tool_call_count(&service), 0, "{protocol}");
-        let closed = fetch_interaction(&service, &asked).await;
+        let closed = fetch_interaction(&service, &question).await;
         let expected = json!({"answer": "deny", "reason": "not today"});
         assert_eq!(closed["closed"]["answer"], expected, "{closed}");
         assert_eq!(verdicts(&service, "coder").await, [verdict("deny", "principal")]);
@@ -52,17 +52,17 @@ async fn a_denied_tool_call_does_not_run_in_each_protocol() {
 
 #[tokio::test]
 async fn a_question_shows_its_options_and_no_secret() {
-    let service = started(&agent("coder", "acp", "")).await;
+    let service = start_service(&agent("coder", "acp", "")).await;
     let prompt = format!("[[tool Bash kind=execute command=\"curl -H {SECRET}\"]] [[say done]]");
     let task = service.begin("coder", &prompt).await;
-    let asked = wait_for_question(&service, &task).await;
-    let options = asked["question"]["options"].as_array().unwrap();
+    let question = wait_for_question(&service, &task).await;
+    let options = question["question"]["options"].as_array().unwrap();
     let ids: Vec<_> = options.iter().map(|option| option["id"].as_str().unwrap()).collect();
     assert_eq!(ids, ["always", "once", "no"]);
-    assert!(!asked.to_string().contains(SECRET), "{asked}");
+    assert!(!question.to_string().contains(SECRET), "{question}");
     // The option that allows every later call allows this one only: the agent accepts `once` alone.
-    assert_eq!(answer(&service, &asked, &json!({"option": "always"})).await, answered());
-    assert_eq!(outcome(&service.ended("coder", &task).await), completed("done"));
+    assert_eq!(answer(&service, &question, &json!({"option": "always"})).await, answered());
+    assert_eq!(outcome(&service.wait_for_end("coder", &task).await), completed("done"));
     assert_eq!(tool_call_count(&service), 1);
     let ledger = service.setup.ledger();
     let is_stored = ledger.windows(SECRET.len()).any(|part| part == SECRET.as_bytes());
@@ -71,34 +71,35 @@ async fn a_question_shows_its_options_and_no_secret() {
 
 #[tokio::test]
 async fn each_tool_call_of_a_turn_asks_a_question_of_its_own() {
-    let service = started(&agent("coder", "acp", "")).await;
+    let service = start_service(&agent("coder", "acp", "")).await;
     let prompt = r#"[[ask-twice "make a" "make b"]] [[say done]]"#;
     let task = service.begin("coder", prompt).await;
-    let both = until("two questions", async || {
+    let questions = poll_until("two questions", async || {
         let open = interactions(&service, &task, "open").await;
         (open.len() == 2).then_some(open)
     })
     .await;
-    let command = |asked: &Value| asked["question"]["tool"]["command"].as_str().unwrap().to_owned();
-    let commands: Vec<_> = both.iter().map(command).collect();
+    let command =
+        |question: &Value| question["question"]["tool"]["command"].as_str().unwrap().to_owned();
+    let commands: Vec<_> = questions.iter().map(command).collect();
     assert_eq!(commands, ["make b", "make a"], "newest first");
-    assert_eq!(answer(&service, &both[0], &json!({"verdict": "allow"})).await, answered());
-    assert_eq!(answer(&service, &both[1], &json!({"verdict": "deny"})).await, answered());
-    assert_eq!(outcome(&service.ended("coder", &task).await), completed("done"));
-    let ran = service.setup.read("ran");
-    assert!(ran.contains("make b") && !ran.contains("make a"), "{ran}");
+    assert_eq!(answer(&service, &questions[0], &json!({"verdict": "allow"})).await, answered());
+    assert_eq!(answer(&service, &questions[1], &json!({"verdict": "deny"})).await, answered());
+    assert_eq!(outcome(&service.wait_for_end("coder", &task).await), completed("done"));
+    let log = service.setup.read("ran");
+    assert!(log.contains("make b") && !log.contains("make a"), "{log}");
 }
 
 #[tokio::test]
 async fn a_form_receives_the_values_of_its_answer() {
-    let service = started(&agent("coder", "acp", "")).await;
+    let service = start_service(&agent("coder", "acp", "")).await;
     let task = service.begin("coder", "[[form Branch? name=string]]").await;
-    let asked = wait_for_question(&service, &task).await;
-    assert_eq!(asked["kind"], "form", "{asked}");
-    let wrong = answer(&service, &asked, &json!({"values": {"name": 7}})).await;
+    let question = wait_for_question(&service, &task).await;
+    assert_eq!(question["kind"], "form", "{question}");
+    let wrong = answer(&service, &question, &json!({"values": {"name": 7}})).await;
     assert_eq!(wrong, (400, "answer-invalid".to_owned()));
-    assert_eq!(answer(&service, &asked, &json!({"values": {"name": "main"}})).await, answered());
-    let ended = service.ended("coder", &task).await;
+    assert_eq!(answer(&service, &question, &json!({"values": {"name": "main"}})).await, answered());
+    let ended = service.wait_for_end("coder", &task).await;
     assert_eq!(outcome(&ended), completed(r#"FORM: {"name":"main"}"#));
 }
 
@@ -107,17 +108,17 @@ async fn a_policy_rule_decides_without_a_question() {
     let rules = "[[agents.coder.consent.rules]]\ncommand = ['make *']\nthen = 'allow'\n\
          [[agents.coder.consent.rules]]\nkind = ['execute']\nthen = 'deny'\n";
     for protocol in PROTOCOLS {
-        let service = started(&agent("coder", protocol, rules)).await;
-        let said = service.send("coder", TOOL).await;
-        assert_eq!(outcome(&said), completed("done"), "{protocol}: {said}");
+        let service = start_service(&agent("coder", protocol, rules)).await;
+        let task = service.send("coder", TOOL).await;
+        assert_eq!(outcome(&task), completed("done"), "{protocol}: {task}");
         assert_eq!(tool_call_count(&service), 1, "{protocol}");
         let denied = r#"[[tool Bash kind=execute command="rm -rf /"]] [[say kept]]"#;
-        let said = service.send("coder", denied).await;
-        assert_eq!(outcome(&said), completed("kept"), "{protocol}: {said}");
+        let task = service.send("coder", denied).await;
+        assert_eq!(outcome(&task), completed("kept"), "{protocol}: {task}");
         // A list of commands is no simple command, so the rule that allows does not fit it.
         let list = r#"[[tool Bash kind=execute command="make a; rm b"]] [[say kept]]"#;
-        let said = service.send("coder", list).await;
-        assert_eq!(outcome(&said), completed("kept"), "{protocol}: {said}");
+        let task = service.send("coder", list).await;
+        assert_eq!(outcome(&task), completed("kept"), "{protocol}: {task}");
         assert_eq!(tool_call_count(&service), 1, "{protocol}");
         let decided = verdicts(&service, "coder").await;
         let rule = |word| verdict(word, "rule");

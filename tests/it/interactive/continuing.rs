@@ -5,7 +5,7 @@ use nix::sys::signal::Signal;
 use super::*;
 
 /// Returns the parameters of a message of this conversation.
-fn of(context: &str, text: &str) -> Value {
+fn message_in(context: &str, text: &str) -> Value {
     let mut params = message(text);
     params["message"]["contextId"] = json!(context);
     params
@@ -14,15 +14,15 @@ fn of(context: &str, text: &str) -> Value {
 #[tokio::test]
 async fn an_open_question_survives_a_crash_of_the_service() {
     for protocol in PROTOCOLS {
-        let mut service = started(&agent("coder", protocol, "")).await;
+        let mut service = start_service(&agent("coder", protocol, "")).await;
         let task = service.begin("coder", TOOL).await;
-        let asked = wait_for_question(&service, &task).await;
+        let question = wait_for_question(&service, &task).await;
         service.kill9().await;
         service.restart().await;
-        let again = wait_for_question(&service, &task).await;
-        assert_eq!(again["id"], asked["id"], "{protocol}");
-        assert_eq!(answer(&service, &again, &json!({"verdict": "allow"})).await, answered());
-        let ended = service.ended("coder", &task).await;
+        let resumed = wait_for_question(&service, &task).await;
+        assert_eq!(resumed["id"], question["id"], "{protocol}");
+        assert_eq!(answer(&service, &resumed, &json!({"verdict": "allow"})).await, answered());
+        let ended = service.wait_for_end("coder", &task).await;
         assert_eq!(outcome(&ended), completed("done"), "{protocol}: {ended}");
         assert_eq!(tool_call_count(&service), 1, "{protocol}");
         let all = service.get(&format!("/api/v1/interactions?execution={task}")).await.json();
@@ -34,32 +34,36 @@ async fn an_open_question_survives_a_crash_of_the_service() {
 #[tokio::test]
 async fn a_crash_right_after_an_answer_delivers_it_once() {
     for protocol in PROTOCOLS {
-        let mut service = started(&agent("coder", protocol, "")).await;
+        let mut service = start_service(&agent("coder", protocol, "")).await;
         let task = service.begin("coder", TOOL).await;
-        let asked = wait_for_question(&service, &task).await;
-        assert_eq!(answer(&service, &asked, &json!({"verdict": "allow"})).await, answered());
+        let question = wait_for_question(&service, &task).await;
+        assert_eq!(answer(&service, &question, &json!({"verdict": "allow"})).await, answered());
         service.kill9().await;
         service.restart().await;
-        let ended = service.ended("coder", &task).await;
+        let ended = service.wait_for_end("coder", &task).await;
         assert_eq!(outcome(&ended), completed("done"), "{protocol}: {ended}");
         assert_eq!(tool_call_count(&service), 1, "{protocol}");
-        assert_eq!(fetch_interaction(&service, &asked).await["state"], "answered", "{protocol}");
+        assert_eq!(fetch_interaction(&service, &question).await["state"], "answered", "{protocol}");
     }
 }
 
 #[tokio::test]
 async fn an_open_question_is_handed_over_to_the_next_service() {
     for protocol in PROTOCOLS {
-        let mut service = started(&agent("coder", protocol, "")).await;
+        let mut service = start_service(&agent("coder", protocol, "")).await;
         let task = service.begin("coder", TOOL).await;
-        let asked = wait_for_question(&service, &task).await;
+        let question = wait_for_question(&service, &task).await;
         service.signal(Signal::SIGUSR2);
         assert_eq!(service.exit().await.code(), Some(0), "{protocol}");
         service.restart().await;
-        let again = wait_for_question(&service, &task).await;
-        assert_eq!((&again["id"], &again["dueAt"]), (&asked["id"], &asked["dueAt"]), "{protocol}");
-        assert_eq!(answer(&service, &again, &json!({"verdict": "allow"})).await, answered());
-        let ended = service.ended("coder", &task).await;
+        let resumed = wait_for_question(&service, &task).await;
+        assert_eq!(
+            (&resumed["id"], &resumed["dueAt"]),
+            (&question["id"], &question["dueAt"]),
+            "{protocol}"
+        );
+        assert_eq!(answer(&service, &resumed, &json!({"verdict": "allow"})).await, answered());
+        let ended = service.wait_for_end("coder", &task).await;
         assert_eq!(outcome(&ended), completed("done"), "{protocol}: {ended}");
         assert_eq!(tool_call_count(&service), 1, "{protocol}");
     }
@@ -69,20 +73,20 @@ async fn an_open_question_is_handed_over_to_the_next_service() {
 async fn a_crash_at_the_end_of_a_turn_keeps_its_answer() {
     for protocol in PROTOCOLS {
         // The agent runs on after its input is closed, so the turn is over and its attempt is not.
-        let lasting = format!(
+        let agents = format!(
             "[agents.coder]\ncommand = 'sh'\nprotocol = '{protocol}'\nsandbox.writable = ['HERE']\n\
              args = ['-c', 'FAKE {protocol}; touch HERE/over; until [ -e HERE/go ]; do sleep 0.05; done']\n"
         );
-        let mut service = Service::start(&lasting).await;
+        let mut service = Service::start(&agents).await;
         let task = service.begin("coder", "[[say done]]").await;
-        until("the end of the turn", async || {
-            service.setup.here().join("over").exists().then_some(())
+        poll_until("the end of the turn", async || {
+            service.setup.test_folder().join("over").exists().then_some(())
         })
         .await;
         service.kill9().await;
         service.restart().await;
         service.setup.open("go");
-        let ended = service.ended("coder", &task).await;
+        let ended = service.wait_for_end("coder", &task).await;
         assert_eq!(outcome(&ended), completed("done"), "{protocol}: {ended}");
         assert_eq!(ended["metadata"]["warnings"], Value::Null, "{protocol}: {ended}");
     }
@@ -90,24 +94,24 @@ async fn a_crash_at_the_end_of_a_turn_keeps_its_answer() {
 
 #[tokio::test]
 async fn a_question_is_closed_when_its_process_is_lost() {
-    let mut service = started(&agent("coder", "acp", "")).await;
+    let mut service = start_service(&agent("coder", "acp", "")).await;
     let task = service.begin("coder", TOOL).await;
-    let asked = wait_for_question(&service, &task).await;
+    let question = wait_for_question(&service, &task).await;
     service.kill9_both().await;
     service.restart().await;
-    let ended = service.ended("coder", &task).await;
+    let ended = service.wait_for_end("coder", &task).await;
     assert_eq!(outcome(&ended), failed("interrupted"), "{ended}");
-    let closed = fetch_interaction(&service, &asked).await;
+    let closed = fetch_interaction(&service, &question).await;
     assert_eq!(closed["state"], "lost", "{closed}");
     assert_eq!(closed["closed"]["by"]["source"], "process-end", "{closed}");
-    let late = answer(&service, &asked, &json!({"verdict": "allow"})).await;
+    let late = answer(&service, &question, &json!({"verdict": "allow"})).await;
     assert_eq!(late, (409, "interaction-closed".to_owned()));
     assert_eq!(tool_call_count(&service), 0);
 }
 
 /// Deletes the sessions of the agent.
 fn forget_sessions(service: &Service) {
-    let files = std::fs::read_dir(service.setup.here().join("sessions")).unwrap().flatten();
+    let files = std::fs::read_dir(service.setup.test_folder().join("sessions")).unwrap().flatten();
     let count = files.map(|file| std::fs::remove_file(file.path()).unwrap()).count();
     assert!(count > 0, "the agent kept no session");
 }
@@ -115,35 +119,40 @@ fn forget_sessions(service: &Service) {
 #[tokio::test]
 async fn an_unknown_session_is_replaced_once_and_reported() {
     for protocol in PROTOCOLS {
-        let service = started(&agent("coder", protocol, "")).await;
-        service.rpc("coder", "message/send", &of("c", "[[say one]]")).await;
+        let service = start_service(&agent("coder", protocol, "")).await;
+        service.rpc("coder", "message/send", &message_in("c", "[[say one]]")).await;
         forget_sessions(&service);
-        let body = json_rpc_call("message/stream", &of("c", "[[say two]]"));
-        let told = service.post("/agents/coder/v1", &body).await.body;
-        assert!(told.contains(r#""continuity":"lost""#), "{protocol}: {told}");
-        assert!(told.contains(r#""text":"two""#), "{protocol}: {told}");
-        assert_eq!(told.matches("the agent does not know it").count(), 1, "{protocol}: {told}");
-        let said = service.rpc("coder", "message/send", &of("c", "[[recall]]")).await;
-        assert_eq!(outcome(&said), completed("[[say two]]"), "{protocol}: {said}");
+        let body = json_rpc_call("message/stream", &message_in("c", "[[say two]]"));
+        let response = service.post("/agents/coder/v1", &body).await.body;
+        assert!(response.contains(r#""continuity":"lost""#), "{protocol}: {response}");
+        assert!(response.contains(r#""text":"two""#), "{protocol}: {response}");
+        assert_eq!(
+            response.matches("the agent does not know it").count(),
+            1,
+            "{protocol}: {response}"
+        );
+        let task = service.rpc("coder", "message/send", &message_in("c", "[[recall]]")).await;
+        assert_eq!(outcome(&task), completed("[[say two]]"), "{protocol}: {task}");
     }
 }
 
 #[tokio::test]
 async fn a_second_turn_resumes_the_session_of_the_agent() {
     for protocol in PROTOCOLS {
-        let mut service = started(&agent("coder", protocol, "")).await;
-        let said = service.rpc("coder", "message/send", &of("c", "[[say one]]")).await;
-        assert_eq!(outcome(&said), completed("one"), "{protocol}: {said}");
+        let mut service = start_service(&agent("coder", protocol, "")).await;
+        let task = service.rpc("coder", "message/send", &message_in("c", "[[say one]]")).await;
+        assert_eq!(outcome(&task), completed("one"), "{protocol}: {task}");
         service.sigterm();
         assert!(service.exit().await.success());
         service.restart().await;
-        let said = service.rpc("coder", "message/send", &of("c", "[[recall]]")).await;
-        assert_eq!(outcome(&said), completed("[[say one]]"), "{protocol}: {said}");
-        let said = service.rpc("coder", "message/send", &of("c", "[[recall]]")).await;
+        let task = service.rpc("coder", "message/send", &message_in("c", "[[recall]]")).await;
+        assert_eq!(outcome(&task), completed("[[say one]]"), "{protocol}: {task}");
+        let task = service.rpc("coder", "message/send", &message_in("c", "[[recall]]")).await;
         let both = "[[say one]] | [[recall]]";
-        assert_eq!(outcome(&said), completed(both), "{protocol}: {said}");
-        let other =
-            service.rpc("coder", "message/send", &of("d", "new [[recall]] [[say .]]")).await;
+        assert_eq!(outcome(&task), completed(both), "{protocol}: {task}");
+        let other = service
+            .rpc("coder", "message/send", &message_in("d", "new [[recall]] [[say .]]"))
+            .await;
         assert_eq!(outcome(&other), completed("."), "{protocol}: another context: {other}");
     }
 }

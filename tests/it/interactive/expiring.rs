@@ -6,16 +6,16 @@ use crate::harness::Setup;
 #[tokio::test]
 async fn an_expired_question_denies_its_call_in_each_protocol() {
     for protocol in PROTOCOLS {
-        let service = started(&agent("coder", protocol, "consent.timeout = 1")).await;
+        let service = start_service(&agent("coder", protocol, "consent.timeout = 1")).await;
         let task = service.begin("coder", TOOL).await;
-        let asked = wait_for_question(&service, &task).await;
-        let ended = service.ended("coder", &task).await;
+        let question = wait_for_question(&service, &task).await;
+        let ended = service.wait_for_end("coder", &task).await;
         assert_eq!(outcome(&ended), completed("done"), "{protocol}: {ended}");
         assert_eq!(tool_call_count(&service), 0, "{protocol}");
-        let closed = fetch_interaction(&service, &asked).await;
+        let closed = fetch_interaction(&service, &question).await;
         assert_eq!(closed["state"], "expired", "{closed}");
         assert_eq!(closed["closed"]["by"]["source"], "timeout", "{closed}");
-        let late = answer(&service, &asked, &json!({"verdict": "allow"})).await;
+        let late = answer(&service, &question, &json!({"verdict": "allow"})).await;
         assert_eq!(late, (409, "interaction-closed".to_owned()), "{protocol}");
         assert_eq!(verdicts(&service, "coder").await, [verdict("deny", "timeout")], "{protocol}");
     }
@@ -25,43 +25,43 @@ async fn an_expired_question_denies_its_call_in_each_protocol() {
 async fn an_expired_question_can_end_its_turn() {
     for protocol in PROTOCOLS {
         let settings = "consent.timeout = 1\nconsent.on_timeout = 'cancel'";
-        let service = started(&agent("coder", protocol, settings)).await;
+        let service = start_service(&agent("coder", protocol, settings)).await;
         let task = service.begin("coder", TOOL).await;
-        let asked = wait_for_question(&service, &task).await;
-        let ended = service.ended("coder", &task).await;
+        let question = wait_for_question(&service, &task).await;
+        let ended = service.wait_for_end("coder", &task).await;
         let cancelled = ("canceled".to_owned(), "execution-cancelled".to_owned());
         assert_eq!(outcome(&ended), cancelled, "{protocol}: {ended}");
         assert_eq!(tool_call_count(&service), 0, "{protocol}");
-        assert_eq!(fetch_interaction(&service, &asked).await["state"], "expired", "{protocol}");
+        assert_eq!(fetch_interaction(&service, &question).await["state"], "expired", "{protocol}");
     }
 }
 
 #[tokio::test]
 async fn a_question_expires_although_the_service_was_down() {
-    let mut service = started(&agent("coder", "acp", "consent.timeout = 1")).await;
+    let mut service = start_service(&agent("coder", "acp", "consent.timeout = 1")).await;
     let task = service.begin("coder", TOOL).await;
-    let asked = wait_for_question(&service, &task).await;
+    let question = wait_for_question(&service, &task).await;
     service.kill9().await;
     service.restart().await;
-    let ended = service.ended("coder", &task).await;
+    let ended = service.wait_for_end("coder", &task).await;
     assert_eq!(outcome(&ended), completed("done"), "{ended}");
     assert_eq!(tool_call_count(&service), 0);
-    assert_eq!(fetch_interaction(&service, &asked).await["state"], "expired");
+    assert_eq!(fetch_interaction(&service, &question).await["state"], "expired");
 }
 
 #[tokio::test]
 async fn a_cancelled_task_closes_its_open_question() {
     for protocol in PROTOCOLS {
-        let service = started(&agent("coder", protocol, "")).await;
+        let service = start_service(&agent("coder", protocol, "")).await;
         let task = service.begin("coder", TOOL).await;
-        let asked = wait_for_question(&service, &task).await;
+        let question = wait_for_question(&service, &task).await;
         service.cancel("coder", &task).await;
-        let ended = service.ended("coder", &task).await;
+        let ended = service.wait_for_end("coder", &task).await;
         assert_eq!(ended["status"]["state"], "canceled", "{protocol}: {ended}");
-        let closed = fetch_interaction(&service, &asked).await;
+        let closed = fetch_interaction(&service, &question).await;
         assert_eq!(closed["state"], "withdrawn", "{protocol}: {closed}");
         assert_eq!(closed["closed"]["by"]["source"], "cancel", "{protocol}: {closed}");
-        let late = answer(&service, &asked, &json!({"verdict": "allow"})).await;
+        let late = answer(&service, &question, &json!({"verdict": "allow"})).await;
         assert_eq!(late, (409, "interaction-closed".to_owned()), "{protocol}");
         assert_eq!(tool_call_count(&service), 0, "{protocol}");
     }
@@ -72,16 +72,16 @@ async fn a_stopped_service_withdraws_its_questions() {
     for protocol in PROTOCOLS {
         let agents = agent("coder", protocol, "");
         let setup = Setup::server("drain_timeout = 0.3", &agents);
-        std::fs::create_dir(setup.here().join("sessions")).unwrap();
+        std::fs::create_dir(setup.test_folder().join("sessions")).unwrap();
         let mut service = setup.start().await;
         let task = service.begin("coder", TOOL).await;
-        let asked = wait_for_question(&service, &task).await;
+        let question = wait_for_question(&service, &task).await;
         service.sigterm();
         assert!(service.exit().await.success(), "{protocol}");
         service.restart().await;
-        let closed = fetch_interaction(&service, &asked).await;
+        let closed = fetch_interaction(&service, &question).await;
         assert_eq!(closed["state"], "withdrawn", "{protocol}: {closed}");
-        let ended = service.ended("coder", &task).await;
+        let ended = service.wait_for_end("coder", &task).await;
         let cancelled = ("canceled".to_owned(), "execution-cancelled".to_owned());
         assert_eq!(outcome(&ended), cancelled, "{protocol}: {ended}");
         assert_eq!(tool_call_count(&service), 0, "{protocol}");
@@ -90,11 +90,11 @@ async fn a_stopped_service_withdraws_its_questions() {
 
 #[tokio::test]
 async fn a_question_withdrawn_by_its_agent_is_closed() {
-    let service = started(&agent("coder", "acp", "")).await;
+    let service = start_service(&agent("coder", "acp", "")).await;
     let task = service.begin("coder", "[[withdraw]] [[say done]]").await;
-    assert_eq!(outcome(&service.ended("coder", &task).await), completed("done"));
+    assert_eq!(outcome(&service.wait_for_end("coder", &task).await), completed("done"));
     let all = service.get("/api/v1/interactions").await.json();
-    let one = &all["interactions"][0];
-    assert_eq!(one["state"], "withdrawn", "{all}");
-    assert_eq!(one["closed"]["by"]["source"], "agent", "{all}");
+    let interaction = &all["interactions"][0];
+    assert_eq!(interaction["state"], "withdrawn", "{all}");
+    assert_eq!(interaction["closed"]["by"]["source"], "agent", "{all}");
 }

@@ -5,11 +5,11 @@ use super::*;
 #[tokio::test]
 async fn the_configured_mode_is_set_before_the_message() {
     let modes = "session.mode = 'ask'\nenv.\"F\\u0041KE_ACP_MODES\" = 'auto,ask'";
-    let service = started(&agent("coder", "acp", modes)).await;
+    let service = start_service(&agent("coder", "acp", modes)).await;
     let task = service.begin("coder", TOOL).await;
-    let asked = wait_for_question(&service, &task).await;
-    assert_eq!(answer(&service, &asked, &json!({"verdict": "deny"})).await, answered());
-    assert_eq!(outcome(&service.ended("coder", &task).await), completed("done"));
+    let question = wait_for_question(&service, &task).await;
+    assert_eq!(answer(&service, &question, &json!({"verdict": "deny"})).await, answered());
+    assert_eq!(outcome(&service.wait_for_end("coder", &task).await), completed("done"));
     assert_eq!(tool_call_count(&service), 0);
 }
 
@@ -17,9 +17,9 @@ async fn the_configured_mode_is_set_before_the_message() {
 async fn a_mode_that_the_agent_does_not_confirm_fails_the_task() {
     for (mode, confirm) in [("auto", "no"), ("auto", "silent"), ("unknown", "yes")] {
         let settings = format!("session.mode = '{mode}'\nenv.{CONFIRM_VARIABLE} = '{confirm}'");
-        let service = started(&agent("coder", "acp", &settings)).await;
+        let service = start_service(&agent("coder", "acp", &settings)).await;
         let task = service.begin("coder", TOOL).await;
-        let ended = service.ended("coder", &task).await;
+        let ended = service.wait_for_end("coder", &task).await;
         assert_eq!(outcome(&ended), failed("mode-refused"), "{mode} {confirm}: {ended}");
         assert_eq!(tool_call_count(&service), 0, "{mode} {confirm}");
     }

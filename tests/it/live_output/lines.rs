@@ -157,11 +157,13 @@ printf '{"type":"artifact","id":"a","text":"line","append":true}\n'
 printf '{"type":"text","text":"Ann"}\n'
 ''']
 "#;
-    for (agent, seen) in [("asks", &["your name? "][..]), ("tells", &["your name? ", "half a "])] {
+    for (agent, visible_texts) in
+        [("asks", &["your name? "][..]), ("tells", &["your name? ", "half a "])]
+    {
         let service = Service::start(agents).await;
         let body = json_rpc_call("message/stream", &message("hello"));
         let mut stream = ArrivingText::socket(open_stream(&service, agent, "0.3", &body).await);
-        for words in seen {
+        for words in visible_texts {
             // R-94: A follower sees a question without a line end while the program waits, and does
             // not see text that may become a secret
             stream.has(words).await;

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::{ArrivingText, EVENTS, LINES, agents, assemble_artifact, channel_text, events, get};
 use crate::harness::client::id;
-use crate::harness::{Service, Setup, json_rpc_call, message, until};
+use crate::harness::{Service, Setup, json_rpc_call, message, poll_until};
 use crate::streams::open_stream;
 
 #[tokio::test]
@@ -31,7 +31,7 @@ async fn a_late_follower_gets_all_output_once() {
     assert_eq!(channel_text(&other, "stderr"), "err 1\nerr 2\nerr 3\n");
 }
 
-/// Resumes after each place of the streams that were read before a kill. The text before and after is
+/// Resumes after each position of the streams that were read before a kill. The text before and after is
 /// together the whole, without a gap and without a byte twice.
 #[tokio::test]
 async fn a_stream_resumes_after_a_kill_of_the_service() {
@@ -39,33 +39,33 @@ async fn a_stream_resumes_after_a_kill_of_the_service() {
     let task = service.begin("lines", "hello").await;
     let path = format!("/api/v1/executions/{task}/events?text=stdout,stderr");
     let body = json_rpc_call("tasks/resubscribe", &json!({"id": task}));
-    let mut of_api = ArrivingText::socket(get(&service, &path, None).await);
-    let mut of_a2a = ArrivingText::socket(open_stream(&service, "lines", "0.3", &body).await);
-    of_api.has("err 1").await;
+    let mut api_stream = ArrivingText::socket(get(&service, &path, None).await);
+    let mut a2a_stream = ArrivingText::socket(open_stream(&service, "lines", "0.3", &body).await);
+    api_stream.has("err 1").await;
     service.setup.open("go-1");
-    of_api.has("err 2").await;
-    of_api.has("out 2").await;
-    of_a2a.has("out 2").await;
+    api_stream.has("err 2").await;
+    api_stream.has("out 2").await;
+    a2a_stream.has("out 2").await;
     service.kill9().await;
     service.restart().await;
 
-    let before = of_api.text();
-    let (place, ..) = events(&before).pop().unwrap();
-    let mut of_api = ArrivingText::socket(get(&service, &path, Some(&place)).await);
-    let known = of_a2a.text();
-    let (place, ..) = events(&known).pop().unwrap();
-    let header = format!("Last-Event-ID: {place}");
+    let before = api_stream.text();
+    let (position, ..) = events(&before).pop().unwrap();
+    let mut api_stream = ArrivingText::socket(get(&service, &path, Some(&position)).await);
+    let known = a2a_stream.text();
+    let (position, ..) = events(&known).pop().unwrap();
+    let header = format!("Last-Event-ID: {position}");
     service.setup.open("go-2");
-    of_api.has("err 3").await;
+    api_stream.has("err 3").await;
     let params = json!({"id": task});
     let resubscribe = ("tasks/resubscribe", &params);
     let rest = service.call_with("lines", &[header.as_str()], resubscribe).await.body;
     assert!(!rest.contains("out 1") && !rest.contains("out 2"), "{rest}");
-    let (whole, is_last) = assemble_artifact(&format!("{known}\n{rest}"));
+    let (artifact, is_last) = assemble_artifact(&format!("{known}\n{rest}"));
     // A follower that joins late, or returns after a kill of the service, receives each byte
     // once
-    assert_eq!((whole.as_str(), is_last), ("out 1\nout 2\nout 3\n", true), "{known}\n{rest}");
-    let after = of_api.end().await;
+    assert_eq!((artifact.as_str(), is_last), ("out 1\nout 2\nout 3\n", true), "{known}\n{rest}");
+    let after = api_stream.end().await;
     for (channel, expected) in
         [("stdout", "out 1\nout 2\nout 3\n"), ("stderr", "err 1\nerr 2\nerr 3\n")]
     {
@@ -105,11 +105,11 @@ base = 0.01
 
 #[tokio::test]
 async fn an_agent_may_withhold_output_until_the_end() {
-    let whole = format!(
+    let config = format!(
         "[agents.lines]\nstream_output = false\n{LINES}[agents.teller]\nstream_output = false\n{EVENTS}"
     );
     for agent in ["lines", "teller"] {
-        let service = Service::start(&whole).await;
+        let service = Service::start(&config).await;
         let body = json_rpc_call("message/stream", &message("hello"));
         let mut stream = ArrivingText::socket(open_stream(&service, agent, "0.3", &body).await);
         stream.has("working").await;
@@ -117,11 +117,11 @@ async fn an_agent_may_withhold_output_until_the_end() {
         let task = id(&list["executions"][0]);
         // The operator of the service sees all of the text in time.
         let path = format!("/api/v1/executions/{task}/events?text=stdout,stderr");
-        let own = ArrivingText::socket(get(&service, &path, None).await);
-        let mut own = own;
-        own.has("err 1").await;
+        let operator_stream = ArrivingText::socket(get(&service, &path, None).await);
+        let mut operator_stream = operator_stream;
+        operator_stream.has("err 1").await;
         service.setup.open("go-1");
-        own.has("err 2").await;
+        operator_stream.has("err 2").await;
         assert!(!stream.text().contains("artifact-update"), "{}", stream.text());
         service.setup.open("go-2");
         let text = stream.end().await;
@@ -130,7 +130,7 @@ async fn an_agent_may_withhold_output_until_the_end() {
 }
 
 /// The bytes of standard output that the ledger has.
-async fn written(service: &Service, task: &str) -> u64 {
+async fn stored_bytes(service: &Service, task: &str) -> u64 {
     let part = service.get(&format!("/api/v1/executions/{task}/text?channel=stdout")).await.json();
     part["bytes"].as_u64().unwrap()
 }
@@ -144,28 +144,28 @@ async fn without_followers_no_output_is_written_early() {
     ));
     let service = setup.start().await;
     let task = service.begin("lines", "hello").await;
-    service.setup.written("printed", "").await;
+    service.setup.wait_for_text("printed", "").await;
     // Printed is not read: a follower makes sure that it is.
     let path = format!("/api/v1/executions/{task}/events?text=stdout");
     // Without followers, the service writes no output early
-    assert_eq!(written(&service, &task).await, 0);
+    assert_eq!(stored_bytes(&service, &task).await, 0);
     let mut follower = ArrivingText::socket(get(&service, &path, None).await);
     follower.has("out 1").await;
-    assert_eq!(written(&service, &task).await, "out 1\n".len() as u64);
+    assert_eq!(stored_bytes(&service, &task).await, "out 1\n".len() as u64);
     drop(follower);
-    let is_alone = async || {
+    let has_no_followers = async || {
         let status = service.agent("lines").await;
         status["running"][0]["followers"].is_null().then_some(())
     };
-    until("nobody follows", is_alone).await;
+    poll_until("nobody follows", has_no_followers).await;
     service.setup.open("go-1");
     // The program continues without a follower: its output waits for more, or for the end.
     let other = service.begin("lines", "hello").await;
     let path = format!("/api/v1/executions/{other}/events?text=stdout");
     let mut follower = ArrivingText::socket(get(&service, &path, None).await);
     follower.has("out 2").await;
-    assert_eq!(written(&service, &task).await, "out 1\n".len() as u64);
+    assert_eq!(stored_bytes(&service, &task).await, "out 1\n".len() as u64);
     service.setup.open("go-2");
-    service.ended("lines", &task).await;
-    assert_eq!(written(&service, &task).await, "out 1\nout 2\nout 3\n".len() as u64);
+    service.wait_for_end("lines", &task).await;
+    assert_eq!(stored_bytes(&service, &task).await, "out 1\nout 2\nout 3\n".len() as u64);
 }

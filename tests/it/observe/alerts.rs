@@ -9,7 +9,9 @@ use tokio::net::{TcpListener, TcpStream};
 
 use serde_json::{Value, json};
 
-use crate::harness::{Service, ServiceClient, Setup, TestResponse, fake, soon, until};
+use crate::harness::{
+    Service, ServiceClient, Setup, TestResponse, fake, poll_until, within_deadline,
+};
 
 /// The alerts that are open.
 async fn open(client: &ServiceClient) -> Vec<Value> {
@@ -19,29 +21,31 @@ async fn open(client: &ServiceClient) -> Vec<Value> {
 
 /// How often something was told in the log.
 fn count_in_log(service: &Service, message: &str, cause: &str) -> usize {
-    let said = service.stderr_text();
-    let lines = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let log_text = service.stderr_text();
+    let lines = log_text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     lines.filter(|line| line["message"] == message && line["cause"] == cause).count()
 }
 
 #[tokio::test]
 async fn a_request_rate_alert_opens_once_and_refuses_no_request() {
     let service = Service::start(&fake("echo", "echo", "")).await;
-    let ask = async || service.get("/agents").await.status;
+    let request_status = async || service.get("/agents").await.status;
     for _ in 0..100 {
-        assert_eq!(ask().await, 200);
+        assert_eq!(request_status().await, 200);
     }
     assert_eq!(open(&service).await, Vec::<Value>::new());
     for _ in 0..30 {
-        assert_eq!(ask().await, 200);
+        assert_eq!(request_status().await, 200);
     }
     let alerts = open(&service).await;
     let [alert] = alerts.as_slice() else { panic!("{alerts:?}") };
     assert_eq!((&alert["cause"], &alert["subject"]), (&json!("request-rate"), &json!("/agents")));
     let value = alert["value"].as_u64().expect("a value");
     assert!((101..=130).contains(&value) && alert["limit"] == 100, "{alert}");
-    until("the line", async || (count_in_log(&service, "alert", "request-rate") > 0).then_some(()))
-        .await;
+    poll_until("the line", async || {
+        (count_in_log(&service, "alert", "request-rate") > 0).then_some(())
+    })
+    .await;
     assert_eq!(count_in_log(&service, "alert", "request-rate"), 1);
     let metrics = service.get("/metrics").await.body;
     assert!(metrics.contains("algonius_alerts_open{cause=\"request-rate\"} 1.0\n"), "{metrics}");
@@ -66,7 +70,7 @@ failure_streak = 3
     service.setup.open("good");
     service.send("moody", "x").await;
     assert_eq!(open(&service).await, Vec::<Value>::new());
-    until("the line", async || {
+    poll_until("the line", async || {
         (count_in_log(&service, "alert over", "failure-streak") == 1).then_some(())
     })
     .await;
@@ -74,8 +78,8 @@ failure_streak = 3
 
 /// Takes one request whole, and answers it.
 async fn receive_request(listener: &TcpListener, status: &str) -> TestResponse {
-    let (mut stream, _) = soon("a caller", listener.accept()).await.unwrap();
-    let request = soon("the request", read_request(&mut stream)).await;
+    let (mut stream, _) = within_deadline("a caller", listener.accept()).await.unwrap();
+    let request = within_deadline("the request", read_request(&mut stream)).await;
     let answer = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\n\r\n");
     stream.write_all(answer.as_bytes()).await.unwrap();
     request
@@ -117,16 +121,16 @@ async fn an_alert_webhook_is_signed_and_retried() {
     let service = setup.executable("key", "the key of the webhook\n").start().await;
     raise_alert(&service).await;
     let refused = receive_request(&listener, "500 No").await;
-    let told = receive_request(&listener, "204 No Content").await;
-    assert_eq!(refused.body, told.body);
-    let body = told.json();
+    let delivered = receive_request(&listener, "204 No Content").await;
+    assert_eq!(refused.body, delivered.body);
+    let body = delivered.json();
     assert_eq!((&body["event"], &body["cause"]), (&json!("opened"), &json!("request-rate")));
     assert_eq!((&body["subject"], &body["limit"]), (&json!("/agents"), &json!(100)));
     let mut mac = Hmac::<Sha256>::new_from_slice(b"the key of the webhook").unwrap();
-    mac.update(told.body.as_bytes());
+    mac.update(delivered.body.as_bytes());
     let sum = mac.finalize().into_bytes();
     let expected: String = sum.iter().map(|byte| format!("{byte:02x}")).collect();
-    let signature = told.header("x-algonius-signature").unwrap();
+    let signature = delivered.header("x-algonius-signature").unwrap();
     assert_eq!(signature, format!("sha256={expected}"));
     assert!(!service.stderr_text().contains("canary"), "{}", service.stderr_text());
     // Nobody is told a second time: whatever comes now is not told of this alert.
@@ -143,10 +147,11 @@ async fn an_alert_program_gets_the_alert_and_a_clean_environment() {
     let setup = Setup::new(&format!("{}{settings}", fake("echo", "echo", "")));
     let service = setup.executable("tell", script).env("CANARY", "canary").start().await;
     raise_alert(&service).await;
-    let told =
-        until("the file", async || serde_json::from_str::<Value>(&service.setup.read("told")).ok())
-            .await;
-    assert_eq!((&told["cause"], &told["value"]), (&json!("request-rate"), &json!(101)));
+    let alert = poll_until("the file", async || {
+        serde_json::from_str::<Value>(&service.setup.read("told")).ok()
+    })
+    .await;
+    assert_eq!((&alert["cause"], &alert["value"]), (&json!("request-rate"), &json!(101)));
     let env = service.setup.read("env");
     assert!(env.contains("PATH=") && !env.contains("canary") && !env.contains("HOME="), "{env}");
 }
@@ -157,11 +162,13 @@ async fn a_hanging_alert_webhook_blocks_no_caller() {
     let url = format!("http://{}/hook?key=canary", listener.local_addr().unwrap());
     let hooks = format!("[alerts]\nwebhook = '{url}'\ncommand = ['sleep', '60']\n");
     let settings = |push: &str| format!("{}{push}{hooks}", fake("echo", "echo", ""));
-    let Err((_, output)) = Setup::new(&settings("")).attempt().await else { panic!("it started") };
+    let Err((_, output)) = Setup::new(&settings("")).try_start().await else {
+        panic!("it started")
+    };
     assert!(output.stderr.contains("alerts.webhook"), "{output:?}");
     let mut service = Setup::new(&settings("[push]\nallow = ['127.0.0.1']\n")).start().await;
     raise_alert(&service).await;
-    let _silent = soon("a caller", listener.accept()).await.unwrap();
+    let _silent = within_deadline("a caller", listener.accept()).await.unwrap();
     assert_eq!(service.send("echo", "hello").await["status"]["state"], "completed");
     service.sigterm();
     assert_eq!(service.exit().await.code(), Some(0));

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::prometheus_text::PrometheusPage;
 use crate::harness::client::{completed, id, outcome};
-use crate::harness::{Service, ServiceClient, fake, gated, message, until};
+use crate::harness::{Service, ServiceClient, fake, gated, message, poll_until};
 
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -57,7 +57,7 @@ async fn requests_and_outcomes_are_counted() {
 async fn running_and_queued_work_is_in_the_metrics() {
     let service = Service::start(&gated("one", "max_concurrent = 1")).await;
     service.begin("one", "ann").await;
-    service.setup.written("log", "start ann\n").await;
+    service.setup.wait_for_text("log", "start ann\n").await;
     let waiting = id(&service.submit("one", message("bob")).await);
     let level = |seen: &PrometheusPage, name: &str| seen.of(&format!("{name}{{agent=\"one\"}}"));
     let both =
@@ -66,8 +66,8 @@ async fn running_and_queued_work_is_in_the_metrics() {
     assert_eq!(both(&seen), (Some(1.0), Some(1.0)));
     assert_eq!(level(&seen, "algonius_agent_quarantined"), Some(0.0));
     service.setup.open("go");
-    service.ended("one", &waiting).await;
-    until("an idle agent", async || {
+    service.wait_for_end("one", &waiting).await;
+    poll_until("an idle agent", async || {
         (both(&numbers(&service).await) == (Some(0.0), Some(0.0))).then_some(())
     })
     .await;

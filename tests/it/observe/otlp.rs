@@ -9,12 +9,12 @@ use tokio::sync::mpsc;
 
 use super::prometheus_text::PrometheusPage;
 use crate::harness::client::{id, outcome};
-use crate::harness::{Setup, fake, message, soon, until};
+use crate::harness::{Setup, fake, message, poll_until, within_deadline};
 
 /// A collector on loopback, and what it was sent: the head and the JSON of each request.
 struct Collector {
     address: SocketAddr,
-    got: mpsc::UnboundedReceiver<(String, Value)>,
+    requests: mpsc::UnboundedReceiver<(String, Value)>,
     spans: Vec<Value>,
     lines: Vec<Value>,
     heads: String,
@@ -24,14 +24,16 @@ impl Collector {
     async fn open() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let (sender, got) = mpsc::unbounded_channel();
+        let (sender, requests) = mpsc::unbounded_channel();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let sender = sender.clone();
-                tokio::spawn(async move { take(stream).await.map(|got| sender.send(got)) });
+                tokio::spawn(async move {
+                    answer_request(stream).await.map(|request| sender.send(request))
+                });
             }
         });
-        Self { address, got, spans: Vec::new(), lines: Vec::new(), heads: String::new() }
+        Self { address, requests, spans: Vec::new(), lines: Vec::new(), heads: String::new() }
     }
 
     fn settings(&self) -> String {
@@ -40,8 +42,8 @@ impl Collector {
 
     /// Takes the next request, and checks its shape.
     async fn next(&mut self) {
-        let (head, body) = soon("a request", self.got.recv()).await.unwrap();
-        let (path, resources, scopes, items, into) = if head.starts_with("POST /v1/traces ") {
+        let (head, body) = within_deadline("a request", self.requests.recv()).await.unwrap();
+        let (path, resources, scopes, items, collected) = if head.starts_with("POST /v1/traces ") {
             ("/v1/traces", "resourceSpans", "scopeSpans", "spans", &mut self.spans)
         } else {
             ("/v1/logs", "resourceLogs", "scopeLogs", "logRecords", &mut self.lines)
@@ -49,14 +51,14 @@ impl Collector {
         assert!(head.contains(path) && head.contains("content-type: application/json"), "{head}");
         let resource = &body[resources][0];
         assert_eq!(attribute(&resource["resource"], "service.name"), "algonius-supervisor");
-        into.extend(resource[scopes][0][items].as_array().unwrap().iter().cloned());
+        collected.extend(resource[scopes][0][items].as_array().unwrap().iter().cloned());
         self.heads += &head;
     }
 
     /// The first span for which this is so.
-    async fn span(&mut self, is_it: impl Fn(&Value) -> bool) -> Value {
+    async fn span(&mut self, is_match: impl Fn(&Value) -> bool) -> Value {
         loop {
-            if let Some(span) = self.spans.iter().find(|span| is_it(span)) {
+            if let Some(span) = self.spans.iter().find(|span| is_match(span)) {
                 return span.clone();
             }
             self.next().await;
@@ -65,7 +67,7 @@ impl Collector {
 }
 
 /// Reads a request as long as its head says, and says yes.
-async fn take(mut stream: TcpStream) -> Option<(String, Value)> {
+async fn answer_request(mut stream: TcpStream) -> Option<(String, Value)> {
     let mut bytes = Vec::new();
     loop {
         if let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
@@ -83,16 +85,16 @@ async fn take(mut stream: TcpStream) -> Option<(String, Value)> {
 }
 
 /// The value of an attribute, as text.
-fn attribute(of: &Value, key: &str) -> String {
-    let all = of["attributes"].as_array().unwrap();
+fn attribute(item: &Value, key: &str) -> String {
+    let all = item["attributes"].as_array().unwrap();
     let found = all.iter().find(|one| one["key"] == key).map(|one| &one["value"]);
     let value = found.and_then(|value| value.as_object()).and_then(|kinds| kinds.values().next());
     value.and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
 fn is_hex(value: &Value, digits: usize) -> bool {
-    let plain = |char: char| char.is_ascii_digit() || ('a'..='f').contains(&char);
-    value.as_str().is_some_and(|text| text.len() == digits && text.chars().all(plain))
+    let is_lower_hex = |char: char| char.is_ascii_digit() || ('a'..='f').contains(&char);
+    value.as_str().is_some_and(|text| text.len() == digits && text.chars().all(is_lower_hex))
 }
 
 /// Prints its place in the trace, and counts tokens.
@@ -117,26 +119,27 @@ async fn request_execution_and_attempt_form_one_trace() {
     let service = setup.start().await;
     let canary = "canary-of-the-input";
     let task = service.send("thinks", canary).await;
-    let (execution, place) = (id(&task), outcome(&task).1);
-    let whole = collector.span(|span| span["name"] == "invoke_agent thinks").await;
+    let (execution, traceparent) = (id(&task), outcome(&task).1);
+    let invocation = collector.span(|span| span["name"] == "invoke_agent thinks").await;
     let attempt = collector.span(|span| span["name"] == "attempt thinks").await;
     let request = collector.span(|span| span["name"] == "POST /agents/{agent}/v1").await;
-    for span in [&request, &whole, &attempt] {
+    for span in [&request, &invocation, &attempt] {
         assert!(is_hex(&span["traceId"], 32) && is_hex(&span["spanId"], 16), "{span}");
         assert_eq!(span["traceId"], request["traceId"]);
         let time = |name: &str| span[name].as_str().unwrap().parse::<u64>().unwrap();
         assert!(time("startTimeUnixNano") <= time("endTimeUnixNano"), "{span}");
     }
-    assert_eq!(whole["parentSpanId"], request["spanId"]);
-    assert_eq!(attempt["parentSpanId"], whole["spanId"]);
+    assert_eq!(invocation["parentSpanId"], request["spanId"]);
+    assert_eq!(attempt["parentSpanId"], invocation["spanId"]);
     let (trace, span) = (&attempt["traceId"], &attempt["spanId"]);
-    let told = format!("00-{}-{}-01", trace.as_str().unwrap(), span.as_str().unwrap());
-    assert_eq!(place, told);
-    assert_eq!(attribute(&whole, "gen_ai.operation.name"), "invoke_agent");
-    assert_eq!(attribute(&whole, "gen_ai.agent.id"), "thinks");
-    assert_eq!(attribute(&whole, "gen_ai.usage.input_tokens"), "12");
-    assert_eq!(attribute(&whole, "gen_ai.usage.output_tokens"), "3");
-    assert_eq!(attribute(&whole, "algonius.execution.id"), execution);
+    let expected_traceparent =
+        format!("00-{}-{}-01", trace.as_str().unwrap(), span.as_str().unwrap());
+    assert_eq!(traceparent, expected_traceparent);
+    assert_eq!(attribute(&invocation, "gen_ai.operation.name"), "invoke_agent");
+    assert_eq!(attribute(&invocation, "gen_ai.agent.id"), "thinks");
+    assert_eq!(attribute(&invocation, "gen_ai.usage.input_tokens"), "12");
+    assert_eq!(attribute(&invocation, "gen_ai.usage.output_tokens"), "3");
+    assert_eq!(attribute(&invocation, "algonius.execution.id"), execution);
     assert_eq!(attribute(&request, "http.response.status_code"), "200");
     let is_end = |line: &&Value| line["body"]["stringValue"] == "ended";
     while !collector.lines.iter().any(|line| is_end(&line)) {
@@ -155,18 +158,18 @@ async fn unsampled_traces_are_not_exported() {
     let mut collector = Collector::open().await;
     let service =
         Setup::new(&format!("{AGENT}{}logs = false\n", collector.settings())).start().await;
-    let unseen = "traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00";
-    let seen = unseen.replace("4bf9", "5bf9").replace("b7-00", "b7-01");
-    for line in [unseen, &seen] {
-        let asked = ("message/send", &message("x"));
-        assert_eq!(service.call_with("thinks", &[line], asked).await.status, 200);
+    let unsampled = "traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00";
+    let sampled = unsampled.replace("4bf9", "5bf9").replace("b7-00", "b7-01");
+    for line in [unsampled, &sampled] {
+        let call = ("message/send", &message("x"));
+        assert_eq!(service.call_with("thinks", &[line], call).await.status, 200);
     }
     let span = collector.span(|span| span["name"] == "invoke_agent thinks").await;
     assert_eq!(span["traceId"], "5bf92f3577b34da6a3ce929d0e0e4736");
     let request = collector.span(|span| span["name"] == "POST /agents/{agent}/v1").await;
     assert_eq!(request["parentSpanId"], "00f067aa0ba902b7");
-    let of_unseen = |span: &Value| span["traceId"].as_str().unwrap().starts_with("4bf9");
-    assert!(!collector.spans.iter().any(of_unseen) && collector.lines.is_empty());
+    let is_unsampled = |span: &Value| span["traceId"].as_str().unwrap().starts_with("4bf9");
+    assert!(!collector.spans.iter().any(is_unsampled) && collector.lines.is_empty());
 }
 
 #[tokio::test]
@@ -177,13 +180,13 @@ async fn an_unreachable_collector_loses_only_telemetry() {
     let setup = Setup::new(&fake("echo", "echo", "")).env("OTEL_EXPORTER_OTLP_ENDPOINT", &endpoint);
     let mut service = setup.start().await;
     assert_eq!(outcome(&service.send("echo", "hello").await).1, "hello");
-    until("what was dropped", async || {
+    poll_until("what was dropped", async || {
         let numbers = PrometheusPage::read(&service.get("/metrics").await.body);
         (numbers.of("algonius_dropped_total{what=\"spans\"}") >= Some(2.0)).then_some(())
     })
     .await;
-    let said = service.stderr_text().matches("failed to export telemetry").count();
-    assert_eq!(said, 1, "{}", service.stderr_text());
+    let failure_count = service.stderr_text().matches("failed to export telemetry").count();
+    assert_eq!(failure_count, 1, "{}", service.stderr_text());
     service.sigterm();
     assert_eq!(service.exit().await.code(), Some(0));
 }
@@ -201,10 +204,10 @@ async fn a_secret_is_in_no_log_line_span_or_metric() {
     let parent = "traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
     let answer = service.call_with("thinks", &[parent, &state], ("message/send", &params)).await;
     assert_eq!(answer.status, 200, "{}", answer.body);
-    let whole = collector.span(|span| span["name"] == "invoke_agent thinks").await;
+    let invocation = collector.span(|span| span["name"] == "invoke_agent thinks").await;
     let attempt = collector.span(|span| span["name"] == "attempt thinks").await;
     let numbers = service.get("/metrics").await.body;
-    for text in [service.stderr_text(), numbers, whole.to_string(), attempt.to_string()] {
+    for text in [service.stderr_text(), numbers, invocation.to_string(), attempt.to_string()] {
         assert!(text.len() > 100 && !text.contains(&canary), "{text}");
     }
     let ledger = service.setup.ledger();

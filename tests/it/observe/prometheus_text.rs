@@ -36,13 +36,13 @@ impl PrometheusPage {
         let value: f64 = value.parse().unwrap_or_else(|_| panic!("no number: {line}"));
         let name = series.split('{').next().unwrap();
         let rest = name.strip_prefix(family).unwrap_or_else(|| panic!("not of {family}: {line}"));
-        let may = match self.types.get(family).map(String::as_str) {
+        let is_valid = match self.types.get(family).map(String::as_str) {
             Some("counter") => rest == "_total",
             Some("gauge") => rest.is_empty(),
             Some("histogram") => ["_bucket", "_count", "_sum"].contains(&rest),
             _ => false,
         };
-        assert!(may && value >= 0.0, "{line}");
+        assert!(is_valid && value >= 0.0, "{line}");
         labels(series);
         assert!(self.samples.insert(series.to_owned(), value).is_none(), "twice: {line}");
     }
@@ -90,8 +90,8 @@ fn labels(series: &str) -> Vec<String> {
     let mut rest = inner;
     while !rest.is_empty() {
         let (name, value) = rest.split_once("=\"").unwrap_or_else(|| panic!("{series}"));
-        let plain = |char: char| char.is_ascii_lowercase() || char == '_';
-        assert!(!name.is_empty() && name.chars().all(plain), "{series}");
+        let is_label_char = |char: char| char.is_ascii_lowercase() || char == '_';
+        assert!(!name.is_empty() && name.chars().all(is_label_char), "{series}");
         let (value, more) = value.split_once('"').unwrap_or_else(|| panic!("{series}"));
         assert!(!value.contains('\\'), "nothing here needs to be escaped: {series}");
         labels.push(format!("{name}=\"{value}\""));

@@ -2,26 +2,26 @@
 
 use serde_json::json;
 
-use crate::harness::{Service, gated, until};
+use crate::harness::{Service, gated, poll_until};
 
 #[tokio::test]
 async fn a_draining_service_is_healthy_but_not_ready() {
     let mut service = Service::start(&gated("one", "access = 'read-write'")).await;
-    let ask = async |path: &str| {
+    let probe = async |path: &str| {
         let answer = service.request(&format!("GET {path}"), &[], b"").await;
         (answer.status, answer.json())
     };
-    assert_eq!(ask("/ready").await, (200, json!({"status": "ready"})));
+    assert_eq!(probe("/ready").await, (200, json!({"status": "ready"})));
     service.begin("one", "ann").await;
-    service.setup.written("log", "start ann\n").await;
+    service.setup.wait_for_text("log", "start ann\n").await;
     service.sigterm();
-    let unready = until("the drain", async || {
-        let (status, body) = ask("/ready").await;
+    let unready = poll_until("the drain", async || {
+        let (status, body) = probe("/ready").await;
         (status != 200).then_some((status, body))
     })
     .await;
     assert_eq!(unready, (503, json!({"status": "unready", "reasons": ["draining"]})));
-    assert_eq!(ask("/health").await.0, 200);
+    assert_eq!(probe("/health").await.0, 200);
     service.setup.open("go");
     assert_eq!(service.exit().await.code(), Some(0));
 }

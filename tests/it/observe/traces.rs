@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::harness::client::{id, outcome};
-use crate::harness::{Service, Setup, fake, message, until};
+use crate::harness::{Service, Setup, fake, message, poll_until};
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const SPAN: &str = "00f067aa0ba902b7";
@@ -27,21 +27,22 @@ async fn traced_environment(
 ) -> (Option<String>, Option<String>, String) {
     let answer = service.call_with("env", lines, ("message/send", &message("x"))).await;
     let task = answer.json()["result"].take();
-    let shown = service.execution(&id(&task)).await["traceId"].as_str().unwrap().to_owned();
-    (variable(&task, "TRACEPARENT"), variable(&task, "TRACESTATE"), shown)
+    let trace_id = service.execution(&id(&task)).await["traceId"].as_str().unwrap().to_owned();
+    (variable(&task, "TRACEPARENT"), variable(&task, "TRACESTATE"), trace_id)
 }
 
 #[tokio::test]
 async fn a_program_gets_a_child_span_of_its_caller() {
     let service = Service::start(&env()).await;
     let parent = format!("traceparent: 00-{TRACE}-{SPAN}-01");
-    let (first, state, shown) = traced_environment(&service, &[&parent, "tracestate: a=b"]).await;
+    let (first, state, trace_id) =
+        traced_environment(&service, &[&parent, "tracestate: a=b"]).await;
     let first = first.unwrap();
     assert_eq!((first.get(..36), first.get(52..)), (Some(&*format!("00-{TRACE}-")), Some("-01")));
     assert_ne!(first.get(36..52), Some(SPAN));
-    assert_eq!((state.as_deref(), shown.as_str()), (Some("a=b"), TRACE));
-    let (again, _, _) = traced_environment(&service, &[&parent]).await;
-    assert_ne!(again.unwrap(), first);
+    assert_eq!((state.as_deref(), trace_id.as_str()), (Some("a=b"), TRACE));
+    let (second, _, _) = traced_environment(&service, &[&parent]).await;
+    assert_ne!(second.unwrap(), first);
 }
 
 #[tokio::test]
@@ -51,10 +52,14 @@ async fn a_malformed_traceparent_starts_a_new_trace() {
     let twice = format!("traceparent: 00-{TRACE}-{SPAN}-01");
     for lines in [vec![], vec!["traceparent: nonsense"], vec![&*zeros], vec![&*twice, &*twice]] {
         let lines = [lines, vec!["tracestate: a=b"]].concat();
-        let (own, state, shown) = traced_environment(&service, &lines).await;
-        let own = own.unwrap();
-        assert_eq!((own.len(), own.get(3..35), state), (55, Some(&*shown), None), "{lines:?}");
-        assert_ne!(shown, TRACE);
+        let (traceparent, state, trace_id) = traced_environment(&service, &lines).await;
+        let traceparent = traceparent.unwrap();
+        assert_eq!(
+            (traceparent.len(), traceparent.get(3..35), state),
+            (55, Some(&*trace_id), None),
+            "{lines:?}"
+        );
+        assert_ne!(trace_id, TRACE);
     }
 }
 
@@ -85,37 +90,40 @@ async fn each_request_has_an_id_in_its_answer_and_log_lines() {
     let service = Setup::new(&env()).env("RUST_LOG", "debug").start().await;
     let send = async |line: &str| {
         let answer = service.call_with("env", &[line], ("message/send", &message("x"))).await;
-        let given = answer.header("x-request-id").unwrap().to_owned();
-        (given, id(&answer.json()["result"]))
+        let request_id = answer.header("x-request-id").unwrap().to_owned();
+        (request_id, id(&answer.json()["result"]))
     };
-    let (given, execution) = send("X-Request-Id: my.request:1").await;
-    assert_eq!(given, "my.request:1");
-    let lines = until("the end in the log", async || {
-        let said = service.stderr_text();
-        let lines = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let (request_id, execution) = send("X-Request-Id: my.request:1").await;
+    assert_eq!(request_id, "my.request:1");
+    let lines = poll_until("the end in the log", async || {
+        let log_text = service.stderr_text();
+        let lines = log_text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         let lines: Vec<_> = lines.filter(|line| line["execution"] == *execution).collect();
         lines.iter().any(|line| line["message"] == "ended").then_some(lines)
     })
     .await;
     assert!(lines.len() > 2, "{lines:?}");
     for line in lines {
-        assert_eq!((&line["request_id"], &line["agent"]), (&given.clone().into(), &"env".into()));
+        assert_eq!(
+            (&line["request_id"], &line["agent"]),
+            (&request_id.clone().into(), &"env".into())
+        );
     }
     for wrong in ["X-Request-Id: a b", "X-Other: x"] {
-        let (made, _) = send(wrong).await;
-        assert!(uuid::Uuid::parse_str(&made).is_ok(), "{made}");
+        let (generated_id, _) = send(wrong).await;
+        assert!(uuid::Uuid::parse_str(&generated_id).is_ok(), "{generated_id}");
     }
     assert!(service.request("GET /health", &[], b"").await.header("x-request-id").is_some());
 }
 
 #[tokio::test]
 async fn text_log_lines_are_printed_if_configured() {
-    let human = format!("{}[log]\nformat = 'human'\n", env());
-    let service = Service::start(&human).await;
+    let config = format!("{}[log]\nformat = 'human'\n", env());
+    let service = Service::start(&config).await;
     let task = id(&service.send("env", "x").await);
-    let line = until("the end in the log", async || {
-        let said = service.stderr_text();
-        said.lines().find(|line| line.contains(" INFO ended ")).map(str::to_owned)
+    let line = poll_until("the end in the log", async || {
+        let log_text = service.stderr_text();
+        log_text.lines().find(|line| line.contains(" INFO ended ")).map(str::to_owned)
     })
     .await;
     assert!(

@@ -94,30 +94,30 @@ impl FakeProgram {
 
     /// The home that the service makes for its agent.
     pub(super) fn home(&self, setup: &Setup) -> PathBuf {
-        setup.here().join("state/algonius/homes").join(self.preset)
+        setup.test_folder().join("state/algonius/homes").join(self.preset)
     }
 }
 
 /// A machine with all of the programs, and with every key in the environment.
 pub(crate) fn install_all(setup: Setup) -> Setup {
-    let names: Vec<_> = FAKE_PROGRAMS.iter().map(|play| play.program).collect();
+    let names: Vec<_> = FAKE_PROGRAMS.iter().map(|fake| fake.program).collect();
     let setup = install(setup, &names);
-    let keys = FAKE_PROGRAMS.iter().map(|play| play.key).chain(["UNLISTED_KEY"]);
+    let keys = FAKE_PROGRAMS.iter().map(|fake| fake.key).chain(["UNLISTED_KEY"]);
     keys.fold(setup, |setup, key| setup.env(key, KEY))
 }
 
 /// A machine with some of the programs.
 pub(crate) fn install(setup: Setup, programs: &[&str]) -> Setup {
-    let here = setup.here().display().to_string();
-    let path = format!("{here}:/usr/local/bin:/usr/bin:/bin");
-    let plays = FAKE_PROGRAMS.iter().filter(|play| programs.contains(&play.program));
-    let setup = plays.fold(setup, |setup, play| setup.executable(play.program, &play.script()));
+    let folder = setup.test_folder().display().to_string();
+    let path = format!("{folder}:/usr/local/bin:/usr/bin:/bin");
+    let fakes = FAKE_PROGRAMS.iter().filter(|fake| programs.contains(&fake.program));
+    let setup = fakes.fold(setup, |setup, fake| setup.executable(fake.program, &fake.script()));
     setup.env("PATH", &path)
 }
 
 /// Has a program tell another version.
 pub(super) fn set_version(setup: &Setup, program: &str, version: &str) {
-    fs::write(setup.here().join(format!("{program}.version")), version).unwrap();
+    fs::write(setup.test_folder().join(format!("{program}.version")), version).unwrap();
 }
 
 /// What a program was given.

@@ -35,8 +35,8 @@ impl ReferenceTable {
 /// The tables of both files: of agents those of the second, and what is commented out in the first.
 pub(super) fn tables(shipped: &str, own: &str) -> Vec<ReferenceTable> {
     let mut all = read(shipped);
-    let place = all.iter().position(|table| table.name.starts_with("agents")).unwrap_or(all.len());
-    all.splice(place..place, read(own));
+    let index = all.iter().position(|table| table.name.starts_with("agents")).unwrap_or(all.len());
+    all.splice(index..index, read(own));
     all
 }
 
@@ -55,16 +55,16 @@ enum ConfigLine<'l> {
 struct LinePatterns {
     head: Regex,
     key: Regex,
-    more: Regex,
+    continuation: Regex,
 }
 
 impl LinePatterns {
     fn new() -> Self {
-        let form = |pattern| Regex::new(pattern).unwrap();
+        let regex = |pattern| Regex::new(pattern).unwrap();
         Self {
-            head: form(r"^(# )?\[\[?([\w.-]+)\]\]?( +#.*)?$"),
-            key: form(r"^(?:# )?([A-Za-z_][\w-]*(?:\.[\w-]+)*) = (.+)$"),
-            more: form(r"^#?\s{8,}# (.+)$"),
+            head: regex(r"^(# )?\[\[?([\w.-]+)\]\]?( +#.*)?$"),
+            key: regex(r"^(?:# )?([A-Za-z_][\w-]*(?:\.[\w-]+)*) = (.+)$"),
+            continuation: regex(r"^#?\s{8,}# (.+)$"),
         }
     }
 
@@ -79,7 +79,7 @@ impl LinePatterns {
         if let Some(found) = self.key.captures(line) {
             return ConfigLine::Key { key: group(&found, 1), rest: group(&found, 2) };
         }
-        if let Some(found) = self.more.captures(line) {
+        if let Some(found) = self.continuation.captures(line) {
             return ConfigLine::Continuation(group(&found, 1));
         }
         match line {
@@ -92,11 +92,11 @@ impl LinePatterns {
 }
 
 fn read(text: &str) -> Vec<ReferenceTable> {
-    let (forms, is_shipped) = (LinePatterns::new(), text.contains("[server]"));
+    let (patterns, is_shipped) = (LinePatterns::new(), text.contains("[server]"));
     let mut state = State::default();
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
-        match forms.of(line, is_shipped) {
+        match patterns.of(line, is_shipped) {
             ConfigLine::Blank => state.end_of_prose(),
             ConfigLine::Break => state.prose.push("\n\n".to_owned()),
             ConfigLine::Banner | ConfigLine::Other => {
@@ -105,7 +105,7 @@ fn read(text: &str) -> Vec<ReferenceTable> {
             }
             ConfigLine::Head { name, is_shown } => state.head(name, is_shown),
             ConfigLine::Key { key, rest } => state.key(key, &join_lines(rest, &mut lines)),
-            ConfigLine::Continuation(text) => state.more(text),
+            ConfigLine::Continuation(text) => state.continuation(text),
             ConfigLine::Prose(text) => state.prose.push(format!("{text} ")),
         }
     }
@@ -115,13 +115,13 @@ fn read(text: &str) -> Vec<ReferenceTable> {
 
 /// A value that goes on over several lines as one line, with its remark.
 fn join_lines<'l>(first: &str, lines: &mut impl Iterator<Item = &'l str>) -> String {
-    let mut whole = first.to_owned();
-    while is_open(split(&whole).0) {
+    let mut joined = first.to_owned();
+    while is_open(split(&joined).0) {
         let Some(line) = lines.next() else { break };
         let line = line.trim_start_matches("# ").trim();
-        whole = format!("{} {line}", split(&whole).0.trim());
+        joined = format!("{} {line}", split(&joined).0.trim());
     }
-    whole
+    joined
 }
 
 fn is_open(value: &str) -> bool {
@@ -145,7 +145,7 @@ struct State {
 }
 
 impl State {
-    fn taken(&mut self) -> Option<TablePart> {
+    fn take_prose(&mut self) -> Option<TablePart> {
         let prose = self.prose.concat().replace(" \n", "\n").trim().to_owned();
         self.prose.clear();
         (!prose.is_empty()).then_some(TablePart::Prose(prose))
@@ -153,22 +153,22 @@ impl State {
 
     /// Prose that stands alone belongs to what is before it.
     fn end_of_prose(&mut self) {
-        let part = self.taken().filter(|_| self.is_shown);
+        let part = self.take_prose().filter(|_| self.is_shown);
         if let (Some(part), Some(table)) = (part, self.tables.last_mut()) {
             table.parts.push(part);
         }
     }
 
     fn head(&mut self, name: &str, is_shown: bool) {
-        let parts: Vec<_> = self.taken().into_iter().collect();
+        let parts: Vec<_> = self.take_prose().into_iter().collect();
         self.is_shown = is_shown;
         if is_shown {
-            self.tables.push(ReferenceTable { name: chosen(name), parts });
+            self.tables.push(ReferenceTable { name: name_with_placeholders(name), parts });
         }
     }
 
     fn key(&mut self, key: &str, rest: &str) {
-        let prose = self.taken();
+        let prose = self.take_prose();
         let Some(table) = self.tables.last_mut().filter(|_| self.is_shown) else { return };
         let (value, about) = split(rest);
         let (key, value, about) = (key.to_owned(), value.trim().to_owned(), about.to_owned());
@@ -176,7 +176,7 @@ impl State {
         table.parts.push(TablePart::Row(KeyRow { key, value, about }));
     }
 
-    fn more(&mut self, text: &str) {
+    fn continuation(&mut self, text: &str) {
         let last = self.tables.last_mut().filter(|_| self.is_shown);
         if let Some(TablePart::Row(row)) = last.and_then(|table| table.parts.last_mut()) {
             row.about = format!("{} {text}", row.about);
@@ -185,17 +185,17 @@ impl State {
 }
 
 /// The name of a table with `<id>` for what its writer chooses.
-fn chosen(name: &str) -> String {
+fn name_with_placeholders(name: &str) -> String {
     let mut words = name.split('.');
     let (first, second) = (words.next().unwrap_or_default(), words.next());
-    let mut chosen = vec![first];
-    chosen.extend(second.map(|word| match first {
+    let mut segments = vec![first];
+    segments.extend(second.map(|word| match first {
         "agents" | "schedules" => "<id>",
         "tokens" => "<name>",
         _ => word,
     }));
-    chosen.extend(words);
-    chosen.join(".")
+    segments.extend(words);
+    segments.join(".")
 }
 
 const INTRO: &str = "\
@@ -219,7 +219,9 @@ pub(super) fn page(tables: &[ReferenceTable]) -> String {
         let mut is_in_rows = false;
         for part in &table.parts {
             match part {
-                TablePart::Prose(text) => _ = write!(page, "\n{}\n", wrapped(&plain(text))),
+                TablePart::Prose(text) => {
+                    _ = write!(page, "\n{}\n", wrapped(&escape_markdown(text)));
+                }
                 TablePart::Row(row) => {
                     let head = if is_in_rows { "" } else { "\n| key | value | |\n|---|---|---|\n" };
                     _ = writeln!(page, "{head}{}", line(row));
@@ -234,11 +236,12 @@ pub(super) fn page(tables: &[ReferenceTable]) -> String {
 fn line(KeyRow { key, value, about }: &KeyRow) -> String {
     let cell = |text: &str| text.replace('|', "\\|");
     let value = if value.contains('`') { value.clone() } else { format!("`{value}`") };
-    format!("| `{key}` | {} | {} |", cell(&value), cell(&plain(about))).replace("|  |", "| |")
+    format!("| `{key}` | {} | {} |", cell(&value), cell(&escape_markdown(about)))
+        .replace("|  |", "| |")
 }
 
 /// Text in which nothing but code means anything to Markdown.
-fn plain(text: &str) -> String {
+fn escape_markdown(text: &str) -> String {
     let parts = text.split('`').enumerate().map(|(index, part)| {
         let is_code = index % 2 == 1;
         if is_code { part.to_owned() } else { part.replace('<', "\\<").replace('*', "\\*") }

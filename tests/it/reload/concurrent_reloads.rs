@@ -15,7 +15,7 @@ const MESSAGES_PER_CALLER: usize = 25;
 const RELOAD_COUNT: usize = 30;
 
 /// Each round of it says something else about everything that can be changed.
-fn round(number: usize) -> String {
+fn round_config(number: usize) -> String {
     let settings = [
         "max_concurrent = 3\nqueue_depth = 300",
         "max_concurrent = 9\nqueue_depth = 250\ndescription = 'another'",
@@ -42,21 +42,21 @@ async fn call(client: ServiceClient, caller: usize) -> Vec<(String, u16, Value)>
 
 #[tokio::test]
 async fn thirty_reloads_under_load_lose_and_refuse_no_request() {
-    let mut service = begin(&round(0)).await;
+    let mut service = begin(&round_config(0)).await;
     let mut callers = JoinSet::new();
     for caller in 0..CALLER_COUNT {
         callers.spawn(call(service.client.clone(), caller));
     }
     let mut generations = Vec::new();
     for number in 1..=RELOAD_COUNT {
-        let told = reload(&mut service, &round(number)).await;
-        assert_eq!(told["rejected"], json!([]));
-        generations.push(told["generation"].as_u64().unwrap());
+        let report = reload(&mut service, &round_config(number)).await;
+        assert_eq!(report["rejected"], json!([]));
+        generations.push(report["generation"].as_u64().unwrap());
         // The storm shall last as long as the calls: some time passes between its blasts.
         tokio::time::sleep(Duration::from_millis(30)).await;
     }
-    let wanted: Vec<u64> = (2..=RELOAD_COUNT as u64 + 1).collect();
-    assert_eq!(generations, wanted);
+    let expected: Vec<u64> = (2..=RELOAD_COUNT as u64 + 1).collect();
+    assert_eq!(generations, expected);
     let mut ids: BTreeMap<String, String> = BTreeMap::new();
     for (words, status, document) in callers.join_all().await.into_iter().flatten() {
         let task = &document["result"];

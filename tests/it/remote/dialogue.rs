@@ -10,18 +10,18 @@ use crate::harness::message;
 async fn a_remote_question_is_passed_on_and_answered() {
     let (caller, other) = start_pair().await;
     other.setup.open("go");
-    for (way, ..) in REMOTE_AGENTS {
-        let task = caller.send(way, "ask").await;
-        assert_eq!(state(&task), "input-required", "{way}: {task}");
+    for (agent, ..) in REMOTE_AGENTS {
+        let task = caller.send(agent, "ask").await;
+        assert_eq!(state(&task), "input-required", "{agent}: {task}");
         let text = &task["status"]["message"]["parts"][0]["text"];
-        assert_eq!(text, "which colour?", "{way}");
+        assert_eq!(text, "which colour?", "{agent}");
         let mut answer = message("blue");
         answer["message"]["taskId"] = json!(id(&task));
-        let task = caller.rpc(way, "message/send", &answer).await;
-        assert_eq!(outcome(&task), completed("first blue, then the rest"), "{way}: {task}");
+        let task = caller.rpc(agent, "message/send", &answer).await;
+        assert_eq!(outcome(&task), completed("first blue, then the rest"), "{agent}: {task}");
         // The answer went to the task that asked: one execution, whose second turn it was.
         let executions = other.get("/api/v1/executions").await.json();
-        assert_eq!(executions["executions"][0]["state"], "completed", "{way}: {executions}");
+        assert_eq!(executions["executions"][0]["state"], "completed", "{agent}: {executions}");
     }
     let executions = other.get("/api/v1/executions").await.json();
     assert_eq!(executions["executions"].as_array().unwrap().len(), REMOTE_AGENTS.len());

@@ -28,10 +28,10 @@ async fn call_result(answer: &'static str) -> (Value, Value) {
     let url = format!("http://{}", answering(answer).await);
     let caller = Service::start(&remote("far", &url, "")).await;
     let id = caller.begin("far", "hello").await;
-    let task = crate::harness::until("an end or a deferral", async || {
+    let task = crate::harness::poll_until("an end or a deferral", async || {
         let task = caller.task("far", &id).await;
-        let is_told = task.pointer("/status/message/metadata").is_some();
-        is_told.then_some(task)
+        let has_metadata = task.pointer("/status/message/metadata").is_some();
+        has_metadata.then_some(task)
     })
     .await;
     (task, caller.execution(&id).await)
@@ -40,12 +40,12 @@ async fn call_result(answer: &'static str) -> (Value, Value) {
 #[tokio::test]
 async fn a_wrong_remote_token_is_reported_as_not_authenticated() {
     let other = Service::start(WORKER).await;
-    for way in super::REMOTE_AGENTS {
+    for remote_agent in super::REMOTE_AGENTS {
         // Each in a service of its own: the account of a refused credential is closed for the others.
         let setup = Setup::new(&remote_agents(&other, "worker", "WRONG"));
         let caller = setup.env("WRONG", "no-token-of-the-other-service-0001").start().await;
-        let task = caller.send(way.0, "hello").await;
-        assert_eq!(outcome(&task), failed("not-authenticated"), "{}: {task}", way.0);
+        let task = caller.send(remote_agent.0, "hello").await;
+        assert_eq!(outcome(&task), failed("not-authenticated"), "{}: {task}", remote_agent.0);
     }
     assert_eq!(other.setup.read("log"), "");
 }

@@ -31,9 +31,9 @@ pub(in crate::agent) fn decide(
 ) -> RecordDecision {
     match result {
         Ok(RecordResult::Recorded) => RecordDecision::Admit,
-        Ok(RecordResult::EquivalentSucceeded(of)) => RecordDecision::TakeResult(of),
-        Ok(RecordResult::Equivalent(of)) => RecordDecision::Follow(of),
-        Ok(RecordResult::Duplicate(of)) => RecordDecision::Join(of),
+        Ok(RecordResult::EquivalentSucceeded(source)) => RecordDecision::TakeResult(source),
+        Ok(RecordResult::Equivalent(source)) => RecordDecision::Follow(source),
+        Ok(RecordResult::Duplicate(original)) => RecordDecision::Join(original),
         Ok(RecordResult::Conflict) => RecordDecision::Reject(message_reused()),
         Ok(RecordResult::QuestionClosed) => RecordDecision::Reject(no_open_question()),
         Err(error) => {
@@ -66,12 +66,15 @@ mod tests {
 
     #[test]
     fn a_duplicate_joins_and_an_equal_request_follows() {
-        let (agent, of) = (AgentId::new("worker").unwrap(), ExecutionId::fresh());
+        let (agent, other) = (AgentId::new("worker").unwrap(), ExecutionId::fresh());
         let decided = |result| decide(&agent, Ok(result));
         assert_eq!(decided(RecordResult::Recorded), RecordDecision::Admit);
-        assert_eq!(decided(RecordResult::Duplicate(of)), RecordDecision::Join(of));
-        assert_eq!(decided(RecordResult::Equivalent(of)), RecordDecision::Follow(of));
-        assert_eq!(decided(RecordResult::EquivalentSucceeded(of)), RecordDecision::TakeResult(of));
+        assert_eq!(decided(RecordResult::Duplicate(other)), RecordDecision::Join(other));
+        assert_eq!(decided(RecordResult::Equivalent(other)), RecordDecision::Follow(other));
+        assert_eq!(
+            decided(RecordResult::EquivalentSucceeded(other)),
+            RecordDecision::TakeResult(other)
+        );
         assert_eq!(decided(RecordResult::Conflict), RecordDecision::Reject(message_reused()));
         assert_eq!(
             decided(RecordResult::QuestionClosed),

@@ -58,9 +58,10 @@ impl Recording {
         let (services, request, spec) = (&*self.services, &*self.request, &*self.spec);
         let (params, is_plain) = self.params();
         let parts = &request.input.parts;
-        let kept = redact(parts, &services.redactor.now(), AttemptId::FIRST, TextChannel::Input, 0);
+        let redacted =
+            redact(parts, &services.redactor.now(), AttemptId::FIRST, TextChannel::Input, 0);
         let keys = self.keys(AttemptId::FIRST.turn);
-        let replayable = kept.is_unredacted && is_plain;
+        let replayable = redacted.is_unredacted && is_plain;
         let accept = AcceptCommand {
             id: self.id,
             agent: request.agent.clone(),
@@ -75,18 +76,20 @@ impl Recording {
             access: spec.access,
             replayable,
             sealed: if replayable { None } else { services.inputs.seal(self.id, &request.input) },
-            input: kept.text,
-            pieces: kept.pieces,
+            input: redacted.text,
+            pieces: redacted.pieces,
             params,
             overrides: request.overrides(),
             at: self.at,
         };
         Ok(match services.ledger.accept(accept).await? {
             Acceptance::Created => RecordResult::Recorded,
-            Acceptance::Equivalent(of) if has_reusable_result(&services.ledger, of).await => {
-                RecordResult::EquivalentSucceeded(of)
+            Acceptance::Equivalent(source)
+                if has_reusable_result(&services.ledger, source).await =>
+            {
+                RecordResult::EquivalentSucceeded(source)
             }
-            Acceptance::Equivalent(of) => RecordResult::Equivalent(of),
+            Acceptance::Equivalent(source) => RecordResult::Equivalent(source),
             Acceptance::Duplicate(original) => RecordResult::Duplicate(original),
             Acceptance::Conflict => RecordResult::Conflict,
         })
@@ -97,14 +100,14 @@ impl Recording {
         let (services, request) = (&*self.services, &*self.request);
         let (params, is_plain) = self.params();
         let attempt_id = self.from.attempt_id.next_turn();
-        let kept = redact(
+        let redacted = redact(
             &request.input.parts,
             &services.redactor.now(),
             attempt_id,
             TextChannel::Input,
             0,
         );
-        let replayable = kept.is_unredacted && is_plain;
+        let replayable = redacted.is_unredacted && is_plain;
         let resume = ResumeCommand {
             id: self.id,
             agent: request.agent.clone(),
@@ -116,8 +119,8 @@ impl Recording {
             digest: services.keyring.body(request),
             replayable,
             sealed: if replayable { None } else { services.inputs.seal(self.id, &request.input) },
-            input: kept.text,
-            pieces: kept.pieces,
+            input: redacted.text,
+            pieces: redacted.pieces,
             params,
             overrides: request.overrides(),
             at: self.at,
@@ -157,10 +160,10 @@ impl Recording {
         let (services, request) = (&*self.services, &*self.request);
         let redactor = services.redactor.now();
         let redacted = |text: &str| redactor.redact(text).into_owned();
-        let given = &request.input.params;
+        let raw_params = &request.input.params;
         let params: BTreeMap<_, _> =
-            given.iter().map(|(name, value)| (name.clone(), redacted(value))).collect();
-        let is_unredacted = params == *given;
+            raw_params.iter().map(|(name, value)| (name.clone(), redacted(value))).collect();
+        let is_unredacted = params == *raw_params;
         (params, is_unredacted)
     }
 

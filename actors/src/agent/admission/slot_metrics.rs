@@ -22,7 +22,7 @@ impl SlotCounters {
     ) {
         let left = entry.due.saturating_duration_since(tokio::time::Instant::now());
         self.waited += queue_timeout.saturating_sub(left);
-        self.statistics.begun += 1;
+        self.statistics.started += 1;
         self.statistics.peak = self.statistics.peak.max(running);
     }
 
@@ -34,7 +34,7 @@ impl SlotCounters {
     /// Returns the statistics.
     pub(super) fn statistics(&self) -> SlotStatistics {
         let mean =
-            self.waited.as_millis().checked_div(self.statistics.begun.into()).unwrap_or_default();
+            self.waited.as_millis().checked_div(self.statistics.started.into()).unwrap_or_default();
         SlotStatistics { mean_wait_ms: u64::try_from(mean).unwrap_or(u64::MAX), ..self.statistics }
     }
 }

@@ -34,7 +34,7 @@ pub(in crate::agent) struct QueuedRequest {
     pub(in crate::agent) due: Instant,
     pub(in crate::agent) from: Resumption,
     /// Execution whose result is taken, if any.
-    pub(in crate::agent) equal: Option<ExecutionId>,
+    pub(in crate::agent) source: Option<ExecutionId>,
     /// Deferral of the execution, if it is deferred.
     pub(in crate::agent) deferred: Option<Deferral>,
     /// Probe of the credential, if the execution is one.
@@ -57,7 +57,7 @@ impl QueuedRequest {
             span: tracing::Span::none(),
             due,
             from,
-            equal: None,
+            source: None,
             deferred: None,
             probe: None,
         }
@@ -124,7 +124,7 @@ impl QueuedRequest {
     /// Returns the displayed position with the actual reason of the wait.
     pub(super) fn displayed_position(
         &self,
-        place: Queued,
+        queued: Queued,
         condition: Option<WaitCondition>,
     ) -> Queued {
         let deferral = self.deferred.map(|deferred| WaitCondition {
@@ -132,10 +132,10 @@ impl QueuedRequest {
             until: Some(deferred.until),
         });
         // Each other reason than a busy agent holds, whatever keeps the queue from starting.
-        let condition = condition.filter(|_| place.reason == QueueReason::AgentBusy);
+        let condition = condition.filter(|_| queued.reason == QueueReason::AgentBusy);
         match deferral.or(condition) {
-            Some(WaitCondition { reason, until }) => Queued { reason, until, ..place },
-            None => place,
+            Some(WaitCondition { reason, until }) => Queued { reason, until, ..queued },
+            None => queued,
         }
     }
 }

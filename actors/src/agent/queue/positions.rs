@@ -74,19 +74,19 @@ impl RequestQueue {
         condition: Option<WaitCondition>,
     ) {
         if let Some(entry) = self.entries.get(&id) {
-            let place =
+            let queued =
                 entry.displayed_position(Queued::new(position, QueueReason::AgentBusy), condition);
-            entry.progress.send_if_modified(|progress| progress.set_queue_position(Some(place)));
+            entry.progress.send_if_modified(|progress| progress.set_queue_position(Some(queued)));
         }
     }
 
     /// Notifies all entries of their positions. Positions are not recorded, because they are only true now.
     fn notify_all(&self, condition: Option<WaitCondition>) {
-        let mut places: HashMap<_, _> = self.order.positions().collect();
+        let mut positions: HashMap<_, _> = self.order.positions().collect();
         for (id, entry) in &self.entries {
-            let place = places.remove(id).filter(|_| !entry.is_unanswered());
-            let place = place.map(|place| entry.displayed_position(place, condition));
-            entry.progress.send_if_modified(|progress| progress.set_queue_position(place));
+            let queued = positions.remove(id).filter(|_| !entry.is_unanswered());
+            let queued = queued.map(|queued| entry.displayed_position(queued, condition));
+            entry.progress.send_if_modified(|progress| progress.set_queue_position(queued));
         }
     }
 
@@ -96,14 +96,14 @@ impl RequestQueue {
         condition: Option<WaitCondition>,
         queue_timeout: Duration,
     ) -> Vec<QueuedStatus> {
-        let queued = self.order.positions().filter_map(|(id, place)| {
+        let statuses = self.order.positions().filter_map(|(id, queued)| {
             let entry = self.entries.get(&id)?;
-            let Queued { position, reason, until } = entry.displayed_position(place, condition);
+            let Queued { position, reason, until } = entry.displayed_position(queued, condition);
             let deadline =
                 entry.deferred.map_or(entry.since + queue_timeout, |deferred| deferred.until);
             Some(QueuedStatus { id, position, reason, since: entry.since, until, deadline })
         });
-        queued.collect()
+        statuses.collect()
     }
 }
 

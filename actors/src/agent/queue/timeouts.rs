@@ -25,9 +25,9 @@ pub(in crate::agent) struct TimeoutExtension {
 impl TimeoutExtension {
     /// Returns the deadline of an entry after the extension.
     fn apply(&self, due: Instant) -> Instant {
-        let came = due.checked_sub(self.queue_timeout).unwrap_or(self.since).max(self.since);
-        let lost = self.now.saturating_duration_since(came).min(self.longest);
-        due.checked_add(lost).unwrap_or(due)
+        let wait_start = due.checked_sub(self.queue_timeout).unwrap_or(self.since).max(self.since);
+        let lost_time = self.now.saturating_duration_since(wait_start).min(self.longest);
+        due.checked_add(lost_time).unwrap_or(due)
     }
 }
 
@@ -89,11 +89,11 @@ mod tests {
         let since = Instant::now();
         let (now, queue_timeout) = (since + minutes(20), minutes(30));
         let extension = TimeoutExtension { since, now, queue_timeout, longest: minutes(15) };
-        let came_during_the_block = since + minutes(10) + queue_timeout;
-        let extended = extension.apply(came_during_the_block);
-        assert_eq!(extended, came_during_the_block + minutes(10));
-        let came_before_the_block = since + minutes(25);
-        let extended = extension.apply(came_before_the_block);
-        assert_eq!(extended, came_before_the_block + minutes(15), "no more than the longest");
+        let due_of_later_entry = since + minutes(10) + queue_timeout;
+        let extended = extension.apply(due_of_later_entry);
+        assert_eq!(extended, due_of_later_entry + minutes(10));
+        let due_of_earlier_entry = since + minutes(25);
+        let extended = extension.apply(due_of_earlier_entry);
+        assert_eq!(extended, due_of_earlier_entry + minutes(15), "no more than the longest");
     }
 }

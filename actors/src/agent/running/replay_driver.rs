@@ -22,7 +22,7 @@ use crate::report::{OutputWriter, Reporter};
 /// Driver that replays the output of another execution.
 pub(crate) struct ReplayDriver {
     /// Id of the other execution, which has succeeded.
-    pub(crate) of: ExecutionId,
+    pub(crate) source: ExecutionId,
     /// Ledger with the output of the other execution.
     pub(crate) ledger: Arc<dyn Ledger>,
 }
@@ -35,9 +35,12 @@ impl Driver for ReplayDriver {
     }
 
     fn start(&self, work: Work, report: Reporter) -> Lease {
-        let copy =
-            AttemptReplay { of: self.of, ledger: Arc::clone(&self.ledger), message_count: 0 };
-        Box::new(ReplayLease(tokio::spawn(copy.run(work, report))))
+        let replay = AttemptReplay {
+            source: self.source,
+            ledger: Arc::clone(&self.ledger),
+            message_count: 0,
+        };
+        Box::new(ReplayLease(tokio::spawn(replay.run(work, report))))
     }
 
     /// Starts again, because a replay only reads.
@@ -66,35 +69,37 @@ impl Drop for ReplayLease {
 
 /// Replay of one attempt.
 struct AttemptReplay {
-    of: ExecutionId,
+    source: ExecutionId,
     ledger: Arc<dyn Ledger>,
     message_count: u32,
 }
 
 impl AttemptReplay {
     async fn run(mut self, work: Work, report: Reporter) {
-        report.started(None);
-        let verdict = self.replay(&work, &report).await.map_err(|error| {
+        report.report_start(None);
+        let result = self.replay(&work, &report).await.map_err(|error| {
             tracing::error!(execution = %work.execution, %error, "failed to copy result of duplicate");
             Failure::new(
                 Code::LedgerUnavailable,
                 "failed to copy the result of the equal request",
             )
         });
-        report.ended(verdict, None);
+        report.report_exit(result, None);
     }
 
     /// Replays the events of the other execution's last attempt.
     async fn replay(&mut self, work: &Work, report: &Reporter) -> Result<(), LedgerError> {
-        let message = format!("the result is that of `{}`, which had the same request", self.of);
-        report.note(EventKind::Warning { message }).await?;
-        let last = self.ledger.execution(self.of).await?.map(|record| record.attempt_id);
+        let message =
+            format!("the result is that of `{}`, which had the same request", self.source);
+        report.record_event(EventKind::Warning { message }).await?;
+        let last = self.ledger.execution(self.source).await?.map(|record| record.attempt_id);
         let mut output_writer = report.open_output(TextChannel::Parts);
-        for event in self.ledger.events(self.of, 0).await? {
-            if is_of(&event.data, last)
-                && let Some(fact) = self.convert_event(event.data, work, &mut output_writer).await?
+        for event in self.ledger.events(self.source, 0).await? {
+            if belongs_to(&event.data, last)
+                && let Some(converted) =
+                    self.convert_event(event.data, work, &mut output_writer).await?
             {
-                report.note(fact).await?;
+                report.record_event(converted).await?;
             }
         }
         output_writer.close().await.map(|_| ())
@@ -104,11 +109,11 @@ impl AttemptReplay {
     /// only.
     async fn convert_event(
         &mut self,
-        fact: EventKind,
+        event: EventKind,
         work: &Work,
         output_writer: &mut OutputWriter,
     ) -> Result<Option<EventKind>, LedgerError> {
-        Ok(match fact {
+        Ok(match event {
             EventKind::Message { speaker, pieces, .. } if speaker != MessageRole::User => {
                 self.message_count += 1;
                 let message = format!(
@@ -122,7 +127,7 @@ impl AttemptReplay {
                 let pieces = self.copy_pieces(&pieces, output_writer).await?;
                 Some(EventKind::Artifact { id, name, description, pieces, append, last })
             }
-            EventKind::OutputTruncated { .. } => Some(fact),
+            EventKind::OutputTruncated { .. } => Some(event),
             EventKind::Message { .. }
             | EventKind::StateChanged(_)
             | EventKind::ProcessStarted { .. }
@@ -153,7 +158,7 @@ impl AttemptReplay {
     ) -> Result<Vec<StoredPart>, LedgerError> {
         let mut parts = Vec::with_capacity(pieces.len());
         for piece in pieces {
-            let text = self.ledger.text(self.of, piece.text).await?;
+            let text = self.ledger.text(self.source, piece.text).await?;
             parts.push(RedactedPart::from_stored(piece, text));
         }
         output_writer.store_parts(parts).await
@@ -161,8 +166,8 @@ impl AttemptReplay {
 }
 
 /// Returns true if an event with text belongs to this attempt; an event without text belongs to any.
-fn is_of(fact: &EventKind, attempt: Option<AttemptId>) -> bool {
-    let (EventKind::Message { pieces, .. } | EventKind::Artifact { pieces, .. }) = fact else {
+fn belongs_to(event: &EventKind, attempt: Option<AttemptId>) -> bool {
+    let (EventKind::Message { pieces, .. } | EventKind::Artifact { pieces, .. }) = event else {
         return true;
     };
     pieces.first().is_none_or(|piece| Some(piece.text.attempt_id) == attempt)

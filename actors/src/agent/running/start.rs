@@ -49,11 +49,11 @@ impl RunningExecutions {
         tasks: &mut AgentTasks,
     ) {
         let ExecutionStart { id, entry, definition, first } = start;
-        let QueuedRequest { request, progress, from, equal, since, span, probe, .. } = entry;
+        let QueuedRequest { request, progress, from, source, since, span, probe, .. } = entry;
         let AgentDefinition { spec, driver } = definition.clone();
-        let driver = match equal {
+        let driver = match source {
             None => driver,
-            Some(of) => Arc::new(ReplayDriver { of, ledger: Arc::clone(&services.ledger) }),
+            Some(source) => Arc::new(ReplayDriver { source, ledger: Arc::clone(&services.ledger) }),
         };
         // The span has the highest level, so that no log filter omits its ids.
         let trace_id = TraceContext::of_execution(request.origin.trace.as_ref(), id).id;
@@ -95,9 +95,9 @@ fn spawn(
     let supervisor = agent.get_cell();
     let spawned =
         ractor::ActorRuntime::spawn_linked_instant(None, ExecutionActor, args, supervisor);
-    let (actor, birth) = spawned.ok()?; // Only a duplicate name is rejected, and this actor has no name.
+    let (actor, startup) = spawned.ok()?; // Only a duplicate name is rejected, and this actor has no name.
     tasks.spawn(async move {
-        if !matches!(birth.await, Ok(Ok(_))) {
+        if !matches!(startup.await, Ok(Ok(_))) {
             _ = agent.cast(AgentMsg::SpawnFailed(id)); // No other event reports this.
         }
     });

@@ -67,17 +67,19 @@ impl RunningExecutions {
             Some(RunningExecution { progress, .. }) => progress,
             None => watch::Sender::new(Progress { state: record.state, ..Progress::accepted() }),
         };
-        let ran = work.ran.unwrap_or_else(|| args.age(record.changed_at));
+        let run_time = work.run_time.unwrap_or_else(|| args.age(record.changed_at));
         let from = Resumption::held(&record, known, is_unredacted);
         let due = args.queue_due(Duration::ZERO);
         let entry = QueuedRequest::new(request, from, record.accepted_at, due);
         let entry = QueuedRequest { progress, ..entry };
-        let first = ExecutionEvent::Resumed { at: record.attempt_id, ran };
+        let first = ExecutionEvent::Resumed { at: record.attempt_id, run_time };
         self.start(ExecutionStart { id, entry, definition, first }, &args.services, tasks);
     }
 
     /// Returns the definition at the start of an execution; the present one for an execution that has not started.
     fn definition(&self, id: ExecutionId, args: &AgentArgs) -> AgentDefinition {
-        self.executions.get(&id).map_or_else(|| args.definition(), |one| one.definition.clone())
+        self.executions
+            .get(&id)
+            .map_or_else(|| args.definition(), |execution| execution.definition.clone())
     }
 }

@@ -97,11 +97,11 @@ impl Lockout {
     pub fn remaining_block(
         &self,
         origin: ClientOrigin,
-        of: CredentialDigest,
+        digest: CredentialDigest,
         now: Duration,
     ) -> Option<Duration> {
         let past = self.histories.get(&origin)?;
-        let own = past.blocked.iter().filter(|(credential, _)| *credential == of);
+        let own = past.blocked.iter().filter(|(credential, _)| *credential == digest);
         let ends = own.map(|(_, blocked_until)| *blocked_until).chain(past.blocked_until);
         let left = ends.max()?.checked_sub(now)?;
         (!left.is_zero()).then_some(left)
@@ -111,16 +111,16 @@ impl Lockout {
     pub fn record_failure(
         &mut self,
         origin: ClientOrigin,
-        of: CredentialDigest,
+        digest: CredentialDigest,
         now: Duration,
     ) -> LockoutDecision {
-        if self.remaining_block(origin, of, now).is_some() {
+        if self.remaining_block(origin, digest, now).is_some() {
             return LockoutDecision::Counted;
         }
         let spec = self.spec;
         let past = self.touch(origin);
         let before = past.weight();
-        let decision = past.record_failure(of, now, spec);
+        let decision = past.record_failure(digest, now, spec);
         let after = past.weight();
         self.weight = self.weight - before + after;
         while self.weight > MAX_STORED_FAILURES && self.histories.len() > 1 {
@@ -159,20 +159,20 @@ impl FailureHistory {
     /// Counts a failure of a credential that is not blocked.
     fn record_failure(
         &mut self,
-        of: CredentialDigest,
+        digest: CredentialDigest,
         now: Duration,
         spec: LockoutSpec,
     ) -> LockoutDecision {
-        let LockoutSpec { failures: most, window, block } = spec;
-        let (most, blocked_until) =
-            (usize::try_from(most).unwrap_or(usize::MAX), now.saturating_add(block));
+        let LockoutSpec { failures: max_failures, window, block } = spec;
+        let (max_failures, blocked_until) =
+            (usize::try_from(max_failures).unwrap_or(usize::MAX), now.saturating_add(block));
         self.blocked_until = None; // Its end has passed, or the credential would be blocked.
         self.failures.retain(|(_, at)| now.saturating_sub(*at) < window);
         self.blocked.retain(|(_, blocked_until)| now < *blocked_until);
-        self.failures.push_back((of, now));
-        let repeated = self.failures.iter().filter(|(credential, _)| *credential == of).count();
-        if self.credentials() >= most
-            || self.failures.len() >= most.saturating_mul(ADDRESS_BLOCK_FACTOR)
+        self.failures.push_back((digest, now));
+        let repeated = self.failures.iter().filter(|(credential, _)| *credential == digest).count();
+        if self.credentials() >= max_failures
+            || self.failures.len() >= max_failures.saturating_mul(ADDRESS_BLOCK_FACTOR)
         {
             // This block lasts longer than the blocks of single credentials; the count restarts after it.
             *self = Self {
@@ -181,9 +181,9 @@ impl FailureHistory {
                 ..Self::default()
             };
             LockoutDecision::AddressBlocked
-        } else if repeated >= most {
-            self.failures.retain(|(credential, _)| *credential != of);
-            self.blocked.push((of, blocked_until));
+        } else if repeated >= max_failures {
+            self.failures.retain(|(credential, _)| *credential != digest);
+            self.blocked.push((digest, blocked_until));
             LockoutDecision::CredentialBlocked
         } else {
             LockoutDecision::Counted

@@ -50,13 +50,13 @@ mod tests {
     /// Returns which of the calls at these milliseconds are accepted.
     fn accepted_calls(times: &[u64]) -> Vec<bool> {
         let mut bucket = TokenBucket::full(LIMIT, Duration::ZERO);
-        let mut taken = Vec::new();
+        let mut accepted = Vec::new();
         for time in times {
-            let (next, verdict) = step(bucket, Duration::from_millis(*time), LIMIT);
+            let (next, decision) = step(bucket, Duration::from_millis(*time), LIMIT);
             bucket = next;
-            taken.push(verdict.is_ok());
+            accepted.push(decision.is_ok());
         }
-        taken
+        accepted
     }
 
     #[test]
@@ -78,21 +78,21 @@ mod tests {
             gaps in proptest::collection::vec(0u64..400, 1..60)
         ) {
             let (mut bucket, mut now) = (TokenBucket::full(LIMIT, Duration::ZERO), 0);
-            let mut taken = Vec::new();
+            let mut accepted = Vec::new();
             for gap in gaps {
                 now += gap;
-                let (next, verdict) = step(bucket, Duration::from_millis(now), LIMIT);
+                let (next, decision) = step(bucket, Duration::from_millis(now), LIMIT);
                 bucket = next;
-                match verdict {
-                    Ok(()) => taken.push(now),
+                match decision {
+                    Ok(()) => accepted.push(now),
                     Err(wait) => {
                         let later = Duration::from_millis(now + 1) + wait;
                         prop_assert!(step(bucket, later, LIMIT).1.is_ok());
                     }
                 }
             }
-            for window in taken.windows(6) {
-                prop_assert!(window[5] - window[0] >= 1000, "{taken:?}");
+            for window in accepted.windows(6) {
+                prop_assert!(window[5] - window[0] >= 1000, "{accepted:?}");
             }
         }
     }

@@ -31,7 +31,7 @@ impl Keyring {
     #[must_use]
     pub fn new(key: [u8; 32]) -> Self {
         let mut block = Key::<Hmac<Sha256>>::default(); // A short key is one with zeros behind it.
-        block.iter_mut().zip(key).for_each(|(byte, given)| *byte = given);
+        block.iter_mut().zip(key).for_each(|(byte, key_byte)| *byte = key_byte);
         Self { keyed_hmac: Arc::new(Hmac::new(&block)) }
     }
 
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn the_digest_covers_everything_the_agent_sees() {
         let ring = Keyring::new([7; 32]);
-        let asked = |change: &dyn Fn(&mut Request)| {
+        let digest_with = |change: &dyn Fn(&mut Request)| {
             let mut request = request();
             change(&mut request);
             ring.body(&request)
@@ -202,14 +202,14 @@ mod tests {
             vec![part]
         };
         let digests = [
-            asked(&|_| {}),
-            asked(&|request| request.input.parts = named("a.csv")),
-            asked(&|request| request.input.parts = named("a.md")),
-            asked(&|request| request.input.parts = typed()),
-            asked(&|request| request.input.params = pair("overrides", "/a")),
-            asked(&|request| request.input.overrides.working_dir = Some("/a".to_owned())),
-            asked(&|request| request.input.overrides.env = pair("params", "/a")),
-            asked(&|request| request.input.params = pair("params", "/a")),
+            digest_with(&|_| {}),
+            digest_with(&|request| request.input.parts = named("a.csv")),
+            digest_with(&|request| request.input.parts = named("a.md")),
+            digest_with(&|request| request.input.parts = typed()),
+            digest_with(&|request| request.input.params = pair("overrides", "/a")),
+            digest_with(&|request| request.input.overrides.working_dir = Some("/a".to_owned())),
+            digest_with(&|request| request.input.overrides.env = pair("params", "/a")),
+            digest_with(&|request| request.input.params = pair("params", "/a")),
         ];
         let different: std::collections::BTreeSet<_> = digests.iter().collect();
         assert_eq!(different.len(), digests.len());

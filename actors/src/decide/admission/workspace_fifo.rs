@@ -34,7 +34,7 @@ impl WorkspaceWaiters {
     #[must_use]
     pub fn position(&self, id: ExecutionId, workspace: &Workspace) -> usize {
         let earlier = self.by_arrival.range(..id);
-        1 + earlier.filter(|(_, wanted)| wanted.overlaps(workspace)).count()
+        1 + earlier.filter(|(_, other)| other.overlaps(workspace)).count()
     }
 }
 

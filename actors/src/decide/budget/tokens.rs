@@ -25,18 +25,18 @@ pub fn find(rules: &UsageRules, texts: [&str; 2]) -> BTreeMap<String, Number> {
 
 /// Parses "1,234", "1.2k" and "3M", because programs format numbers for people.
 fn number(text: &str) -> Option<u64> {
-    let plain: String = text.chars().filter(|c| !matches!(c, ',' | '_' | ' ')).collect();
-    let (digits, thousands) = match plain.strip_suffix(['k', 'K']) {
+    let compact: String = text.chars().filter(|c| !matches!(c, ',' | '_' | ' ')).collect();
+    let (digits, thousands) = match compact.strip_suffix(['k', 'K']) {
         Some(digits) => (digits, 1),
-        None => plain.strip_suffix('M').map_or((plain.as_str(), 0), |digits| (digits, 2)),
+        None => compact.strip_suffix('M').map_or((compact.as_str(), 0), |digits| (digits, 2)),
     };
-    let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
-    if whole.is_empty() {
+    let (integer, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    if integer.is_empty() {
         return None;
     }
     let places = thousands * 3;
-    let part: String = part.chars().chain(std::iter::repeat('0')).take(places).collect();
-    format!("{whole}{part}").parse().ok()
+    let fraction: String = fraction.chars().chain(std::iter::repeat('0')).take(places).collect();
+    format!("{integer}{fraction}").parse().ok()
 }
 
 #[cfg(test)]

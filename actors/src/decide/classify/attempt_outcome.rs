@@ -19,7 +19,7 @@ pub struct AttemptOutcome<'t> {
     /// Standard error, as far as the limit keeps it.
     pub stderr: &'t str,
     /// Result that the program reported in events.
-    pub told: ReportedResult,
+    pub reported_result: ReportedResult,
     /// End time of the attempt.
     pub now: DateTime<Utc>,
 }

@@ -32,15 +32,17 @@ pub(in crate::decide) fn classify(
 /// Classifies by status code. The failure rules take precedence over the usual meaning of a status code, except for
 /// rejected credentials: a retry with the same credential is useless.
 fn by_status((program, attempt_outcome): FailureCase<'_>) -> Option<Failure> {
-    let status =
-        attempt_outcome.told.status.or_else(|| status_in_text(program, attempt_outcome))?;
+    let status = attempt_outcome
+        .reported_result
+        .status
+        .or_else(|| status_in_text(program, attempt_outcome))?;
     failure_of_status(status, (program, attempt_outcome))
 }
 
 /// Returns the status code in the text of a program without structured events, if its failure rules use status codes.
 fn status_in_text(program: &ProgramSpec, attempt_outcome: &AttemptOutcome<'_>) -> Option<u16> {
-    let is_asked = program.failures.has_status() && !has_native_events(program);
-    if !is_asked {
+    let uses_status_codes = program.failures.has_status() && !has_native_events(program);
+    if !uses_status_codes {
         return None;
     }
     http_status_parser::find(attempt_outcome.stderr)
@@ -89,11 +91,11 @@ fn quota_or_rate_limit(named: Option<Code>, (program, attempt_outcome): FailureC
 }
 
 fn reports_exhausted_quota((program, attempt_outcome): FailureCase<'_>) -> bool {
-    let told = attempt_outcome.told.failure.as_ref();
+    let reported = attempt_outcome.reported_result.failure.as_ref();
     let pattern = program.failures.quota.regex.as_ref();
     let stdout = if has_native_events(program) { "" } else { attempt_outcome.stdout };
-    let texts = [told.map_or("", |told| &told.message), attempt_outcome.stderr, stdout];
-    told.is_some_and(|told| told.code == Code::QuotaExceeded)
+    let texts = [reported.map_or("", |reported| &reported.message), attempt_outcome.stderr, stdout];
+    reported.is_some_and(|reported| reported.code == Code::QuotaExceeded)
         || texts.iter().any(|text| {
             pattern.is_some_and(|pattern| pattern.is_match(text))
                 || http_status_parser::reports_quota(text)
@@ -103,8 +105,8 @@ fn reports_exhausted_quota((program, attempt_outcome): FailureCase<'_>) -> bool 
 /// Classifies by the program's own event, if it is more specific than a plain failure. A missing answer is a finding of
 /// the service.
 fn by_event((program, attempt_outcome): FailureCase<'_>) -> Option<Failure> {
-    let told = attempt_outcome.told.failure.as_ref()?;
-    let code = match told.code {
+    let reported = attempt_outcome.reported_result.failure.as_ref()?;
+    let code = match reported.code {
         Code::Reported | Code::AnswerMissing => return None,
         // The category of a native event was guessed from its text.
         Code::QuotaExceeded if has_native_events(program) => {
@@ -112,7 +114,7 @@ fn by_event((program, attempt_outcome): FailureCase<'_>) -> Option<Failure> {
         }
         code => code,
     };
-    Some(classified_failure(code, (program, attempt_outcome), &told.message))
+    Some(classified_failure(code, (program, attempt_outcome), &reported.message))
 }
 
 fn by_exit((program, attempt_outcome): FailureCase<'_>) -> Option<Failure> {
@@ -186,8 +188,9 @@ fn classified_failure(
     (program, attempt_outcome): FailureCase<'_>,
     sentence: &str,
 ) -> Failure {
-    let told = attempt_outcome.told.failure.as_ref().map(|told| told.message.as_str());
-    let failure = Failure::new(code, told.unwrap_or(sentence));
+    let reported =
+        attempt_outcome.reported_result.failure.as_ref().map(|reported| reported.message.as_str());
+    let failure = Failure::new(code, reported.unwrap_or(sentence));
     let is_timed =
         matches!(code, Code::QuotaExceeded | Code::AgentRateLimited | Code::AgentOverloaded);
     let until = if is_timed { reset_time(program, attempt_outcome) } else { None };
@@ -202,9 +205,10 @@ fn reset_time(
     program: &ProgramSpec,
     attempt_outcome: &AttemptOutcome<'_>,
 ) -> Option<DateTime<Utc>> {
-    let told = attempt_outcome.told.failure.as_ref();
+    let reported = attempt_outcome.reported_result.failure.as_ref();
     let in_text = |text: &str| quota_reset_parser::find(text, attempt_outcome.now);
-    told.and_then(|told| told.until.or_else(|| in_text(&told.message)))
+    reported
+        .and_then(|reported| reported.until.or_else(|| in_text(&reported.message)))
         .or_else(|| in_text(attempt_outcome.stderr))
         .or_else(|| if has_native_events(program) { None } else { in_text(attempt_outcome.stdout) })
 }

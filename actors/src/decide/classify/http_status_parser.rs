@@ -58,17 +58,17 @@ const QUOTA_PHRASES: [&str; 12] = [
 /// Returns true if a text reports an exhausted quota.
 #[must_use]
 pub fn reports_quota(text: &str) -> bool {
-    let small = text.to_ascii_lowercase();
-    QUOTA_PHRASES.iter().any(|words| small.contains(words))
+    let lowercase = text.to_ascii_lowercase();
+    QUOTA_PHRASES.iter().any(|words| lowercase.contains(words))
 }
 
 /// Returns true if a text reports too many requests, without a status code.
 #[must_use]
 pub fn reports_rate_limit(text: &str) -> bool {
-    let small = text.to_ascii_lowercase();
+    let lowercase = text.to_ascii_lowercase();
     ["rate limit", "rate_limit", "too many requests", "resource_exhausted", "resource exhausted"]
         .iter()
-        .any(|words| small.contains(words))
+        .any(|words| lowercase.contains(words))
 }
 
 /// Returns the status code that the words of a text stand for, if the text contains no code.

@@ -17,13 +17,13 @@ const TIME_LEAD_PATTERN: &str =
 #[must_use]
 pub fn find(text: &str, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let ahead = |at: &DateTime<Utc>| *at > now && *at - now <= MAX_RESET_DELAY;
-    let ways = [
+    let candidates = [
         timestamps(text),
         unix_times(text),
         durations::end_times(text, now),
         time_of_day::find_times(text, now),
     ];
-    ways.into_iter().find_map(|found| found.into_iter().rfind(ahead))
+    candidates.into_iter().find_map(|found| found.into_iter().rfind(ahead))
 }
 
 /// Finds timestamps: `until 2026-11-23T04:00:00Z`, `"resetsAt": "2026-11-23 04:00:00+01:00"`.
@@ -34,8 +34,8 @@ fn timestamps(text: &str) -> Vec<DateTime<Utc>> {
     let read = |[day, time, zone]: [&str; 3]| {
         let seconds = if time.len() == 5 { ":00" } else { "" };
         let zone = if zone.starts_with(['+', '-']) { zone } else { "+0000" };
-        let whole = format!("{day}T{time}{seconds}{}", zone.replace(':', ""));
-        DateTime::parse_from_str(&whole, "%Y-%m-%dT%H:%M:%S%z").ok()
+        let timestamp = format!("{day}T{time}{seconds}{}", zone.replace(':', ""));
+        DateTime::parse_from_str(&timestamp, "%Y-%m-%dT%H:%M:%S%z").ok()
     };
     let Ok(form) = Regex::new(&form) else { return Vec::new() };
     let found = form.captures_iter(text).map(|found| found.extract().1);

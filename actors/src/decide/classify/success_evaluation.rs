@@ -19,21 +19,21 @@ pub fn evaluate_attempt(
     program: &ProgramSpec,
     attempt_outcome: &AttemptOutcome<'_>,
 ) -> Result<(), Failure> {
-    let ReportedResult { failure: reported, .. } = &attempt_outcome.told;
+    let ReportedResult { failure: reported, .. } = &attempt_outcome.reported_result;
     let reported = || reported.clone().map_or(Ok(()), Err);
-    let verdict = match program.output {
+    let result = match program.output {
         // The report of such a program is more specific than its exit code.
         OutputPattern::Native(_) => {
             reported().and_then(|()| check_exit(program, attempt_outcome.exit))
         }
         _ => check_exit(program, attempt_outcome.exit).and_then(|()| reported()),
     };
-    let verdict = verdict
+    let result = result
         .and_then(|()| check_fail_pattern(program, attempt_outcome))
         .and_then(|()| check_denied_tools(program, attempt_outcome))
         .and_then(|()| check_final_event(attempt_outcome))
         .and_then(|()| check_answer(program, attempt_outcome));
-    verdict.map_err(|failure| {
+    result.map_err(|failure| {
         if failure.code == Code::Exit && failed_at_prompt(program, attempt_outcome) {
             return tty_prompt_detection::prompt_failure(); // A retry would ask again.
         }
@@ -127,8 +127,8 @@ fn check_denied_tools(
     program: &ProgramSpec,
     attempt_outcome: &AttemptOutcome<'_>,
 ) -> Result<(), Failure> {
-    let denied = &attempt_outcome.told.denied;
-    if denied.is_empty() || !is_silent(attempt_outcome) || !must_answer(program) {
+    let denied = &attempt_outcome.reported_result.denied;
+    if denied.is_empty() || !is_silent(attempt_outcome) || !requires_answer(program) {
         return Ok(());
     }
     let message = format!("it was not let use {}, and answered nothing", denied.join(", "));
@@ -136,7 +136,7 @@ fn check_denied_tools(
 }
 
 fn check_final_event(attempt_outcome: &AttemptOutcome<'_>) -> Result<(), Failure> {
-    if attempt_outcome.told.is_open {
+    if attempt_outcome.reported_result.is_open {
         let message = "it ended without reporting its result";
         return Err(Failure::new(Code::EndedEarly, message));
     }
@@ -153,14 +153,14 @@ fn check_answer(
             "the answer was not found at the configured place",
         ));
     }
-    if must_answer(program) && is_silent(attempt_outcome) {
+    if requires_answer(program) && is_silent(attempt_outcome) {
         return Err(Failure::new(Code::EmptyAnswer, "the answer was empty"));
     }
     Ok(())
 }
 
 /// Returns true if the answer must not be empty. Programs with a native event format always answer.
-fn must_answer(program: &ProgramSpec) -> bool {
+fn requires_answer(program: &ProgramSpec) -> bool {
     program.success.require_output || matches!(program.output, OutputPattern::Native(_))
 }
 

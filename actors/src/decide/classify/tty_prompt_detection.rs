@@ -40,11 +40,13 @@ pub fn is_prompt(prompts: &PromptPatterns, line: &str) -> bool {
 /// it complains about a missing terminal.
 #[must_use]
 pub fn has_unanswered_prompt(prompts: &PromptPatterns, stdout: &str, stderr: &str) -> bool {
-    let asks = |text: &str| is_prompt(prompts, text.rsplit('\n').next().unwrap_or_default());
+    let ends_with_prompt =
+        |text: &str| is_prompt(prompts, text.rsplit('\n').next().unwrap_or_default());
     let from = stderr.ceil_char_boundary(stderr.len().saturating_sub(MAX_INSPECTED_STDERR_BYTES));
     let end = stderr.get(from..).unwrap_or_default();
     let complains = || TTY_ERRORS.as_ref().is_some_and(|pattern| pattern.is_match(end));
-    !prompts.patterns.is_empty() && (asks(stdout) || asks(stderr) || complains())
+    !prompts.patterns.is_empty()
+        && (ends_with_prompt(stdout) || ends_with_prompt(stderr) || complains())
 }
 
 /// Returns the failure of such a program.
@@ -80,7 +82,7 @@ mod tests {
     #[test]
     fn a_failure_at_a_prompt_or_without_a_terminal_is_detected() {
         let prompts = prompt_patterns(&[r"\[y/N\]\s*$"]);
-        for (stdout, stderr, wanted) in [
+        for (stdout, stderr, expected) in [
             ("done\nGo on? [y/N] ", "", true),
             ("Go on? [y/N] ", "EOFError: EOF when reading a line\n", true),
             ("", "Overwrite? [y/N]", true),
@@ -91,7 +93,7 @@ mod tests {
             ("", "", false),
         ] {
             let detected = has_unanswered_prompt(&prompts, stdout, stderr);
-            assert_eq!(detected, wanted, "{stdout:?} {stderr:?}");
+            assert_eq!(detected, expected, "{stdout:?} {stderr:?}");
         }
     }
 

@@ -13,7 +13,7 @@ use crate::model::failure::Failure;
 pub(super) fn step_idle(event: ExecutionEvent) -> (ExecutionPhase, Vec<ExecutionEffect>) {
     match event {
         E::Begin => start_claim(AttemptId::FIRST, State::Idle),
-        E::Cancel { why } => end_execution(AttemptId::FIRST, State::Idle, cancelled_end(why)),
+        E::Cancel { reason } => end_execution(AttemptId::FIRST, State::Idle, cancelled_end(reason)),
         E::QueueExpired => end_execution(AttemptId::FIRST, State::Idle, queue_timeout_end()),
         E::Denied { failure } => end_execution(AttemptId::FIRST, State::Idle, failed_end(failure)),
         event => (P::Idle, vec![Do::Ignore { event }]),
@@ -37,8 +37,8 @@ pub(super) fn step_claiming(
     match (event, noted_end) {
         (E::Claimed { at }, None) if at == attempt_id => {
             let with = E::DeadlinePassed { at, deadline: Deadline::Start };
-            let wake = Do::SendLater { after: policy.deadlines.start, with };
-            (P::Starting { attempt_id }, vec![Do::Start { attempt_id }, wake])
+            let start_timer = Do::SendLater { after: policy.deadlines.start, with };
+            (P::Starting { attempt_id }, vec![Do::Start { attempt_id }, start_timer])
         }
         (E::Claimed { at }, Some(ending)) if at == attempt_id => {
             end_execution(attempt_id, State::Starting, ending)
@@ -48,8 +48,8 @@ pub(super) fn step_claiming(
             if left.is_zero() {
                 return end_execution(attempt_id, from, queue_timeout_end());
             }
-            let again = Do::RetryClaim { at, within: left.min(CLAIM_RETRY_PAUSE) };
-            (P::Claiming { attempt_id, from, noted_end: None }, vec![again])
+            let retry_claim = Do::RetryClaim { at, within: left.min(CLAIM_RETRY_PAUSE) };
+            (P::Claiming { attempt_id, from, noted_end: None }, vec![retry_claim])
         }
         (E::Busy { at, .. } | E::ClaimFailed { at }, Some(ending)) if at == attempt_id => {
             end_execution(attempt_id, from, ending)
@@ -59,12 +59,16 @@ pub(super) fn step_claiming(
             end_execution(attempt_id, from, ending)
         }
         (E::ClaimFailed { at }, None) if at == attempt_id => {
-            let why = "the ledger did not take the order to start";
-            end_execution(attempt_id, from, failed_end(Failure::new(Code::LedgerUnavailable, why)))
+            let message = "the ledger did not take the order to start";
+            end_execution(
+                attempt_id,
+                from,
+                failed_end(Failure::new(Code::LedgerUnavailable, message)),
+            )
         }
-        (E::Gone, _) => (P::Done { outcome: None }, vec![Do::Finish]),
-        (E::Cancel { why }, None) => {
-            (P::Claiming { attempt_id, from, noted_end: Some(cancelled_end(why)) }, Vec::new())
+        (E::Superseded, _) => (P::Done { outcome: None }, vec![Do::Finish]),
+        (E::Cancel { reason }, None) => {
+            (P::Claiming { attempt_id, from, noted_end: Some(cancelled_end(reason)) }, Vec::new())
         }
         (event, noted_end) => {
             (P::Claiming { attempt_id, from, noted_end }, vec![Do::Ignore { event }])

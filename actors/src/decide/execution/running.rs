@@ -24,7 +24,9 @@ pub(super) fn step_active(
         E::Started { at } if at == attempt_id && state == State::Starting => {
             start_running(attempt_id, policy)
         }
-        E::Resumed { at, ran } if at == attempt_id => resume_work(attempt_id, state, ran, policy),
+        E::Resumed { at, run_time } if at == attempt_id => {
+            resume_work(attempt_id, state, run_time, policy)
+        }
         E::RunDeadlineNear { at } if at == attempt_id && state == State::Running => {
             let limit = policy.deadlines.run;
             let left = limit - warning_time(limit);
@@ -39,12 +41,12 @@ pub(super) fn step_active(
             let effects = [Do::ReadUsage { at }].into_iter().chain(heartbeat_timer(at, policy));
             (P::Running { attempt_id }, effects.collect())
         }
-        E::Ended { at, verdict: Ok(()) } if at == attempt_id => end_execution(
+        E::Ended { at, result: Ok(()) } if at == attempt_id => end_execution(
             attempt_id,
             state,
             ExecutionEnd { outcome: Outcome::Completed, failure: None },
         ),
-        E::Ended { at, verdict: Err(failure) } if at == attempt_id => {
+        E::Ended { at, result: Err(failure) } if at == attempt_id => {
             attempt_failed(attempt_id, state, (failure, None), policy)
         }
         E::Failed { at, failure, retry_after } if at == attempt_id => {
@@ -60,7 +62,7 @@ pub(super) fn step_active(
         E::DeadlinePassed { at, deadline } if at == attempt_id && applies_in(deadline, state) => {
             stop_work(attempt_id, state, timeout_end(deadline, policy), policy)
         }
-        E::Cancel { why } => stop_work(attempt_id, state, cancelled_end(why), policy),
+        E::Cancel { reason } => stop_work(attempt_id, state, cancelled_end(reason), policy),
         event if state == State::Starting => {
             (P::Starting { attempt_id }, vec![Do::Ignore { event }])
         }
@@ -78,18 +80,22 @@ fn start_running(
     (P::Running { attempt_id }, effects)
 }
 
-/// Returns the timers for the deadlines of work that has run for `ran`.
-fn watch_effects(at: AttemptId, ran: Duration, policy: &ExecutionPolicy) -> Vec<ExecutionEffect> {
+/// Returns the timers for the deadlines of work that has run for `run_time`.
+fn watch_effects(
+    at: AttemptId,
+    run_time: Duration,
+    policy: &ExecutionPolicy,
+) -> Vec<ExecutionEffect> {
     let run = policy.deadlines.run;
-    let nearing = warning_time(run).checked_sub(ran);
-    let mut effects: Vec<_> = nearing
+    let warning_delay = warning_time(run).checked_sub(run_time);
+    let mut effects: Vec<_> = warning_delay
         .map(|after| Do::SendLater { after, with: E::RunDeadlineNear { at } })
         .into_iter()
         .collect();
     let with = E::DeadlinePassed { at, deadline: Deadline::Run };
     // A resumed process may have ended meanwhile, so it gets time to report its end.
-    let least = if ran.is_zero() { Duration::ZERO } else { policy.deadlines.grace };
-    effects.push(Do::SendLater { after: run.saturating_sub(ran).max(least), with });
+    let min_delay = if run_time.is_zero() { Duration::ZERO } else { policy.deadlines.grace };
+    effects.push(Do::SendLater { after: run.saturating_sub(run_time).max(min_delay), with });
     effects.extend(
         policy.deadlines.idle.map(|idle| Do::CheckSilence { at, after: warning_time(idle) }),
     );
@@ -107,12 +113,12 @@ fn heartbeat_timer(at: AttemptId, policy: &ExecutionPolicy) -> Option<ExecutionE
 fn resume_work(
     attempt_id: AttemptId,
     state: State,
-    ran: Duration,
+    run_time: Duration,
     policy: &ExecutionPolicy,
 ) -> (ExecutionPhase, Vec<ExecutionEffect>) {
     let mut effects = vec![Do::Resume { attempt_id }];
     if state == State::Running {
-        effects.extend(watch_effects(attempt_id, ran, policy));
+        effects.extend(watch_effects(attempt_id, run_time, policy));
         return (P::Running { attempt_id }, effects);
     }
     let with = E::DeadlinePassed { at: attempt_id, deadline: Deadline::Start };
@@ -214,7 +220,7 @@ pub(super) fn step_stopping(
     event: ExecutionEvent,
 ) -> (ExecutionPhase, Vec<ExecutionEffect>) {
     match event {
-        E::Ended { at, verdict: Err(failure) } | E::Failed { at, failure, .. }
+        E::Ended { at, result: Err(failure) } | E::Failed { at, failure, .. }
             if at == attempt_id =>
         {
             end_execution(attempt_id, from, with_last_output(ending, &failure))
@@ -245,7 +251,7 @@ fn with_last_output(ending: ExecutionEnd, reported: &Failure) -> ExecutionEnd {
 }
 
 fn timeout_end(deadline: Deadline, policy: &ExecutionPolicy) -> ExecutionEnd {
-    let (code, what, limit) = match deadline {
+    let (code, description, limit) = match deadline {
         Deadline::Start => (Code::StartTimeout, "did not start", policy.deadlines.start),
         Deadline::Idle => {
             let limit = policy.deadlines.idle.unwrap_or_default();
@@ -255,6 +261,6 @@ fn timeout_end(deadline: Deadline, policy: &ExecutionPolicy) -> ExecutionEnd {
             (Code::Timeout, "did not finish", policy.deadlines.run)
         }
     };
-    let message = format!("it {what} within {} s", limit.as_secs_f64());
+    let message = format!("it {description} within {} s", limit.as_secs_f64());
     ExecutionEnd { outcome: Outcome::Timeout, failure: Some(Failure::new(code, message)) }
 }

@@ -28,10 +28,10 @@ pub(super) fn end_execution(
     ending: ExecutionEnd,
 ) -> (ExecutionPhase, Vec<ExecutionEffect>) {
     let outcome = ending.outcome;
-    let why = ending.failure.as_ref().map_or("it answered", |failure| &failure.message);
+    let reason = ending.failure.as_ref().map_or("it answered", |failure| &failure.message);
     let mut effects: Vec<_> = transitions_to_end(from, outcome)
         .into_iter()
-        .map(|(from, to)| record_transition(attempt_id, from, to, why))
+        .map(|(from, to)| record_transition(attempt_id, from, to, reason))
         .collect();
     effects.push(Do::Settle { attempt_id, ending });
     effects.push(Do::Clean { attempt_id });
@@ -72,13 +72,16 @@ pub(super) fn record_transition(
     attempt_id: AttemptId,
     from: State,
     to: State,
-    why: &str,
+    reason: &str,
 ) -> ExecutionEffect {
-    Do::RecordTransition { from, to, attempt_id, why: why.to_owned() }
+    Do::RecordTransition { from, to, attempt_id, reason: reason.to_owned() }
 }
 
-pub(super) fn cancelled_end(why: String) -> ExecutionEnd {
-    ExecutionEnd { outcome: Outcome::Cancelled, failure: Some(Failure::new(Code::Cancelled, why)) }
+pub(super) fn cancelled_end(reason: String) -> ExecutionEnd {
+    ExecutionEnd {
+        outcome: Outcome::Cancelled,
+        failure: Some(Failure::new(Code::Cancelled, reason)),
+    }
 }
 
 pub(super) fn failed_end(failure: Failure) -> ExecutionEnd {
@@ -86,6 +89,6 @@ pub(super) fn failed_end(failure: Failure) -> ExecutionEnd {
 }
 
 pub(super) fn queue_timeout_end() -> ExecutionEnd {
-    let why = "it waited in the queue for longer than allowed";
-    failed_end(Failure::new(Code::QueueTimeout, why))
+    let message = "it waited in the queue for longer than allowed";
+    failed_end(Failure::new(Code::QueueTimeout, message))
 }

@@ -20,7 +20,7 @@ pub(super) fn step_waiting(
         E::QueueExpired => end_execution(attempt_id, State::Waiting, queue_timeout_end()),
         E::Denied { failure } => end_execution(attempt_id, State::Waiting, failed_end(failure)),
         E::Answered => start_claim(attempt_id.next_turn(), State::Waiting),
-        E::Cancel { why } => end_execution(attempt_id, State::Waiting, cancelled_end(why)),
+        E::Cancel { reason } => end_execution(attempt_id, State::Waiting, cancelled_end(reason)),
         E::DeadlinePassed { at, deadline: Deadline::Answer } if at == attempt_id => {
             let failure = Failure::new(Code::Timeout, "its question was not answered in time");
             let ending = ExecutionEnd { outcome: Outcome::Timeout, failure: Some(failure) };
@@ -37,10 +37,10 @@ pub(super) fn step_cleaning_up(
 ) -> (ExecutionPhase, Vec<ExecutionEffect>) {
     match event {
         E::Cleaned { at } if at == attempt_id => {
-            let wake = Do::SendLater { after: pause, with: E::RetryDue { at } };
-            (P::Paused { attempt_id }, vec![wake])
+            let retry_timer = Do::SendLater { after: pause, with: E::RetryDue { at } };
+            (P::Paused { attempt_id }, vec![retry_timer])
         }
-        E::Cancel { why } => end_execution(attempt_id, State::Failed, cancelled_end(why)),
+        E::Cancel { reason } => end_execution(attempt_id, State::Failed, cancelled_end(reason)),
         event => (P::CleaningUp { attempt_id, pause }, vec![Do::Ignore { event }]),
     }
 }
@@ -55,7 +55,7 @@ pub(super) fn step_paused(
         }
         E::QueueExpired => end_execution(attempt_id, State::Failed, queue_timeout_end()),
         E::Denied { failure } => end_execution(attempt_id, State::Failed, failed_end(failure)),
-        E::Cancel { why } => end_execution(attempt_id, State::Failed, cancelled_end(why)),
+        E::Cancel { reason } => end_execution(attempt_id, State::Failed, cancelled_end(reason)),
         event => (P::Paused { attempt_id }, vec![Do::Ignore { event }]),
     }
 }

@@ -16,8 +16,8 @@ pub fn enforced_limits(
     let groups = groups.filter(|_| resources.wants_group());
     let controllers = groups.unwrap_or_default();
     let limit = |max: Option<u64>, is_held: bool| {
-        let held_by = if is_held { LimitEnforcer::Group } else { LimitEnforcer::Watch };
-        max.map(|max| ResourceLimit { limit: max, enforcer: held_by })
+        let enforcer = if is_held { LimitEnforcer::Group } else { LimitEnforcer::Watch };
+        max.map(|max| ResourceLimit { limit: max, enforcer })
     };
     LimitEnforcement {
         memory_bytes: limit(resources.memory, controllers.memory),
@@ -124,21 +124,21 @@ mod tests {
     fn only_a_required_group_can_be_missing() {
         assert_eq!(missing_capability(&both_limits(CgroupMode::Auto), None), None);
         assert_eq!(missing_capability(&both_limits(CgroupMode::Required), Some(ALL)), None);
-        let without =
+        let missing_with =
             |groups| missing_capability(&both_limits(CgroupMode::Required), Some(groups)).unwrap();
-        assert!(without(Controllers { pids: true, ..NONE }).contains("`memory`"));
-        assert!(without(Controllers { memory: true, ..NONE }).contains("`pids`"));
+        assert!(missing_with(Controllers { pids: true, ..NONE }).contains("`memory`"));
+        assert!(missing_with(Controllers { memory: true, ..NONE }).contains("`pids`"));
     }
 
     #[test]
     fn an_exceeded_limit_is_reported_with_both_numbers() {
         let resources = both_limits(CgroupMode::Auto);
-        let judge = |memory, processes| {
+        let failure_for = |memory, processes| {
             exceeded_limit(&resources, NONE, AttemptUsage { memory, processes })
         };
-        assert_eq!(judge(100, 10), None);
+        assert_eq!(failure_for(100, 10), None);
         for (memory, processes, numbers) in [(101, 10, ["101", "100"]), (1, 11, ["11", "10"])] {
-            let failure = judge(memory, processes).unwrap();
+            let failure = failure_for(memory, processes).unwrap();
             assert_eq!(failure.code, Code::ResourcesExceeded);
             assert!(numbers.iter().all(|number| failure.message.contains(number)), "{failure}");
         }

@@ -52,14 +52,15 @@ impl BoundaryFacts {
 pub fn isolate(
     access: Access,
     sandbox: &Sandbox,
-    means: Capabilities,
-    facts: &BoundaryFacts,
+    capabilities: Capabilities,
+    environment: &BoundaryFacts,
 ) -> Confinement {
     if !sandbox.enforce {
-        let off = if sandbox.restricts(access) { Enforcement::Off } else { Enforcement::Unneeded };
-        return Confinement { enforcement: off, isolation: None, boundary: unconfined(facts) };
+        let enforcement =
+            if sandbox.restricts(access) { Enforcement::Off } else { Enforcement::Unneeded };
+        return Confinement { enforcement, isolation: None, boundary: unconfined(environment) };
     }
-    let chosen = choose(access, sandbox, means, facts);
+    let chosen = choose(access, sandbox, capabilities, environment);
     // The restrictions of the program's own sandbox are not known here.
     match sandbox.nested && access == Access::ReadOnly {
         true => Confinement { enforcement: Enforcement::Off, ..chosen },
@@ -71,38 +72,40 @@ pub fn isolate(
 fn choose(
     access: Access,
     sandbox: &Sandbox,
-    means: Capabilities,
-    facts: &BoundaryFacts,
+    capabilities: Capabilities,
+    environment: &BoundaryFacts,
 ) -> Confinement {
     // Before version 6 every domain refuses the mounts that a nested sandbox needs.
-    let version =
-        means.landlock.filter(|version| !sandbox.nested || *version >= LANDLOCK_SCOPE_VERSION);
-    let landlock = with_landlock(access, sandbox, version, facts);
+    let version = capabilities
+        .landlock
+        .filter(|version| !sandbox.nested || *version >= LANDLOCK_SCOPE_VERSION);
+    let landlock = with_landlock(access, sandbox, version, environment);
     let is_enough = !landlock.enforcement.is_incomplete() && landlock.boundary.gaps.is_empty();
-    let is_asked = sandbox.isolation == Some(Isolation::Bubblewrap);
-    let may_wrap = means.bubblewrap && sandbox.isolation != Some(Isolation::Landlock);
-    if may_wrap && (is_asked || !is_enough) {
-        with_bubblewrap(access, sandbox, facts)
+    let is_requested = sandbox.isolation == Some(Isolation::Bubblewrap);
+    let may_wrap = capabilities.bubblewrap && sandbox.isolation != Some(Isolation::Landlock);
+    if may_wrap && (is_requested || !is_enough) {
+        with_bubblewrap(access, sandbox, environment)
     } else {
         landlock
     }
 }
 
 /// Confinement by bubblewrap: it hides the service's files and puts other processes in another namespace.
-fn with_bubblewrap(access: Access, sandbox: &Sandbox, facts: &BoundaryFacts) -> Confinement {
+fn with_bubblewrap(access: Access, sandbox: &Sandbox, environment: &BoundaryFacts) -> Confinement {
     let enforcement =
         if sandbox.restricts(access) { Enforcement::Enforced } else { Enforcement::Unneeded };
-    let level = if facts.own_user { BoundaryLevel::OwnUser } else { BoundaryLevel::MountNamespace };
+    let level =
+        if environment.own_user { BoundaryLevel::OwnUser } else { BoundaryLevel::MountNamespace };
     let mut gaps = Vec::new();
-    if !facts.own_user {
-        if facts.has(Hazard::ConfigurationFolder) {
+    if !environment.own_user {
+        if environment.has(Hazard::ConfigurationFolder) {
             gaps.push(BoundaryGap::ConfigurationFolder);
         }
         if !sandbox.guards_files(access) {
             gaps.push(BoundaryGap::UserFiles);
         }
     }
-    if facts.has(Hazard::AllowedSockets) {
+    if environment.has(Hazard::AllowedSockets) {
         gaps.push(BoundaryGap::Sockets);
     }
     let boundary = Boundary { level, gaps };
@@ -114,27 +117,27 @@ fn with_landlock(
     access: Access,
     sandbox: &Sandbox,
     version: Option<u32>,
-    facts: &BoundaryFacts,
+    environment: &BoundaryFacts,
 ) -> Confinement {
     let enforcement = match sandbox.restricts(access) {
         true => enforced_by_landlock(access, sandbox, version),
         false => Enforcement::Unneeded,
     };
     let Some(version) = version else {
-        return Confinement { enforcement, isolation: None, boundary: unconfined(facts) };
+        return Confinement { enforcement, isolation: None, boundary: unconfined(environment) };
     };
     let isolation = (enforcement != Enforcement::Unavailable).then_some(Isolation::Landlock);
-    if facts.own_user {
-        return Confinement { enforcement, isolation, boundary: unconfined(facts) };
+    if environment.own_user {
+        return Confinement { enforcement, isolation, boundary: unconfined(environment) };
     }
     let mut gaps = Vec::new();
     if !sandbox.guards_files(access) {
         gaps.push(BoundaryGap::ServiceFiles);
     }
-    if !sandbox.guards_files(access) || facts.has(Hazard::ServiceFiles) {
+    if !sandbox.guards_files(access) || environment.has(Hazard::ServiceFiles) {
         gaps.push(BoundaryGap::Configuration);
     }
-    if !sandbox.guards_files(access) || facts.has(Hazard::ConfigurationFolder) {
+    if !sandbox.guards_files(access) || environment.has(Hazard::ConfigurationFolder) {
         gaps.push(BoundaryGap::ConfigurationFolder);
     }
     if !sandbox.guards_files(access) {
@@ -143,7 +146,7 @@ fn with_landlock(
     if version < LANDLOCK_SCOPE_VERSION {
         gaps.push(BoundaryGap::Signals);
     }
-    if facts.has(Hazard::Sockets) || facts.has(Hazard::AllowedSockets) {
+    if environment.has(Hazard::Sockets) || environment.has(Hazard::AllowedSockets) {
         gaps.push(BoundaryGap::Sockets);
     }
     let level = if gaps.contains(&BoundaryGap::ServiceFiles) {
@@ -156,8 +159,8 @@ fn with_landlock(
 
 /// Returns the boundary of an agent without confinement: another user is a boundary,
 /// the service's own user is none.
-fn unconfined(facts: &BoundaryFacts) -> Boundary {
-    if facts.own_user {
+fn unconfined(environment: &BoundaryFacts) -> Boundary {
+    if environment.own_user {
         return Boundary { level: BoundaryLevel::OwnUser, gaps: Vec::new() };
     }
     let mut gaps = vec![
@@ -168,7 +171,7 @@ fn unconfined(facts: &BoundaryFacts) -> Boundary {
         BoundaryGap::Processes,
         BoundaryGap::Signals,
     ];
-    if facts.has(Hazard::Sockets) || facts.has(Hazard::AllowedSockets) {
+    if environment.has(Hazard::Sockets) || environment.has(Hazard::AllowedSockets) {
         gaps.push(BoundaryGap::Sockets);
     }
     Boundary { level: BoundaryLevel::None, gaps }
@@ -213,23 +216,23 @@ mod tests {
 
     const READS: Access = Access::ReadOnly;
     const WRITES: Access = Access::ReadWrite;
-    const LOCK: Option<Isolation> = Some(Isolation::Landlock);
-    const WRAP: Option<Isolation> = Some(Isolation::Bubblewrap);
+    const LANDLOCK: Option<Isolation> = Some(Isolation::Landlock);
+    const BUBBLEWRAP: Option<Isolation> = Some(Isolation::Bubblewrap);
 
-    fn usual() -> Sandbox {
+    fn base() -> Sandbox {
         Sandbox::default()
     }
 
     fn confined() -> Sandbox {
-        Sandbox { writable: Some(Vec::new()), ..usual() }
+        Sandbox { writable: Some(Vec::new()), ..base() }
     }
 
     fn nested() -> Sandbox {
-        Sandbox { nested: true, ..usual() }
+        Sandbox { nested: true, ..base() }
     }
 
     fn hidden() -> Sandbox {
-        Sandbox { hidden: vec!["/srv".into()], ..usual() }
+        Sandbox { hidden: vec!["/srv".into()], ..base() }
     }
 
     fn isolated(
@@ -243,20 +246,20 @@ mod tests {
     #[test]
     fn enforcement_depends_on_the_sandbox_and_the_kernel() {
         for (access, sandbox, by_version) in [
-            (READS, usual(), [Unavailable, Partial, Enforced, Enforced]),
-            (READS, Sandbox { enforce: false, ..usual() }, [Off; 4]),
+            (READS, base(), [Unavailable, Partial, Enforced, Enforced]),
+            (READS, Sandbox { enforce: false, ..base() }, [Off; 4]),
             (READS, nested(), [Off; 4]),
             (WRITES, nested(), [Unneeded; 4]),
             (
                 READS,
-                Sandbox { network: false, ..usual() },
+                Sandbox { network: false, ..base() },
                 [Unavailable, Partial, Partial, Enforced],
             ),
-            (WRITES, usual(), [Unneeded; 4]),
+            (WRITES, base(), [Unneeded; 4]),
             (WRITES, confined(), [Unavailable, Partial, Enforced, Enforced]),
             (
                 WRITES,
-                Sandbox { network: false, ..usual() },
+                Sandbox { network: false, ..base() },
                 [Unavailable, Unavailable, Unavailable, Enforced],
             ),
         ] {
@@ -268,20 +271,24 @@ mod tests {
 
     #[test]
     fn bubblewrap_is_used_if_landlock_leaves_a_gap() {
-        let alone = || Sandbox { isolation: LOCK, ..usual() };
+        let landlock_only = || Sandbox { isolation: LANDLOCK, ..base() };
         for (access, sandbox, by_version) in [
-            (READS, usual(), [WRAP, WRAP, WRAP, LOCK]),
-            (READS, Sandbox { network: false, ..usual() }, [WRAP, WRAP, WRAP, LOCK]),
-            (READS, alone(), [None, LOCK, LOCK, LOCK]),
-            (READS, Sandbox { isolation: WRAP, ..usual() }, [WRAP; 4]),
-            (WRITES, usual(), [WRAP; 4]),
-            (WRITES, confined(), [WRAP, WRAP, WRAP, LOCK]),
-            (WRITES, hidden(), [WRAP; 4]),
-            (WRITES, Sandbox { protected: vec![".git".into()], ..usual() }, [WRAP; 4]),
-            (WRITES, alone(), [None, LOCK, LOCK, LOCK]),
+            (READS, base(), [BUBBLEWRAP, BUBBLEWRAP, BUBBLEWRAP, LANDLOCK]),
+            (
+                READS,
+                Sandbox { network: false, ..base() },
+                [BUBBLEWRAP, BUBBLEWRAP, BUBBLEWRAP, LANDLOCK],
+            ),
+            (READS, landlock_only(), [None, LANDLOCK, LANDLOCK, LANDLOCK]),
+            (READS, Sandbox { isolation: BUBBLEWRAP, ..base() }, [BUBBLEWRAP; 4]),
+            (WRITES, base(), [BUBBLEWRAP; 4]),
+            (WRITES, confined(), [BUBBLEWRAP, BUBBLEWRAP, BUBBLEWRAP, LANDLOCK]),
+            (WRITES, hidden(), [BUBBLEWRAP; 4]),
+            (WRITES, Sandbox { protected: vec![".git".into()], ..base() }, [BUBBLEWRAP; 4]),
+            (WRITES, landlock_only(), [None, LANDLOCK, LANDLOCK, LANDLOCK]),
             (WRITES, Sandbox { enforce: false, ..hidden() }, [None; 4]),
-            (READS, nested(), [WRAP; 4]),
-            (READS, Sandbox { isolation: LOCK, ..nested() }, [None, None, None, LOCK]),
+            (READS, nested(), [BUBBLEWRAP; 4]),
+            (READS, Sandbox { isolation: LANDLOCK, ..nested() }, [None, None, None, LANDLOCK]),
         ] {
             let versions = [None, Some(1), Some(4), Some(6)];
             let found = versions.map(|it| isolated(access, &sandbox, (it, true)).isolation);
@@ -292,9 +299,9 @@ mod tests {
     #[test]
     fn landlock_alone_enforces_only_a_part() {
         for (access, sandbox, expected) in [
-            (READS, hidden(), (Partial, LOCK)),
+            (READS, hidden(), (Partial, LANDLOCK)),
             (WRITES, hidden(), (Unavailable, None)),
-            (WRITES, Sandbox { network: false, ..hidden() }, (Partial, LOCK)),
+            (WRITES, Sandbox { network: false, ..hidden() }, (Partial, LANDLOCK)),
         ] {
             let found = isolated(access, &sandbox, (Some(4), false));
             assert_eq!((found.enforcement, found.isolation), expected, "{access:?} {sandbox:?}");
@@ -309,67 +316,72 @@ mod tests {
         };
         let with =
             |hazards: &[Hazard]| BoundaryFacts { own_user: false, hazards: hazards.to_vec() };
-        let (nothing, sockets) = (with(&[]), with(&[Hazard::Sockets]));
-        let (covering, given) = (with(&[Hazard::ServiceFiles]), with(&[Hazard::AllowedSockets]));
-        let adding = with(&[Hazard::ServiceFiles, Hazard::ConfigurationFolder]);
-        let own =
+        let (no_hazards, sockets) = (with(&[]), with(&[Hazard::Sockets]));
+        let (service_files, allowed) =
+            (with(&[Hazard::ServiceFiles]), with(&[Hazard::AllowedSockets]));
+        let changeable_folder = with(&[Hazard::ServiceFiles, Hazard::ConfigurationFolder]);
+        let own_user =
             BoundaryFacts { own_user: true, ..with(&[Hazard::ServiceFiles, Hazard::Sockets]) };
-        let off = || Sandbox { enforce: false, ..usual() };
-        let some = &[ServiceFiles, Configuration, ConfigurationFolder, UserFiles][..];
-        let all = &[some, &[Processes, Signals]].concat()[..];
-        let none = &[][..];
-        for (access, sandbox, version, facts, (level, landlock), wrapped) in [
-            (READS, usual(), Some(6), &nothing, (BoundaryLevel::Landlock, none), none),
-            (READS, usual(), Some(5), &nothing, (BoundaryLevel::Landlock, &[Signals]), none),
-            (READS, usual(), None, &nothing, (BoundaryLevel::None, all), none),
-            (READS, off(), Some(6), &nothing, (BoundaryLevel::None, all), all),
-            (READS, nested(), Some(6), &nothing, (BoundaryLevel::None, some), &[UserFiles]),
-            (READS, nested(), Some(5), &nothing, (BoundaryLevel::None, all), &[UserFiles]),
-            (READS, nested(), None, &own, (BoundaryLevel::OwnUser, none), none),
-            (READS, usual(), Some(6), &sockets, (BoundaryLevel::Landlock, &[Sockets]), none),
-            (READS, usual(), Some(6), &given, (BoundaryLevel::Landlock, &[Sockets]), &[Sockets]),
-            (WRITES, usual(), Some(6), &nothing, (BoundaryLevel::None, some), &[UserFiles]),
+        let unenforced = || Sandbox { enforce: false, ..base() };
+        let file_gaps = &[ServiceFiles, Configuration, ConfigurationFolder, UserFiles][..];
+        let all_gaps = &[file_gaps, &[Processes, Signals]].concat()[..];
+        let no_gaps = &[][..];
+        for (access, sandbox, version, environment, (level, landlock), wrapped) in [
+            (READS, base(), Some(6), &no_hazards, (BoundaryLevel::Landlock, no_gaps), no_gaps),
+            (READS, base(), Some(5), &no_hazards, (BoundaryLevel::Landlock, &[Signals]), no_gaps),
+            (READS, base(), None, &no_hazards, (BoundaryLevel::None, all_gaps), no_gaps),
+            (READS, unenforced(), Some(6), &no_hazards, (BoundaryLevel::None, all_gaps), all_gaps),
+            (READS, nested(), Some(6), &no_hazards, (BoundaryLevel::None, file_gaps), &[UserFiles]),
+            (READS, nested(), Some(5), &no_hazards, (BoundaryLevel::None, all_gaps), &[UserFiles]),
+            (READS, nested(), None, &own_user, (BoundaryLevel::OwnUser, no_gaps), no_gaps),
+            (READS, base(), Some(6), &sockets, (BoundaryLevel::Landlock, &[Sockets]), no_gaps),
+            (READS, base(), Some(6), &allowed, (BoundaryLevel::Landlock, &[Sockets]), &[Sockets]),
+            (WRITES, base(), Some(6), &no_hazards, (BoundaryLevel::None, file_gaps), &[UserFiles]),
             (
                 WRITES,
-                usual(),
+                base(),
                 Some(6),
-                &adding,
-                (BoundaryLevel::None, some),
+                &changeable_folder,
+                (BoundaryLevel::None, file_gaps),
                 &[ConfigurationFolder, UserFiles],
             ),
-            (WRITES, confined(), Some(6), &nothing, (BoundaryLevel::Landlock, none), none),
+            (WRITES, confined(), Some(6), &no_hazards, (BoundaryLevel::Landlock, no_gaps), no_gaps),
             (
                 WRITES,
                 confined(),
                 Some(6),
-                &covering,
+                &service_files,
                 (BoundaryLevel::Landlock, &[Configuration]),
-                none,
+                no_gaps,
             ),
-            (WRITES, usual(), None, &own, (BoundaryLevel::OwnUser, none), none),
-            (WRITES, off(), Some(6), &own, (BoundaryLevel::OwnUser, none), none),
+            (WRITES, base(), None, &own_user, (BoundaryLevel::OwnUser, no_gaps), no_gaps),
+            (WRITES, unenforced(), Some(6), &own_user, (BoundaryLevel::OwnUser, no_gaps), no_gaps),
         ] {
-            let case = format!("{access:?} {sandbox:?} {version:?} {facts:?}");
-            let means = Capabilities { landlock: version, bubblewrap: false };
-            let found = isolate(access, &sandbox, means, facts).boundary;
+            let case = format!("{access:?} {sandbox:?} {version:?} {environment:?}");
+            let capabilities = Capabilities { landlock: version, bubblewrap: false };
+            let found = isolate(access, &sandbox, capabilities, environment).boundary;
             assert_eq!(found, Boundary { level, gaps: landlock.to_vec() }, "{case}");
-            let means = Capabilities { landlock: version, bubblewrap: true };
-            assert_eq!(isolate(access, &sandbox, means, facts).boundary.gaps, wrapped, "{case}");
+            let capabilities = Capabilities { landlock: version, bubblewrap: true };
+            assert_eq!(
+                isolate(access, &sandbox, capabilities, environment).boundary.gaps,
+                wrapped,
+                "{case}"
+            );
         }
     }
 
     #[test]
     fn only_output_of_a_failed_wrapper_is_attributed_to_it() {
-        let (wrap, lock) = (Some(Isolation::Bubblewrap), Some(Isolation::Landlock));
-        let said = "bwrap: execvp /x: No such file or directory\n";
+        let (bubblewrap, landlock) = (Some(Isolation::Bubblewrap), Some(Isolation::Landlock));
+        let bwrap_error = "bwrap: execvp /x: No such file or directory\n";
         for (isolation, exit, stdout, stderr, expected) in [
-            (wrap, Exit::Code(1), "", said, true),
-            (lock, Exit::Code(1), "", said, false),
-            (None, Exit::Code(1), "", said, false),
-            (wrap, Exit::Code(2), "", said, false),
-            (wrap, Exit::Signal(9), "", said, false),
-            (wrap, Exit::Code(1), "answer", said, false),
-            (wrap, Exit::Code(1), "", "no bwrap: here", false),
+            (bubblewrap, Exit::Code(1), "", bwrap_error, true),
+            (landlock, Exit::Code(1), "", bwrap_error, false),
+            (None, Exit::Code(1), "", bwrap_error, false),
+            (bubblewrap, Exit::Code(2), "", bwrap_error, false),
+            (bubblewrap, Exit::Signal(9), "", bwrap_error, false),
+            (bubblewrap, Exit::Code(1), "answer", bwrap_error, false),
+            (bubblewrap, Exit::Code(1), "", "no bwrap: here", false),
         ] {
             assert_eq!(
                 bwrap_failed(isolation, exit, stdout, stderr),

@@ -72,7 +72,9 @@ pub fn step(
         AlertInput::Requested(endpoint, count) => {
             tracker.count_requests((endpoint, count), now, spec, &mut changes);
         }
-        AlertInput::Ended(agent, is_good) => tracker.count_end(agent, is_good, spec, &mut changes),
+        AlertInput::Ended(agent, succeeded) => {
+            tracker.count_end(agent, succeeded, spec, &mut changes);
+        }
         AlertInput::Scheduled(id, streak, limit) => {
             let key = (AlertCause::ScheduleFailing, id.to_string());
             if limit > 0 && streak >= limit {
@@ -107,10 +109,10 @@ impl AlertTracker {
     /// Returns true if some state expires with time, so that the caller must send ticks.
     #[must_use]
     pub fn needs_ticks(&self) -> bool {
-        let lingers = |(key, until): (&AlertKey, &Option<Duration>)| {
+        let expires = |(key, until): (&AlertKey, &Option<Duration>)| {
             key.0 == AlertCause::RequestRate || until.is_some()
         };
-        !self.requests.is_empty() || self.open.iter().any(lingers)
+        !self.requests.is_empty() || self.open.iter().any(expires)
     }
 
     fn open(
@@ -155,12 +157,12 @@ impl AlertTracker {
     fn count_end(
         &mut self,
         agent: AgentId,
-        is_good: bool,
+        succeeded: bool,
         spec: &AlertSpec,
         changes: &mut Vec<AlertChange>,
     ) {
         let key = (AlertCause::FailureStreak, agent.to_string());
-        if is_good {
+        if succeeded {
             self.streaks.remove(&agent);
             return self.close(key, changes);
         }
@@ -214,10 +216,12 @@ impl AlertTracker {
         for times in self.requests.values_mut() {
             remove_expired(times, now);
         }
-        let calm = spec.requests_per_minute as usize * 4 / 5;
+        let closing_count = spec.requests_per_minute as usize * 4 / 5;
         let requests = &self.requests;
         let is_over = |(key, until): &(&AlertKey, &Option<Duration>)| match key.0 {
-            AlertCause::RequestRate => requests.get(&key.1).is_none_or(|times| times.len() <= calm),
+            AlertCause::RequestRate => {
+                requests.get(&key.1).is_none_or(|times| times.len() <= closing_count)
+            }
             _ => until.is_some_and(|until| until <= now),
         };
         let over: Vec<_> = self.open.iter().filter(is_over).map(|(key, _)| key.clone()).collect();

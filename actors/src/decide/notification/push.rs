@@ -86,13 +86,13 @@ pub fn next_state(
             let failures = state.failures.saturating_add(1);
             let since = state.failing_since.unwrap_or(now);
             let is_old = (now - since).to_std().is_ok_and(|age| age >= max_age);
-            let given_up = failures >= MAX_DELIVERY_ATTEMPTS || is_old;
+            let is_abandoned = failures >= MAX_DELIVERY_ATTEMPTS || is_old;
             DeliveryState {
                 delivered: state.delivered,
                 failures,
                 failing_since: Some(since),
                 due: now + TimeDelta::from_std(retry_pause(failures)).unwrap_or_default(),
-                stage: if given_up { DeliveryStage::Abandoned } else { DeliveryStage::Open },
+                stage: if is_abandoned { DeliveryStage::Abandoned } else { DeliveryStage::Open },
             }
         }
     }
@@ -106,12 +106,12 @@ fn retry_pause(failures: u32) -> Duration {
 
 /// Returns true if callers see a difference. Of the transitions to the outcome callers see only the last one, into the
 /// clean-up, because a failed attempt that is retried is no outcome.
-fn is_notifiable(fact: &EventKind) -> bool {
-    match fact {
+fn is_notifiable(event: &EventKind) -> bool {
+    match event {
         EventKind::StateChanged(moved) => {
             match (notified_state(moved.from), notified_state(moved.to)) {
                 (Some(from), Some(to)) => from != to,
-                (None, _) | (_, None) => is_end(fact),
+                (None, _) | (_, None) => is_end(event),
             }
         }
         EventKind::Artifact { .. }
@@ -121,8 +121,8 @@ fn is_notifiable(fact: &EventKind) -> bool {
 }
 
 /// Returns true if the event is the outcome. The clean-up follows every outcome in the same commit.
-fn is_end(fact: &EventKind) -> bool {
-    matches!(fact, EventKind::StateChanged(moved) if moved.to == State::Cleanup)
+fn is_end(event: &EventKind) -> bool {
+    matches!(event, EventKind::StateChanged(moved) if moved.to == State::Cleanup)
 }
 
 /// Public form of a state that belongs neither to an outcome nor to a retry.
@@ -182,10 +182,10 @@ mod tests {
         ))
     }
 
-    fn events(facts: &[EventKind]) -> Vec<Event> {
-        let numbered = (1..).zip(facts);
+    fn events(kinds: &[EventKind]) -> Vec<Event> {
+        let numbered = (1..).zip(kinds);
         numbered
-            .map(|(number, fact)| Event { number, at: at_second(0), data: fact.clone() })
+            .map(|(number, kind)| Event { number, at: at_second(0), data: kind.clone() })
             .collect()
     }
 
@@ -194,19 +194,19 @@ mod tests {
         use State::{Cleanup, Idle, Running, Starting, Waiting};
         let notified: Vec<_> = TRANSITIONS
             .iter()
-            .filter(|made| is_notifiable(&state_change(**made)))
+            .filter(|transition| is_notifiable(&state_change(**transition)))
             .copied()
             .collect();
-        let mut wanted = vec![(Idle, Starting), (Running, Waiting), (Waiting, Starting)];
-        wanted.extend(TRANSITIONS.iter().filter(|(_, to)| *to == Cleanup));
-        assert_eq!(notified.len(), wanted.len(), "{notified:?}");
-        assert!(wanted.iter().all(|made| notified.contains(made)), "{notified:?}");
+        let mut expected = vec![(Idle, Starting), (Running, Waiting), (Waiting, Starting)];
+        expected.extend(TRANSITIONS.iter().filter(|(_, to)| *to == Cleanup));
+        assert_eq!(notified.len(), expected.len(), "{notified:?}");
+        assert!(expected.iter().all(|transition| notified.contains(transition)), "{notified:?}");
     }
 
     #[test]
     fn events_are_pushed_one_by_one_without_retries() {
         use State::{Cleanup, Completed, Failed, Idle, Running, Starting};
-        let said = |speaker| {
+        let message_event = |speaker| {
             let (message, pieces) = ("m".to_owned(), Vec::new());
             EventKind::Message { speaker, message, pieces }
         };
@@ -221,22 +221,22 @@ mod tests {
             state_change((Failed, Starting)),
             state_change((Starting, Running)),
             artifact,
-            said(MessageRole::AgentProgress),
-            said(MessageRole::AgentOutcome),
+            message_event(MessageRole::AgentProgress),
+            message_event(MessageRole::AgentOutcome),
             state_change((Running, Completed)),
             state_change((Completed, Cleanup)),
             state_change((Cleanup, Idle)),
         ]);
-        let tell = |event, last| DeliveryStep::Send { event, last };
+        let send = |event, last| DeliveryStep::Send { event, last };
         let mut notified = Vec::new();
         let mut known = 0;
         while let DeliveryStep::Send { event, last } =
             next_step(&pending(known, true), &all, at_second(0))
         {
-            notified.push(tell(event, last));
+            notified.push(send(event, last));
             known = event;
         }
-        assert_eq!(notified, [tell(1, false), tell(7, false), tell(8, false), tell(11, true)]);
+        assert_eq!(notified, [send(1, false), send(7, false), send(8, false), send(11, true)]);
         assert_eq!(
             next_step(&pending(1, false), &all[..4], at_second(5)),
             DeliveryStep::Record(DeliveryState { due: at_second(5), ..delivery_state(4) }),

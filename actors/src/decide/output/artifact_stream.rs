@@ -50,35 +50,35 @@ impl ArtifactStream {
     /// Adds a piece of an artifact, and returns what can be shown now, in order: of this artifact, and of others that
     /// are no longer held back. A piece that adds nothing visible is omitted, but the start and the end of an artifact
     /// are always shown.
-    pub fn take(&mut self, made: ArtifactPiece<Part>) -> Vec<ArtifactPiece<RedactedPart>> {
-        let ArtifactPiece { id, name, description, parts, append, last } = made;
+    pub fn take(&mut self, piece: ArtifactPiece<Part>) -> Vec<ArtifactPiece<RedactedPart>> {
+        let ArtifactPiece { id, name, description, parts, append, last } = piece;
         let mut open = self.release(&id);
-        let mut shown = Vec::new();
+        let mut visible = Vec::new();
         if !append {
-            shown.extend(open.take().and_then(|text| remainder(&id, text)));
+            visible.extend(open.take().and_then(|text| remainder(&id, text)));
         }
-        let has_begun = open.is_some();
+        let was_open = open.is_some();
         let parts = if append { join_texts(parts) } else { parts.into() };
         let (mut parts, open) = self.append(open, parts, last);
-        let is_silent = parts.is_empty() && has_begun && !last;
+        let is_silent = parts.is_empty() && was_open && !last;
         if parts.is_empty() {
             parts.push(RedactedPart::text(String::new(), 0));
         }
         if !is_silent {
-            shown.push(ArtifactPiece { id: id.clone(), name, description, parts, append, last });
+            visible.push(ArtifactPiece { id: id.clone(), name, description, parts, append, last });
         }
-        shown.extend(open.and_then(|text| self.hold(id, text)));
-        shown
+        visible.extend(open.and_then(|text| self.hold(id, text)));
+        visible
     }
 
     /// Returns the text of all open artifacts that can be shown now, although more text will follow.
     pub fn idle(&mut self) -> Vec<ArtifactPiece<RedactedPart>> {
-        let shown = self.open.iter_mut().filter_map(|(id, text)| {
+        let visible = self.open.iter_mut().filter_map(|(id, text)| {
             let before = text.count();
-            let shown = visible_part((text.release(), text.count() - before))?;
-            Some(continuation(id.clone(), shown, false))
+            let visible = visible_part((text.release(), text.count() - before))?;
+            Some(continuation(id.clone(), visible, false))
         });
-        shown.collect()
+        visible.collect()
     }
 
     /// Returns the rest of all open artifacts, which do not continue.
@@ -115,29 +115,29 @@ impl ArtifactStream {
         mut parts: VecDeque<Part>,
         last: bool,
     ) -> (Vec<RedactedPart>, Option<EarlyRedactionStream>) {
-        let mut shown = Vec::new();
+        let mut visible = Vec::new();
         if let Some(mut text) = open {
             let more = parts.pop_front_if(|part| is_plain_text(part));
-            let goes_on = parts.is_empty() && !last;
+            let continues = parts.is_empty() && !last;
             let before = text.count();
-            let mut grown = push_part(&mut text, more);
-            if !goes_on {
-                grown.push_str(&text.finish());
+            let mut released = push_part(&mut text, more);
+            if !continues {
+                released.push_str(&text.finish());
             }
-            shown.extend(visible_part((grown, text.count() - before)));
-            if goes_on {
-                return (shown, Some(text));
+            visible.extend(visible_part((released, text.count() - before)));
+            if continues {
+                return (visible, Some(text));
             }
         }
-        let begun = if last { None } else { parts.pop_back_if(|part| is_plain_text(part)) };
-        shown.extend(parts.iter().map(|part| RedactedPart::part(part, &self.redactor)));
-        let open = begun.map(|begun| {
+        let open_part = if last { None } else { parts.pop_back_if(|part| is_plain_text(part)) };
+        visible.extend(parts.iter().map(|part| RedactedPart::part(part, &self.redactor)));
+        let open = open_part.map(|open_part| {
             let mut text = EarlyRedactionStream::new(Arc::clone(&self.redactor));
-            let grown = push_part(&mut text, Some(begun));
-            shown.extend(visible_part((grown, text.count())));
+            let released = push_part(&mut text, Some(open_part));
+            visible.extend(visible_part((released, text.count())));
             text
         });
-        (shown, open)
+        (visible, open)
     }
 }
 

@@ -19,7 +19,7 @@ pub struct EarlyRedactionStream {
     /// Raw bytes of the unfinished line; `None` once the line is too long.
     line: Option<Vec<u8>>,
     /// Part of that line that was shown early and that `stream` has not returned since.
-    shown: String,
+    early_text: String,
 }
 
 impl EarlyRedactionStream {
@@ -27,7 +27,7 @@ impl EarlyRedactionStream {
     #[must_use]
     pub fn new(redactor: Arc<Redactor>) -> Self {
         let stream = RedactionStream::new(Arc::clone(&redactor));
-        Self { redactor, stream, line: Some(Vec::new()), shown: String::new() }
+        Self { redactor, stream, line: Some(Vec::new()), early_text: String::new() }
     }
 
     /// Receives bytes and returns the text that is safe to show now.
@@ -40,11 +40,11 @@ impl EarlyRedactionStream {
     /// Appends the text that is safe to show now to `out`.
     pub fn push_to(&mut self, bytes: &[u8], out: &mut String) {
         self.buffer_line(bytes);
-        if self.shown.is_empty() {
+        if self.early_text.is_empty() {
             return self.stream.push_to(bytes, out);
         }
-        let given = self.stream.push(bytes);
-        out.push_str(self.strip_shown(&given));
+        let released = self.stream.push(bytes);
+        out.push_str(self.strip_early_text(&released));
     }
 
     /// Shows the part of the unfinished line that is safe to show now, and returns the new text of it.
@@ -54,27 +54,27 @@ impl EarlyRedactionStream {
         if line.is_empty() || self.stream.held_bytes() != line.len() {
             return String::new();
         }
-        let mut judged = RedactionStream::new(Arc::clone(&self.redactor));
-        if !judged.push(line).is_empty() {
+        let mut line_stream = RedactionStream::new(Arc::clone(&self.redactor));
+        if !line_stream.push(line).is_empty() {
             return String::new();
         }
-        let safe = judged.idle();
-        let new = safe.strip_prefix(&*self.shown).unwrap_or_default().to_owned();
-        self.shown.push_str(&new);
+        let safe = line_stream.idle();
+        let new = safe.strip_prefix(&*self.early_text).unwrap_or_default().to_owned();
+        self.early_text.push_str(&new);
         new
     }
 
     /// Returns the text that is safe to show although the source has paused.
     pub fn idle(&mut self) -> String {
-        let given = self.stream.idle();
-        self.strip_shown(&given).to_owned()
+        let released = self.stream.idle();
+        self.strip_early_text(&released).to_owned()
     }
 
     /// Returns the rest. Afterwards the stream equals a new one.
     pub fn finish(&mut self) -> String {
-        let given = self.stream.finish();
-        let rest = self.strip_shown(&given).to_owned();
-        (self.line, self.shown) = (Some(Vec::new()), String::new());
+        let released = self.stream.finish();
+        let rest = self.strip_early_text(&released).to_owned();
+        (self.line, self.early_text) = (Some(Vec::new()), String::new());
         rest
     }
 
@@ -87,8 +87,8 @@ impl EarlyRedactionStream {
     /// Stores the unfinished line.
     fn buffer_line(&mut self, bytes: &[u8]) {
         let newline = bytes.iter().rposition(|byte| *byte == b'\n');
-        let begun = newline.map_or(0, |newline| newline + 1);
-        let rest = bytes.get(begun..).unwrap_or_default();
+        let line_start = newline.map_or(0, |newline| newline + 1);
+        let rest = bytes.get(line_start..).unwrap_or_default();
         let line = if newline.is_some() { Some(Vec::new()) } else { self.line.take() };
         self.line =
             line.filter(|line| line.len() + rest.len() <= MAX_EARLY_LINE_BYTES).map(|mut line| {
@@ -98,14 +98,15 @@ impl EarlyRedactionStream {
     }
 
     /// Returns the part of a released text that was not shown early.
-    fn strip_shown<'g>(&mut self, given: &'g str) -> &'g str {
-        let same = self.shown.chars().zip(given.chars()).take_while(|(one, other)| one == other);
+    fn strip_early_text<'g>(&mut self, released: &'g str) -> &'g str {
+        let same =
+            self.early_text.chars().zip(released.chars()).take_while(|(one, other)| one == other);
         let length = same.map(|(one, _)| one.len_utf8()).sum();
-        let rest = given.get(length..).unwrap_or_default();
+        let rest = released.get(length..).unwrap_or_default();
         if rest.is_empty() {
-            self.shown.drain(..length);
+            self.early_text.drain(..length);
         } else {
-            self.shown.clear();
+            self.early_text.clear();
         }
         rest
     }

@@ -22,7 +22,7 @@ pub struct StoredParts {
 /// Redacted part without a location.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RedactedPart {
-    of: PartKind,
+    kind: PartKind,
     text: String,
     filename: Option<String>,
     media_type: Option<String>,
@@ -35,24 +35,24 @@ impl RedactedPart {
     /// Redacts one part.
     #[must_use]
     pub fn part(part: &Part, redactor: &Redactor) -> Self {
-        let (of, text, redacted) = redact_content(&part.content, redactor);
+        let (kind, text, redacted) = redact_content(&part.content, redactor);
         let (filename, media_type) = (part.filename.clone(), part.media_type.clone());
-        Self { of, text, filename, media_type, redacted, dropped: 0, is_unchanged: redacted == 0 }
+        Self { kind, text, filename, media_type, redacted, dropped: 0, is_unchanged: redacted == 0 }
     }
 
     /// Creates the part from a stored part and its text.
     #[must_use]
     pub fn from_stored(piece: &StoredPart, text: String) -> Self {
         let (filename, media_type) = (piece.filename.clone(), piece.media_type.clone());
-        let (of, redacted, dropped) = (piece.kind, piece.redacted, piece.dropped);
-        Self { of, text, filename, media_type, redacted, dropped, is_unchanged: true }
+        let (kind, redacted, dropped) = (piece.kind, piece.redacted, piece.dropped);
+        Self { kind, text, filename, media_type, redacted, dropped, is_unchanged: true }
     }
 
     /// Creates the part from a text that was redacted before in this many places.
     #[must_use]
     pub const fn text(text: String, redacted: u64) -> Self {
-        let (of, filename, media_type) = (PartKind::Text, None, None);
-        Self { of, text, filename, media_type, redacted, dropped: 0, is_unchanged: true }
+        let (kind, filename, media_type) = (PartKind::Text, None, None);
+        Self { kind, text, filename, media_type, redacted, dropped: 0, is_unchanged: true }
     }
 
     /// Returns the part with `dropped` additional missing bytes.
@@ -72,19 +72,20 @@ pub fn redact(
     channel: TextChannel,
     from: u64,
 ) -> StoredParts {
-    let masked = parts.iter().map(|part| RedactedPart::part(part, redactor));
-    assign_ranges(masked, TextRange { attempt_id, channel, from, to: from })
+    let redacted = parts.iter().map(|part| RedactedPart::part(part, redactor));
+    assign_ranges(redacted, TextRange { attempt_id, channel, from, to: from })
 }
 
 /// Places redacted parts one after the other, starting at an empty range.
 #[must_use]
 pub fn assign_ranges(parts: impl IntoIterator<Item = RedactedPart>, at: TextRange) -> StoredParts {
     let mut stored = StoredParts { text: String::new(), pieces: Vec::new(), is_unredacted: true };
-    for RedactedPart { of, text, filename, media_type, redacted, dropped, is_unchanged } in parts {
+    for RedactedPart { kind, text, filename, media_type, redacted, dropped, is_unchanged } in parts
+    {
         let from = at.from + stored.text.len() as u64;
         stored.text.push_str(&text);
         let text = TextRange { from, to: at.from + stored.text.len() as u64, ..at };
-        stored.pieces.push(StoredPart { kind: of, text, filename, media_type, redacted, dropped });
+        stored.pieces.push(StoredPart { kind, text, filename, media_type, redacted, dropped });
         stored.is_unredacted &= is_unchanged;
     }
     stored
@@ -92,14 +93,14 @@ pub fn assign_ranges(parts: impl IntoIterator<Item = RedactedPart>, at: TextRang
 
 /// Returns the stored form of a content, with the number of redactions.
 fn redact_content(content: &Content, redactor: &Redactor) -> (PartKind, String, u64) {
-    let mask = |kind, text: &str| {
-        let (masked, count) = redactor.redact_and_count(text);
-        (kind, masked.into_owned(), count)
+    let redact = |kind, text: &str| {
+        let (redacted, count) = redactor.redact_and_count(text);
+        (kind, redacted.into_owned(), count)
     };
     match content {
-        Content::Text(text) => mask(PartKind::Text, text),
-        Content::Url(url) => mask(PartKind::Url, url),
-        Content::Data(data) => mask(PartKind::Data, &data.to_string()),
+        Content::Text(text) => redact(PartKind::Text, text),
+        Content::Url(url) => redact(PartKind::Url, url),
+        Content::Data(data) => redact(PartKind::Data, &data.to_string()),
         Content::Bytes(encoded) => redact_bytes(encoded, redactor),
     }
 }
@@ -107,9 +108,9 @@ fn redact_content(content: &Content, redactor: &Redactor) -> (PartKind, String, 
 /// Redacts text inside a file like other text; bytes that are not text are stored unchanged.
 fn redact_bytes(encoded: &str, redactor: &Redactor) -> (PartKind, String, u64) {
     let decoded = STANDARD.decode(encoded).ok().and_then(|bytes| String::from_utf8(bytes).ok());
-    let masked = decoded.as_deref().map(|text| redactor.redact_and_count(text));
-    match masked {
+    let redacted = decoded.as_deref().map(|text| redactor.redact_and_count(text));
+    match redacted {
         None | Some((_, 0)) => (PartKind::Bytes, encoded.to_owned(), 0),
-        Some((masked, count)) => (PartKind::Bytes, STANDARD.encode(masked.as_bytes()), count),
+        Some((redacted, count)) => (PartKind::Bytes, STANDARD.encode(redacted.as_bytes()), count),
     }
 }

@@ -44,8 +44,8 @@ pub fn redact_end(end: &InteractionEnd, redactor: &Redactor) -> InteractionEnd {
         AnswerValue::Deny { reason } => AnswerValue::Deny {
             reason: reason.map(|reason| redact_text(&reason, MAX_SENTENCE_BYTES, redactor)),
         },
-        AnswerValue::Text { text: said } => {
-            AnswerValue::Text { text: redact_text(&said, usize::MAX, redactor) }
+        AnswerValue::Text { text } => {
+            AnswerValue::Text { text: redact_text(&text, usize::MAX, redactor) }
         }
         AnswerValue::Form { values } => {
             AnswerValue::Form { values: redact_value(values, redactor) }
@@ -69,9 +69,9 @@ fn redact_tool_call(call: ToolCallSubject, redactor: &Redactor) -> ToolCallSubje
     }
 }
 
-fn redact_value(given: Value, redactor: &Redactor) -> Value {
-    match given {
-        Value::String(given) => Value::String(redact_text(&given, MAX_ARGUMENT_BYTES, redactor)),
+fn redact_value(value: Value, redactor: &Redactor) -> Value {
+    match value {
+        Value::String(value) => Value::String(redact_text(&value, MAX_ARGUMENT_BYTES, redactor)),
         Value::Array(items) => items.into_iter().map(|item| redact_value(item, redactor)).collect(),
         Value::Object(fields) => fields
             .into_iter()
@@ -85,15 +85,15 @@ fn redact_value(given: Value, redactor: &Redactor) -> Value {
 }
 
 /// Redacts a text before it is cut, because a cut secret would no longer be recognized.
-fn redact_text(given: &str, max_bytes: usize, redactor: &Redactor) -> String {
-    let redacted = redactor.redact(given);
-    let plain: String = redacted.chars().filter(|char| !changes_display(*char)).collect();
-    match plain.len() > max_bytes {
+fn redact_text(text: &str, max_bytes: usize, redactor: &Redactor) -> String {
+    let redacted = redactor.redact(text);
+    let printable: String = redacted.chars().filter(|char| !changes_display(*char)).collect();
+    match printable.len() > max_bytes {
         true => {
-            let end = plain.floor_char_boundary(max_bytes);
-            format!("{}… ({} more bytes)", &plain.split_at(end).0, plain.len() - end)
+            let end = printable.floor_char_boundary(max_bytes);
+            format!("{}… ({} more bytes)", &printable.split_at(end).0, printable.len() - end)
         }
-        false => plain,
+        false => printable,
     }
 }
 
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn a_question_is_redacted_in_every_text() {
         let redactor = Redactor::new([]);
-        let asked = Question {
+        let question = Question {
             kind: InteractionKind::ToolPermission,
             message: format!("run {SECRET}?\u{202e}\u{1b}[2J"),
             options: Vec::new(),
@@ -127,11 +127,11 @@ mod tests {
             }),
             schema: None,
         };
-        let shown = redact_question(asked, &redactor);
-        let written = serde_json::to_string(&shown).unwrap();
+        let redacted = redact_question(question, &redactor);
+        let written = serde_json::to_string(&redacted).unwrap();
         assert!(!written.contains(SECRET), "{written}");
-        assert!(!shown.message.contains(['\u{202e}', '\u{1b}']), "{:?}", shown.message);
-        assert_eq!(shown.subject.map(|call| call.args["n"].clone()), Some(json!(1)));
+        assert!(!redacted.message.contains(['\u{202e}', '\u{1b}']), "{:?}", redacted.message);
+        assert_eq!(redacted.subject.map(|call| call.args["n"].clone()), Some(json!(1)));
     }
 
     #[test]

@@ -58,11 +58,11 @@ impl TailBuffer {
         self.bytes.drain(..excess);
         self.dropped += (passed.len() + excess) as u64;
         // A nearly full buffer would double its capacity by default and then use all of it.
-        let room = self.bytes.capacity();
-        let wanted = self.bytes.len() + last.len();
-        if wanted > room {
-            let wanted = wanted.max(room.saturating_mul(2)).min(self.max_bytes);
-            self.bytes.reserve_exact(wanted - self.bytes.len());
+        let capacity = self.bytes.capacity();
+        let required = self.bytes.len() + last.len();
+        if required > capacity {
+            let new_capacity = required.max(capacity.saturating_mul(2)).min(self.max_bytes);
+            self.bytes.reserve_exact(new_capacity - self.bytes.len());
         }
         self.bytes.extend(last);
     }
@@ -112,8 +112,8 @@ impl HeadAndTailBuffer {
 
     /// Appends bytes.
     pub fn push(&mut self, bytes: &[u8]) {
-        let room = self.limits.head.saturating_sub(self.head.len()).min(bytes.len());
-        let (head, tail) = bytes.split_at_checked(room).unwrap_or((bytes, &[]));
+        let head_bytes = self.limits.head.saturating_sub(self.head.len()).min(bytes.len());
+        let (head, tail) = bytes.split_at_checked(head_bytes).unwrap_or((bytes, &[]));
         self.head.extend_from_slice(head);
         self.tail.push(tail);
     }
@@ -184,14 +184,14 @@ mod tests {
     use super::{HeadAndTail, HeadAndTailBuffer, marker};
 
     fn truncated(text: &[u8], limit: usize, mut size: impl FnMut() -> usize) -> String {
-        let mut kept = HeadAndTailBuffer::new(limit);
+        let mut buffer = HeadAndTailBuffer::new(limit);
         let mut rest = text;
         while !rest.is_empty() {
             let (piece, tail) = rest.split_at(size().clamp(1, rest.len()));
-            kept.push(piece);
+            buffer.push(piece);
             rest = tail;
         }
-        kept.text()
+        buffer.text()
     }
 
     #[test]
@@ -204,8 +204,8 @@ mod tests {
     #[test]
     fn truncated_text_states_the_dropped_bytes() {
         assert_eq!(truncated(b"0123456789", 10, || 1), "0123456789");
-        let wanted = "012345\n[... 2 bytes were dropped ...]\n89";
-        assert_eq!(truncated(b"0123456789", 8, || 3), wanted);
+        let expected = "012345\n[... 2 bytes were dropped ...]\n89";
+        assert_eq!(truncated(b"0123456789", 8, || 3), expected);
         let mut far = HeadAndTailBuffer::new(8);
         far.push(b"0123456");
         far.skip(1_000_000);
@@ -217,8 +217,8 @@ mod tests {
     fn truncation_never_splits_a_character() {
         let text = "é".repeat(100);
         for limit in 8..40 {
-            let kept = truncated(text.as_bytes(), limit, || 7);
-            assert!(!kept.contains(char::REPLACEMENT_CHARACTER), "{limit}: {kept}");
+            let shortened = truncated(text.as_bytes(), limit, || 7);
+            assert!(!shortened.contains(char::REPLACEMENT_CHARACTER), "{limit}: {shortened}");
         }
     }
 
@@ -227,7 +227,7 @@ mod tests {
         fn truncation_does_not_depend_on_the_chunks(length in 0_usize..3000, limit in 4_usize..400, size in 1_usize..500) {
             let text: String = ('a'..='z').cycle().take(length).collect();
             let HeadAndTail { head, tail } = HeadAndTail::of(limit);
-            let wanted = if length <= limit {
+            let expected = if length <= limit {
                 text.clone()
             } else {
                 let dropped = (length - limit) as u64;
@@ -235,7 +235,7 @@ mod tests {
                 let (_, tail) = text.split_at(length - tail);
                 [head, &marker(dropped), tail].concat()
             };
-            prop_assert_eq!(truncated(text.as_bytes(), limit, || size), wanted);
+            prop_assert_eq!(truncated(text.as_bytes(), limit, || size), expected);
         }
     }
 }

@@ -103,12 +103,12 @@ fn confirmation_from(question: &Question, word: &str) -> Option<AnswerValue> {
         return Some(AnswerValue::Option { id: id.to_owned() });
     }
     // Options with other names: the only one of the kind that the word means.
-    let is_meant = |option: &&QuestionOption| match option.kind {
+    let matches_word = |option: &&QuestionOption| match option.kind {
         OptionKind::AllowOnce => is_yes,
         OptionKind::RejectOnce => is_no,
         OptionKind::AllowAlways | OptionKind::RejectAlways | OptionKind::Other => false,
     };
-    single_option(question.options.iter().filter(is_meant))
+    single_option(question.options.iter().filter(matches_word))
 }
 
 /// Returns the only option with this id or name, in lower case.

@@ -37,7 +37,7 @@ fn is_covered(pattern: &str, command: &SimpleCommand) -> bool {
     !pattern.contains(WILDCARD)
         || !wrapper::is_wrapper(&command.program)
             && names_program(pattern, &command.program)
-            && !command.words.iter().any(|word| climbs(word))
+            && !command.words.iter().any(|word| has_parent_component(word))
 }
 
 /// Returns true unless the program has a path that the pattern does not write completely. With `scripts/*`, an agent
@@ -48,7 +48,7 @@ fn names_program(pattern: &str, program: &str) -> bool {
 
 /// Returns true if a word contains `..` as a component of a path, also after an option such as `--file=` or `-C`.
 /// Ranges such as `main..topic` and names such as `./...` do not count.
-fn climbs(word: &str) -> bool {
+fn has_parent_component(word: &str) -> bool {
     word.split('/').any(|part| part.ends_with("..") && !part.ends_with("..."))
 }
 
@@ -102,10 +102,10 @@ mod tests {
     #[test]
     fn parent_folders_are_found_in_words() {
         for word in ["..", "../x", "a/..", "a/../b", "-C..", "-C../x", "--file=../x", "a.."] {
-            assert!(climbs(word), "{word}");
+            assert!(has_parent_component(word), "{word}");
         }
         for word in ["a..b", "...", "./...", "a...b", "..a", ".../x", ".", "./a", "a.b", ""] {
-            assert!(!climbs(word), "{word}");
+            assert!(!has_parent_component(word), "{word}");
         }
     }
 }

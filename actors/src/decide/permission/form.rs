@@ -102,15 +102,13 @@ impl FormField<'_> {
         Ok(())
     }
 
-    fn check_size(&self, size: usize, least: &str, most: &str) -> Result<(), AnswerFault> {
+    fn check_size(&self, size: usize, min: &str, max: &str) -> Result<(), AnswerFault> {
         let bound = |name: &str| match self.schema.get(name) {
             None => Ok(None),
             Some(limit) => limit.as_u64().map(Some).ok_or(AnswerFault::UnsupportedForm),
         };
         let size = u64::try_from(size).unwrap_or(u64::MAX);
-        if bound(least)?.is_some_and(|least| size < least)
-            || bound(most)?.is_some_and(|most| size > most)
-        {
+        if bound(min)?.is_some_and(|min| size < min) || bound(max)?.is_some_and(|max| size > max) {
             return Err(self.out_of_bounds());
         }
         Ok(())

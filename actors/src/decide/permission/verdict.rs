@@ -160,7 +160,7 @@ mod tests {
         let commands = PermissionRule { command: list(&["git status"]), ..rule(Allow) };
         let paths = PermissionRule { path: list(&["src/**"]), ..rule(Allow) };
         let policy = policy(vec![commands, paths], &[]);
-        let foreign = |call: ToolCallSubject| ToolCallSubject {
+        let of_other_tool = |call: ToolCallSubject| ToolCallSubject {
             tool: "mcp__prod__delete".to_owned(),
             kind: Some("other".to_owned()),
             ..call
@@ -171,7 +171,8 @@ mod tests {
         };
         assert_eq!(decide(&policy, &command("git status")).0, Allow);
         assert_eq!(decide(&policy, &edit("src/a")).0, Allow);
-        for call in [foreign(command("git status")), foreign(edit("src/a")), with_args] {
+        for call in [of_other_tool(command("git status")), of_other_tool(edit("src/a")), with_args]
+        {
             assert_eq!(decide(&policy, &call).0, Ask, "{call:?}");
         }
     }

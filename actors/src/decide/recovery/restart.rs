@@ -115,17 +115,17 @@ mod tests {
         #[test]
         fn no_period_has_more_restarts_than_allowed(gaps in proptest::collection::vec(0u64..40, 1..60)) {
             let mut restarts = RestartHistory::default();
-            let (mut now, mut made) = (0, Vec::new());
+            let (mut now, mut restart_times) = (0, Vec::new());
             for gap in gaps {
                 now += gap;
                 let (next, decision) = step(restarts, Duration::from_secs(now), RestartIntensity::default());
                 restarts = next;
                 if decision == Restart {
-                    made.push(now);
+                    restart_times.push(now);
                 }
             }
-            for window in made.windows(4) {
-                prop_assert!(window[3] - window[0] >= 60, "{made:?}");
+            for window in restart_times.windows(4) {
+                prop_assert!(window[3] - window[0] >= 60, "{restart_times:?}");
             }
         }
     }

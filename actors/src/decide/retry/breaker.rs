@@ -42,7 +42,7 @@ pub enum BreakerEvent {
         /// End time of the condition, if known.
         until: Option<DateTime<Utc>>,
         /// First block duration if the end time is unknown.
-        usual: Duration,
+        default_wait: Duration,
         /// Present time.
         now: DateTime<Utc>,
     },
@@ -108,14 +108,14 @@ pub fn state(circuit: Option<&OpenCircuit>, now: DateTime<Utc>) -> BreakerState 
 #[must_use]
 pub fn step(circuit: Option<OpenCircuit>, event: BreakerEvent) -> Option<OpenCircuit> {
     match event {
-        BreakerEvent::Failed { id, cause, until, usual, now } => {
-            let tried = circuit.is_some_and(|circuit| circuit.probe == Some(id));
+        BreakerEvent::Failed { id, cause, until, default_wait, now } => {
+            let is_probe = circuit.is_some_and(|circuit| circuit.probe == Some(id));
             let failed_probes =
-                circuit.map_or(0, |circuit| circuit.failed_probes + u32::from(tried));
-            let until = until.or_else(|| after(now, doubled_wait(usual, failed_probes)));
+                circuit.map_or(0, |circuit| circuit.failed_probes + u32::from(is_probe));
+            let until = until.or_else(|| after(now, doubled_wait(default_wait, failed_probes)));
             let until = until.unwrap_or(DateTime::<Utc>::MAX_UTC).min(now + MAX_BLOCK_DURATION);
             Some(merge_failure(
-                circuit.filter(|_| !tried),
+                circuit.filter(|_| !is_probe),
                 OpenCircuit { cause, since: now, until, probe: None, failed_probes },
             ))
         }
@@ -169,9 +169,15 @@ mod tests {
     }
 
     fn failure_event(id: u128, now: i64, until: Option<i64>) -> BreakerEvent {
-        let usual = Duration::from_secs(100);
+        let default_wait = Duration::from_secs(100);
         let (id, until) = (run(id), until.map(at));
-        BreakerEvent::Failed { id, cause: AccountCause::QuotaExhausted, until, usual, now: at(now) }
+        BreakerEvent::Failed {
+            id,
+            cause: AccountCause::QuotaExhausted,
+            until,
+            default_wait,
+            now: at(now),
+        }
     }
 
     fn after(events: &[BreakerEvent]) -> Option<OpenCircuit> {
@@ -256,9 +262,16 @@ mod tests {
     #[test]
     fn only_a_refused_credential_can_be_repaired() {
         let used_up = failure_event(1, 0, Some(60));
-        let BreakerEvent::Failed { id, until, usual, now, .. } = used_up else { unreachable!() };
-        let refused =
-            BreakerEvent::Failed { id, cause: AccountCause::CredentialRefused, until, usual, now };
+        let BreakerEvent::Failed { id, until, default_wait, now, .. } = used_up else {
+            unreachable!()
+        };
+        let refused = BreakerEvent::Failed {
+            id,
+            cause: AccountCause::CredentialRefused,
+            until,
+            default_wait,
+            now,
+        };
         assert_eq!(
             state_after(&[refused, BreakerEvent::CredentialRepaired], 1),
             BreakerState::Closed
@@ -272,10 +285,10 @@ mod tests {
     #[test]
     fn an_operator_closes_a_breaker_with_any_cause() {
         let quota = failure_event(1, 0, Some(3600));
-        let BreakerEvent::Failed { usual, .. } = quota else { unreachable!() };
+        let BreakerEvent::Failed { default_wait, .. } = quota else { unreachable!() };
         let (id, until, now) = (run(2), Some(at(20)), at(1));
         let limit =
-            BreakerEvent::Failed { id, cause: AccountCause::RateLimited, until, usual, now };
+            BreakerEvent::Failed { id, cause: AccountCause::RateLimited, until, default_wait, now };
         let circuit = after(&[quota, limit]).unwrap();
         assert_eq!((circuit.cause, circuit.until), (AccountCause::QuotaExhausted, at(3600)));
         assert_eq!(after(&[limit, quota]).unwrap().cause, AccountCause::QuotaExhausted);
@@ -293,9 +306,9 @@ mod tests {
         #[test]
         fn at_most_one_probe_runs_and_no_pause_is_lost(steps in proptest::collection::vec(event(), 0..60)) {
             let (mut circuit, mut now, mut latest): (Option<OpenCircuit>, i64, i64) = (None, 0, 0);
-            for (passes, kind, id, retry_after) in steps {
-                now += passes;
-                let stood = state(circuit.as_ref(), at(now));
+            for (elapsed, kind, id, retry_after) in steps {
+                now += elapsed;
+                let state_before = state(circuit.as_ref(), at(now));
                 let before = circuit;
                 let event = match kind {
                     0 => {
@@ -310,7 +323,7 @@ mod tests {
                 circuit = step(circuit, event);
                 let probe = |circuit: Option<OpenCircuit>| circuit.and_then(|circuit| circuit.probe);
                 if probe(circuit) != probe(before) && probe(circuit).is_some() {
-                    prop_assert_eq!((kind, stood), (1, BreakerState::HalfOpen));
+                    prop_assert_eq!((kind, state_before), (1, BreakerState::HalfOpen));
                     prop_assert_eq!(probe(before), None);
                 }
                 if before.is_some() && circuit.is_none() {

@@ -39,7 +39,7 @@ pub const fn account_cause(code: Code) -> Option<AccountCause> {
 pub const fn first_wait(cause: AccountCause, deferral: &DeferralPolicy) -> Duration {
     match cause {
         AccountCause::RateLimited | AccountCause::Overloaded => FIRST_BACKOFF,
-        AccountCause::QuotaExhausted | AccountCause::CredentialRefused => deferral.usual,
+        AccountCause::QuotaExhausted | AccountCause::CredentialRefused => deferral.first_wait,
     }
 }
 
@@ -60,10 +60,10 @@ pub fn deferral_wait(
     retry_after: Option<Duration>,
 ) -> Option<Duration> {
     let DeferralPolicy { max, times, .. } = *deferral;
-    let usual = first_wait(cause, deferral);
-    let wait = retry_after.unwrap_or_else(|| doubled_wait(usual, before).min(max));
-    let is_told = retry_after.is_some() || !usual.is_zero();
-    (is_told && before < times && !max.is_zero() && wait <= max).then_some(wait)
+    let first = first_wait(cause, deferral);
+    let wait = retry_after.unwrap_or_else(|| doubled_wait(first, before).min(max));
+    let is_wait_known = retry_after.is_some() || !first.is_zero();
+    (is_wait_known && before < times && !max.is_zero() && wait <= max).then_some(wait)
 }
 
 /// Returns the number of requests of a turn that an overloaded model has rejected, after `before` earlier ones and this
@@ -102,8 +102,8 @@ const fn model_requests(failure: &Failure) -> u32 {
 
 /// Returns a wait that doubles each time.
 #[must_use]
-pub fn doubled_wait(usual: Duration, before: u32) -> Duration {
-    usual.saturating_mul(2u32.saturating_pow(before))
+pub fn doubled_wait(first: Duration, before: u32) -> Duration {
+    first.saturating_mul(2u32.saturating_pow(before))
 }
 
 /// Returns the extra delay of an execution after a deferral of this duration: up to a twentieth, derived from the id,
@@ -112,9 +112,9 @@ pub fn doubled_wait(usual: Duration, before: u32) -> Duration {
 pub fn resume_delay(id: ExecutionId, wait: Duration) -> Duration {
     let [.., one, other] = id.0.into_bytes();
     let share = u32::from(u16::from_be_bytes([one, other]));
-    let widest =
+    let max_spread =
         if wait <= MAX_RATE_LIMIT_WAIT { MAX_SHORT_WAIT_SPREAD } else { MAX_RESUME_SPREAD };
-    (wait / 20).min(widest) * share / u32::from(u16::MAX)
+    (wait / 20).min(max_spread) * share / u32::from(u16::MAX)
 }
 
 #[cfg(test)]
@@ -123,8 +123,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn deferral() -> DeferralPolicy {
-        let (max, usual) = (Duration::from_secs(7200), Duration::from_secs(900));
-        DeferralPolicy { max, usual, times: 5 }
+        let (max, first_wait) = (Duration::from_secs(7200), Duration::from_secs(900));
+        DeferralPolicy { max, first_wait, times: 5 }
     }
 
     fn waits(deferral: &DeferralPolicy, retry_after: Option<u64>) -> Vec<Option<u64>> {
@@ -148,8 +148,8 @@ mod tests {
         for cause in [AccountCause::RateLimited, AccountCause::Overloaded] {
             assert_eq!(of(cause, &deferral(), None), expected);
             assert_eq!(of(cause, &deferral(), Some(Duration::from_secs(20)))[..5], [Some(20); 5]);
-            let told_only = DeferralPolicy { usual: Duration::ZERO, ..deferral() };
-            assert_eq!(of(cause, &told_only, None), expected);
+            let provider_only = DeferralPolicy { first_wait: Duration::ZERO, ..deferral() };
+            assert_eq!(of(cause, &provider_only, None), expected);
             assert_eq!(
                 of(cause, &DeferralPolicy { max: Duration::ZERO, ..deferral() }, None),
                 [None; 6]
@@ -198,20 +198,23 @@ mod tests {
 
     #[test]
     fn a_maximum_of_zero_disables_deferral() {
-        let nothing = DeferralPolicy { max: Duration::ZERO, ..deferral() };
+        let disabled = DeferralPolicy { max: Duration::ZERO, ..deferral() };
         assert_eq!(
-            (waits(&nothing, Some(0)), waits(&nothing, None)),
+            (waits(&disabled, Some(0)), waits(&disabled, None)),
             (vec![None; 6], vec![None; 6])
         );
-        let told_only = DeferralPolicy { usual: Duration::ZERO, ..deferral() };
-        assert_eq!((waits(&told_only, Some(9))[0], waits(&told_only, None)[0]), (Some(9), None));
+        let provider_only = DeferralPolicy { first_wait: Duration::ZERO, ..deferral() };
+        assert_eq!(
+            (waits(&provider_only, Some(9))[0], waits(&provider_only, None)[0]),
+            (Some(9), None)
+        );
     }
 
     #[test]
     fn only_account_failures_have_a_cause() {
         let of: Vec<_> = Code::ALL.iter().filter_map(|code| account_cause(*code)).collect();
-        let shut = of.iter().filter(|cause| cause.blocks_account()).count();
-        assert_eq!((of.len(), shut), (4, 3), "{of:?}");
+        let blocking = of.iter().filter(|cause| cause.blocks_account()).count();
+        assert_eq!((of.len(), blocking), (4, 3), "{of:?}");
     }
 
     proptest! {

@@ -63,7 +63,7 @@ pub struct UnsubmittedRun {
     /// Number of planned times.
     pub times: u32,
     /// Status: missed, or coalesced into a later one.
-    pub verdict: OccurrenceStatus,
+    pub status: OccurrenceStatus,
     /// Reason of the decision.
     pub reason: &'static str,
 }
@@ -87,11 +87,11 @@ pub fn evaluate(due_rule: DueRule<'_>, cursor: DateTime<Utc>, now: DateTime<Utc>
     let DueTimes { old, late, punctual } = due_times;
     let mut passed: Vec<_> = old.into_iter().collect();
     let mut fires = Vec::new();
-    let made_up = catch_up(due_rule.missed, late.len(), !punctual.is_empty());
-    for ((planned, due), reason) in late.into_iter().zip(made_up) {
-        match reason {
+    let late_decisions = catch_up(due_rule.missed, late.len(), !punctual.is_empty());
+    for ((planned, due), decision) in late.into_iter().zip(late_decisions) {
+        match decision {
             None => fires.push((planned, due, OccurrenceCause::CatchUp)),
-            Some((verdict, reason)) => record_unsubmitted(&mut passed, planned, verdict, reason),
+            Some((status, reason)) => record_unsubmitted(&mut passed, planned, status, reason),
         }
     }
     fires.extend(punctual.into_iter().map(|(planned, due)| (planned, due, OccurrenceCause::Due)));
@@ -126,9 +126,9 @@ fn find_due_times(
         steps += 1;
         if steps == MAX_INSPECTED_TIMES {
             // A list of so many occurrences is not useful: the count is a lower bound from here on.
-            let kept = now - TimeDelta::from_std(ON_TIME_TOLERANCE + jitter).unwrap_or_default();
+            let cutoff = now - TimeDelta::from_std(ON_TIME_TOLERANCE + jitter).unwrap_or_default();
             due_times.merge_skipped();
-            cursor = cursor.max(kept);
+            cursor = cursor.max(cutoff);
             times = timetable.after(cursor);
         }
     }
@@ -136,9 +136,9 @@ fn find_due_times(
 
 impl DueTimes {
     fn skip(&mut self, planned: DateTime<Utc>) {
-        let (verdict, reason) = (OccurrenceStatus::Missed, "its time passed too long ago");
+        let (status, reason) = (OccurrenceStatus::Missed, "its time passed too long ago");
         let mut old: Vec<_> = self.old.take().into_iter().collect();
-        record_unsubmitted(&mut old, planned, verdict, reason);
+        record_unsubmitted(&mut old, planned, status, reason);
         self.old = old.pop();
     }
 
@@ -155,10 +155,10 @@ fn catch_up(
     count: usize,
     has_punctual: bool,
 ) -> Vec<Option<(OccurrenceStatus, &'static str)>> {
-    let stands = (OccurrenceStatus::Coalesced, "a later one stands for it");
+    let coalesced = (OccurrenceStatus::Coalesced, "a later one stands for it");
     let of = |index: usize| match missed {
         MissedPolicy::Skip => Some((OccurrenceStatus::Missed, "what is missed is not made up for")),
-        MissedPolicy::Once { .. } => (has_punctual || index + 1 < count).then_some(stands),
+        MissedPolicy::Once { .. } => (has_punctual || index + 1 < count).then_some(coalesced),
         MissedPolicy::All { max, .. } => (index + (max as usize) < count)
             .then_some((OccurrenceStatus::Missed, "more were missed than are made up for")),
     };
@@ -169,22 +169,16 @@ fn catch_up(
 fn record_unsubmitted(
     passed: &mut Vec<UnsubmittedRun>,
     planned: DateTime<Utc>,
-    verdict: OccurrenceStatus,
+    status: OccurrenceStatus,
     reason: &'static str,
 ) {
-    match passed.last_mut().filter(|last| (last.verdict, last.reason) == (verdict, reason)) {
+    match passed.last_mut().filter(|last| (last.status, last.reason) == (status, reason)) {
         Some(last) => {
             last.last = planned;
             last.times = last.times.saturating_add(1);
         }
         None => {
-            passed.push(UnsubmittedRun {
-                first: planned,
-                last: planned,
-                times: 1,
-                verdict,
-                reason,
-            });
+            passed.push(UnsubmittedRun { first: planned, last: planned, times: 1, status, reason });
         }
     }
 }
@@ -197,14 +191,14 @@ pub fn due_at(id: &ScheduleId, jitter: Duration, planned: DateTime<Utc>) -> Date
 }
 
 fn jitter_delay(id: &ScheduleId, planned: DateTime<Utc>, jitter: Duration) -> TimeDelta {
-    let most = u64::try_from(jitter.as_millis()).unwrap_or(u64::MAX);
-    if most == 0 {
+    let max_delay_ms = u64::try_from(jitter.as_millis()).unwrap_or(u64::MAX);
+    if max_delay_ms == 0 {
         return TimeDelta::zero();
     }
     let digest =
         Sha256::new().chain_update(id.as_str()).chain_update(planned.timestamp().to_le_bytes());
     let number = digest.finalize().iter().take(8).fold(0, |all, byte| all << 8 | u64::from(*byte));
-    TimeDelta::milliseconds(i64::try_from(number % (most + 1)).unwrap_or_default())
+    TimeDelta::milliseconds(i64::try_from(number % (max_delay_ms + 1)).unwrap_or_default())
 }
 
 /// Decision about an occurrence while others of its schedule are unfinished.
@@ -224,10 +218,10 @@ pub enum OverlapDecision {
 #[must_use]
 pub const fn overlap_decision(
     overlap: OverlapPolicy,
-    working: usize,
+    running: usize,
     waiting: usize,
 ) -> OverlapDecision {
-    let is_free = working == 0 && waiting == 0;
+    let is_free = running == 0 && waiting == 0;
     match overlap {
         OverlapPolicy::Allow => OverlapDecision::Fire,
         _ if is_free => OverlapDecision::Fire,

@@ -11,7 +11,7 @@ use crate::model::schedule::statistics::{FailureClass, ScheduleStatistics};
 pub fn statistics(occurrences: &[Occurrence]) -> ScheduleStatistics {
     let mut all = ScheduleStatistics::default();
     for occurrence in occurrences {
-        *all.times.entry(occurrence.verdict).or_default() += u64::from(occurrence.times);
+        *all.times.entry(occurrence.status).or_default() += u64::from(occurrence.times);
         if let Some(ending) = occurrence.ending {
             all.count(ending);
         }
@@ -60,8 +60,8 @@ pub fn failure_class(ending: OccurrenceEnding) -> FailureClass {
     }
 }
 
-fn permille(part: u64, whole: u64) -> Option<u64> {
-    (part * 1000).checked_div(whole)
+fn permille(part: u64, total: u64) -> Option<u64> {
+    (part * 1000).checked_div(total)
 }
 
 #[cfg(test)]
@@ -84,7 +84,7 @@ mod tests {
             planned,
             due: planned,
             cause: OccurrenceCause::Due,
-            verdict: OccurrenceStatus::Fired,
+            status: OccurrenceStatus::Fired,
             reason: None,
             times: 1,
             decided_at: planned,
@@ -106,12 +106,12 @@ mod tests {
             occurrence(7, None),
         ];
         let missed = Occurrence {
-            verdict: OccurrenceStatus::Missed,
+            status: OccurrenceStatus::Missed,
             times: 7,
             fired_at: None,
             ..all[3].clone()
         };
-        let refused = Occurrence { verdict: OccurrenceStatus::Refused, times: 1, ..missed.clone() };
+        let refused = Occurrence { status: OccurrenceStatus::Refused, times: 1, ..missed.clone() };
         all.extend([missed, refused]);
         let result = statistics(&all);
         let times = [

@@ -19,7 +19,7 @@ fn blocked_claim(reason: QueueReason, workspace: Option<Workspace>) -> ClaimBloc
 #[test]
 fn a_repeated_claim_of_an_attempt_continues_its_wait() {
     let now = Instant::now();
-    let new = ClaimWait { attempt_id: None, since: now, before: 5 * SECOND };
+    let new = ClaimWait { attempt_id: None, since: now, earlier_wait: 5 * SECOND };
     let first = new.after_claim(AttemptId::FIRST, now + SECOND);
     assert_eq!(first.waited(now + 3 * SECOND), 7 * SECOND, "the queue of the agent counts");
     assert_eq!(first.after_claim(AttemptId::FIRST, now + 2 * SECOND), first);
@@ -31,13 +31,17 @@ fn a_repeated_claim_of_an_attempt_continues_its_wait() {
 #[test]
 fn a_blocked_claim_keeps_memory_only_if_memory_is_short() {
     use QueueReason::{AgentBusy, InsufficientMemory, WorkspaceBusy};
-    let wanted = || Some(folder("/srv/a"));
+    let requested = || Some(folder("/srv/a"));
     for (reason, keeps_memory, queue) in [
-        (WorkspaceBusy, false, wanted()),
+        (WorkspaceBusy, false, requested()),
         (AgentBusy, false, None),
         (InsufficientMemory, true, None),
     ] {
-        assert_eq!(WaitPlan::of(reason, wanted()), WaitPlan { keeps_memory, queue }, "{reason:?}");
+        assert_eq!(
+            WaitPlan::of(reason, requested()),
+            WaitPlan { keeps_memory, queue },
+            "{reason:?}"
+        );
     }
 }
 

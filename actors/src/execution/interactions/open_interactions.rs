@@ -16,7 +16,7 @@ pub(in crate::execution) struct OpenInteractions {
     pub(super) sent: BTreeMap<WireId, InteractionId>,
     pub(super) pause: DeadlinePause,
     /// Start of the attempt, from which the pauses are measured.
-    begun: Instant,
+    started_at: Instant,
 }
 
 impl OpenInteractions {
@@ -26,7 +26,7 @@ impl OpenInteractions {
             by_wire: BTreeMap::new(),
             sent: BTreeMap::new(),
             pause: DeadlinePause::default(),
-            begun: Instant::now(),
+            started_at: Instant::now(),
         }
     }
 
@@ -36,7 +36,7 @@ impl OpenInteractions {
     }
 
     fn elapsed(&self) -> Duration {
-        self.begun.elapsed()
+        self.started_at.elapsed()
     }
 
     /// Adds a question.

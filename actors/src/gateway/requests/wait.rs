@@ -32,8 +32,8 @@ impl Requests {
         id: ExecutionId,
         progress: Option<watch::Receiver<Progress>>,
     ) -> Result<Option<RawAnswer>, Failure> {
-        let seen = self.wait((agent, id), progress, WaitTarget::EndOrQuestion).await?;
-        Ok(seen.and_then(|seen| seen.borrow().raw.clone()))
+        let progress = self.wait((agent, id), progress, WaitTarget::EndOrQuestion).await?;
+        Ok(progress.and_then(|progress| progress.borrow().raw.clone()))
     }
 
     /// Waits until an execution has ended; an open question is not an end.
@@ -55,7 +55,7 @@ impl Requests {
         until: WaitTarget,
     ) -> Result<Option<watch::Receiver<Progress>>, Failure> {
         let mut draining = self.reader.link.draining.clone();
-        let mut stuck: Option<Instant> = None;
+        let mut stuck_since: Option<Instant> = None;
         loop {
             tokio::select! {
                 reached = wait_until_reached(&mut progress, until) => match reached {
@@ -70,22 +70,22 @@ impl Requests {
             if self.is_over(id, until).await {
                 return Ok(progress);
             }
-            if stuck.is_some_and(|since| since.elapsed() >= RECORD_TIMEOUT) {
+            if stuck_since.is_some_and(|since| since.elapsed() >= RECORD_TIMEOUT) {
                 return Err(end_not_recorded(id));
             }
             tokio::time::sleep(ACTOR_LOOKUP_PAUSE).await;
             progress = self.reader.watch(agent, id).await;
             // During a drain this loop checks repeatedly, so the time is counted here too.
             let is_stuck = progress.as_ref().is_none_or(|progress| progress.borrow().is_ending());
-            stuck = is_stuck.then(|| stuck.unwrap_or_else(Instant::now));
+            stuck_since = is_stuck.then(|| stuck_since.unwrap_or_else(Instant::now));
         }
     }
 
     async fn is_over(&self, id: ExecutionId, until: WaitTarget) -> bool {
         match self.reader.services.ledger.execution(id).await {
             Ok(Some(record)) => {
-                let rests = record.is_asking() || record.has_open_interactions();
-                record.outcome.is_some() || (until == WaitTarget::EndOrQuestion && rests)
+                let has_question = record.awaits_answer() || record.has_open_interactions();
+                record.outcome.is_some() || (until == WaitTarget::EndOrQuestion && has_question)
             }
             Ok(None) => true,
             Err(error) => {
@@ -122,16 +122,16 @@ async fn wait_until_reached(
     until: WaitTarget,
 ) -> WaitOutcome {
     let Some(progress) = progress else { return WaitOutcome::ActorLost };
-    let is_it = |progress: &Progress| {
-        let asks = progress.state == State::Waiting || progress.interactions > 0;
-        progress.outcome.is_some() || (until == WaitTarget::EndOrQuestion && asks)
+    let is_reached = |progress: &Progress| {
+        let has_question = progress.state == State::Waiting || progress.interactions > 0;
+        progress.outcome.is_some() || (until == WaitTarget::EndOrQuestion && has_question)
     };
-    match progress.wait_for(|it| is_it(it) || it.is_ending()).await {
-        Ok(seen) if is_it(&seen) => return WaitOutcome::Reached,
+    match progress.wait_for(|progress| is_reached(progress) || progress.is_ending()).await {
+        Ok(progress) if is_reached(&progress) => return WaitOutcome::Reached,
         Ok(_) => {}
         Err(_lost) => return WaitOutcome::ActorLost,
     }
-    match timeout(RECORD_TIMEOUT, progress.wait_for(is_it)).await {
+    match timeout(RECORD_TIMEOUT, progress.wait_for(is_reached)).await {
         Ok(Ok(_)) => WaitOutcome::Reached,
         Ok(Err(_lost)) => WaitOutcome::ActorLost,
         Err(_elapsed) => WaitOutcome::Unrecorded,

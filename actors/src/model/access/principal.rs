@@ -77,7 +77,9 @@ impl Scope {
         let agents_fit = match (&self.agents, &other.agents) {
             (None, _) => true,
             (Some(_), None) => false,
-            (Some(ours), Some(theirs)) => theirs.iter().all(|agent| ours.contains(agent)),
+            (Some(own_agents), Some(other_agents)) => {
+                other_agents.iter().all(|agent| own_agents.contains(agent))
+            }
         };
         agents_fit && other.rights.iter().all(|right| self.rights.contains(right))
     }
@@ -149,7 +151,7 @@ mod tests {
 
     #[test]
     fn a_scope_covers_narrower_scopes_only() {
-        let ours = scope(&[Right::Read, Right::Run], Some(&["one", "two"]));
+        let granted = scope(&[Right::Read, Right::Run], Some(&["one", "two"]));
         let covered = [
             scope(&[Right::Read], Some(&["one"])),
             scope(&[Right::Run, Right::Read], Some(&["two", "one"])),
@@ -160,8 +162,8 @@ mod tests {
             scope(&[Right::Read], Some(&["one", "three"])),
             scope(&[Right::Read], None),
         ];
-        assert!(covered.iter().all(|scope| ours.covers(scope)));
-        assert!(!beyond.iter().any(|scope| ours.covers(scope)));
+        assert!(covered.iter().all(|scope| granted.covers(scope)));
+        assert!(!beyond.iter().any(|scope| granted.covers(scope)));
         assert!(scope(&[Right::Read], None).covers(&scope(&[Right::Read], Some(&["one"]))));
     }
 }

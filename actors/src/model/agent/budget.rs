@@ -30,13 +30,13 @@ impl Charge {
     /// Returns the amounts that an agent reports under the published names; other names do not count towards a budget.
     #[must_use]
     pub fn counted(numbers: &BTreeMap<String, Number>) -> Self {
-        let whole = |name: &str| numbers.get(name).and_then(Number::as_u64).unwrap_or_default();
+        let count = |name: &str| numbers.get(name).and_then(Number::as_u64).unwrap_or_default();
         let cost = numbers.get("cost_usd").and_then(Number::as_f64).unwrap_or_default();
         Self {
-            turns: whole("turns"),
-            input_tokens: whole("input_tokens"),
-            output_tokens: whole("output_tokens"),
-            cached_input_tokens: whole("cached_input_tokens"),
+            turns: count("turns"),
+            input_tokens: count("input_tokens"),
+            output_tokens: count("output_tokens"),
+            cached_input_tokens: count("cached_input_tokens"),
             cost_micros: to_micros(cost),
             wall_ms: 0,
         }

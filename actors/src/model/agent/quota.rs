@@ -36,7 +36,7 @@ pub struct DeferralPolicy {
     /// Longest wait; zero disables deferral.
     pub max: Duration,
     /// First wait if the provider states no time; it doubles each time. Zero disables deferral in that case.
-    pub usual: Duration,
+    pub first_wait: Duration,
     /// Maximum number of deferrals within one turn.
     pub times: u32,
 }
@@ -44,7 +44,7 @@ pub struct DeferralPolicy {
 impl Default for DeferralPolicy {
     /// Allows up to eight deferrals of at most six hours; the first wait is 15 minutes.
     fn default() -> Self {
-        Self { max: Duration::from_secs(6 * 3600), usual: Duration::from_secs(900), times: 8 }
+        Self { max: Duration::from_secs(6 * 3600), first_wait: Duration::from_secs(900), times: 8 }
     }
 }
 

@@ -93,8 +93,8 @@ mod tests {
         let followers = Followers::default();
         let limit = Duration::from_secs(9);
         assert!(timeout(limit, followers.wait_for_first()).await.is_err());
-        let (heard, other) = (followers.clone(), followers.clone());
-        let waiting = tokio::spawn(async move { heard.wait_for_first().await });
+        let (waiter, other) = (followers.clone(), followers.clone());
+        let waiting = tokio::spawn(async move { waiter.wait_for_first().await });
         tokio::task::yield_now().await;
         let (one, two) = (other.join(), other.join());
         timeout(limit, waiting).await.expect("in time").expect("woken");

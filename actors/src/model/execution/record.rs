@@ -83,7 +83,7 @@ pub struct RequestedInput {
 impl Record {
     /// Returns true if the execution waits for an answer to its question.
     #[must_use]
-    pub const fn is_asking(&self) -> bool {
+    pub const fn awaits_answer(&self) -> bool {
         matches!(self.state, State::Waiting) && self.outcome.is_none() && !self.requested.answered
     }
 
@@ -302,8 +302,8 @@ impl ExecutionFilter {
             && !(self.unfinished && record.outcome.is_some())
             && self.state.is_none_or(|state| record.visible_state() == state)
             && self.outcome.is_none_or(|outcome| record.outcome == Some(outcome))
-            && self.code.is_none_or(|wanted| code == Some(wanted))
-            && self.category.is_none_or(|wanted| code.map(Code::category) == Some(wanted))
+            && self.code.is_none_or(|expected| code == Some(expected))
+            && self.category.is_none_or(|expected| code.map(Code::category) == Some(expected))
             && self.trigger.as_ref().is_none_or(|kind| record.trigger.kind() == kind)
             && self.schedule.as_deref().is_none_or(|id| record.trigger.schedule() == Some(id))
             && self.context.as_ref().is_none_or(|context| record.context == *context)
@@ -326,7 +326,7 @@ pub struct ExecutionPageQuery {
     /// Restricts the page to this conversation.
     pub context: Option<ContextId>,
     /// Restricts the page to this public state.
-    pub shown: Option<PublicState>,
+    pub public_state: Option<PublicState>,
     /// Restricts the page to status changes at this time or later.
     pub changed_since: Option<DateTime<Utc>>,
     /// Restricts the page to executions after this one: its status time, as it was read, and its id.

@@ -60,7 +60,7 @@ impl SpanId {
         let mut hash = Sha256::new();
         parts.iter().for_each(|part| hash.update(part));
         let mut bytes = [0; 8];
-        bytes.iter_mut().zip(hash.finalize()).for_each(|(byte, drawn)| *byte = drawn);
+        bytes.iter_mut().zip(hash.finalize()).for_each(|(byte, hash_byte)| *byte = hash_byte);
         Self::new(bytes).unwrap_or(Self([0, 0, 0, 0, 0, 0, 0, 1]))
     }
 }
@@ -225,38 +225,41 @@ mod tests {
 
     use super::*;
 
-    const GIVEN: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    const EXAMPLE_TRACEPARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
     #[test]
     fn the_example_of_the_specification_survives_a_round_trip() {
         let trace =
-            TraceContext::parse(GIVEN, "rojo=00f067aa0ba902b7,congo=t61rcWkgMzE").expect("a trace");
-        assert_eq!(trace.traceparent(), GIVEN);
+            TraceContext::parse(EXAMPLE_TRACEPARENT, "rojo=00f067aa0ba902b7,congo=t61rcWkgMzE")
+                .expect("a trace");
+        assert_eq!(trace.traceparent(), EXAMPLE_TRACEPARENT);
         assert_eq!(trace.id.to_string(), "4bf92f3577b34da6a3ce929d0e0e4736");
         assert_eq!((trace.sampled, trace.state.len()), (true, 39));
-        let kept = serde_json::to_string(&trace).expect("JSON");
-        assert_eq!(serde_json::from_str::<TraceContext>(&kept).expect("a trace"), trace);
+        let json = serde_json::to_string(&trace).expect("JSON");
+        assert_eq!(serde_json::from_str::<TraceContext>(&json).expect("a trace"), trace);
     }
 
     #[test]
     fn a_malformed_header_gives_no_trace() {
-        let zeros = GIVEN.replace("4bf92f3577b34da6a3ce929d0e0e4736", &"0".repeat(32));
-        let no_span = GIVEN.replace("00f067aa0ba902b7", &"0".repeat(16));
-        let upper = GIVEN.replace("4bf9", "4BF9");
-        let more = format!("{GIVEN}-more");
-        let reserved = GIVEN.replacen("00", "ff", 1);
+        let zeros =
+            EXAMPLE_TRACEPARENT.replace("4bf92f3577b34da6a3ce929d0e0e4736", &"0".repeat(32));
+        let no_span = EXAMPLE_TRACEPARENT.replace("00f067aa0ba902b7", &"0".repeat(16));
+        let upper = EXAMPLE_TRACEPARENT.replace("4bf9", "4BF9");
+        let more = format!("{EXAMPLE_TRACEPARENT}-more");
+        let reserved = EXAMPLE_TRACEPARENT.replacen("00", "ff", 1);
         for wrong in ["", "00", &zeros, &no_span, &upper, &more, &reserved, " ", "00-x-y-01"] {
             assert_eq!(TraceContext::parse(wrong, ""), None, "{wrong}");
         }
         // A future version is parsed as far as it is known, and answered with version 00.
-        let later = format!("{}-more", GIVEN.replacen("00", "cc", 1));
+        let later = format!("{}-more", EXAMPLE_TRACEPARENT.replacen("00", "cc", 1));
         let read = TraceContext::parse(&later, "").expect("a trace");
-        assert_eq!(read.traceparent(), GIVEN);
+        assert_eq!(read.traceparent(), EXAMPLE_TRACEPARENT);
     }
 
     #[test]
     fn an_invalid_tracestate_is_dropped() {
-        let state = |text: &str| TraceContext::parse(GIVEN, text).map(|trace| trace.state);
+        let state =
+            |text: &str| TraceContext::parse(EXAMPLE_TRACEPARENT, text).map(|trace| trace.state);
         let long = format!("a={}", "x".repeat(MAX_TRACESTATE_BYTES));
         let many = vec!["a=b"; MAX_TRACESTATE_MEMBERS + 1].join(",");
         for wrong in ["a", "A=b", "=b", "a=b=c", "a=\u{e9}", &long, &many] {
@@ -267,17 +270,22 @@ mod tests {
 
     #[test]
     fn attempts_of_an_execution_share_its_trace() {
-        let (parent, id) = (TraceContext::parse(GIVEN, "a=b"), ExecutionId(Uuid::from_u128(7)));
-        let whole = TraceContext::of_execution(parent.as_ref(), id);
+        let (parent, id) =
+            (TraceContext::parse(EXAMPLE_TRACEPARENT, "a=b"), ExecutionId(Uuid::from_u128(7)));
+        let execution_trace = TraceContext::of_execution(parent.as_ref(), id);
         let first = TraceContext::of_attempt(parent.as_ref(), id, AttemptId::FIRST);
         let next = TraceContext::of_attempt(
             parent.as_ref(),
             id,
             AttemptId { attempt: 2, ..AttemptId::FIRST },
         );
-        assert!(whole.id == first.id && first.id == next.id && next.state == "a=b");
-        assert!(whole.span != first.span && first.span != next.span && whole.span != next.span);
-        assert_eq!(TraceContext::of_execution(parent.as_ref(), id), whole);
+        assert!(execution_trace.id == first.id && first.id == next.id && next.state == "a=b");
+        assert!(
+            execution_trace.span != first.span
+                && first.span != next.span
+                && execution_trace.span != next.span
+        );
+        assert_eq!(TraceContext::of_execution(parent.as_ref(), id), execution_trace);
         let alone = TraceContext::of_execution(None, id);
         assert_eq!(alone.traceparent().get(3..35), Some(id.0.simple().to_string().as_str()));
     }

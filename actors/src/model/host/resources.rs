@@ -132,10 +132,8 @@ impl fmt::Display for LimitEnforcement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let memory = self.memory_bytes.map(|limit| ("bytes of memory", limit));
         let processes = self.processes.map(|limit| ("processes and threads", limit));
-        for (what, ResourceLimit { limit: most, enforcer: held_by }) in
-            memory.into_iter().chain(processes)
-        {
-            write!(f, "at most {most} {what} (held by the {}), ", held_by.as_str())?;
+        for (unit, ResourceLimit { limit, enforcer }) in memory.into_iter().chain(processes) {
+            write!(f, "at most {limit} {unit} (held by the {}), ", enforcer.as_str())?;
         }
         f.write_str(if self.control_group { "in a control group" } else { "in no control group" })
     }
@@ -147,7 +145,7 @@ mod tests {
 
     #[test]
     fn limit_enforcement_is_described_in_words() {
-        let limit = |held_by| Some(ResourceLimit { limit: 10, enforcer: held_by });
+        let limit = |enforcer| Some(ResourceLimit { limit: 10, enforcer });
         let (memory_bytes, processes) = (limit(LimitEnforcer::Watch), limit(LimitEnforcer::Group));
         let holding = LimitEnforcement { memory_bytes, processes, control_group: true };
         let words = "at most 10 bytes of memory (held by the watch), at most 10 processes and \

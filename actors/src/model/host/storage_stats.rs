@@ -56,7 +56,7 @@ pub struct RetentionBatch {
     /// Restricts the batch to executions that ended before this time.
     pub before: Option<DateTime<Utc>>,
     /// Maximum number of executions; fewer if the executions are large.
-    pub most: u32,
+    pub limit: u32,
 }
 
 /// Result of a request to remove one execution.

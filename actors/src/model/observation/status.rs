@@ -122,7 +122,8 @@ pub struct SlotStatistics {
     /// Highest number of slots in use at one time.
     pub peak: usize,
     /// Number of executions that received a slot.
-    pub begun: u64,
+    #[serde(rename = "begun")]
+    pub started: u64,
     /// Number of rejected requests, for any reason.
     pub refused: u64,
     /// Mean wait of the executions that received a slot, in milliseconds.

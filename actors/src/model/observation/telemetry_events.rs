@@ -29,18 +29,18 @@ pub struct TelemetrySubject {
     /// Id of the conversation.
     pub context: ContextId,
     /// Trace context of the request.
-    pub asked: Option<TraceContext>,
+    pub request_trace: Option<TraceContext>,
 }
 
 /// Attempt that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndedAttempt {
     /// Execution of the attempt.
-    pub of: TelemetrySubject,
+    pub subject: TelemetrySubject,
     /// Id of the attempt.
     pub attempt_id: AttemptId,
     /// Time at which the attempt started or was resumed.
-    pub begun: DateTime<Utc>,
+    pub started_at: DateTime<Utc>,
     /// End time of the attempt.
     pub at: DateTime<Utc>,
     /// Error code, if the attempt failed.
@@ -53,7 +53,7 @@ pub struct EndedAttempt {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndedExecution {
     /// Execution that ended.
-    pub of: TelemetrySubject,
+    pub subject: TelemetrySubject,
     /// Id of the latest attempt.
     pub attempt_id: AttemptId,
     /// Time of acceptance.

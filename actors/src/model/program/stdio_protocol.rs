@@ -225,5 +225,5 @@ pub struct PoolSettings {
     /// Time for which an idle program is pooled after its last answer.
     pub idle: Duration,
     /// Maximum number of pooled programs; the program that is idle for longest is stopped first.
-    pub most: usize,
+    pub max_sessions: usize,
 }

@@ -80,7 +80,7 @@ impl OccurrenceStatus {
     /// Parses the published name.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|verdict| verdict.as_str() == word)
+        Self::ALL.iter().copied().find(|status| status.as_str() == word)
     }
 }
 
@@ -96,7 +96,7 @@ pub struct Occurrence {
     /// Cause of the occurrence.
     pub cause: OccurrenceCause,
     /// Decision about the occurrence.
-    pub verdict: OccurrenceStatus,
+    pub status: OccurrenceStatus,
     /// Explanation of the decision, if it is not obvious.
     pub reason: Option<String>,
     /// Number of planned times that the occurrence represents: 1, except for a run of old times that were missed
@@ -148,7 +148,7 @@ impl Occurrence {
     /// Returns true if the occurrence is not finished.
     #[must_use]
     pub const fn is_open(&self) -> bool {
-        match self.verdict {
+        match self.status {
             OccurrenceStatus::Pending => true,
             OccurrenceStatus::Fired => self.ending.is_none(),
             OccurrenceStatus::Skipped
@@ -169,7 +169,7 @@ pub struct OccurrenceQuery {
     /// Restricts the list to these agents.
     pub agents: Option<Vec<AgentId>>,
     /// Restricts the list to this status.
-    pub verdict: Option<OccurrenceStatus>,
+    pub status: Option<OccurrenceStatus>,
     /// Restricts the list to planned times at or after this one.
     pub since: Option<DateTime<Utc>>,
     /// Restricts the list to occurrences before this one.
@@ -184,9 +184,9 @@ mod tests {
 
     #[test]
     fn occurrence_words_survive_a_round_trip() {
-        for verdict in OccurrenceStatus::ALL {
-            assert_eq!(OccurrenceStatus::parse(verdict.as_str()), Some(*verdict));
-            assert_eq!(serde_json::to_value(verdict).unwrap(), verdict.as_str());
+        for status in OccurrenceStatus::ALL {
+            assert_eq!(OccurrenceStatus::parse(status.as_str()), Some(*status));
+            assert_eq!(serde_json::to_value(status).unwrap(), status.as_str());
         }
         for cause in [OccurrenceCause::Due, OccurrenceCause::CatchUp, OccurrenceCause::Manual] {
             assert_eq!(OccurrenceCause::parse(cause.as_str()), Some(cause));

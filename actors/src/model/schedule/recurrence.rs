@@ -16,38 +16,38 @@ const MAX_INTERVAL: Duration = Duration::from_secs(366 * 86_400);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RecurrenceError {
     /// The time zone is unknown.
-    #[error("`{given}` is not a time zone; use an IANA name such as `Europe/Zurich` or `UTC`")]
+    #[error("`{input}` is not a time zone; use an IANA name such as `Europe/Zurich` or `UTC`")]
     Zone {
         /// Name as given.
-        given: String,
+        input: String,
     },
     /// The text is not a cron expression.
-    #[error("`{given}` is not a cron expression: {cause}")]
+    #[error("`{input}` is not a cron expression: {cause}")]
     Expression {
         /// Text as given.
-        given: String,
+        input: String,
         /// Explanation of the parser.
         cause: String,
     },
     /// The expression has a seconds field, which is not allowed.
-    #[error("`{given}` has seconds, which `scheduler.seconds = true` would allow")]
+    #[error("`{input}` has seconds, which `scheduler.seconds = true` would allow")]
     Seconds {
         /// Text as given.
-        given: String,
+        input: String,
     },
     /// The expression is valid and is never due.
-    #[error("`{given}` is never due: no such day exists")]
+    #[error("`{input}` is never due: no such day exists")]
     Never {
         /// Text as given.
-        given: String,
+        input: String,
     },
     /// The interval is invalid.
     #[error(
-        "`{given}` is not an interval; write `@every` and a time from 1s to 366d, such as `@every 15m`"
+        "`{input}` is not an interval; write `@every` and a time from 1s to 366d, such as `@every 15m`"
     )]
     Interval {
         /// Text as given.
-        given: String,
+        input: String,
     },
 }
 
@@ -81,26 +81,26 @@ impl RecurrenceRule {
     /// # Errors
     /// Returns an error if the zone is unknown, the expression is invalid, or it is never due.
     pub fn new(text: &str, zone: &str, seconds: bool) -> Result<Self, RecurrenceError> {
-        let given = || text.to_owned();
+        let input = || text.to_owned();
         let zone = zone.parse().map_err(|_unknown: chrono_tz::ParseError| {
-            RecurrenceError::Zone { given: zone.to_owned() }
+            RecurrenceError::Zone { input: zone.to_owned() }
         })?;
         let text = text.trim();
         if let Some(interval) = text.strip_prefix("@every ") {
             let interval = parse_interval(interval.trim())
                 .filter(|interval| seconds || interval.as_secs() >= 60);
-            let interval = interval.ok_or_else(|| RecurrenceError::Interval { given: given() })?;
+            let interval = interval.ok_or_else(|| RecurrenceError::Interval { input: input() })?;
             return Ok(Self { text: text.to_owned(), zone, interval: Some(interval) });
         }
         if !seconds && text.split_whitespace().count() == 6 && parse(text).is_ok() {
-            return Err(RecurrenceError::Seconds { given: given() });
+            return Err(RecurrenceError::Seconds { input: input() });
         }
         let cron =
-            parse(text).map_err(|cause| RecurrenceError::Expression { given: given(), cause })?;
+            parse(text).map_err(|cause| RecurrenceError::Expression { input: input(), cause })?;
         let epoch = DateTime::<Utc>::UNIX_EPOCH.with_timezone(&zone);
-        let is_ever = cron.find_next_occurrence(&epoch, false).is_ok();
+        let is_ever_due = cron.find_next_occurrence(&epoch, false).is_ok();
         let rule = Self { text: text.to_owned(), zone, interval: None };
-        is_ever.then_some(rule).ok_or_else(|| RecurrenceError::Never { given: given() })
+        is_ever_due.then_some(rule).ok_or_else(|| RecurrenceError::Never { input: input() })
     }
 
     /// Returns the recurrence of every full hour.

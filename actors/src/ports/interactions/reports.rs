@@ -44,8 +44,8 @@ pub fn decision(interaction: &Interaction, end: &InteractionEnd) -> Option<Permi
         at: end.at,
         agent: interaction.owner.agent.clone(),
         owner: interaction.owner.principal,
-        execution: interaction.place.execution,
-        attempt: interaction.place.attempt,
+        execution: interaction.request_key.execution,
+        attempt: interaction.request_key.attempt,
         interaction: Some(interaction.id),
         tool: question.subject.as_ref().map(|call| call.tool.clone()).unwrap_or_default(),
         digest: interaction.digest.clone(),
@@ -93,7 +93,7 @@ pub const fn lost(at: DateTime<Utc>) -> InteractionEnd {
 /// Returns the position among the last events of an execution at which the ends of its interactions are recorded:
 /// before the transition to the end, because a reader of the events stops there.
 #[must_use]
-pub fn position_before_end(facts: &[(DateTime<Utc>, EventKind)]) -> usize {
-    let is_move = |(_, fact): &(_, EventKind)| matches!(fact, EventKind::StateChanged(_));
-    facts.iter().rposition(is_move).unwrap_or(facts.len())
+pub fn position_before_end(events: &[(DateTime<Utc>, EventKind)]) -> usize {
+    let is_move = |(_, kind): &(_, EventKind)| matches!(kind, EventKind::StateChanged(_));
+    events.iter().rposition(is_move).unwrap_or(events.len())
 }

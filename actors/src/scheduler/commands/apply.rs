@@ -33,9 +33,9 @@ impl SchedulerData {
             return;
         }
         match change.write {
-            StoredChange::Schedules { puts, removes } => {
-                removes.iter().for_each(|id| self.remove(id));
-                puts.into_iter().for_each(|schedule| self.put(schedule));
+            StoredChange::Schedules { upserts, removals } => {
+                removals.iter().for_each(|id| self.remove(id));
+                upserts.into_iter().for_each(|schedule| self.put(schedule));
                 self.table.drop_unused();
             }
             StoredChange::Triggered(advance) => {
@@ -45,7 +45,7 @@ impl SchedulerData {
                 }
             }
         }
-        _ = reply.send(Ok(change.about.and_then(|id| self.view(&id))));
+        _ = reply.send(Ok(change.changed_schedule.and_then(|id| self.view(&id))));
     }
 
     fn remove(&mut self, id: &ScheduleId) {
@@ -59,14 +59,14 @@ impl SchedulerData {
     /// Applies a stored schedule; its open occurrences continue.
     fn put(&mut self, schedule: Schedule) {
         if schedule.paused {
-            let (id, held) = (&schedule.spec.id, OccurrenceStatus::Skipped);
-            self.close_waiting(id, held, "its schedule was held back");
+            let (id, status) = (&schedule.spec.id, OccurrenceStatus::Skipped);
+            self.close_waiting(id, status, "its schedule was held back");
         }
         self.table.put(schedule, self.args.now(), &mut self.timers);
     }
 
-    fn close_waiting(&mut self, id: &ScheduleId, status: OccurrenceStatus, why: &str) {
-        let effects = self.occurrences.close_waiting(id, status, why, &self.table);
+    fn close_waiting(&mut self, id: &ScheduleId, status: OccurrenceStatus, reason: &str) {
+        let effects = self.occurrences.close_waiting(id, status, reason, &self.table);
         self.perform(effects);
     }
 }

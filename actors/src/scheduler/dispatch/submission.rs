@@ -41,12 +41,12 @@ impl OccurrenceSubmission {
     ) -> DispatchResult {
         let input = match input {
             Ok(input) => input,
-            Err(why) => return DispatchResult::Refused(not_rendered(&why)),
+            Err(cause) => return DispatchResult::Refused(not_rendered(&cause)),
         };
         let request = self.request(input);
         // An accepted request is found even if its input can no longer be opened, or its owner has lost the right.
-        if let Some(known) = self.known(requests, &request).await {
-            return known;
+        if let Some(result) = self.early_result(requests, &request).await {
+            return result;
         }
         if self.is_locked {
             return DispatchResult::Refused(not_opened());
@@ -72,7 +72,7 @@ impl OccurrenceSubmission {
         }
         let input = match input {
             Ok(input) => input,
-            Err(why) => return Some(not_rendered(&why)),
+            Err(cause) => return Some(not_rendered(&cause)),
         };
         let request = self.request(input);
         if let Ok(false) =
@@ -84,9 +84,10 @@ impl OccurrenceSubmission {
     }
 
     /// Returns the result without a submission: the request was accepted before, or its owner has no right.
-    async fn known(&self, requests: &Requests, request: &Request) -> Option<DispatchResult> {
+    async fn early_result(&self, requests: &Requests, request: &Request) -> Option<DispatchResult> {
         let services = &requests.reader.services;
-        let unread = |error| DispatchResult::Retryable(crate::gateway::reader::unreadable(&error));
+        let retryable =
+            |error| DispatchResult::Retryable(crate::gateway::reader::unreadable(&error));
         if self.mode != SubmissionMode::First {
             let key = services.keyring.keys(request).message;
             match services.ledger.find_by_key(request.origin.owner, &request.agent, key).await {
@@ -95,13 +96,13 @@ impl OccurrenceSubmission {
                 }
                 Ok(None) => {}
                 Ok(Some((execution, _))) => return Some(DispatchResult::Accepted(execution, None)),
-                Err(error) => return Some(unread(error)),
+                Err(error) => return Some(retryable(error)),
             }
         }
         match self.tokens.is_authorized(requests, request.origin.owner, &request.agent).await {
             Ok(true) => None,
             Ok(false) => Some(DispatchResult::Refused(not_authorized())),
-            Err(error) => Some(unread(error)),
+            Err(error) => Some(retryable(error)),
         }
     }
 
@@ -128,13 +129,13 @@ impl OccurrenceSubmission {
 }
 
 /// Returns the refusal of an occurrence whose template cannot be rendered.
-fn not_rendered(why: &str) -> Failure {
-    Failure::new(Code::InvalidParams, format!("its input template cannot be expanded: {why}"))
+fn not_rendered(cause: &str) -> Failure {
+    Failure::new(Code::InvalidParams, format!("its input template cannot be expanded: {cause}"))
 }
 
 /// Returns the refusal of an occurrence whose input no key opens.
 fn not_opened() -> Failure {
-    Failure::new(Code::InputSealed, InputLoss::KeyGone.reason())
+    Failure::new(Code::InputSealed, InputLoss::KeyMissing.reason())
 }
 
 /// Returns true if a retry may succeed.

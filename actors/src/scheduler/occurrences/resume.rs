@@ -23,7 +23,7 @@ impl OccurrenceMachine {
     ) -> Effects {
         let key = OccurrenceKey::of(&occurrence);
         let entry = table.get(&key.schedule);
-        match (entry, occurrence.verdict, occurrence.execution) {
+        match (entry, occurrence.status, occurrence.execution) {
             (None, OccurrenceStatus::Pending, _) => {
                 let removed =
                     result_without_run(&key, OccurrenceStatus::Refused, "its schedule was removed");
@@ -53,9 +53,9 @@ impl OccurrenceMachine {
         let mut effects: Effects = deadline(&occurrence).into_iter().collect();
         let mut open = OpenOccurrence::of(occurrence);
         // Queued occurrences keep their place, however long they wait.
-        let is_lasting = schedule.shared().spec.overlap == OverlapPolicy::Queue
+        let may_submit = schedule.shared().spec.overlap == OverlapPolicy::Queue
             || open.is_in_time(schedule.late_window(), now);
-        if is_lasting {
+        if may_submit {
             (open.mode, open.phase) = (SubmissionMode::Repeated, OccurrencePhase::Waiting);
         } else {
             // The crash may have happened after the submission, so its execution must still be found.

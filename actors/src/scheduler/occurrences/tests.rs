@@ -65,17 +65,19 @@ fn key(second: i64) -> OccurrenceKey {
 }
 
 /// Returns the effects as short texts, with the times in seconds.
-fn shown(effects: Vec<OccurrenceEffect>) -> Vec<String> {
+fn describe(effects: Vec<OccurrenceEffect>) -> Vec<String> {
     let at = |key: &OccurrenceKey| key.planned.timestamp();
-    let shown = effects.into_iter().map(|effect| match effect {
+    let descriptions = effects.into_iter().map(|effect| match effect {
         OccurrenceEffect::Submit(key) => format!("submit {}", at(&key)),
         OccurrenceEffect::Check(key) => format!("check {}", at(&key)),
-        OccurrenceEffect::Record(it) => format!("record {} {}", at(&it.key), it.status.as_str()),
+        OccurrenceEffect::Record(result) => {
+            format!("record {} {}", at(&result.key), result.status.as_str())
+        }
         OccurrenceEffect::Schedule(when, _) => format!("timer {}", when.timestamp()),
         OccurrenceEffect::Observe(run) => format!("observe {}", at(&run.key)),
         OccurrenceEffect::Cancel(run) => format!("cancel {}", at(&run.key)),
     });
-    shown.collect()
+    descriptions.collect()
 }
 
 fn run(second: i64) -> OccurrenceRun {
@@ -86,9 +88,9 @@ fn run(second: i64) -> OccurrenceRun {
 fn a_queued_occurrence_starts_when_the_run_before_it_ends() {
     let (table, mut machine) = (table(OverlapPolicy::Queue), OccurrenceMachine::default());
     let both = vec![occurrence(&table, 1), occurrence(&table, 2)];
-    assert_eq!(shown(machine.start(&id(), both, &table)), ["submit 1"]);
-    assert_eq!(shown(machine.record_run(run(1), NOW)), ["record 1 fired", "observe 1"]);
-    assert_eq!(shown(machine.handle_end(&key(1), &table)), ["submit 2"]);
+    assert_eq!(describe(machine.start(&id(), both, &table)), ["submit 1"]);
+    assert_eq!(describe(machine.record_run(run(1), NOW)), ["record 1 fired", "observe 1"]);
+    assert_eq!(describe(machine.handle_end(&key(1), &table)), ["submit 2"]);
 }
 
 #[test]
@@ -96,11 +98,11 @@ fn a_cancellation_waits_until_the_execution_is_known() {
     let (table, mut machine) = (table(OverlapPolicy::Queue), OccurrenceMachine::default());
     let both = vec![occurrence(&table, 1), occurrence(&table, 2)];
     machine.start(&id(), both, &table);
-    assert_eq!(shown(machine.cancel(&key(1), "late", NOW, &table)), ["timer 1"]);
+    assert_eq!(describe(machine.cancel(&key(1), "late", NOW, &table)), ["timer 1"]);
     machine.record_run(run(1), NOW);
-    assert_eq!(shown(machine.cancel(&key(1), "late", NOW, &table)), ["cancel 1"]);
-    assert_eq!(shown(machine.cancel(&key(2), "late", NOW, &table)), ["record 2 skipped"]);
-    assert_eq!(shown(machine.cancel(&key(2), "late", NOW, &table)), Vec::<String>::new());
+    assert_eq!(describe(machine.cancel(&key(1), "late", NOW, &table)), ["cancel 1"]);
+    assert_eq!(describe(machine.cancel(&key(2), "late", NOW, &table)), ["record 2 skipped"]);
+    assert_eq!(describe(machine.cancel(&key(2), "late", NOW, &table)), Vec::<String>::new());
 }
 
 #[test]
@@ -112,7 +114,7 @@ fn a_temporary_rejection_is_retried_within_the_window() {
     for second in [0, 1, 3, 60, 61] {
         assert!(machine.begin_submission(&key(0)).is_some() || second > 60);
         let now = NOW + TimeDelta::seconds(second);
-        pauses.extend(shown(machine.retry(&key(0), &failure, now, &table)));
+        pauses.extend(describe(machine.retry(&key(0), &failure, now, &table)));
     }
     let expected = ["timer 1", "timer 3", "timer 7", "timer 68", "record 0 refused"];
     assert_eq!(pauses, expected);
@@ -124,11 +126,11 @@ fn a_replacing_occurrence_cancels_only_once_it_is_accepted() {
     machine.start(&id(), vec![occurrence(&table, 1)], &table);
     machine.record_run(run(1), NOW);
     let later = vec![occurrence(&table, 2), occurrence(&table, 3)];
-    let started = shown(machine.start(&id(), later, &table));
+    let started = describe(machine.start(&id(), later, &table));
     assert_eq!(started, ["record 2 coalesced", "check 3"]);
-    assert_eq!(shown(machine.handle_check(&key(3), None, NOW, &table)), ["cancel 1"]);
+    assert_eq!(describe(machine.handle_check(&key(3), None, NOW, &table)), ["cancel 1"]);
     let refusal = Failure::new(Code::AgentDisabled, "disabled");
-    let refused = shown(machine.handle_check(&key(3), Some(refusal), NOW, &table));
+    let refused = describe(machine.handle_check(&key(3), Some(refusal), NOW, &table));
     assert_eq!(refused, ["record 3 refused"]);
 }
 
@@ -138,8 +140,8 @@ fn a_removed_schedule_keeps_the_record_of_its_run() {
     machine.start(&id(), vec![occurrence(&table, 1)], &table);
     machine.drop_all(&id());
     table.remove(&id());
-    assert_eq!(shown(machine.record_run(run(1), NOW)), ["record 1 fired", "observe 1"]);
-    assert_eq!(shown(machine.resume(pending(2), &table, NOW)), ["record 2 refused"]);
+    assert_eq!(describe(machine.record_run(run(1), NOW)), ["record 1 fired", "observe 1"]);
+    assert_eq!(describe(machine.resume(pending(2), &table, NOW)), ["record 2 refused"]);
     assert_eq!(machine.open().counts(&id()), Default::default());
 }
 

@@ -14,7 +14,7 @@ use crate::testing::interactions::permission;
 pub struct ScriptedAttempt {
     pub(super) start_delay: Duration,
     pub(super) run_time: Duration,
-    pub(super) verdict: Result<(), Code>,
+    pub(super) result: Result<(), Code>,
     pub(super) answer_text: String,
     pub(super) stderr_pauses: Vec<Duration>,
     pub(super) artifacts: Vec<ArtifactPiece<Part>>,
@@ -48,11 +48,11 @@ pub(super) enum ScriptedBehavior {
 }
 
 impl ScriptedAttempt {
-    const fn new(seconds: u64, verdict: Result<(), Code>, behavior: ScriptedBehavior) -> Self {
+    const fn new(seconds: u64, result: Result<(), Code>, behavior: ScriptedBehavior) -> Self {
         Self {
             start_delay: Duration::ZERO,
             run_time: Duration::from_secs(seconds),
-            verdict,
+            result,
             answer_text: String::new(),
             stderr_pauses: Vec::new(),
             artifacts: Vec::new(),
@@ -171,8 +171,11 @@ impl ScriptedAttempt {
 
     /// Creates artifacts, or pieces of them, before it continues.
     #[must_use]
-    pub fn with_artifacts(mut self, made: impl IntoIterator<Item = ArtifactPiece<Part>>) -> Self {
-        self.artifacts.extend(made);
+    pub fn with_artifacts(
+        mut self,
+        artifacts: impl IntoIterator<Item = ArtifactPiece<Part>>,
+    ) -> Self {
+        self.artifacts.extend(artifacts);
         self
     }
 }

@@ -21,10 +21,10 @@ impl History for MemoryLedger {
         &self,
         id: ExecutionId,
         after: u64,
-        most: u32,
+        limit: u32,
     ) -> Result<Vec<Event>, LedgerError> {
         let mut events = self.events(id, after).await?;
-        events.truncate(most as usize);
+        events.truncate(limit as usize);
         Ok(events)
     }
 
@@ -34,21 +34,22 @@ impl History for MemoryLedger {
         let mut texts: BTreeMap<(AttemptId, &str), TextRange> = BTreeMap::new();
         for chunk in rows.executions.get(&id).iter().flat_map(|row| &row.chunks) {
             let to = chunk.offset + chunk.text.len() as u64;
-            let whole =
+            let full_range =
                 TextRange { attempt_id: chunk.attempt_id, channel: chunk.channel, from: 0, to };
-            let text = texts.entry((chunk.attempt_id, chunk.channel.as_str())).or_insert(whole);
+            let text =
+                texts.entry((chunk.attempt_id, chunk.channel.as_str())).or_insert(full_range);
             text.to = text.to.max(to);
         }
         Ok(texts.into_values().collect())
     }
 
     async fn text_range(&self, id: ExecutionId, span: TextRange) -> Result<TextSlice, LedgerError> {
-        let whole = self.text(id, TextRange { from: 0, to: u64::MAX, ..span }).await?;
-        let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(whole.len());
-        let from = (place(span.from)..whole.len()).find(|at| whole.is_char_boundary(*at));
-        let from = from.unwrap_or(whole.len());
-        let to = (0..=place(span.to)).rev().find(|at| whole.is_char_boundary(*at)).unwrap_or(0);
-        let text = whole.get(from..to).unwrap_or_default().to_owned();
+        let full_text = self.text(id, TextRange { from: 0, to: u64::MAX, ..span }).await?;
+        let index = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(full_text.len());
+        let from = (index(span.from)..full_text.len()).find(|at| full_text.is_char_boundary(*at));
+        let from = from.unwrap_or(full_text.len());
+        let to = (0..=index(span.to)).rev().find(|at| full_text.is_char_boundary(*at)).unwrap_or(0);
+        let text = full_text.get(from..to).unwrap_or_default().to_owned();
         Ok(TextSlice { from: from as u64, text })
     }
 
@@ -92,7 +93,7 @@ impl History for MemoryLedger {
         let ended = records.filter_map(|record| Some((record.ended_at?, record.id)));
         let mut ended: Vec<_> = ended.filter(|(at, _)| fits(*at)).collect();
         ended.sort_unstable();
-        ended.truncate(batch.most as usize);
+        ended.truncate(batch.limit as usize);
         for (_, id) in &ended {
             rows.remove(*id);
         }

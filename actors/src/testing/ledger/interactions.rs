@@ -28,15 +28,16 @@ impl Interactions for MemoryLedger {
         self.enter(GatedCall::Interaction).await?;
         let mut rows = self.rows.lock().await;
         let LedgerRows { executions, interactions, violations, .. } = &mut *rows;
-        let Some(row) = executions.get_mut(&interaction.place.execution) else {
-            return Ok(OpenOutcome::Gone);
+        let Some(row) = executions.get_mut(&interaction.request_key.execution) else {
+            return Ok(OpenOutcome::Superseded);
         };
         let is_at_work = matches!(row.record.state, State::Starting | State::Running);
         if row.record.fence != fence || row.record.outcome.is_some() || !is_at_work {
-            return Ok(OpenOutcome::Gone);
+            return Ok(OpenOutcome::Superseded);
         }
-        let is_it = |known: &&InteractionRow| known.interaction.place == interaction.place;
-        if let Some(known) = interactions.values().find(is_it) {
+        let is_same_request =
+            |known: &&InteractionRow| known.interaction.request_key == interaction.request_key;
+        if let Some(known) = interactions.values().find(is_same_request) {
             return Ok(OpenOutcome::Existing(Box::new(known.raw())));
         }
         row.append(interaction.asked_at, opened(&interaction), violations);
@@ -48,23 +49,23 @@ impl Interactions for MemoryLedger {
         &self,
         id: InteractionId,
         end: InteractionEnd,
-        shown: InteractionEnd,
+        redacted: InteractionEnd,
     ) -> Result<CloseOutcome, LedgerError> {
         self.enter(GatedCall::Interaction).await?;
         let mut rows = self.rows.lock().await;
         let Some(row) = rows.interactions.get(&id) else {
             return Ok(CloseOutcome::Unknown);
         };
-        if end.state == InteractionState::Open || end.state != shown.state {
+        if end.state == InteractionState::Open || end.state != redacted.state {
             let cause = format!("the end of interaction {id} is none");
             return Err(LedgerError::Unavailable { cause });
         }
         if !row.interaction.is_open() {
             return Ok(CloseOutcome::AlreadyClosed(Box::new(row.raw())));
         }
-        let raw = (end != shown).then_some(end);
+        let raw = (end != redacted).then_some(end);
         let closed =
-            rows.close(id, &shown, raw).map(|closed| CloseOutcome::Closed(Box::new(closed)));
+            rows.close(id, &redacted, raw).map(|closed| CloseOutcome::Closed(Box::new(closed)));
         Ok(closed.unwrap_or(CloseOutcome::Unknown))
     }
 
@@ -134,7 +135,7 @@ impl LedgerRows {
     ) {
         let mut open = Vec::new();
         for (key, row) in &mut self.interactions {
-            let InteractionRequestKey { execution, attempt, .. } = row.interaction.place;
+            let InteractionRequestKey { execution, attempt, .. } = row.interaction.request_key;
             if execution == id && fits(attempt) {
                 row.raw = None;
                 open.extend(row.interaction.is_open().then_some(*key));
@@ -149,22 +150,22 @@ impl LedgerRows {
     fn close(
         &mut self,
         id: InteractionId,
-        shown: &InteractionEnd,
+        redacted: &InteractionEnd,
         raw: Option<InteractionEnd>,
     ) -> Option<Interaction> {
         let row = self.interactions.get_mut(&id)?;
-        row.interaction.state = shown.state;
-        row.interaction.closed = Some(shown.clone());
+        row.interaction.state = redacted.state;
+        row.interaction.closed = Some(redacted.clone());
         row.raw = raw;
-        self.decisions.extend(decision(&row.interaction, shown));
-        let execution = self.executions.get_mut(&row.interaction.place.execution)?;
-        execution.append(shown.at, closed(id, shown), &mut self.violations);
+        self.decisions.extend(decision(&row.interaction, redacted));
+        let execution = self.executions.get_mut(&row.interaction.request_key.execution)?;
+        execution.append(redacted.at, closed(id, redacted), &mut self.violations);
         Some(row.raw())
     }
 }
 
 fn matches_filter(filter: &InteractionFilter, interaction: &Interaction) -> bool {
-    let Interaction { owner, place, .. } = interaction;
+    let Interaction { owner, request_key: place, .. } = interaction;
     filter.id.is_none_or(|id| interaction.id == id)
         && filter.owner.is_none_or(|principal| owner.principal == principal)
         && filter.agents.as_ref().is_none_or(|agents| agents.contains(&owner.agent))

@@ -46,7 +46,7 @@ pub(super) struct LedgerRow {
 
 impl LedgerRows {
     /// Returns the execution with equal content: completed ones before those in progress, and of these the first.
-    pub(super) fn equal(&self, accept: &AcceptCommand) -> Option<ExecutionId> {
+    pub(super) fn find_equal(&self, accept: &AcceptCommand) -> Option<ExecutionId> {
         let (key, after, before) = accept.coalescing_window()?;
         let is_equal = |row: &&LedgerRow| {
             let at = row.record.accepted_at;
@@ -54,21 +54,24 @@ impl LedgerRows {
         };
         let equal: Vec<_> = self.executions.values().filter(is_equal).collect();
         let completed = |row: &&&LedgerRow| row.record.outcome == Some(Outcome::Completed);
-        let under_way =
+        let in_progress =
             |row: &&&LedgerRow| row.record.outcome.is_none() && row.record.state != State::Waiting;
-        let found = equal.iter().rev().find(completed).or_else(|| equal.iter().find(under_way));
+        let found = equal.iter().rev().find(completed).or_else(|| equal.iter().find(in_progress));
         found.map(|row| row.record.id)
     }
 
     /// Returns true if another message of the conversation is in progress, or is earlier and pending.
     pub(super) fn has_earlier(&self, id: ExecutionId) -> bool {
-        let Some(LedgerRow { record: mine, .. }) = self.executions.get(&id) else { return false };
+        let Some(LedgerRow { record: own_record, .. }) = self.executions.get(&id) else {
+            return false;
+        };
         self.executions.values().any(|row| {
             let Record { owner, agent, context, outcome, state, requested, .. } = &row.record;
-            let is_of_it = (owner, agent, context) == (&mine.owner, &mine.agent, &mine.context);
+            let is_same_conversation = (owner, agent, context)
+                == (&own_record.owner, &own_record.agent, &own_record.context);
             let waits = matches!(state, State::Idle | State::Failed) || requested.answered;
             let is_before = row.record.id < id && outcome.is_none() && waits;
-            is_of_it && (row.is_at_work(id) || is_before)
+            is_same_conversation && (row.is_at_work(id) || is_before)
         })
     }
 
@@ -91,7 +94,7 @@ impl LedgerRows {
     /// Removes an execution with everything that belongs to it; its permission decisions stay.
     pub(super) fn remove(&mut self, id: ExecutionId) {
         self.executions.remove(&id);
-        self.interactions.retain(|_, row| row.interaction.place.execution != id);
+        self.interactions.retain(|_, row| row.interaction.request_key.execution != id);
     }
 }
 
@@ -143,9 +146,9 @@ impl LedgerRow {
     }
 
     /// Returns true if the row is another execution than this one, and holds its claim.
-    pub(super) fn is_at_work(&self, than: ExecutionId) -> bool {
+    pub(super) fn is_at_work(&self, other: ExecutionId) -> bool {
         let Record { id, state, outcome, .. } = &self.record;
-        *id != than && outcome.is_none() && matches!(state, State::Starting | State::Running)
+        *id != other && outcome.is_none() && matches!(state, State::Starting | State::Running)
     }
 
     pub(super) fn take_input(&mut self, attempt_id: AttemptId, input: &str) {
@@ -160,14 +163,14 @@ impl LedgerRow {
     pub(super) fn append(
         &mut self,
         at: DateTime<Utc>,
-        fact: EventKind,
+        event: EventKind,
         violations: &mut Vec<String>,
     ) {
-        match &fact {
+        match &event {
             EventKind::StateChanged(moved) => {
                 if moved.from != self.record.state || !moved.from.may_become(moved.to) {
-                    let is = self.record.state;
-                    violations.push(format!("{} moves from {is} by {moved:?}", self.record.id));
+                    let state = self.record.state;
+                    violations.push(format!("{} moves from {state} by {moved:?}", self.record.id));
                 }
                 self.record.state = moved.to;
                 self.record.attempt_id = moved.attempt_id;
@@ -207,7 +210,7 @@ impl LedgerRow {
             | EventKind::Warning { .. } => {}
         }
         self.record.last_event += 1;
-        self.events.push(Event { number: self.record.last_event, at, data: fact });
+        self.events.push(Event { number: self.record.last_event, at, data: event });
     }
 
     pub(super) fn text(&self, span: TextRange) -> String {

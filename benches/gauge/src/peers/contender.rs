@@ -5,7 +5,9 @@ use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::rc::Rc;
 
-use algonius_gauge::a2a_requests::{VERSION_1_0_HEADER, message_of_1_0, numbered_request, plain};
+use algonius_gauge::a2a_requests::{
+    VERSION_1_0_HEADER, message_of_1_0, numbered_request, post_request,
+};
 use algonius_gauge::client::{BenchResponse, KeepAliveClient};
 use algonius_gauge::load::{LoadRequest, unique_number};
 use algonius_gauge::process::proportional_bytes;
@@ -24,7 +26,7 @@ pub(crate) struct Contender {
     /// Name of its components, with versions.
     pub(crate) name: String,
     pub(crate) address: SocketAddr,
-    pub(crate) asked: Rc<LoadRequest>,
+    pub(crate) load_request: Rc<LoadRequest>,
     server: ContenderProcess,
 }
 
@@ -42,7 +44,7 @@ impl Contender {
         Self {
             name,
             address: service.address,
-            asked: checked_request(&request),
+            load_request: checked_request(&request),
             server: ContenderProcess::Service(service),
         }
     }
@@ -54,13 +56,13 @@ impl Contender {
         command.args(words).arg(find_program("cat")).stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("a peer");
         let mut line = String::new();
-        let said = child.stdout.as_mut().expect("its output");
-        BufReader::new(said).read_line(&mut line).expect("a line");
+        let stdout = child.stdout.as_mut().expect("its output");
+        BufReader::new(stdout).read_line(&mut line).expect("a line");
         let server = ContenderProcess::Peer(child);
         let (address, name) = line.trim().split_once(' ').expect("a peer that tells its address");
         let address = address.parse().expect("an address");
-        let asked = checked_request(&plain("/", VERSION_1_0_HEADER, &request_body()));
-        Self { name: name.to_owned(), address, asked, server }
+        let load_request = checked_request(&post_request("/", VERSION_1_0_HEADER, &request_body()));
+        Self { name: name.to_owned(), address, load_request, server }
     }
 
     /// Returns the key of its runs with this many requests in flight.
@@ -80,15 +82,16 @@ impl Contender {
     ///
     /// # Panics
     /// Panics if the answer is not a completed task with the sent text as its artifact.
-    pub(crate) async fn is_tried(&self, bytes: usize) {
+    pub(crate) async fn verify(&self, bytes: usize) {
         let mut client = KeepAliveClient::to(self.address).await;
-        let answer = client.ask(&(self.asked.request)(unique_number())).await;
-        let said: Value = serde_json::from_slice(answer.body).unwrap_or_default();
-        let at = |path: &str| said.pointer(path).and_then(Value::as_str);
+        let answer = client.ask(&(self.load_request.request)(unique_number())).await;
+        let body: Value = serde_json::from_slice(answer.body).unwrap_or_default();
+        let at = |path: &str| body.pointer(path).and_then(Value::as_str);
         let state = at("/result/task/status/state");
-        let made = at("/result/task/artifacts/0/parts/0/text");
-        let is_good = state == Some("TASK_STATE_COMPLETED") && made == Some(text(bytes).as_str());
-        assert!(is_good, "{} answered {} with {said}", self.name, answer.status);
+        let artifact_text = at("/result/task/artifacts/0/parts/0/text");
+        let is_good =
+            state == Some("TASK_STATE_COMPLETED") && artifact_text == Some(text(bytes).as_str());
+        assert!(is_good, "{} answered {} with {body}", self.name, answer.status);
     }
 }
 

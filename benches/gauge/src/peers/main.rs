@@ -60,14 +60,14 @@ fn main() {
 async fn measure(contenders: &[Contender]) -> String {
     sleep(SETTLE_TIME).await;
     let idle: Vec<_> = contenders.iter().map(Contender::memory).collect();
-    let mut asked = Vec::new();
+    let mut request_counts = Vec::new();
     for contender in contenders {
-        contender.is_tried(MESSAGE_BYTES).await;
+        contender.verify(MESSAGE_BYTES).await;
         // The first requests are slow in some languages.
-        asked.push(run_load(contender, PARALLEL_REQUESTS).await.count());
+        request_counts.push(run_load(contender, PARALLEL_REQUESTS).await.count());
     }
     let rounds = measure_rounds(contenders).await;
-    let before: Vec<_> = idle.into_iter().zip(asked).collect();
+    let before: Vec<_> = idle.into_iter().zip(request_counts).collect();
     let table = table::markdown(&ContenderRow::all(contenders, &rounds, &before));
     let (limit, bare) = (rounds.of("L", RunTimes::rate), rounds.of("bare", table::half));
     format!("{table}\nL: {limit:.0}/s; bare: p50 {bare:.2} ms. {}", machine::description())
@@ -77,8 +77,8 @@ async fn measure(contenders: &[Contender]) -> String {
 async fn measure_rounds(contenders: &[Contender]) -> Rounds {
     let (limit, mut rounds) = (SpawnLimit::of_cat(MESSAGE_BYTES), Rounds::default());
     for _ in 0..Rounds::count() {
-        rounds.take("L", limit.run(cores(), Rounds::lasting()));
-        rounds.take("bare", limit.run(1, Rounds::lasting()));
+        rounds.take("L", limit.run(cores(), Rounds::run_duration()));
+        rounds.take("bare", limit.run(1, Rounds::run_duration()));
         for contender in contenders {
             for in_flight in [PARALLEL_REQUESTS, 1] {
                 rounds.take(&contender.key(in_flight), run_load(contender, in_flight).await);
@@ -89,6 +89,11 @@ async fn measure_rounds(contenders: &[Contender]) -> Rounds {
 }
 
 async fn run_load(contender: &Contender, in_flight: usize) -> RunTimes {
-    run(contender.address, &contender.asked, in_flight, StopCondition::Elapsed(Rounds::lasting()))
-        .await
+    run(
+        contender.address,
+        &contender.load_request,
+        in_flight,
+        StopCondition::Elapsed(Rounds::run_duration()),
+    )
+    .await
 }

@@ -24,12 +24,12 @@ pub(crate) struct ContenderRow {
     half: f64,
     of_bare: f64,
     /// Milliseconds.
-    most: f64,
+    p99: f64,
     /// Megabytes.
     idle: f64,
     after: f64,
     /// Thousands of requests that were answered by then.
-    asked: f64,
+    answered_thousands: f64,
 }
 
 impl ContenderRow {
@@ -44,7 +44,7 @@ impl ContenderRow {
 
     fn of(it: &Contender, service: &str, rounds: &Rounds, before: &(f64, f64)) -> Self {
         let (wide, one) = (it.key(PARALLEL_REQUESTS), it.key(1));
-        let (all, each) = (rounds.whole(&wide), rounds.whole(&one));
+        let (all, each) = (rounds.merged(&wide), rounds.merged(&one));
         Self {
             name: it.name.clone(),
             rate: rounds.of(&wide, RunTimes::rate),
@@ -52,10 +52,10 @@ impl ContenderRow {
             of_service: rounds.ratio(service, &wide, RunTimes::rate),
             half: rounds.of(&one, half),
             of_bare: rounds.ratio(&one, "bare", half),
-            most: all.at(990),
+            p99: all.at(990),
             idle: before.0 / 1e6,
             after: it.memory() / 1e6,
-            asked: (before.1 + all.count() + each.count()) / 1e3,
+            answered_thousands: (before.1 + all.count() + each.count()) / 1e3,
         }
     }
 }
@@ -69,13 +69,13 @@ pub(crate) fn half(run: &RunTimes) -> f64 {
 pub(crate) fn markdown(rows: &[ContenderRow]) -> String {
     let mut text = HEAD.to_owned();
     for row in rows {
-        let ContenderRow { name, rate, of_limit, of_service, half, of_bare, most, .. } = row;
+        let ContenderRow { name, rate, of_limit, of_service, half, of_bare, p99, .. } = row;
         let [of_limit, of_service, of_bare] = [*of_limit, *of_service, *of_bare].map(number_of);
-        let ContenderRow { idle, after, asked, .. } = row;
+        let ContenderRow { idle, after, answered_thousands, .. } = row;
         _ = writeln!(
             text,
-            "| {name} | {rate:.0}/s | {of_limit} | {of_service} | {half:.2} ms | {of_bare} | {most:.2} ms \
-             | {idle:.1} MB | {after:.1} MB, {asked:.1} k |"
+            "| {name} | {rate:.0}/s | {of_limit} | {of_service} | {half:.2} ms | {of_bare} | {p99:.2} ms \
+             | {idle:.1} MB | {after:.1} MB, {answered_thousands:.1} k |"
         );
     }
     text
@@ -94,10 +94,10 @@ mod tests {
             of_service: 1.5,
             half: 2.0,
             of_bare: 2.5,
-            most: 14.321,
+            p99: 14.321,
             idle: 53.71,
             after: 60.04,
-            asked: 7.04,
+            answered_thousands: 7.04,
         };
         let text = markdown(&[row]);
         let lines: Vec<_> = text.lines().collect();

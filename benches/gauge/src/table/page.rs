@@ -10,12 +10,12 @@ pub(crate) fn table(rows: &[ResultRow]) -> String {
     let mut text = "| # | What | Value | Gate, stretch | Reached | Behind it |\n\
         |---|---|---|---|---|---|\n"
         .to_owned();
-    for ResultRow { number, what, value, unit, goal, behind } in rows {
-        let (value, reached) = (number_of(*value), goal.verdict(*value));
+    for ResultRow { number, description, value, unit, goal, behind } in rows {
+        let (value, reached) = (number_of(*value), goal.rating(*value));
         let (goal, behind) = (goal_text(*goal), behind.replace('|', "\\|").replace('\n', " "));
         _ = writeln!(
             text,
-            "| {number} | {what} | {value} {unit} | {goal} | {reached} | {behind} |"
+            "| {number} | {description} | {value} {unit} | {goal} | {reached} | {behind} |"
         );
     }
     text
@@ -27,7 +27,7 @@ fn goal_text(goal: Goal) -> String {
         Goal::AtMost(gate, stretch) if gate <= stretch => format!("≤ {gate}"),
         Goal::AtLeast(gate, stretch) => format!("≥ {gate}, {stretch}"),
         Goal::AtMost(gate, stretch) => format!("≤ {gate}, {stretch}"),
-        Goal::Told => String::new(),
+        Goal::Unrated => String::new(),
     }
 }
 

@@ -20,9 +20,9 @@ pub(crate) fn svg(curve: &Curve) -> String {
         font-family=\"sans-serif\" font-size=\"12\">\n\
         <rect width=\"520\" height=\"290\" fill=\"#fff\"/>\n"
         .to_owned();
-    let most = curve.points.iter().map(|point| point.1).fold(0.0, f64::max);
-    let step = step(most);
-    let top = (most / step).ceil().max(1.0) * step;
+    let max_value = curve.points.iter().map(|point| point.1).fold(0.0, f64::max);
+    let step = step(max_value);
+    let top = (max_value / step).ceil().max(1.0) * step;
     let height = |up: f64| BOTTOM - (up / top) * (BOTTOM - TOP);
     let mut line = 0.0;
     while line <= top + step / 2.0 {
@@ -34,9 +34,9 @@ pub(crate) fn svg(curve: &Curve) -> String {
         );
         line += step;
     }
-    let places: Vec<_> = curve.points.iter().map(|point| across(point.0, curve)).collect();
+    let positions: Vec<_> = curve.points.iter().map(|point| across(point.0, curve)).collect();
     let mut path = String::new();
-    for (at, (value, up)) in places.iter().zip(&curve.points) {
+    for (at, (value, up)) in positions.iter().zip(&curve.points) {
         let (up, command) = (height(*up), if path.is_empty() { 'M' } else { 'L' });
         _ = write!(path, "{command}{at:.1} {up:.1}");
         _ = writeln!(picture, "<circle cx=\"{at:.1}\" cy=\"{up:.1}\" r=\"3\" fill=\"#26c\"/>");
@@ -61,10 +61,10 @@ fn across(value: f64, curve: &Curve) -> f64 {
 }
 
 /// Returns the distance of some three to six grid lines: 1, 2 or 5 times a power of ten.
-fn step(most: f64) -> f64 {
-    let power = 10_f64.powf((most.max(1e-9) / 4.0).log10().floor());
+fn step(max_value: f64) -> f64 {
+    let power = 10_f64.powf((max_value.max(1e-9) / 4.0).log10().floor());
     let steps = [1.0, 2.0, 5.0, 10.0].map(|times| times * power);
-    steps.into_iter().find(|step| most / step <= 5.0).unwrap_or(power)
+    steps.into_iter().find(|step| max_value / step <= 5.0).unwrap_or(power)
 }
 
 fn text_element((across, down): (f64, f64), anchor: &str, text: &str) -> String {

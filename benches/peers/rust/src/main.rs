@@ -48,8 +48,8 @@ impl AgentExecutor for ProgramExecutor {
         });
         let path = self.0.clone();
         let ended = async move {
-            let said = run(&path, &text).await;
-            stream::iter(events(said, (task, conversation)).into_iter().map(Ok))
+            let result = run(&path, &text).await;
+            stream::iter(events(result, (task, conversation)).into_iter().map(Ok))
         };
         stream::iter([Ok(working)]).chain(stream::once(ended).flatten()).boxed()
     }
@@ -70,17 +70,17 @@ async fn run(path: &str, text: &str) -> io::Result<Output> {
     child.wait_with_output().await
 }
 
-fn events(said: io::Result<Output>, ids: (String, String)) -> Vec<StreamResponse> {
-    match said {
+fn events(result: io::Result<Output>, ids: (String, String)) -> Vec<StreamResponse> {
+    match result {
         Ok(output) if output.status.success() => {
-            let artifact = made(String::from_utf8_lossy(&output.stdout).into_owned(), ids.clone());
+            let artifact = artifact_update(String::from_utf8_lossy(&output.stdout).into_owned(), ids.clone());
             vec![artifact, update(ids, TaskState::Completed)]
         }
         _ => vec![update(ids, TaskState::Failed)],
     }
 }
 
-fn made(text: String, (task_id, context_id): (String, String)) -> StreamResponse {
+fn artifact_update(text: String, (task_id, context_id): (String, String)) -> StreamResponse {
     let artifact = Artifact {
         artifact_id: new_artifact_id(),
         name: None,

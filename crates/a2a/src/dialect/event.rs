@@ -37,8 +37,8 @@ impl JsonDialect {
     pub(super) fn check_kind(&self, fields: &mut ObjectFields, kind: &str) -> Result<(), Failure> {
         match self.tag {
             // An absent `kind` is accepted: the place of the object determines what it is.
-            TagStyle::Field if fields.string("kind")?.is_some_and(|said| said != kind) => {
-                Err(invalid(format!("`{}` must be \"{kind}\"", fields.place("kind"))))
+            TagStyle::Field if fields.string("kind")?.is_some_and(|it| it != kind) => {
+                Err(invalid(format!("`{}` must be \"{kind}\"", fields.field_path("kind"))))
             }
             TagStyle::Field | TagStyle::Member => Ok(()),
         }
@@ -117,7 +117,7 @@ impl JsonDialect {
             .with("taskId", task_id)
             .with("contextId", context_id)
             .with("status", self.status_out(status))
-            .some("final", self.finals.then_some(is_final))
+            .some("final", self.has_final_field.then_some(is_final))
             .data("metadata", metadata)
             .into()
     }
@@ -127,11 +127,11 @@ impl JsonDialect {
         let status = fields.required_object("status")?;
         let status = self.status_in(status)?;
         // Dialects with the field may end a stream at a question, which is no terminal state.
-        let told = if self.finals { fields.boolean("final")? } else { None };
+        let final_flag = if self.has_final_field { fields.boolean("final")? } else { None };
         Ok(StatusUpdate {
             task_id: fields.required("taskId")?,
             context_id: fields.text("contextId")?.unwrap_or_default(),
-            is_final: told.unwrap_or(!self.finals && status.state.is_terminal()),
+            is_final: final_flag.unwrap_or(!self.has_final_field && status.state.is_terminal()),
             status,
             metadata: fields.data("metadata")?,
         })

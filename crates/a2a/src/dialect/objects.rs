@@ -41,7 +41,7 @@ impl JsonDialect {
         let parts = self.parts_in(&mut fields, self.parts)?;
         // Checked for messages only: an artifact may be the end of one that was streamed, without parts of its own.
         if parts.is_empty() {
-            return Err(invalid(format!("`{}` must not be empty", fields.place(self.parts))));
+            return Err(invalid(format!("`{}` must not be empty", fields.field_path(self.parts))));
         }
         Ok(Message {
             message_id,
@@ -94,15 +94,15 @@ impl JsonDialect {
 
     /// Reads a status from JSON. A status without a time gets the Unix epoch as its time.
     pub(super) fn status_in(&self, mut fields: ObjectFields) -> Result<TaskStatus, Failure> {
-        let said = match fields.object("message")? {
+        let message = match fields.object("message")? {
             // The `.proto` file of 0.3 names the message of a status `update`.
             None => fields.object("update")?,
-            said => said,
+            message => message,
         };
         let state = fields.required("state")?;
         Ok(TaskStatus {
-            state: self.state_of(&state, &fields.place("state"))?,
-            message: said.map(|said| self.message_in(said)).transpose()?,
+            state: self.state_of(&state, &fields.field_path("state"))?,
+            message: message.map(|message| self.message_in(message)).transpose()?,
             timestamp: fields.time("timestamp")?.unwrap_or_default(),
         })
     }
@@ -110,8 +110,8 @@ impl JsonDialect {
     /// Writes a task as JSON.
     pub(crate) fn task_out(&self, task: Task) -> Value {
         let Task { id, context_id, status, artifacts, history, metadata } = task;
-        let artifacts: Vec<_> = artifacts.into_iter().map(|made| self.artifact_out(made)).collect();
-        let history: Vec<_> = history.into_iter().map(|said| self.message_out(said)).collect();
+        let artifacts: Vec<_> = artifacts.into_iter().map(|it| self.artifact_out(it)).collect();
+        let history: Vec<_> = history.into_iter().map(|it| self.message_out(it)).collect();
         let task = self
             .object_of_kind("task")
             .with("id", id)
@@ -138,8 +138,8 @@ impl JsonDialect {
             // The answer of another service may lack it, and nothing here depends on it.
             context_id: fields.text("contextId")?.unwrap_or_default(),
             status: self.status_in(status)?,
-            artifacts: artifacts.map(|made| self.artifact_in(made)).collect::<Result<_, _>>()?,
-            history: history.map(|said| self.message_in(said)).collect::<Result<_, _>>()?,
+            artifacts: artifacts.map(|it| self.artifact_in(it)).collect::<Result<_, _>>()?,
+            history: history.map(|message| self.message_in(message)).collect::<Result<_, _>>()?,
             metadata: fields.data("metadata")?,
         })
     }

@@ -38,7 +38,7 @@ pub(crate) fn list(dialect: &JsonDialect, params: Value) -> Result<ListRequest, 
         None => None,
         // The zero value of protobuf, which its writers may send for an absent field.
         Some(word) if word == "TASK_STATE_UNSPECIFIED" => None,
-        Some(word) => Some(dialect.state_of(&word, &fields.place("status"))?),
+        Some(word) => Some(dialect.state_of(&word, &fields.field_path("status"))?),
     };
     let page_size = fields.count("pageSize")?;
     // Checked here and not by each transport, so that the message names the field of JSON.
@@ -76,7 +76,7 @@ fn push_authentication(mut fields: ObjectFields) -> Result<Option<PushAuthentica
         (Some(scheme), credentials) => Ok(Some(PushAuthentication { scheme, credentials })),
         (None, None) => Ok(None),
         (None, Some(_)) => {
-            Err(invalid(format!("`{}` must be present and not empty", fields.place("scheme"))))
+            Err(invalid(format!("`{}` must be present and not empty", fields.field_path("scheme"))))
         }
     }
 }

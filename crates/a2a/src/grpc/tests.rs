@@ -119,8 +119,8 @@ fn status(version: ProtocolVersion) -> impl Strategy<Value = TaskStatus> {
 }
 
 pub(super) fn task(version: ProtocolVersion) -> impl Strategy<Value = Task> {
-    let made = vec(artifact(version), 0..3);
-    (word(), word(), status(version), made, vec(message(version), 0..3), metadata()).prop_map(
+    let artifacts = vec(artifact(version), 0..3);
+    (word(), word(), status(version), artifacts, vec(message(version), 0..3), metadata()).prop_map(
         |(id, context_id, status, artifacts, history, metadata)| Task {
             id,
             context_id,
@@ -177,13 +177,13 @@ pub(super) fn push() -> impl Strategy<Value = PushConfig> {
 
 proptest! {
     #[test]
-    fn json_values_survive_a_round_trip(went in json()) {
-        prop_assert_eq!(value::json(value::to_value(went.clone())), Ok(went));
+    fn json_values_survive_a_round_trip(original in json()) {
+        prop_assert_eq!(value::json(value::to_value(original.clone())), Ok(original));
     }
 
     #[test]
-    fn times_survive_a_round_trip(went in time()) {
-        prop_assert_eq!(value::time(value::to_timestamp(went), "t"), Ok(went));
+    fn times_survive_a_round_trip(original in time()) {
+        prop_assert_eq!(value::time(value::to_timestamp(original), "t"), Ok(original));
     }
 
     #[test]

@@ -155,12 +155,12 @@ pub(super) fn questions(interaction: &Interaction) -> Vec<Value> {
     let Some(Value::Object(fields)) = fields else { return Vec::new() };
     let mut fields: Vec<_> = fields.iter().collect();
     fields.sort_by_key(|(name, _)| *name);
-    let asked = |(name, schema): (&String, &Value)| {
+    let field_question = |(name, schema): (&String, &Value)| {
         let title = schema.get("title").and_then(Value::as_str).unwrap_or(name);
         let items = schema.get("items").unwrap_or(schema);
         ask(title, offered_texts(items), schema.get("type").is_some_and(|it| it == "array"))
     };
-    fields.into_iter().map(asked).collect()
+    fields.into_iter().map(field_question).collect()
 }
 
 /// Returns the texts that the schema of a field offers.

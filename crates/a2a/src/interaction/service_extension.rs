@@ -40,7 +40,7 @@ impl ServiceExtensionAnswer {
     fn reply(self) -> Result<InteractionReply, ReplyFault> {
         let expected = "exactly one of `verdict`, `option`, `text`, `values` and `decline`";
         let fault = ReplyFault::Malformed { field: "answers", expected };
-        let verdict = match self.verdict.as_deref() {
+        let decision = match self.verdict.as_deref() {
             None => None,
             Some("allow") if self.reason.is_none() => Some(AnswerValue::Allow),
             Some("deny") => Some(AnswerValue::Deny { reason: self.reason.clone() }),
@@ -49,18 +49,18 @@ impl ServiceExtensionAnswer {
                 return Err(ReplyFault::Malformed { field: "verdict", expected });
             }
         };
-        if self.reason.is_some() && verdict.is_none() || self.decline == Some(false) {
+        if self.reason.is_some() && decision.is_none() || self.decline == Some(false) {
             return Err(fault);
         }
-        let given = [
-            verdict,
+        let values = [
+            decision,
             self.option.map(|id| AnswerValue::Option { id }),
             self.text.map(|text| AnswerValue::Text { text }),
             self.values.map(|values| AnswerValue::Form { values }),
             self.decline.map(|_| AnswerValue::Decline),
         ];
-        let mut given = given.into_iter().flatten();
-        let (Some(value), None) = (given.next(), given.next()) else { return Err(fault) };
+        let mut values = values.into_iter().flatten();
+        let (Some(value), None) = (values.next(), values.next()) else { return Err(fault) };
         Ok(InteractionReply {
             id: Some(self.id),
             answer: ReplyAnswer::Value(value),

@@ -33,7 +33,7 @@ fn interaction(number: u128, kind: InteractionKind) -> Interaction {
         |id: &str, kind| QuestionOption { id: id.to_owned(), name: id.to_uppercase(), kind };
     Interaction {
         id: id(number),
-        place: InteractionRequestKey {
+        request_key: InteractionRequestKey {
             execution: ExecutionId(Uuid::from_u128(9)),
             attempt: AttemptId::FIRST,
             wire: WireId(number.to_string()),
@@ -162,18 +162,18 @@ fn a_pause_for_permissions_has_every_known_form() {
 
 #[test]
 fn a_pause_for_questions_lists_choices_and_fields() {
-    let asked = |interaction: Interaction| {
+    let pause_metadata = |interaction: Interaction| {
         pause(&[interaction]).metadata[HUMAN_IN_THE_LOOP_EXTENSION].clone()
     };
     assert_eq!(
-        asked(question(2)),
+        pause_metadata(question(2)),
         json!({
             "type": "ask_user_request", "id": id(2).to_string(),
             "questions": [{"question": "Question 2?", "choices": ["A", "B"], "multiple": false}],
         })
     );
     assert_eq!(
-        asked(interaction(3, InteractionKind::Form))["questions"],
+        pause_metadata(interaction(3, InteractionKind::Form))["questions"],
         json!([
             {"question": "colours", "choices": ["red", "blue"], "multiple": true},
             {"question": "Your name", "choices": [], "multiple": false},
@@ -204,7 +204,7 @@ fn answers_of_this_service_are_read() {
 fn faulty_answers_of_this_service_are_refused() {
     let open = [permission(1), permission(2)];
     let one = id(1).to_string();
-    let place = |fault| match fault {
+    let malformed_field = |fault| match fault {
         Err(ReplyFault::Malformed { field, .. }) => field,
         other => panic!("{other:?}"),
     };
@@ -221,7 +221,7 @@ fn faulty_answers_of_this_service_are_refused() {
         (json!([{"id": one, "verdict": "Allow"}]), "verdict"),
         (json!([{"id": one, "verdict": "ask"}]), "verdict"),
     ] {
-        assert_eq!(place(by_service_extension(list.clone(), &open)), expected, "{list}");
+        assert_eq!(malformed_field(by_service_extension(list.clone(), &open)), expected, "{list}");
     }
     for (list, fault) in [
         (
@@ -305,7 +305,7 @@ fn answers_of_kagent_cover_every_question() {
 fn decisions_in_data_parts_are_read() {
     let (one, two) = ([permission(1)], [permission(1), permission(2)]);
     let mixed = [permission(1), question(2)];
-    let asks = json!([{"answer": ["A"]}]);
+    let question_answers = json!([{"answer": ["A"]}]);
     for (part, open, expected) in [
         (json!({"decision_type": "approve"}), &one[..], Ok(&["1 yes"][..])),
         (json!({"decision_type": "deny"}), &one, Ok(&["1 no"])),
@@ -335,17 +335,17 @@ fn decisions_in_data_parts_are_read() {
             Err(ReplyFault::Incomplete),
         ),
         (
-            json!({"decision_type": "batch", "decisions": {"call-1": "approve"}, "ask_user_answers": asks}),
+            json!({"decision_type": "batch", "decisions": {"call-1": "approve"}, "ask_user_answers": question_answers}),
             &mixed,
             Ok(&["1 yes", r#"2 [["A"]]"#]),
         ),
         (
-            json!({"decision_type": "approve", "ask_user_answers": asks}),
+            json!({"decision_type": "approve", "ask_user_answers": question_answers}),
             &mixed,
             Ok(&[r#"2 [["A"]]"#]),
         ),
         (
-            json!({"decision_type": "approve", "ask_user_answers": asks}),
+            json!({"decision_type": "approve", "ask_user_answers": question_answers}),
             &[question(2), question(3)],
             Err(ReplyFault::Ambiguous),
         ),
@@ -431,9 +431,9 @@ fn the_first_form_of_a_message_counts() {
 fn an_id_of_an_interaction_precedes_ids_of_calls() {
     let mut other = permission(2);
     other.question.subject.as_mut().unwrap().id = id(1).to_string();
-    let mut twin = permission(3);
-    twin.question.subject.as_mut().unwrap().id = "call-4".to_owned();
-    let open = [other, permission(1), twin, permission(4)];
+    let mut duplicate = permission(3);
+    duplicate.question.subject.as_mut().unwrap().id = "call-4".to_owned();
+    let open = [other, permission(1), duplicate, permission(4)];
     let allow = |id: &str| by_service_extension(json!([{"id": id, "verdict": "allow"}]), &open);
     assert_eq!(allow(&id(1).to_string()), Ok(vec!["1 allow".to_owned()]));
     assert_eq!(allow("call-4"), Err(ReplyFault::Ambiguous));

@@ -15,19 +15,19 @@ fn bad_input_never_answers_with_a_server_error() {
 
 #[test]
 fn protocol_errors_have_the_specified_status() {
-    let told = |code| {
+    let code_and_status = |code| {
         let failure = Failure::new(code, "it is so");
         let error =
             &rest_body(&failure, ProtocolVersion::V1_0, http(code, ProtocolVersion::V1_0))["error"];
         (error["code"].as_u64(), error["status"].as_str().map(str::to_owned))
     };
-    let of = |number, word: &str| (Some(number), Some(word.to_owned()));
-    assert_eq!(told(Code::ExecutionUnknown), of(404, "NOT_FOUND"));
-    assert_eq!(told(Code::ContentType), of(400, "INVALID_ARGUMENT"));
+    let expected = |number, word: &str| (Some(number), Some(word.to_owned()));
+    assert_eq!(code_and_status(Code::ExecutionUnknown), expected(404, "NOT_FOUND"));
+    assert_eq!(code_and_status(Code::ContentType), expected(400, "INVALID_ARGUMENT"));
     for code in Code::ALL.iter().copied() {
         let is_other = [-32009, -32008, -32007, -32004, -32003, -32002];
         if is_other.contains(&wire_codes(code).jsonrpc) {
-            assert_eq!(told(code), of(400, "FAILED_PRECONDITION"), "{code}");
+            assert_eq!(code_and_status(code), expected(400, "FAILED_PRECONDITION"), "{code}");
         }
     }
 }
@@ -54,13 +54,13 @@ fn error_info_names_its_domain_and_reason() {
 #[test]
 fn errors_of_0_3_have_a_number_and_a_type() {
     let failure = Failure::new(Code::ExecutionEnded, "it is so");
-    let told =
+    let body =
         rest_body(&failure, ProtocolVersion::V0_3, http(failure.code, ProtocolVersion::V0_3));
-    assert_eq!(told["code"], -32002);
-    assert_eq!(told["type"], "TaskNotCancelableError");
-    assert_eq!(told["message"], "it is so");
-    assert_eq!(told["data"]["code"], "execution-ended");
-    let error = &told["error"];
+    assert_eq!(body["code"], -32002);
+    assert_eq!(body["type"], "TaskNotCancelableError");
+    assert_eq!(body["message"], "it is so");
+    assert_eq!(body["data"]["code"], "execution-ended");
+    let error = &body["error"];
     assert_eq!((&error["code"], &error["status"]), (&json!(409), &json!("FAILED_PRECONDITION")));
     assert_eq!(error["details"], data(&failure));
     assert_eq!(error["details"][0]["reason"], "TASK_NOT_CANCELABLE");

@@ -63,31 +63,32 @@ fn a_body_may_be_empty_if_the_path_has_the_id() {
     }
     assert!(with_path_params(json!({"id": "T2"}), &[("id", "T1")]).is_err());
     assert!(with_path_params(json!([]), &[("id", "T1")]).is_err());
-    assert_eq!(rest::read::body(b"{").map_err(|no| no.code), Err(Code::MalformedJson));
+    assert_eq!(rest::read::body(b"{").map_err(|failure| failure.code), Err(Code::MalformedJson));
 }
 
 #[test]
 fn the_default_wait_depends_on_version_and_binding() {
-    let said = json!({"messageId": "m", "role": "ROLE_USER", "content": [{"text": "x"}]});
+    let message = json!({"messageId": "m", "role": "ROLE_USER", "content": [{"text": "x"}]});
     let over_http = |configuration: Value| {
-        let body = json!({"message": said, "configuration": configuration});
+        let body = json!({"message": message, "configuration": configuration});
         rest::read::send(body).expect("a request").wait
     };
     assert_eq!(over_http(Value::Null), SendMode::Blocking);
     assert_eq!(over_http(json!({})), SendMode::NonBlocking);
     assert_eq!(over_http(json!({"blocking": false})), SendMode::NonBlocking);
     assert_eq!(over_http(json!({"blocking": true})), SendMode::Blocking);
-    let said = json!({"messageId": "m", "role": "user", "parts": [{"kind": "text", "text": ""}]});
+    let message =
+        json!({"messageId": "m", "role": "user", "parts": [{"kind": "text", "text": ""}]});
     let over_jsonrpc = |configuration: Value| {
-        let params = json!({"message": said, "configuration": configuration});
+        let params = json!({"message": message, "configuration": configuration});
         v0_3::read::send(params).expect("a request").wait
     };
     assert_eq!(over_jsonrpc(Value::Null), SendMode::Blocking);
     assert_eq!(over_jsonrpc(json!({})), SendMode::Blocking);
     assert_eq!(over_jsonrpc(json!({"blocking": false})), SendMode::NonBlocking);
-    let said = json!({"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "x"}]});
+    let message = json!({"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "x"}]});
     let in_1_0 = |configuration: Value| {
-        let params = json!({"message": said, "configuration": configuration});
+        let params = json!({"message": message, "configuration": configuration});
         new::send(params).expect("a request").wait
     };
     assert_eq!(in_1_0(Value::Null), SendMode::Blocking);
@@ -112,11 +113,11 @@ fn push_configurations_of_both_http_clients_are_read() {
         assert_eq!((config.id.as_deref(), config.task_id.as_deref()), (Some("cfg"), Some("T1")));
         let proof = config.authentication.expect("credentials");
         assert_eq!((proof.scheme.as_str(), proof.credentials.as_deref()), ("Bearer", Some("c")));
-        let elsewhere = with_path_params(body, &[("taskId", "T1")]).map(|mut body| {
+        let is_rejected = with_path_params(body, &[("taskId", "T1")]).map(|mut body| {
             body["taskId"] = json!("T2");
             rest::read::push_set(body).is_err()
         });
-        assert_eq!(elsewhere, Ok(true));
+        assert_eq!(is_rejected, Ok(true));
     }
 }
 
@@ -130,11 +131,11 @@ fn a_1_0_body_without_its_version_header_names_the_header() {
 
 #[test]
 fn requests_of_1_0_clients_are_read() {
-    let said = json!({"messageId": "m", "role": "ROLE_USER", "contextId": "", "parts": [
+    let message = json!({"messageId": "m", "role": "ROLE_USER", "contextId": "", "parts": [
         {"text": "x"}, {"raw": "eA", "filename": "f"}, {"data": null}, {"url": "u", "text": null},
     ]});
     let params = json!({
-        "tenant": "echo", "message": said, "metadata": null,
+        "tenant": "echo", "message": message, "metadata": null,
         "configuration": {"historyLength": 2, "taskPushNotificationConfig":
             {"url": "u", "authentication": {"scheme": "Bearer", "credentials": "c"}}},
     });
@@ -173,19 +174,19 @@ fn requests_of_1_0_clients_are_read() {
 fn ids_of_0_3_are_read_in_both_forms() {
     let query =
         |id: Option<&str>| Ok(PushQuery { task_id: "t".to_owned(), id: id.map(str::to_owned) });
-    let both = || json!({"id": "t", "pushNotificationConfigId": "c"});
-    assert_eq!(v0_3::read::push_get(both()), query(Some("c")));
+    let push_params = || json!({"id": "t", "pushNotificationConfigId": "c"});
+    assert_eq!(v0_3::read::push_get(push_params()), query(Some("c")));
     assert_eq!(v0_3::read::push_get(json!({"id": "t"})), query(None));
-    assert_eq!(v0_3::read::push_delete(both()), query(Some("c")));
+    assert_eq!(v0_3::read::push_delete(push_params()), query(Some("c")));
     assert!(v0_3::read::push_delete(json!({"id": "t"})).is_err());
     assert_eq!(v0_3::read::push_list(json!({"id": "t", "metadata": {}})), Ok("t".to_owned()));
 }
 
 #[test]
 fn a_wrong_field_is_named_in_full() {
-    let with =
+    let with_part =
         |part: Value| json!({"message": {"messageId": "m", "role": "user", "parts": [part]}});
-    for (params, place) in [
+    for (params, path) in [
         (json!({"message": {"role": "user"}}), "`message.messageId`"),
         (json!({"message": {"messageId": "", "role": "user"}}), "`message.messageId`"),
         (json!({"message": {"messageId": "m", "role": "root"}}), "`message.role`"),
@@ -194,18 +195,21 @@ fn a_wrong_field_is_named_in_full() {
         (json!({"message": ["message", "m"]}), "`message`"),
         (json!({}), "`message`"),
         (json!([]), "the parameters"),
-        (with(json!(5)), "`message.parts[0]`"),
-        (with(json!({"kind": "other", "text": "x"})), "`message.parts[0]`"),
-        (with(json!({"kind": "data", "data": 5})), "`message.parts[0]`"),
-        (with(json!({"kind": "text", "text": 5})), "`message.parts[0].text`"),
-        (with(json!({"kind": "file", "file": {}})), "`message.parts[0].file`"),
-        (with(json!({"kind": "file", "file": {"bytes": "!"}})), "`message.parts[0].file.bytes`"),
+        (with_part(json!(5)), "`message.parts[0]`"),
+        (with_part(json!({"kind": "other", "text": "x"})), "`message.parts[0]`"),
+        (with_part(json!({"kind": "data", "data": 5})), "`message.parts[0]`"),
+        (with_part(json!({"kind": "text", "text": 5})), "`message.parts[0].text`"),
+        (with_part(json!({"kind": "file", "file": {}})), "`message.parts[0].file`"),
+        (
+            with_part(json!({"kind": "file", "file": {"bytes": "!"}})),
+            "`message.parts[0].file.bytes`",
+        ),
     ] {
         let refused = v0_3::read::send(params.clone()).expect_err("wrong");
         assert_eq!(refused.code, Code::InvalidParams);
-        assert!(refused.message.contains(place), "{params}: {refused}");
+        assert!(refused.message.contains(path), "{params}: {refused}");
     }
-    for (query, place) in [
+    for (query, path) in [
         (json!({"id": "t", "historyLength": -1}), "`historyLength`"),
         (json!({"id": "t", "historyLength": 1.5}), "`historyLength`"),
         (json!({"id": "t", "historyLength": 5_000_000_000_i64}), "`historyLength`"),
@@ -215,7 +219,7 @@ fn a_wrong_field_is_named_in_full() {
     ] {
         for read in [v0_3::read::get, rest::read::get, new::get] {
             let refused = read(query.clone()).expect_err("wrong");
-            assert!(refused.message.contains(place), "{query}: {refused}");
+            assert!(refused.message.contains(path), "{query}: {refused}");
         }
     }
     // The reader accepts an empty id; the lookup of the task then fails with its own error.
@@ -229,7 +233,7 @@ fn a_wrong_field_is_named_in_full() {
 #[test]
 fn each_dialect_has_its_own_words() {
     let words = |state: fn(TaskState) -> &'static str| {
-        TaskState::ALL.iter().map(|of| state(*of)).collect::<Vec<_>>().join(" ")
+        TaskState::ALL.iter().map(|value| state(*value)).collect::<Vec<_>>().join(" ")
     };
     assert_eq!(
         words(v0_3::state),
@@ -241,7 +245,7 @@ fn each_dialect_has_its_own_words() {
         metadata: json!({"k": 1}).as_object().cloned().expect("one"),
         ..A2aPart::text("x")
     };
-    let said = |part: A2aPart| Message {
+    let message = |part: A2aPart| Message {
         message_id: "m".to_owned(),
         context_id: None,
         task_id: None,
@@ -251,20 +255,20 @@ fn each_dialect_has_its_own_words() {
         extensions: Vec::new(),
         reference_task_ids: vec!["t".to_owned()],
     };
-    let told = |of: &Value| of.clone();
-    let reply = || crate::v1::SendResponse::Message(said(part.clone()));
+    let copy = |json: &Value| json.clone();
+    let reply = || crate::v1::SendResponse::Message(message(part.clone()));
     assert_eq!(
-        told(&v0_3::write::reply(reply())),
+        copy(&v0_3::write::reply(reply())),
         json!({"kind": "message", "messageId": "m", "role": "agent", "referenceTaskIds": ["t"],
             "parts": [{"kind": "text", "text": "x", "metadata": {"k": 1}}]})
     );
     assert_eq!(
-        told(&rest::write::reply(reply())),
+        copy(&rest::write::reply(reply())),
         json!({"message": {"messageId": "m", "role": "ROLE_AGENT",
             "content": [{"text": "x", "metadata": {"k": 1}}]}})
     );
     assert_eq!(
-        told(&super::json::write::reply(reply())),
+        copy(&super::json::write::reply(reply())),
         json!({"message": {"messageId": "m", "role": "ROLE_AGENT", "referenceTaskIds": ["t"],
             "parts": [{"text": "x", "metadata": {"k": 1}}]}})
     );

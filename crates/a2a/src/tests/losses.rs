@@ -12,17 +12,17 @@ use super::v1::{
 #[derive(Clone, Copy)]
 pub(super) struct DialectLosses {
     part: fn(A2aPart) -> A2aPart,
-    references: bool,
-    finals: bool,
+    drops_references: bool,
+    drops_final: bool,
 }
 
 /// Losses of 1.0: none, except that 1.0 marks the end of a stream only by ending it.
 pub(super) const LOSSES_1_0: DialectLosses =
-    DialectLosses { part: |part| part, references: false, finals: true };
+    DialectLosses { part: |part| part, drops_references: false, drops_final: true };
 pub(super) const LOSSES_0_3: DialectLosses =
-    DialectLosses { part: in_0_3, references: false, finals: false };
+    DialectLosses { part: in_0_3, drops_references: false, drops_final: false };
 pub(super) const LOSSES_REST: DialectLosses =
-    DialectLosses { part: in_0_3, references: true, finals: false };
+    DialectLosses { part: in_0_3, drops_references: true, drops_final: false };
 
 fn in_0_3(part: A2aPart) -> A2aPart {
     match part.content {
@@ -41,8 +41,9 @@ fn in_0_3(part: A2aPart) -> A2aPart {
 impl DialectLosses {
     fn message(self, message: Message) -> Message {
         let parts = message.parts.into_iter().map(self.part).collect();
-        let kept = if self.references { Vec::new() } else { message.reference_task_ids };
-        Message { parts, reference_task_ids: kept, ..message }
+        let reference_task_ids =
+            if self.drops_references { Vec::new() } else { message.reference_task_ids };
+        Message { parts, reference_task_ids, ..message }
     }
 
     fn artifact(self, artifact: Artifact) -> Artifact {
@@ -58,8 +59,8 @@ impl DialectLosses {
     fn task(self, task: Task) -> Task {
         Task {
             status: self.status(task.status),
-            artifacts: task.artifacts.into_iter().map(|made| self.artifact(made)).collect(),
-            history: task.history.into_iter().map(|said| self.message(said)).collect(),
+            artifacts: task.artifacts.into_iter().map(|artifact| self.artifact(artifact)).collect(),
+            history: task.history.into_iter().map(|message| self.message(message)).collect(),
             ..task
         }
     }
@@ -73,8 +74,8 @@ impl DialectLosses {
                 StreamEvent::Artifact(ArtifactUpdate { artifact, ..update })
             }
             StreamEvent::Status(update) => {
-                let ends = update.status.state.is_terminal();
-                let is_final = if self.finals { ends } else { update.is_final };
+                let is_terminal = update.status.state.is_terminal();
+                let is_final = if self.drops_final { is_terminal } else { update.is_final };
                 let status = self.status(update.status);
                 StreamEvent::Status(StatusUpdate { status, is_final, ..update })
             }

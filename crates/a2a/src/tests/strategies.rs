@@ -63,10 +63,10 @@ pub(super) fn any_json() -> impl Strategy<Value = Value> {
 }
 
 /// Returns the value with one of its inner values replaced.
-pub(super) fn replace_value(mut whole: Value, at: Index, other: &Value) -> Value {
-    let mut left = at.index(count(&whole).max(1));
-    replace(&mut whole, &mut left, other);
-    whole
+pub(super) fn replace_value(mut value: Value, at: Index, other: &Value) -> Value {
+    let mut remaining = at.index(count(&value).max(1));
+    replace(&mut value, &mut remaining, other);
+    value
 }
 
 fn count(value: &Value) -> usize {
@@ -77,15 +77,15 @@ fn count(value: &Value) -> usize {
     }
 }
 
-fn replace(value: &mut Value, left: &mut usize, other: &Value) {
-    if *left == 0 {
+fn replace(value: &mut Value, remaining: &mut usize, other: &Value) {
+    if *remaining == 0 {
         *value = other.clone();
     }
-    *left = left.wrapping_sub(1);
+    *remaining = remaining.wrapping_sub(1);
     match value {
-        _ if *left > usize::MAX / 2 => {}
-        Value::Object(map) => map.values_mut().for_each(|inner| replace(inner, left, other)),
-        Value::Array(list) => list.iter_mut().for_each(|inner| replace(inner, left, other)),
+        _ if *remaining > usize::MAX / 2 => {}
+        Value::Object(map) => map.values_mut().for_each(|inner| replace(inner, remaining, other)),
+        Value::Array(list) => list.iter_mut().for_each(|inner| replace(inner, remaining, other)),
         _ => {}
     }
 }
@@ -173,7 +173,7 @@ fn task() -> impl Strategy<Value = Task> {
 }
 
 pub(super) fn event() -> impl Strategy<Value = StreamEvent> {
-    let moved = (word(), word(), status(), any::<bool>(), metadata()).prop_map(
+    let status_update = (word(), word(), status(), any::<bool>(), metadata()).prop_map(
         |(task_id, context_id, status, is_final, metadata)| StatusUpdate {
             task_id,
             context_id,
@@ -182,7 +182,7 @@ pub(super) fn event() -> impl Strategy<Value = StreamEvent> {
             metadata,
         },
     );
-    let made = (word(), word(), artifact(), any::<[bool; 2]>(), metadata()).prop_map(
+    let artifact_update = (word(), word(), artifact(), any::<[bool; 2]>(), metadata()).prop_map(
         |(task_id, context_id, artifact, [append, last_chunk], metadata)| ArtifactUpdate {
             task_id,
             context_id,
@@ -195,8 +195,8 @@ pub(super) fn event() -> impl Strategy<Value = StreamEvent> {
     prop_oneof![
         task().prop_map(StreamEvent::Task),
         message().prop_map(StreamEvent::Message),
-        moved.prop_map(StreamEvent::Status),
-        made.prop_map(StreamEvent::Artifact),
+        status_update.prop_map(StreamEvent::Status),
+        artifact_update.prop_map(StreamEvent::Artifact),
     ]
 }
 

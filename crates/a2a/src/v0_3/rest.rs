@@ -22,7 +22,7 @@ const DIALECT: JsonDialect = JsonDialect {
     tag: TagStyle::Member,
     parts: "content",
     references: false,
-    finals: true,
+    has_final_field: true,
     state,
     role,
     part_out,
@@ -66,8 +66,8 @@ fn part_out(part: A2aPart) -> Value {
 fn part_in(mut fields: ObjectFields) -> Result<A2aPart, Failure> {
     let metadata = fields.data("metadata")?;
     // All three are read, so that a part with two contents is refused instead of losing one.
-    let held = (fields.text("text")?, fields.object("data")?, fields.object("file")?);
-    let (content, filename, media_type) = match held {
+    let contents = (fields.text("text")?, fields.object("data")?, fields.object("file")?);
+    let (content, filename, media_type) = match contents {
         (Some(text), None, None) => (PartContent::Text(text), None, None),
         (None, Some(mut data), None) => (PartContent::Data(data.data("data")?.into()), None, None),
         (None, None, Some(mut file)) => {
@@ -75,16 +75,16 @@ fn part_in(mut fields: ObjectFields) -> Result<A2aPart, Failure> {
                 (Some(bytes), None) => PartContent::Raw(bytes),
                 (None, Some(uri)) => PartContent::Url(uri),
                 _ => {
-                    let place = file.path_for_error();
-                    let either = "either `fileWithBytes` or `fileWithUri`";
-                    return Err(invalid(format!("`{place}` must have {either}")));
+                    let path = file.path_for_error();
+                    let alternatives = "either `fileWithBytes` or `fileWithUri`";
+                    return Err(invalid(format!("`{path}` must have {alternatives}")));
                 }
             };
             (content, file.string("name")?, file.string("mimeType")?)
         }
         _ => {
-            let place = fields.path_for_error();
-            return Err(invalid(format!("`{place}` must have one of `text`, `data` and `file`")));
+            let path = fields.path_for_error();
+            return Err(invalid(format!("`{path}` must have one of `text`, `data` and `file`")));
         }
     };
     Ok(A2aPart { content, filename, media_type, metadata })

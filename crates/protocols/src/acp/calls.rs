@@ -26,29 +26,29 @@ impl ToolCalls {
 
     /// Merges what the agent reports about a call; `None` if the report has no id.
     pub(super) fn merge(&mut self, report: &Value) -> Option<ToolCall> {
-        let known = self.find_or_insert(report)?;
-        apply(&mut known.call, report);
-        Some(known.call.clone())
+        let entry = self.find_or_insert(report)?;
+        apply(&mut entry.call, report);
+        Some(entry.call.clone())
     }
 
     /// Merges a report; returns the call, and whether it is the first report that becomes a step.
     pub(super) fn report(&mut self, report: &Value) -> Option<(ToolCall, bool)> {
         let call = self.merge(report)?;
-        let known = self.find_or_insert(report)?;
-        let is_new = !std::mem::replace(&mut known.is_reported, true);
+        let entry = self.find_or_insert(report)?;
+        let is_new = !std::mem::replace(&mut entry.is_reported, true);
         Some((call, is_new))
     }
 
     fn find_or_insert(&mut self, report: &Value) -> Option<&mut KnownCall> {
         let id = report.get("toolCallId")?.as_str()?;
         // The latest call is the likely one.
-        let place = self.calls.iter().rposition(|known| known.call.id == id);
-        let place = place.unwrap_or_else(|| {
+        let index = self.calls.iter().rposition(|entry| entry.call.id == id);
+        let index = index.unwrap_or_else(|| {
             let call = ToolCall { id: id.to_owned(), ..ToolCall::default() };
             self.calls.push(KnownCall { call, is_reported: false });
             self.calls.len() - 1
         });
-        self.calls.get_mut(place)
+        self.calls.get_mut(index)
     }
 }
 

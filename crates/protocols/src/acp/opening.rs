@@ -37,11 +37,11 @@ pub(super) enum OpeningOrigin {
 impl SessionOpening {
     pub(super) fn new(
         session: SessionKey,
-        how: SessionStart,
+        start: SessionStart,
         cwd: String,
         settings: SettingQueue,
     ) -> Self {
-        let target = match how {
+        let target = match start {
             SessionStart::New => None,
             SessionStart::Resume { id } => Some(id),
         };
@@ -81,8 +81,8 @@ impl SessionOpening {
             OpeningOrigin::Command => {}
             OpeningOrigin::Replay => self.settings = std::mem::take(&mut recorded),
             OpeningOrigin::Adopted => {
-                for (wanted, sent) in self.settings.iter_mut().zip(recorded.iter()) {
-                    wanted.0 = sent.0;
+                for (setting, sent) in self.settings.iter_mut().zip(recorded.iter()) {
+                    setting.0 = sent.0;
                 }
                 recorded.drain(..self.settings.len().min(recorded.len()));
             }

@@ -63,7 +63,7 @@ pub(super) fn end(session: SessionKey, outcome: Result<Value, AgentError>) -> Ve
 }
 
 fn stop(reason: Option<&str>) -> (TurnOutcome, Option<String>) {
-    let known = match reason {
+    let outcome = match reason {
         Some("end_turn") => TurnOutcome::EndTurn,
         Some("max_tokens") => TurnOutcome::MaxTokens,
         Some("max_turn_requests") => TurnOutcome::MaxTurnRequests,
@@ -74,5 +74,5 @@ fn stop(reason: Option<&str>) -> (TurnOutcome, Option<String>) {
             return (TurnOutcome::EndTurn, Some(warning));
         }
     };
-    (known, None)
+    (outcome, None)
 }

@@ -31,8 +31,8 @@ impl RecordedSettings {
     /// Takes the settings of an opening of the conversation.
     pub(super) fn take(&mut self, native: &str, request: Option<i64>) -> SettingQueue {
         let Some(records) = self.openings.get_mut(native) else { return SettingQueue::new() };
-        let place = records.iter().position(|record| record.request == request);
-        place.map(|place| records.remove(place).settings).unwrap_or_default()
+        let index = records.iter().position(|record| record.request == request);
+        index.map(|index| records.remove(index).settings).unwrap_or_default()
     }
 
     /// Returns the latest opening of the conversation. Without a request that names the conversation, the response to

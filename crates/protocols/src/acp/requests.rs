@@ -234,8 +234,8 @@ fn deny(options: &[PermissionOption]) -> Value {
 /// Selects the first option of a kind. An id that also belongs to an option of another kind is not selected: the agent
 /// could take it for the other one.
 fn select(options: &[PermissionOption], kind: PermissionOptionKind) -> Option<Value> {
-    let is_unique = |wanted: &&PermissionOption| {
-        options.iter().all(|option| option.id != wanted.id || option.kind == kind)
+    let is_unique = |candidate: &&PermissionOption| {
+        options.iter().all(|option| option.id != candidate.id || option.kind == kind)
     };
     let option = options.iter().filter(|option| option.kind == kind).find(is_unique)?;
     Some(json!({"outcome": {"outcome": "selected", "optionId": option.id}}))

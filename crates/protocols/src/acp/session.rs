@@ -120,12 +120,13 @@ impl AcpSession {
             Phase::Ready => None,
         };
         match (setting, observed) {
-            (AcpSetting::Mode(wanted), Some(current)) if *wanted != current => {
-                let message = format!("mode `{wanted}` was set, but the agent reports `{current}`");
+            (AcpSetting::Mode(requested), Some(current)) if *requested != current => {
+                let message =
+                    format!("mode `{requested}` was set, but the agent reports `{current}`");
                 return Err(AgentError { code: 0, message });
             }
-            (AcpSetting::Mode(wanted), _) => self.mode = Some(wanted.clone()),
-            (AcpSetting::Model(wanted), _) => self.model = Some(wanted.clone()),
+            (AcpSetting::Mode(requested), _) => self.mode = Some(requested.clone()),
+            (AcpSetting::Model(requested), _) => self.model = Some(requested.clone()),
             (AcpSetting::Config(..), _) => {}
         }
         Ok(())

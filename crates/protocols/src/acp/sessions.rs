@@ -25,7 +25,7 @@ pub(super) struct AcpSessions {
     /// Turns by native id: a conversation can be closed and continued in one process.
     turns: HashMap<String, TurnCounts>,
     /// Updates that preceded the response to the request that opens the session.
-    early: HashMap<String, Vec<Value>>,
+    early_updates: HashMap<String, Vec<Value>>,
     /// Native ids of closed sessions.
     closed: HashSet<String>,
 }
@@ -59,10 +59,10 @@ impl AcpSessions {
 
     /// Returns all sessions with their native ids, and whether they are ready.
     pub(super) fn all(&self) -> Vec<(SessionKey, String, bool)> {
-        let shown = |(key, session): (&SessionKey, &AcpSession)| {
+        let summary = |(key, session): (&SessionKey, &AcpSession)| {
             (*key, session.native.clone(), session.is_ready())
         };
-        self.open.iter().map(shown).collect()
+        self.open.iter().map(summary).collect()
     }
 
     /// Adds a session; returns the updates that preceded its id. Updates before the response to `session/load` are
@@ -77,9 +77,9 @@ impl AcpSessions {
         let key = opening.session;
         self.closed.remove(&native);
         self.keys.insert(native.clone(), key);
-        let early = self.early.remove(&native).filter(|_| !is_history);
+        let early_updates = self.early_updates.remove(&native).filter(|_| !is_history);
         self.open.insert(key, AcpSession::new(native, opening, result));
-        early.unwrap_or_default()
+        early_updates.unwrap_or_default()
     }
 
     pub(super) fn remove(&mut self, key: SessionKey) {
@@ -91,11 +91,12 @@ impl AcpSessions {
 
     /// Keeps an update of a session that is not known yet. Updates of closed sessions are dropped.
     pub(super) fn buffer_early_update(&mut self, native: &str, update: Value) {
-        let is_full = self.early.len() >= MAX_EARLY_SESSIONS && !self.early.contains_key(native);
+        let is_full = self.early_updates.len() >= MAX_EARLY_SESSIONS
+            && !self.early_updates.contains_key(native);
         if is_full || self.closed.contains(native) {
             return;
         }
-        let updates = self.early.entry(native.to_owned()).or_default();
+        let updates = self.early_updates.entry(native.to_owned()).or_default();
         if updates.len() < MAX_EARLY_UPDATES {
             updates.push(update);
         }

@@ -171,8 +171,8 @@ fn read(
 
 /// Returns the decisions to choose from. A decision that is an object applies to later calls too.
 fn decisions(list: Option<&Value>) -> Vec<PermissionOption> {
-    let usual = json!(["accept", "decline", "cancel"]);
-    let list = list.filter(|list| list.is_array()).unwrap_or(&usual);
+    let default_decisions = json!(["accept", "decline", "cancel"]);
+    let list = list.filter(|list| list.is_array()).unwrap_or(&default_decisions);
     let option = |decision: &Value| {
         let id = match decision {
             Value::String(id) => id.clone(),
@@ -216,11 +216,11 @@ fn cancelled(form: &ServerAnswerForm) -> Value {
 
 /// Returns the first of the decisions that the server offers. `permissions` is part of the answer to a request for
 /// permissions, and an unknown field elsewhere.
-fn decision(options: &[PermissionOption], wanted: &[&str]) -> Value {
+fn decision(options: &[PermissionOption], preferred: &[&str]) -> Value {
     let offered = |name: &&&str| {
         options.iter().any(|it| it.id == **name && it.kind == PermissionOptionKind::RejectOnce)
     };
-    let name = wanted.iter().find(offered).unwrap_or(&"cancel");
+    let name = preferred.iter().find(offered).unwrap_or(&"cancel");
     json!({"decision": name, "permissions": {}})
 }
 

@@ -26,8 +26,8 @@ pub(super) struct ThreadOpening {
 }
 
 impl ThreadOpening {
-    pub(super) fn new(session: SessionKey, how: SessionStart, cwd: &str) -> Self {
-        let target = match how {
+    pub(super) fn new(session: SessionKey, start: SessionStart, cwd: &str) -> Self {
+        let target = match start {
             SessionStart::New => None,
             SessionStart::Resume { id } => Some(id),
         };
@@ -154,12 +154,12 @@ impl ServerThreads {
         let sandbox = text("/sandbox/type");
         let known = SANDBOX_NAMES.iter().find(|(_, name)| Some(*name) == sandbox.as_deref());
         let mode = known.map(|(name, _)| (*name).to_owned()).or(sandbox);
-        if let Some(wanted) = opening.mode()
-            && mode.as_deref() != Some(wanted)
+        if let Some(requested) = opening.mode()
+            && mode.as_deref() != Some(requested)
         {
             let message =
-                format!("sandbox `{wanted}` was requested, but the agent reports {mode:?}");
-            let fault = OpenFault::ModeNotConfirmed { wanted: wanted.to_owned() };
+                format!("sandbox `{requested}` was requested, but the agent reports {mode:?}");
+            let fault = OpenFault::ModeNotConfirmed { requested: requested.to_owned() };
             return opening.fail(fault, &message);
         }
         let (session, model) = (opening.session, text("/model"));

@@ -34,7 +34,7 @@ pub enum Command {
         /// Key of the new session. A key that is in use fails the opening.
         session: SessionKey,
         /// New conversation, or one that the agent continues.
-        how: SessionStart,
+        start: SessionStart,
         /// Working folder of the session.
         cwd: String,
         /// Mode of the session. If the agent does not confirm the mode, the opening fails.

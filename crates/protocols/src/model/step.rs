@@ -208,7 +208,7 @@ pub enum OpenFault {
     /// The agent did not confirm the mode.
     ModeNotConfirmed {
         /// Mode of the request.
-        wanted: String,
+        requested: String,
     },
     /// Any other fault.
     Other,

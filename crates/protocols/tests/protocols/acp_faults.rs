@@ -57,7 +57,7 @@ fn a_second_answer_sends_no_line() {
     script.clear();
     script.answer(0, RequestAnswer::Deny { message: None });
     script.answer(7, RequestAnswer::Allow);
-    assert_eq!((script.sent, script.shown), (vec![], vec![]));
+    assert_eq!((script.sent, script.step_texts), (vec![], vec![]));
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn a_request_for_another_session_is_cancelled() {
     let mut script = ScriptedConnection::in_turn();
     script.ask(0, "other", DEFAULT_OPTIONS);
     assert_eq!(script.last_sent(), json!({"id": 0, "result": cancelled()}));
-    assert!(script.last_shown().contains("unknown session"), "{:?}", script.shown);
+    assert!(script.last_step_text().contains("unknown session"), "{:?}", script.step_texts);
 }
 
 #[test]
@@ -85,10 +85,10 @@ fn a_request_outside_of_a_turn_is_cancelled() {
     script.clear();
     script.ask(0, "s", DEFAULT_OPTIONS);
     assert_eq!(script.last_sent(), json!({"id": 0, "result": cancelled()}));
-    assert!(script.last_shown().contains("outside of a turn"), "{:?}", script.shown);
+    assert!(script.last_step_text().contains("outside of a turn"), "{:?}", script.step_texts);
     script.prompt("again");
     script.ask(1, "s", DEFAULT_OPTIONS);
-    assert!(script.last_shown().starts_with("ask 1"), "{:?}", script.shown);
+    assert!(script.last_step_text().starts_with("ask 1"), "{:?}", script.step_texts);
 }
 
 /// An answer to the first request could be taken as an answer to the second one.
@@ -99,7 +99,7 @@ fn a_reused_request_id_withdraws_the_open_request() {
     script.clear();
     script.ask(0, "s", DEFAULT_OPTIONS);
     assert_eq!(script.last_sent()["error"]["code"], -32600);
-    assert!(script.shown.first().unwrap().starts_with("Withdraw"), "{:?}", script.shown);
+    assert!(script.step_texts.first().unwrap().starts_with("Withdraw"), "{:?}", script.step_texts);
     script.clear();
     script.answer(0, RequestAnswer::Allow);
     assert_eq!(script.sent, Vec::<Value>::new());
@@ -114,10 +114,10 @@ fn a_cancelled_turn_answers_present_and_later_requests() {
     let [cancel, answer] = script.sent.as_slice() else { panic!("{:?}", script.sent) };
     assert_eq!(cancel["method"], "session/cancel");
     assert_eq!((&answer["id"], &answer["result"]), (&json!(0), &cancelled()));
-    assert_eq!(script.shown, Vec::<String>::new());
+    assert_eq!(script.step_texts, Vec::<String>::new());
     script.ask(1, "s", DEFAULT_OPTIONS);
     assert_eq!(script.last_sent(), json!({"id": 1, "result": cancelled()}));
-    assert!(script.last_shown().starts_with("Answered"), "{:?}", script.shown);
+    assert!(script.last_step_text().starts_with("Answered"), "{:?}", script.step_texts);
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn a_withdrawn_request_is_answered_and_reported() {
     let params = json!({"requestId": 4});
     script.agent(&json!({"method": "$/cancel_request", "params": params}));
     assert_eq!(script.last_sent(), json!({"id": 4, "result": cancelled()}));
-    assert_eq!(script.shown, ["Withdraw { session: SessionKey(0), request: Number(4) }"]);
+    assert_eq!(script.step_texts, ["Withdraw { session: SessionKey(0), request: Number(4) }"]);
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn a_turn_that_ends_withdraws_its_open_requests() {
     script.agent(&json!({"id": prompt, "result": {"stopReason": "refusal"}}));
     assert_eq!(script.last_sent(), json!({"id": 0, "result": cancelled()}));
     let expected = ["Withdraw { session: SessionKey(0), request: Number(0) }", "end Refusal"];
-    assert_eq!(script.shown, expected);
+    assert_eq!(script.step_texts, expected);
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn form_answers_become_actions() {
         let params =
             json!({"sessionId": "s", "mode": "form", "message": "m", "requestedSchema": schema});
         script.agent(&json!({"id": "f", "method": "elicitation/create", "params": params}));
-        assert_eq!(script.last_shown(), "ask \"f\" form \"m\" Some([\"a\"]) None");
+        assert_eq!(script.last_step_text(), "ask \"f\" form \"m\" Some([\"a\"]) None");
         let request = algonius_protocols::RequestId::Text("f".to_owned());
         script.command(Command::Answer { session: SESSION_KEY, request, answer });
         assert_eq!(script.last_sent(), json!({"id": "f", "result": expected}));
@@ -179,7 +179,7 @@ fn other_methods_are_not_found() {
     let mut script = ScriptedConnection::in_turn();
     script.agent(&json!({"id": 0, "method": "fs/read_text_file", "params": {"sessionId": "s"}}));
     assert_eq!(script.last_sent()["error"]["code"], -32601);
-    assert_eq!(script.shown, Vec::<String>::new());
+    assert_eq!(script.step_texts, Vec::<String>::new());
 }
 
 #[test]
@@ -190,9 +190,9 @@ fn a_long_line_is_skipped_and_reported() {
     let chunk = |text: &str| json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}});
     script.update(&chunk(&"x".repeat(400)));
     script.update(&chunk("next"));
-    assert_eq!(script.shown.len(), 2, "{:?}", script.shown);
-    assert!(script.shown.first().unwrap().contains("exceeds the limit"));
-    assert_eq!(script.last_shown(), "Answer None \"next\"");
+    assert_eq!(script.step_texts.len(), 2, "{:?}", script.step_texts);
+    assert!(script.step_texts.first().unwrap().contains("exceeds the limit"));
+    assert_eq!(script.last_step_text(), "Answer None \"next\"");
 }
 
 #[test]
@@ -210,12 +210,12 @@ fn malformed_lines_are_reported_and_change_nothing() {
     ];
     for line in lines {
         script.bytes(&[line, b"\n"].concat());
-        assert!(script.last_shown().starts_with("ProtocolError"), "{:?}", script.shown);
+        assert!(script.last_step_text().starts_with("ProtocolError"), "{:?}", script.step_texts);
     }
     script.bytes(b" \r\n");
-    assert_eq!(script.shown.len(), lines.len());
+    assert_eq!(script.step_texts.len(), lines.len());
     script.respond(&json!({"stopReason": "end_turn"}));
-    assert_eq!(script.last_shown(), "end EndTurn");
+    assert_eq!(script.last_step_text(), "end EndTurn");
 }
 
 #[test]
@@ -228,15 +228,15 @@ fn the_end_of_the_output_ends_turns_and_openings() {
     turn.record_steps(&steps);
     let withdrawn = "Withdraw { session: SessionKey(0), request: Number(0) }";
     let warning = "Warning { session: SessionKey(0), text: \"bye\" }";
-    assert_eq!(turn.shown, [warning, withdrawn, "end Lost"]);
+    assert_eq!(turn.step_texts, [warning, withdrawn, "end Lost"]);
     turn.prompt("more");
-    assert_eq!(turn.last_shown(), "end Lost");
+    assert_eq!(turn.last_step_text(), "end Lost");
 
     let mut opening = ScriptedConnection::start(&json!({}));
     opening.command(new(None));
     let steps = opening.connection.end_of_output();
     opening.record_steps(&steps);
-    assert_eq!(opening.shown, ["open failed Other: the process has ended"]);
+    assert_eq!(opening.step_texts, ["open failed Other: the process has ended"]);
 }
 
 #[test]
@@ -244,9 +244,13 @@ fn a_session_has_one_turn_at_a_time() {
     let mut script = ScriptedConnection::in_turn();
     script.prompt("second");
     assert_eq!(script.sent, Vec::<Value>::new());
-    assert!(script.last_shown().contains("a turn is in progress"));
+    assert!(script.last_step_text().contains("a turn is in progress"));
     script.command(Command::Close { session: SESSION_KEY });
     script.respond(&json!({}));
     script.prompt("third");
-    assert!(script.last_shown().starts_with("end Failed { code: -32002"), "{:?}", script.shown);
+    assert!(
+        script.last_step_text().starts_with("end Failed { code: -32002"),
+        "{:?}",
+        script.step_texts
+    );
 }

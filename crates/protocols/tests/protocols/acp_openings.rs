@@ -18,8 +18,8 @@ fn an_unconfirmed_mode_fails_the_opening() {
     contradicted.update(&json!({"sessionUpdate": "current_mode_update", "currentModeId": "auto"}));
     contradicted.respond(&json!({}));
     for script in [refused, contradicted] {
-        let expected = "open failed ModeNotConfirmed { wanted: \"ask\" }";
-        assert!(script.last_shown().starts_with(expected), "{:?}", script.shown);
+        let expected = "open failed ModeNotConfirmed { requested: \"ask\" }";
+        assert!(script.last_step_text().starts_with(expected), "{:?}", script.step_texts);
     }
 }
 
@@ -52,7 +52,7 @@ fn a_mode_without_a_list_is_set_as_an_option() {
         json!({"sessionId": "s", "configId": "fast", "value": true, "type": "boolean"}),
     ];
     assert_eq!(set, expected);
-    assert_eq!(script.last_shown(), "opened s mode=Some(\"ask\") of [] model=Some(\"m2\")");
+    assert_eq!(script.last_step_text(), "opened s mode=Some(\"ask\") of [] model=Some(\"m2\")");
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn an_unknown_session_is_recognized_by_code_or_text() {
         let mut script = ScriptedConnection::start(&json!({"loadSession": true}));
         script.command(open(SessionStart::Resume { id: "x".to_owned() }, None));
         script.fail(code, message);
-        assert_eq!(script.shown, [format!("open failed {fault}: {message}")]);
+        assert_eq!(script.step_texts, [format!("open failed {fault}: {message}")]);
     }
 }
 
@@ -87,11 +87,11 @@ fn a_resumed_session_sets_its_mode_again() {
         script.respond(&json!({"modes": {"currentModeId": "auto", "availableModes": []}}));
         assert_eq!(script.last_sent()["method"], "session/set_mode");
         script.respond(&json!({}));
-        assert_eq!(script.shown, ["opened s mode=Some(\"ask\") of [] model=None"]);
+        assert_eq!(script.step_texts, ["opened s mode=Some(\"ask\") of [] model=None"]);
     }
     let mut script = ScriptedConnection::start(&json!({}));
     script.command(open(SessionStart::Resume { id: "s".to_owned() }, None));
-    assert_eq!(script.shown, ["open failed Other: the agent cannot resume a conversation"]);
+    assert_eq!(script.step_texts, ["open failed Other: the agent cannot resume a conversation"]);
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn updates_before_the_response_follow_the_opening() {
         warning("early"),
         warning("during"),
     ];
-    assert_eq!(script.shown, expected);
+    assert_eq!(script.step_texts, expected);
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn a_closed_session_ends_its_turn_and_can_be_resumed() {
     script.respond(&json!({}));
     let expected =
         ["end Lost", "Closed { session: SessionKey(0) }", "opened s mode=None of [] model=None"];
-    assert_eq!(script.shown, expected);
+    assert_eq!(script.step_texts, expected);
 }
 
 /// The crash happened after the output was read and before the lines for it were written.
@@ -162,7 +162,7 @@ fn a_replay_without_settings_reports_the_current_mode() {
     next.connection = connection(ProtocolKind::Acp);
     next.connection.replay_sent(&written);
     next.bytes(&script.received);
-    assert_eq!(next.last_shown(), "opened s mode=Some(\"auto\") of [] model=None");
+    assert_eq!(next.last_step_text(), "opened s mode=Some(\"auto\") of [] model=None");
 }
 
 #[test]
@@ -171,10 +171,10 @@ fn an_agent_of_another_version_fails_initialize() {
     _ = connection.command(Command::Initialize);
     assert_eq!(connection.command(new(None)), []);
     let steps = connection.handle(b"{\"id\":1,\"result\":{\"protocolVersion\":2}}\n");
-    let shown: Vec<_> = steps.iter().filter_map(crate::step_text::step_text).collect();
-    assert_eq!(shown.len(), 2, "{shown:?}");
-    assert!(shown.first().unwrap().starts_with("InitializeFailed"));
-    assert_eq!(shown.last().unwrap(), "open failed Other: initialize failed");
+    let step_texts: Vec<_> = steps.iter().filter_map(crate::step_text::step_text).collect();
+    assert_eq!(step_texts.len(), 2, "{step_texts:?}");
+    assert!(step_texts.first().unwrap().starts_with("InitializeFailed"));
+    assert_eq!(step_texts.last().unwrap(), "open failed Other: initialize failed");
 }
 
 /// A replay knows the prompt of the second session when it handles the end of the first one.

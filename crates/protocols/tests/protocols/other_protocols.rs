@@ -101,7 +101,7 @@ fn a_claude_turn_is_answered_cancelled_and_replayed() {
         result("error_max_turns"),
     ]);
     check_every_crash(CLAUDE, &events);
-    let (lines, shown) = run(CLAUDE, &events);
+    let (lines, step_texts) = run(CLAUDE, &events);
     let behavior = |id| response(&lines, id)["response"]["behavior"].as_str();
     assert_eq!(
         response(&lines, "a")["response"],
@@ -117,9 +117,9 @@ fn a_claude_turn_is_answered_cancelled_and_replayed() {
     for id in ["h", "c"] {
         assert_eq!(response(&lines, id)["subtype"], "error", "{id}");
     }
-    let ends: Vec<_> = shown.iter().filter(|line| line.starts_with("end")).collect();
-    assert_eq!(ends, ["end EndTurn", "end Cancelled", "end MaxTurnRequests"]);
-    assert_eq!(shown.get(1).unwrap(), "opened c mode=Some(\"default\") of [] model=None");
+    let end_texts: Vec<_> = step_texts.iter().filter(|line| line.starts_with("end")).collect();
+    assert_eq!(end_texts, ["end EndTurn", "end Cancelled", "end MaxTurnRequests"]);
+    assert_eq!(step_texts.get(1).unwrap(), "opened c mode=Some(\"default\") of [] model=None");
 }
 
 #[test]
@@ -128,9 +128,9 @@ fn a_refused_claude_mode_fails_the_opening() {
     events.pop();
     let response = json!({"subtype": "error", "request_id": "client-2", "error": "not permitted"});
     events.push(agent(&json!({"type": "control_response", "response": response})));
-    let (_, shown) = run(CLAUDE, &events);
-    let expected = "open failed ModeNotConfirmed { wanted: \"default\" }: not permitted";
-    assert_eq!(shown.last().unwrap(), expected);
+    let (_, step_texts) = run(CLAUDE, &events);
+    let expected = "open failed ModeNotConfirmed { requested: \"default\" }: not permitted";
+    assert_eq!(step_texts.last().unwrap(), expected);
 }
 
 #[test]
@@ -142,9 +142,12 @@ fn a_claude_failure_names_its_cause() {
         "total_cost_usd": 0.5,
     });
     events.push(agent(&result));
-    let (_, shown) = run(CLAUDE, &events);
+    let (_, step_texts) = run(CLAUDE, &events);
     assert!(
-        shown.last().unwrap().contains("code: 401, message: \"no key\", is_authentication: true")
+        step_texts
+            .last()
+            .unwrap()
+            .contains("code: 401, message: \"no key\", is_authentication: true")
     );
 }
 
@@ -174,21 +177,21 @@ fn started(request: i64, turn: &str) -> Event {
 
 #[test]
 fn a_codex_decision_never_applies_to_later_calls() {
-    let usual = json!(["accept", "acceptForSession", "decline", "cancel"]);
+    let all_decisions = json!(["accept", "acceptForSession", "decline", "cancel"]);
     let cases = [
-        (usual.clone(), RequestAnswer::Allow, "accept"),
-        (usual.clone(), RequestAnswer::Deny { message: None }, "decline"),
-        (usual, RequestAnswer::Cancelled, "cancel"),
+        (all_decisions.clone(), RequestAnswer::Allow, "accept"),
+        (all_decisions.clone(), RequestAnswer::Deny { message: None }, "decline"),
+        (all_decisions, RequestAnswer::Cancelled, "cancel"),
         (json!(["acceptForSession", "cancel"]), RequestAnswer::Allow, "cancel"),
         (json!([{"accept": {"for": "ever"}}, "decline"]), RequestAnswer::Allow, "decline"),
         (Value::Null, RequestAnswer::Allow, "accept"),
     ];
-    for (decisions, given, expected) in cases {
+    for (decisions, answer_value, expected) in cases {
         let mut events = codex_open("readOnly");
         events.extend([
             prompt(),
             approval(0, "th", &decisions),
-            answer(RequestId::Number(0), given),
+            answer(RequestId::Number(0), answer_value),
         ]);
         let (lines, _) = run(CODEX, &events);
         assert_eq!(lines.last().unwrap()["result"]["decision"], expected, "{decisions}");
@@ -228,7 +231,7 @@ fn a_codex_turn_is_answered_cancelled_and_replayed() {
         completed("u2", "failed"),
     ]);
     check_every_crash(CODEX, &events);
-    let (lines, shown) = run(CODEX, &events);
+    let (lines, step_texts) = run(CODEX, &events);
     let sent =
         |id: i64| lines.iter().find(|it| it["id"] == id && it.get("method").is_none()).unwrap();
     assert_eq!(sent(0)["result"], json!({"answers": {"q": {"answers": ["A"]}}}));
@@ -237,16 +240,16 @@ fn a_codex_turn_is_answered_cancelled_and_replayed() {
         assert_eq!(sent(id)["result"]["decision"], "cancel", "{id}");
     }
     assert_eq!(sent(5)["error"]["code"], -32601);
-    let ends: Vec<_> = shown.iter().filter(|line| line.starts_with("end")).collect();
-    assert_eq!(ends.first().unwrap().as_str(), "end Cancelled");
-    assert!(ends.last().unwrap().starts_with("end Failed"), "{shown:?}");
+    let end_texts: Vec<_> = step_texts.iter().filter(|line| line.starts_with("end")).collect();
+    assert_eq!(end_texts.first().unwrap().as_str(), "end Cancelled");
+    assert!(end_texts.last().unwrap().starts_with("end Failed"), "{step_texts:?}");
 }
 
 #[test]
 fn another_codex_sandbox_fails_the_opening() {
-    let (_, shown) = run(CODEX, &codex_open("dangerFullAccess"));
-    let expected = "open failed ModeNotConfirmed { wanted: \"read-only\" }";
-    assert!(shown.last().unwrap().starts_with(expected), "{shown:?}");
+    let (_, step_texts) = run(CODEX, &codex_open("dangerFullAccess"));
+    let expected = "open failed ModeNotConfirmed { requested: \"read-only\" }";
+    assert!(step_texts.last().unwrap().starts_with(expected), "{step_texts:?}");
 }
 
 #[test]

@@ -182,10 +182,10 @@ impl AcpRun {
         } else {
             self.native(number)
         };
-        let how = if resume { SessionStart::Resume { id } } else { SessionStart::New };
+        let start = if resume { SessionStart::Resume { id } } else { SessionStart::New };
         let mode = mode.then(|| "m1".to_owned());
         let cwd = "/".to_owned();
-        let command = Command::Open { session, how, cwd, mode, model: None, options: Vec::new() };
+        let command = Command::Open { session, start, cwd, mode, model: None, options: Vec::new() };
         let before = self.pending.len();
         self.push(Event::Client(command));
         // Replay assigns keys in the order of the open requests, so an opening that sends none takes no key.
@@ -298,14 +298,14 @@ fn answered(lines: &[u8]) -> Vec<String> {
     lines.filter(|line| line.get("method").is_none()).map(|line| line["id"].to_string()).collect()
 }
 
-fn ends(steps: &[Step]) -> HashMap<SessionKey, usize> {
-    let mut ends = HashMap::new();
+fn turn_ends(steps: &[Step]) -> HashMap<SessionKey, usize> {
+    let mut counts = HashMap::new();
     for step in steps {
         if let Step::TurnEnded { session, .. } = step {
-            *ends.entry(*session).or_default() += 1;
+            *counts.entry(*session).or_default() += 1;
         }
     }
-    ends
+    counts
 }
 
 proptest! {
@@ -314,11 +314,11 @@ proptest! {
     #[test]
     fn a_prompt_has_one_end(actions in prop::collection::vec(action(), 0..60)) {
         let mut run = acp_run(actions);
-        for (session, ends) in ends(&run.steps) {
-            prop_assert!(ends <= run.prompts[&session], "{:#?}", run.events);
+        for (session, count) in turn_ends(&run.steps) {
+            prop_assert!(count <= run.prompts[&session], "{:#?}", run.events);
         }
         run.steps.extend(run.connection.end_of_output());
-        prop_assert_eq!(ends(&run.steps), run.prompts, "{:#?}", run.events);
+        prop_assert_eq!(turn_ends(&run.steps), run.prompts, "{:#?}", run.events);
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub(crate) struct ScriptedConnection {
     pub(crate) sent: Vec<Value>,
     pub(crate) written: Vec<u8>,
     pub(crate) received: Vec<u8>,
-    pub(crate) shown: Vec<String>,
+    pub(crate) step_texts: Vec<String>,
 }
 
 impl ScriptedConnection {
@@ -29,7 +29,7 @@ impl ScriptedConnection {
             sent: Vec::new(),
             written: Vec::new(),
             received: Vec::new(),
-            shown: Vec::new(),
+            step_texts: Vec::new(),
         };
         script.command(Command::Initialize);
         let result = json!({"protocolVersion": 1, "agentCapabilities": capabilities});
@@ -127,12 +127,12 @@ impl ScriptedConnection {
                 self.sent.push(serde_json::from_slice(line).unwrap());
             }
         }
-        self.shown.extend(steps.iter().filter_map(step_text));
+        self.step_texts.extend(steps.iter().filter_map(step_text));
     }
 
     pub(crate) fn clear(&mut self) {
         self.sent.clear();
-        self.shown.clear();
+        self.step_texts.clear();
     }
 
     /// Returns the latest sent message without its constant members.
@@ -144,8 +144,8 @@ impl ScriptedConnection {
         message
     }
 
-    pub(crate) fn last_shown(&self) -> &str {
-        self.shown.last().map_or("", String::as_str)
+    pub(crate) fn last_step_text(&self) -> &str {
+        self.step_texts.last().map_or("", String::as_str)
     }
 }
 
@@ -153,8 +153,8 @@ pub(crate) fn new(mode: Option<&str>) -> Command {
     open(SessionStart::New, mode)
 }
 
-pub(crate) fn open(how: SessionStart, mode: Option<&str>) -> Command {
+pub(crate) fn open(start: SessionStart, mode: Option<&str>) -> Command {
     let mode = mode.map(str::to_owned);
     let cwd = "/srv/project".to_owned();
-    Command::Open { session: SESSION_KEY, how, cwd, mode, model: None, options: Vec::new() }
+    Command::Open { session: SESSION_KEY, start, cwd, mode, model: None, options: Vec::new() }
 }

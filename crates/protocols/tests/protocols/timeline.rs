@@ -56,17 +56,18 @@ pub(crate) fn run_timeline(kind: ProtocolKind, events: &[Event]) -> Vec<Vec<Step
 
 /// Crashes after each event, replays, and continues: the steps must be those of the uninterrupted run.
 pub(crate) fn check_every_crash(kind: ProtocolKind, events: &[Event]) {
-    let live = run_timeline(kind, events);
+    let uninterrupted = run_timeline(kind, events);
     for crash in 0..=events.len() {
-        let written = check_crash(kind, events, &live, (crash, crash));
+        let written = check_crash(kind, events, &uninterrupted, (crash, crash));
         // The crash can also precede the lines for the last output.
-        let (Some(Event::Agent(_)), Some(steps)) = (events[..crash].last(), live[..crash].last())
+        let (Some(Event::Agent(_)), Some(steps)) =
+            (events[..crash].last(), uninterrupted[..crash].last())
         else {
             continue;
         };
         if !sent(steps).is_empty() {
-            let without = check_crash(kind, events, &live, (crash, crash - 1));
-            assert_eq!([without, sent(steps)].concat(), written);
+            let written_before = check_crash(kind, events, &uninterrupted, (crash, crash - 1));
+            assert_eq!([written_before, sent(steps)].concat(), written);
         }
     }
 }
@@ -75,24 +76,26 @@ pub(crate) fn check_every_crash(kind: ProtocolKind, events: &[Event]) {
 fn check_crash(
     kind: ProtocolKind,
     events: &[Event],
-    live: &[Vec<Step>],
+    uninterrupted: &[Vec<Step>],
     (received, sent_events): (usize, usize),
 ) -> Vec<u8> {
-    let past = || events.iter().zip(live).take(received);
-    let written = sent(&live[..sent_events].concat());
+    let received_events = || events.iter().zip(uninterrupted).take(received);
+    let written = sent(&uninterrupted[..sent_events].concat());
     let mut connection = connection(kind);
     connection.replay_sent(&written);
     let mut repeated = Vec::new();
-    for (event, _) in past().filter(|(event, steps)| is_opening(event) && !has_failed(steps)) {
+    for (event, _) in
+        received_events().filter(|(event, steps)| is_opening(event) && !has_failed(steps))
+    {
         repeated.extend(run(&mut connection, event));
     }
     assert_eq!(repeated, [], "a repeated opening gives steps");
     let answered = answers(kind, &written);
     let (mut replayed, mut expected) = (Vec::new(), Vec::new());
-    for (place, (event, steps)) in past().enumerate() {
+    for (index, (event, steps)) in received_events().enumerate() {
         if let Event::Agent(bytes) = event {
             replayed.extend(connection.handle(bytes));
-            let is_written = place < sent_events;
+            let is_written = index < sent_events;
             let steps = steps.iter().filter(|it| !(is_written && matches!(it, Step::Send(_))));
             expected.extend(as_replayed(steps.cloned(), &answered));
         }
@@ -101,7 +104,7 @@ fn check_crash(
         replayed, expected,
         "the replay differs after {received} events, {sent_events} of them written: {events:#?}"
     );
-    for (event, steps) in events.iter().zip(live).skip(received) {
+    for (event, steps) in events.iter().zip(uninterrupted).skip(received) {
         assert_eq!(
             &run(&mut connection, event),
             steps,

@@ -42,28 +42,28 @@ struct TimelineBuilder<'m> {
     opened: u32,
     keys: HashMap<String, SessionKey>,
     /// Requests of the agent by id.
-    asked: HashMap<String, &'m Value>,
+    agent_requests: HashMap<String, &'m Value>,
     /// Sessions whose turn the client cancelled: it answers their requests without a command.
     is_cancelled: bool,
 }
 
 /// Returns the timeline of a transcript.
 pub(crate) fn events(messages: &[TranscriptMessage]) -> Vec<Event> {
-    let mut translation = TimelineBuilder {
+    let mut builder = TimelineBuilder {
         messages,
         opened: 0,
         keys: HashMap::new(),
-        asked: HashMap::new(),
+        agent_requests: HashMap::new(),
         is_cancelled: false,
     };
     let mut events = Vec::new();
-    for (place, message) in messages.iter().enumerate() {
+    for (index, message) in messages.iter().enumerate() {
         if message.is_client && message.value.get("type").is_some() {
             events.extend(control_commands(&message.value).into_iter().map(Event::Client));
         } else if message.is_client {
-            events.extend(translation.command(place, &message.value).map(Event::Client));
+            events.extend(builder.command(index, &message.value).map(Event::Client));
         } else {
-            translation.note(&message.value);
+            builder.record_request(&message.value);
             events.push(Event::Agent(format!("{}\n", message.value).into_bytes()));
         }
     }
@@ -71,13 +71,13 @@ pub(crate) fn events(messages: &[TranscriptMessage]) -> Vec<Event> {
 }
 
 impl<'m> TimelineBuilder<'m> {
-    fn note(&mut self, message: &'m Value) {
+    fn record_request(&mut self, message: &'m Value) {
         if message.get("method").is_some() {
-            self.asked.insert(message["id"].to_string(), message);
+            self.agent_requests.insert(message["id"].to_string(), message);
         }
     }
 
-    fn command(&mut self, place: usize, message: &Value) -> Option<Command> {
+    fn command(&mut self, index: usize, message: &Value) -> Option<Command> {
         let params = &message["params"];
         let text = |name: &str| params[name].as_str().map(str::to_owned);
         let native = text("sessionId").or_else(|| text("threadId"));
@@ -89,16 +89,16 @@ impl<'m> TimelineBuilder<'m> {
                 let id = native.unwrap_or_else(|| self.opened_id(message));
                 self.keys.insert(id.clone(), session);
                 let is_new = text("sessionId").is_none();
-                let how = if is_new { SessionStart::New } else { SessionStart::Resume { id } };
-                let mode = text("sandbox").or_else(|| self.first_mode(place));
+                let start = if is_new { SessionStart::New } else { SessionStart::Resume { id } };
+                let mode = text("sandbox").or_else(|| self.first_mode(index));
                 let cwd = text("cwd")?;
-                Some(Command::Open { session, how, cwd, mode, model: None, options: Vec::new() })
+                Some(Command::Open { session, start, cwd, mode, model: None, options: Vec::new() })
             }
             Some("session/set_mode") => {
                 let is_of_opening = !self
                     .messages
                     .iter()
-                    .take(place)
+                    .take(index)
                     .any(|it| it.value["method"] == "session/prompt");
                 let session = *self.keys.get(&native?)?;
                 (!is_of_opening).then_some(Command::SetMode { session, mode: text("modeId")? })
@@ -134,8 +134,8 @@ impl<'m> TimelineBuilder<'m> {
     }
 
     /// Returns the mode that the client sets before its first prompt.
-    fn first_mode(&self, place: usize) -> Option<String> {
-        let mut rest = self.messages.iter().skip(place).filter(|it| it.is_client);
+    fn first_mode(&self, index: usize) -> Option<String> {
+        let mut rest = self.messages.iter().skip(index).filter(|it| it.is_client);
         let next = rest.find(|it| {
             it.value["method"] != "session/new" && it.value["method"] != "session/resume"
         })?;
@@ -144,7 +144,7 @@ impl<'m> TimelineBuilder<'m> {
     }
 
     fn answer(&self, message: &Value) -> Option<Command> {
-        let request = self.asked.get(&message["id"].to_string())?;
+        let request = self.agent_requests.get(&message["id"].to_string())?;
         let params = &request["params"];
         let native = params["sessionId"].as_str().or(params["threadId"].as_str())?;
         let answer = match request["method"].as_str()? {
@@ -183,8 +183,8 @@ fn control_commands(message: &Value) -> Vec<Command> {
     let text = |path: &str| message.pointer(path).and_then(Value::as_str).map(str::to_owned);
     match text("/type").unwrap().as_str() {
         "control_request" => {
-            let (how, cwd, options) = (SessionStart::New, String::new(), Vec::new());
-            let open = Command::Open { session, how, cwd, mode: None, model: None, options };
+            let (start, cwd, options) = (SessionStart::New, String::new(), Vec::new());
+            let open = Command::Open { session, start, cwd, mode: None, model: None, options };
             vec![Command::Initialize, open]
         }
         "user" => {

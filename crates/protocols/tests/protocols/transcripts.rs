@@ -49,13 +49,14 @@ fn all() -> Vec<(ProtocolKind, &'static str, Vec<TranscriptMessage>, Vec<Event>)
 fn every_transcript_gives_the_expected_steps() {
     for (kind, name, _, events) in all() {
         let steps = run_timeline(kind, &events).concat();
-        let shown: String = steps.iter().filter_map(step_text).map(|line| line + "\n").collect();
+        let step_texts: String =
+            steps.iter().filter_map(step_text).map(|line| line + "\n").collect();
         let file = transcript_folder(kind).join(format!("{name}.steps"));
         if std::env::var_os(REWRITE_VARIABLE).is_some() {
-            std::fs::write(&file, &shown).unwrap();
+            std::fs::write(&file, &step_texts).unwrap();
         }
         let expected = std::fs::read_to_string(&file).unwrap_or_default();
-        assert_eq!(shown, expected, "{name} (set {REWRITE_VARIABLE}=1 to write the file)");
+        assert_eq!(step_texts, expected, "{name} (set {REWRITE_VARIABLE}=1 to write the file)");
     }
 }
 
@@ -88,16 +89,16 @@ fn is_form_refusal(messages: &[TranscriptMessage], message: &Value) -> bool {
 #[test]
 fn pieces_of_one_byte_give_the_same_steps() {
     for (kind, name, _, events) in all() {
-        let (mut whole, mut pieces) = (connection(kind), connection(kind));
+        let (mut unsplit, mut pieces) = (connection(kind), connection(kind));
         for event in &events {
             match event {
                 Event::Client(command) => {
-                    assert_eq!(whole.command(command.clone()), pieces.command(command.clone()));
+                    assert_eq!(unsplit.command(command.clone()), pieces.command(command.clone()));
                 }
                 Event::Agent(bytes) => {
-                    let cut: Vec<_> =
+                    let steps: Vec<_> =
                         bytes.iter().flat_map(|byte| pieces.handle(&[*byte])).collect();
-                    assert_eq!(whole.handle(bytes), cut, "{name}");
+                    assert_eq!(unsplit.handle(bytes), steps, "{name}");
                 }
             }
         }

@@ -76,7 +76,7 @@ fn to_multiline(pattern: &Hir) -> Hir {
     match pattern.kind() {
         HirKind::Look(Look::Start) => Hir::look(Look::StartLF),
         HirKind::Look(Look::End | Look::EndLF) => Hir::look(Look::EndCRLF),
-        HirKind::Look(look) if is_unicode_boundary(*look) => Hir::empty(),
+        HirKind::Look(assertion) if is_unicode_boundary(*assertion) => Hir::empty(),
         HirKind::Empty | HirKind::Literal(_) | HirKind::Class(_) | HirKind::Look(_) => {
             pattern.clone()
         }
@@ -92,9 +92,9 @@ fn to_multiline(pattern: &Hir) -> Hir {
     }
 }
 
-const fn is_unicode_boundary(look: Look) -> bool {
+const fn is_unicode_boundary(assertion: Look) -> bool {
     matches!(
-        look,
+        assertion,
         Look::WordUnicode
             | Look::WordUnicodeNegate
             | Look::WordStartUnicode
@@ -112,8 +112,8 @@ mod tests {
     #[test]
     fn the_combined_search_finds_the_same_patterns() {
         let texts = ["EMP-[0-9]{3}", "^x{2}", "end$", r"\bword\b", "(?i)caf\u{e9}", "(?s-u:.)\\n"];
-        let made = |text: &&str| Pattern::new(text, text, 0).unwrap();
-        let all: Vec<_> = texts.iter().map(made).collect();
+        let to_pattern = |text: &&str| Pattern::new(text, text, 0).unwrap();
+        let all: Vec<_> = texts.iter().map(to_pattern).collect();
         let patterns = RedactionPatterns::new(all.clone());
         assert!(patterns.combined.is_some());
         let lines: [&[u8]; 7] = [
@@ -155,37 +155,38 @@ mod tests {
     /// Returns the candidate ranges of a text, each of whole lines.
     fn matched_ranges(patterns: &RedactionPatterns, text: &[u8]) -> Vec<std::ops::Range<usize>> {
         let is_end = |byte: &u8| *byte == b'\n';
-        let (mut places, mut at) = (Vec::new(), 0);
+        let (mut ranges, mut at) = (Vec::new(), 0);
         while let Some((start, end)) = patterns.next(text, at) {
             let from = text[..start].iter().rposition(is_end).map_or(0, |newline| newline + 1);
             let last = end.max(start + 1) - 1;
             let newline = text[last..].iter().position(is_end);
             at = newline.map_or(text.len(), |newline| last + newline + 1);
-            places.push(from..at);
+            ranges.push(from..at);
         }
-        places
+        ranges
     }
 
     /// The search reaches each line with a match, whatever its line end and its neighbours.
     #[test]
     fn the_combined_search_reaches_every_line_with_a_match() {
-        let made = |text: &&str| Pattern::new(text, text, 0).unwrap();
-        let patterns = RedactionPatterns::new(TEXTS.iter().map(made).collect());
+        let to_pattern = |text: &&str| Pattern::new(text, text, 0).unwrap();
+        let patterns = RedactionPatterns::new(TEXTS.iter().map(to_pattern).collect());
         assert!(patterns.multiline_regex.is_some());
         let lines: Vec<_> = LINES.split('|').collect();
-        for (ending, step) in ["\n", "\r\n", "\r\r\n"].into_iter().flat_map(|it| [(it, 1), (it, 5)])
+        for (ending, step) in
+            ["\n", "\r\n", "\r\r\n"].into_iter().flat_map(|line_end| [(line_end, 1), (line_end, 5)])
         {
             let (mut text, mut matching) = (String::new(), Vec::new());
             for line in lines.iter().cycle().step_by(step).take(lines.len()) {
-                if patterns.all.iter().any(|it| it.regex().is_match(line.as_bytes())) {
+                if patterns.all.iter().any(|pattern| pattern.regex().is_match(line.as_bytes())) {
                     matching.push(text.len());
                 }
                 text.extend([line, ending]);
             }
-            let places = matched_ranges(&patterns, text.as_bytes());
-            let missed = matching.iter().find(|at| !places.iter().any(|place| place.contains(at)));
+            let ranges = matched_ranges(&patterns, text.as_bytes());
+            let missed = matching.iter().find(|at| !ranges.iter().any(|range| range.contains(at)));
             assert_eq!(missed, None, "{text:?}");
-            assert!(matching.len() > 9 && places.len() < lines.len() - 4, "{places:?}");
+            assert!(matching.len() > 9 && ranges.len() < lines.len() - 4, "{ranges:?}");
         }
     }
 }

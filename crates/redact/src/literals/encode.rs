@@ -57,15 +57,15 @@ fn hex(value: &str, upper: bool) -> String {
 /// Returns the base64 characters that `value` alone determines when `shift` unknown bytes precede it.
 fn base64(value: &str, shift: usize, last_two: &[u8; 2]) -> String {
     let bytes: Vec<u8> = std::iter::repeat_n(0, shift).chain(value.bytes()).collect();
-    let whole = bytes.len() * 8 / 6;
-    let unsure = (shift * 8).div_ceil(6);
+    let end = bytes.len() * 8 / 6;
+    let start = (shift * 8).div_ceil(6);
     let sextet = |index: usize| {
         let bit = index * 6;
         let pair = [bit / 8, bit / 8 + 1].map(|at| u32::from(bytes.get(at).copied().unwrap_or(0)));
         let [high, low] = pair;
         ((high << 8 | low) >> (10 - bit % 8)) & 63
     };
-    (unsure..whole).map(|index| letter(sextet(index), *last_two)).collect()
+    (start..end).map(|index| letter(sextet(index), *last_two)).collect()
 }
 
 fn letter(sextet: u32, [plus, slash]: [u8; 2]) -> char {
@@ -82,10 +82,10 @@ fn letter(sextet: u32, [plus, slash]: [u8; 2]) -> char {
 
 /// Returns the percent-encoded forms: strict, as in browsers, as in forms; hexadecimal digits in both cases.
 fn percent(value: &str) -> Vec<String> {
-    let encode = |kept: &str, upper: bool| {
+    let encode = |safe_chars: &str, upper: bool| {
         value.bytes().fold(String::new(), |mut out, byte| {
-            let plain = byte.is_ascii_alphanumeric() || kept.as_bytes().contains(&byte);
-            _ = match (plain, upper) {
+            let is_safe = byte.is_ascii_alphanumeric() || safe_chars.as_bytes().contains(&byte);
+            _ = match (is_safe, upper) {
                 (true, _) => write!(out, "{}", char::from(byte)),
                 (false, true) => write!(out, "%{byte:02X}"),
                 (false, false) => write!(out, "%{byte:02x}"),
@@ -93,9 +93,11 @@ fn percent(value: &str) -> Vec<String> {
             out
         })
     };
-    let kept = ["-._~", "-._~!'()*", "-._~!'()*;/?:@&=+$,#", "-._~/"];
-    let mut forms: Vec<String> =
-        kept.iter().flat_map(|kept| [encode(kept, true), encode(kept, false)]).collect();
+    let safe_chars = ["-._~", "-._~!'()*", "-._~!'()*;/?:@&=+$,#", "-._~/"];
+    let mut forms: Vec<String> = safe_chars
+        .iter()
+        .flat_map(|safe_chars| [encode(safe_chars, true), encode(safe_chars, false)])
+        .collect();
     forms.extend([
         encode("-._*", true).replace("%20", "+"),
         encode("-._*", false).replace("%20", "+"),

@@ -21,7 +21,7 @@ pub(crate) struct LiteralMatcher {
     prefilter: Option<LiteralPrefilter>,
     patterns: Vec<Vec<u8>>,
     /// Token format of each literal; the patterns after the literals are forms.
-    shapes: Vec<usize>,
+    literal_formats: Vec<usize>,
     /// Prefixes, each up to a line end, of multi-line forms.
     beginnings: Vec<Vec<u8>>,
     max_form_bytes: usize,
@@ -30,12 +30,11 @@ pub(crate) struct LiteralMatcher {
 impl LiteralMatcher {
     pub(crate) fn new(registered: impl IntoIterator<Item = String>) -> Self {
         let literals = || {
-            TOKEN_FORMATS
-                .iter()
-                .enumerate()
-                .flat_map(|(row, shape)| shape.literals.iter().map(move |text| (row, text)))
+            TOKEN_FORMATS.iter().enumerate().flat_map(|(row, token_format)| {
+                token_format.literals.iter().map(move |text| (row, text))
+            })
         };
-        let shapes: Vec<usize> = literals().map(|(row, _)| row).collect();
+        let literal_formats: Vec<usize> = literals().map(|(row, _)| row).collect();
         let mut values: Vec<Vec<u8>> =
             registered.into_iter().flat_map(|value| forms(&value)).collect();
         // Many values share forms, for example when encoding changes nothing.
@@ -47,8 +46,8 @@ impl LiteralMatcher {
             literals().map(|(_, text)| text.as_bytes().to_vec()).chain(values).collect();
         let all = patterns.iter().map(Vec::as_slice).enumerate();
         // Not in the automaton: with 640 registered values that read 163 MB/s of a log, and the index 397 MB/s.
-        let prefix_index = PrefixIndex::new(all.skip(shapes.len()));
-        let literals = || patterns.iter().take(shapes.len());
+        let prefix_index = PrefixIndex::new(all.skip(literal_formats.len()));
+        let literals = || patterns.iter().take(literal_formats.len());
         let kind = Some(AhoCorasickKind::DFA);
         let automaton = AhoCorasick::builder().kind(kind).build(literals()).ok();
         let prefilter = keywords().filter(|_| automaton.is_some()).map(|words| {
@@ -56,7 +55,15 @@ impl LiteralMatcher {
             let literals = literals().map(|literal| Literal::CaseSensitive(literal.as_slice()));
             LiteralPrefilter::new(literals.chain(words))
         });
-        Self { automaton, prefix_index, prefilter, patterns, shapes, beginnings, max_form_bytes }
+        Self {
+            automaton,
+            prefix_index,
+            prefilter,
+            patterns,
+            literal_formats,
+            beginnings,
+            max_form_bytes,
+        }
     }
 
     /// Returns the length of the longest form of a registered value, in bytes.
@@ -92,14 +99,14 @@ impl LiteralMatcher {
 
     /// Finds registered values, and applies the token formats whose literals are in the line.
     pub(crate) fn spans(&self, line: &[u8], spans: &mut Vec<SecretSpan>) {
-        let mut shapes = 0_u128;
+        let mut found_formats = 0_u128;
         let mut visit = |number: usize, start: usize| {
             let Some(pattern) = self.patterns.get(number) else { return };
             let is_whole = line.get(start..).is_some_and(|rest| rest.starts_with(pattern));
-            match self.shapes.get(number) {
+            match self.literal_formats.get(number) {
                 _ if !is_whole => {}
                 // Each format runs once for a line, however often its literal occurs.
-                Some(row) => shapes |= 1 << row,
+                Some(row) => found_formats |= 1 << row,
                 None => spans.push(SecretSpan::without_context(
                     start..start + pattern.len(),
                     VisiblePart::Stars(0),
@@ -118,12 +125,12 @@ impl LiteralMatcher {
             self.prefix_index.entries_at(line, start).for_each(|number| visit(number, start));
             from = start + 1;
         }
-        apply_token_formats(line, shapes, spans);
+        apply_token_formats(line, found_formats, spans);
     }
 
     /// Slow search for the case that there is no automaton.
     fn one_by_one(&self, line: &[u8], visit: &mut impl FnMut(usize, usize)) {
-        for number in 0..self.shapes.len() {
+        for number in 0..self.literal_formats.len() {
             (0..line.len()).for_each(|start| visit(number, start));
         }
     }
@@ -137,7 +144,7 @@ impl LiteralMatcher {
 
     /// Returns the start of the longest prefix of any form at the end of `text`.
     pub(crate) fn partial_form_start(&self, text: &[u8]) -> Option<usize> {
-        let forms = self.patterns.get(self.shapes.len()..)?;
+        let forms = self.patterns.get(self.literal_formats.len()..)?;
         let partial = |form: &Vec<u8>| {
             let lengths = (1..form.len().min(text.len() + 1)).rev();
             lengths

@@ -53,20 +53,20 @@ impl LiteralPrefilter {
 
     /// Returns the ranges that may contain a literal, in order: each literal in the text lies within one range.
     pub(crate) fn candidate_ranges(&self, text: &[u8]) -> Vec<Range<usize>> {
-        let mut places: Vec<Range<usize>> = Vec::new();
+        let mut ranges: Vec<Range<usize>> = Vec::new();
         let mut triple = 0;
         for (number, block) in text.chunks(BLOCK_BYTES).enumerate() {
             let has_triple = self.has_marked_triple(block, &mut triple);
             if has_triple || self.singles.iter().any(|single| has(block, *single)) {
                 let start = (number * BLOCK_BYTES).saturating_sub(self.longest);
                 let end = (number * BLOCK_BYTES + block.len() + self.longest).min(text.len());
-                match places.last_mut().filter(|last| last.end >= start) {
+                match ranges.last_mut().filter(|last| last.end >= start) {
                     Some(last) => last.end = end,
-                    None => places.push(start..end),
+                    None => ranges.push(start..end),
                 }
             }
         }
-        places
+        ranges
     }
 
     /// Returns true if a marked triple ends in a block; `triple` holds the classes before the block.
@@ -110,9 +110,9 @@ impl LiteralPrefilter {
 fn case_variant(triple: [u8; 3], inverted: u8) -> [u8; 3] {
     let mut bit = 1;
     triple.map(|byte| {
-        let is_turned = inverted & bit != 0 && byte.is_ascii_alphabetic();
+        let is_inverted = inverted & bit != 0 && byte.is_ascii_alphabetic();
         bit <<= 1;
-        if is_turned { byte ^ 0x20 } else { byte }
+        if is_inverted { byte ^ 0x20 } else { byte }
     })
 }
 
@@ -147,9 +147,9 @@ fn byte_frequency(byte: u8) -> usize {
 const fn kinds() -> [u8; 256] {
     let mut kinds = [0; 256];
     let (mut byte, mut rest) = (0_u8, kinds.as_mut_slice());
-    while let Some((kind, more)) = rest.split_first_mut() {
+    while let Some((kind, remaining)) = rest.split_first_mut() {
         *kind = kind_of(byte);
-        (byte, rest) = (byte.wrapping_add(1), more);
+        (byte, rest) = (byte.wrapping_add(1), remaining);
     }
     kinds
 }
@@ -203,12 +203,12 @@ mod tests {
         ) {
             let literal: String = match EXACT.get(number) {
                 Some(text) => (*text).to_owned(),
-                None => WORDS[number - EXACT.len()].char_indices().map(|(place, letter)| {
-                    if upper >> place & 1 == 1 { letter.to_ascii_uppercase() } else { letter }
+                None => WORDS[number - EXACT.len()].char_indices().map(|(index, letter)| {
+                    if upper >> index & 1 == 1 { letter.to_ascii_uppercase() } else { letter }
                 }).collect(),
             };
             let text = ["x".repeat(at), literal.clone(), "x".repeat(rest)].concat();
-            let holds = |place: &std::ops::Range<usize>| place.start <= at && at + literal.len() <= place.end;
+            let holds = |range: &std::ops::Range<usize>| range.start <= at && at + literal.len() <= range.end;
             prop_assert!(prefilter().candidate_ranges(text.as_bytes()).iter().any(holds));
         }
     }

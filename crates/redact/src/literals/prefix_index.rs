@@ -57,8 +57,8 @@ impl PrefixIndex {
         let head = text.get(at..).and_then(|rest| rest.first_chunk());
         let head = head.map(|head| u64::from_le_bytes(*head));
         let from = self.known.partition_point(|(known, _)| head.is_none_or(|head| *known < head));
-        let same = self.known.get(from..).unwrap_or_default().iter();
-        same.take_while(move |(known, _)| head == Some(*known)).map(|(_, number)| *number)
+        let matching = self.known.get(from..).unwrap_or_default().iter();
+        matching.take_while(move |(known, _)| head == Some(*known)).map(|(_, number)| *number)
     }
 
     fn is_marked(&self, head: u64) -> bool {
@@ -73,8 +73,8 @@ impl PrefixIndex {
 
 /// Returns the word and the bit of a prefix in the bitmap.
 const fn bitmap_position(head: u64) -> (usize, u32) {
-    let place = head.wrapping_mul(HASH_MULTIPLIER) >> (u64::BITS - BITMAP_BITS);
-    ((place >> 6) as usize, (place & 63) as u32)
+    let slot = head.wrapping_mul(HASH_MULTIPLIER) >> (u64::BITS - BITMAP_BITS);
+    ((slot >> 6) as usize, (slot & 63) as u32)
 }
 
 #[cfg(test)]
@@ -84,17 +84,17 @@ mod tests {
     #[test]
     fn all_entries_with_a_prefix_are_found_at_its_offset() {
         let texts = ["beginning one", "beginning two", "another beginning", "short"];
-        let heads = PrefixIndex::new(texts.iter().map(|text| text.as_bytes()).enumerate());
+        let index = PrefixIndex::new(texts.iter().map(|text| text.as_bytes()).enumerate());
         let text = b"the beginning of another, beginnin";
         let mut found = Vec::new();
         let mut from = 0;
-        while let Some(at) = heads.next(text, from) {
-            found.push((at, heads.entries_at(text, at).collect::<Vec<_>>()));
+        while let Some(at) = index.next(text, from) {
+            found.push((at, index.entries_at(text, at).collect::<Vec<_>>()));
             from = at + 1;
         }
         assert_eq!(found, [(4, vec![0, 1]), (26, vec![0, 1])]);
-        assert_eq!(heads.entries_at(text, 0).count(), 0);
-        assert_eq!(heads.entries_at(text, text.len() - 3).count(), 0);
+        assert_eq!(index.entries_at(text, 0).count(), 0);
+        assert_eq!(index.entries_at(text, text.len() - 3).count(), 0);
         assert_eq!(PrefixIndex::default().next(text, 0), None);
     }
 }

@@ -7,8 +7,8 @@ const BASH_SPECIAL_CHARS: &str = " \t!\"$&'()*,;<>?[\\]^`{|}";
 
 /// Returns all forms of a quoted `value`, without the quotes around it.
 pub(crate) fn quoted_forms(value: &str) -> Vec<String> {
-    let plain = |part: char| part.is_alphanumeric() || "_-./,:=@%+".contains(part);
-    let plainer = |part: char| part.is_alphanumeric() || "_-./".contains(part);
+    let is_safe = |part: char| part.is_alphanumeric() || "_-./,:=@%+".contains(part);
+    let is_strictly_safe = |part: char| part.is_alphanumeric() || "_-./".contains(part);
     let mut forms = vec![
         value.replace('\'', "'\\''"),
         value.replace('\'', "'\"'\"'"),
@@ -16,8 +16,8 @@ pub(crate) fn quoted_forms(value: &str) -> Vec<String> {
         backslashed(value, |part| "\"$`\\".contains(part)),
         backslashed(value, |part| "\"$`\\!".contains(part)),
         backslashed(value, |part| BASH_SPECIAL_CHARS.contains(part)),
-        backslashed(value, |part| !plain(part)),
-        backslashed(value, |part| !plainer(part)),
+        backslashed(value, |part| !is_safe(part)),
+        backslashed(value, |part| !is_strictly_safe(part)),
         value.replace('\'', "\\'"),
     ];
     let writers: [fn(&mut String, char); 6] =

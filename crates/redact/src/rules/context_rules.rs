@@ -67,7 +67,7 @@ fn for_each_match<'l>(
 }
 
 fn match_range(found: &Captures<'_>) -> Range<usize> {
-    found.get(0).map_or(0..0, |whole| whole.range())
+    found.get(0).map_or(0..0, |full_match| full_match.range())
 }
 
 /// Finds credentials in headers.
@@ -78,14 +78,14 @@ pub(crate) fn headers(line: &[u8], spans: &mut Vec<SecretSpan>) {
         if budget.is_redacted(start) {
             return;
         }
-        let place = bare_value(line, end);
-        let text = line.get(place.range.clone()).unwrap_or_default();
+        let location = bare_value(line, end);
+        let text = line.get(location.range.clone()).unwrap_or_default();
         let value = ValueNotation { text, is_quoted: false, follows_equals: false };
         // A line of many headers would be inspected in quadratic time; beyond the budget all values count as secrets.
         if budget.is_spent(text.len()) || is_plausible_secret(value, SecretKind::Token) {
-            budget.mark_redacted(&place.range);
+            budget.mark_redacted(&location.range);
             spans.push(SecretSpan {
-                secret: place.range,
+                secret: location.range,
                 context: start,
                 form: VisiblePart::Tail(0),
             });
@@ -144,18 +144,18 @@ fn up_to_last_at_sign(line: &[u8], matched: Range<usize>) -> Option<Range<usize>
 pub(crate) fn options(line: &[u8], spans: &mut Vec<SecretSpan>) {
     for_each_match(OPTION_REGEX.as_ref(), line, |found| {
         let Range { start, end } = match_range(found);
-        let Some(place) = value_at(line, end) else { return };
+        let Some(location) = value_at(line, end) else { return };
         let name = found.get(1).map_or(&b""[..], |name| name.as_bytes());
         let is_password =
             name.get(..1).is_some_and(|first| first.eq_ignore_ascii_case(b"p")) && name.len() < 11;
         let kind = if is_password { SecretKind::Password } else { SecretKind::Token };
-        let text = line.get(place.range.clone()).unwrap_or_default();
+        let text = line.get(location.range.clone()).unwrap_or_default();
         // Help texts name a value in capitals: `--token TOKEN`.
         let capitals = text.iter().all(|byte| byte.is_ascii_uppercase() || b"_-".contains(byte));
-        let value = ValueNotation { text, is_quoted: place.is_quoted, follows_equals: false };
+        let value = ValueNotation { text, is_quoted: location.is_quoted, follows_equals: false };
         if !text.starts_with(b"-") && !capitals && is_plausible_secret(value, kind) {
             let form = if is_password { VisiblePart::Stars(0) } else { VisiblePart::Tail(0) };
-            spans.push(SecretSpan { secret: place.range, context: start, form });
+            spans.push(SecretSpan { secret: location.range, context: start, form });
         }
     });
     for_each_match(USER_OPTION_REGEX.as_ref(), line, |found| {
@@ -192,14 +192,15 @@ fn push_plausible_password(
 pub(crate) fn sentences(line: &[u8], spans: &mut Vec<SecretSpan>) {
     for_each_match(SENTENCE_REGEX.as_ref(), line, |found| {
         let Range { start, end } = match_range(found);
-        let Some(place) = value_at(line, end) else { return };
-        let text = line.get(place.range.clone()).unwrap_or_default();
+        let Some(location) = value_at(line, end) else { return };
+        let text = line.get(location.range.clone()).unwrap_or_default();
         // `The password is wrong` is a sentence about a password.
-        let wordy = text.iter().all(|byte| byte.is_ascii_alphabetic() || b"-_'/ ".contains(byte));
-        let value = ValueNotation { text, is_quoted: place.is_quoted, follows_equals: true };
-        if !wordy && is_plausible_secret(value, SecretKind::Password) {
+        let is_word_like =
+            text.iter().all(|byte| byte.is_ascii_alphabetic() || b"-_'/ ".contains(byte));
+        let value = ValueNotation { text, is_quoted: location.is_quoted, follows_equals: true };
+        if !is_word_like && is_plausible_secret(value, SecretKind::Password) {
             spans.push(SecretSpan {
-                secret: place.range,
+                secret: location.range,
                 context: start,
                 form: VisiblePart::Stars(0),
             });
@@ -238,11 +239,11 @@ fn is_session(name: &[u8], value: &[u8]) -> bool {
     let name = name.to_ascii_lowercase();
     let attribute = NON_SESSION_COOKIES.iter().any(|known| known.as_bytes() == name.as_slice());
     let session = SESSION_COOKIE_PARTS.iter().any(|part| find(&name, part.as_bytes()).is_some());
-    let promised = is_plausible_secret(
+    let is_plausible = is_plausible_secret(
         ValueNotation { text: value, is_quoted: true, follows_equals: true },
         SecretKind::Token,
     );
-    !attribute && promised && (session || value.len() >= 16)
+    !attribute && is_plausible && (session || value.len() >= 16)
 }
 
 /// Returns true if `at` lies in the userinfo part of an address.

@@ -96,11 +96,11 @@ const fn zeros(word: u128) -> u128 {
 }
 
 /// Returns the first token whose first dot is at one of these positions.
-fn bot_token_among(line: &[u8], places: Range<usize>) -> Option<Range<usize>> {
-    let ahead = line.get(places.start + DOT_DISTANCE..)?;
-    let dots = line.get(places.clone())?.iter().zip(ahead).enumerate();
+fn bot_token_among(line: &[u8], positions: Range<usize>) -> Option<Range<usize>> {
+    let ahead = line.get(positions.start + DOT_DISTANCE..)?;
+    let dots = line.get(positions.clone())?.iter().zip(ahead).enumerate();
     let mut pairs = dots.filter(|(_, (first, second))| **first == b'.' && **second == b'.');
-    pairs.find_map(|(at, _)| bot_token_at(line, places.start + at))
+    pairs.find_map(|(at, _)| bot_token_at(line, positions.start + at))
 }
 
 /// Returns the token whose first dot is at `dot`.
@@ -167,10 +167,9 @@ mod tests {
                     STANDARD_NO_PAD.encode(number),
                     secret.get(..length).unwrap()
                 );
-                for around in
-                    [format!("x={token}"), format!("\"{token}\","), format!("\\n{token} ")]
+                for text in [format!("x={token}"), format!("\"{token}\","), format!("\\n{token} ")]
                 {
-                    assert_eq!(found(&around), [token.as_str()], "{around}");
+                    assert_eq!(found(&text), [token.as_str()], "{text}");
                 }
                 assert!(found(&format!("a{token}")).is_empty());
                 let short = token.get(..token.len() - length + 26).unwrap();
@@ -198,18 +197,18 @@ mod tests {
     #[test]
     fn dotted_tokens_are_found_at_every_offset() {
         for rest in [0, 1, b'-', b'/', b'.' ^ 0x80, 0x80, 0xff] {
-            let plain = [[rest; WORD_BYTES]; WORDS_PER_BLOCK];
-            assert!(!have_dot_at_same_offset(&plain, &plain));
+            let without_dots = [[rest; WORD_BYTES]; WORDS_PER_BLOCK];
+            assert!(!have_dot_at_same_offset(&without_dots, &without_dots));
             for at in 0..BLOCK_BYTES {
-                let mut dotted = plain;
-                dotted[at / WORD_BYTES][at % WORD_BYTES] = b'.';
-                assert!(have_dot_at_same_offset(&dotted, &dotted), "{at}");
-                let mut beside = plain;
-                beside.as_flattened_mut().fill(b'.');
-                assert!(have_dot_at_same_offset(&dotted, &beside), "{at}");
-                beside[at / WORD_BYTES][at % WORD_BYTES] = rest;
-                assert!(!have_dot_at_same_offset(&dotted, &beside), "{at}");
-                assert!(!have_dot_at_same_offset(&beside, &dotted), "{at}");
+                let mut one_dot = without_dots;
+                one_dot[at / WORD_BYTES][at % WORD_BYTES] = b'.';
+                assert!(have_dot_at_same_offset(&one_dot, &one_dot), "{at}");
+                let mut other = without_dots;
+                other.as_flattened_mut().fill(b'.');
+                assert!(have_dot_at_same_offset(&one_dot, &other), "{at}");
+                other[at / WORD_BYTES][at % WORD_BYTES] = rest;
+                assert!(!have_dot_at_same_offset(&one_dot, &other), "{at}");
+                assert!(!have_dot_at_same_offset(&other, &one_dot), "{at}");
             }
         }
     }

@@ -37,19 +37,20 @@ static SCHEME_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile(SCHEME_P
 
 /// Finds the values of all keys that announce a secret.
 pub(crate) fn pairs(line: &[u8], spans: &mut Vec<SecretSpan>) {
-    let Some(heads) = KEY_REGEX.as_ref() else { return };
+    let Some(key_regex) = KEY_REGEX.as_ref() else { return };
     let mut budget = InspectionBudget::of(line);
-    for head in heads.captures_iter(line) {
-        let (Some(whole), Some(key), Some(separator)) = (head.get(0), head.get(1), head.get(2))
+    for captures in key_regex.captures_iter(line) {
+        let (Some(full_match), Some(key), Some(separator)) =
+            (captures.get(0), captures.get(1), captures.get(2))
         else {
             continue;
         };
-        let follows_equals = separator.end() == whole.end() && separator.as_bytes() == b"=";
+        let follows_equals = separator.end() == full_match.end() && separator.as_bytes() == b"=";
         let kind = secret_kind(line, key.start(), key.as_bytes());
         let key_match = KeyMatch {
             key: key.start(),
             separator: separator.as_bytes(),
-            value: whole.end(),
+            value: full_match.end(),
             kind,
             follows_equals,
         };
@@ -97,27 +98,28 @@ impl KeyMatch<'_> {
     }
 
     fn span(&self, line: &[u8], budget: &mut InspectionBudget) -> Option<SecretSpan> {
-        let place = value_at(line, self.value).filter(|place| !is_closing(line, self.value, place));
-        let spent = budget.is_spent(place.as_ref().map_or(0, |place| place.range.len()));
+        let location =
+            value_at(line, self.value).filter(|location| !is_closing(line, self.value, location));
+        let spent = budget.is_spent(location.as_ref().map_or(0, |location| location.range.len()));
         // Beyond the budget of the line the value counts as a secret without an inspection.
-        let first = place.and_then(|place| {
+        let first = location.and_then(|location| {
             if spent {
-                Some(place)
+                Some(location)
             } else {
-                secret_part(line, place, self.kind, self.follows_equals)
+                secret_part(line, location, self.kind, self.follows_equals)
             }
         });
-        let place = first.or_else(|| {
+        let location = first.or_else(|| {
             let typed = TYPE_REGEX.as_ref()?.find(line.get(self.value..)?)?;
-            let place = value_at(line, self.value + typed.end() - 1)?;
-            secret_part(line, place, self.kind, false)
+            let location = value_at(line, self.value + typed.end() - 1)?;
+            secret_part(line, location, self.kind, false)
         })?;
         let form = if self.kind == SecretKind::Token {
             VisiblePart::Tail(0)
         } else {
             VisiblePart::Stars(0)
         };
-        Some(SecretSpan { secret: place.range, context: self.key, form })
+        Some(SecretSpan { secret: location.range, context: self.key, form })
     }
 }
 
@@ -142,36 +144,36 @@ fn secret_kind(line: &[u8], start: usize, key: &[u8]) -> SecretKind {
 /// Returns the secret part of a value, if the value can be a secret.
 fn secret_part(
     line: &[u8],
-    place: ValueRange,
+    location: ValueRange,
     kind: SecretKind,
     follows_equals: bool,
 ) -> Option<ValueRange> {
-    let mut place = place;
-    let rest = line.get(place.range.start..)?;
+    let mut location = location;
+    let rest = line.get(location.range.start..)?;
     if let Some(scheme) = SCHEME_REGEX.as_ref().and_then(|schemes| schemes.find(rest)) {
-        let start = place.range.start + scheme.end();
-        place = if place.is_quoted && start < place.range.end {
-            ValueRange { range: start..place.range.end, is_quoted: true }
+        let start = location.range.start + scheme.end();
+        location = if location.is_quoted && start < location.range.end {
+            ValueRange { range: start..location.range.end, is_quoted: true }
         } else {
             value_at(line, start)?
         };
     }
     if let Some(wrap) =
-        WRAPPER_REGEX.as_ref().and_then(|wraps| wraps.find(rest)).filter(|_| !place.is_quoted)
+        WRAPPER_REGEX.as_ref().and_then(|wraps| wraps.find(rest)).filter(|_| !location.is_quoted)
     {
-        place = value_at(line, place.range.start + wrap.end() - 1)?;
+        location = value_at(line, location.range.start + wrap.end() - 1)?;
     }
     let value = ValueNotation {
-        text: line.get(place.range.clone())?,
-        is_quoted: place.is_quoted,
+        text: line.get(location.range.clone())?,
+        is_quoted: location.is_quoted,
         follows_equals,
     };
-    is_plausible_secret(value, kind).then_some(place)
+    is_plausible_secret(value, kind).then_some(location)
 }
 
 /// Returns true if the quote at `at` closes a text (`input("password: ") or "…"`) and opens none.
-fn is_closing(line: &[u8], at: usize, place: &ValueRange) -> bool {
-    let next = line.get(place.range.start).copied();
+fn is_closing(line: &[u8], at: usize, location: &ValueRange) -> bool {
+    let next = line.get(location.range.start).copied();
     if line.get(at) != Some(&b'"') || !next.is_some_and(|next| b"),;:]}+ ".contains(&next)) {
         return false;
     }

@@ -43,23 +43,24 @@ pub(crate) enum PemBlock {
 
 /// Finds the first block whose header lies within `within`; its footer may lie beyond.
 pub(crate) fn find_block(text: &str, within: Range<usize>, last: bool) -> PemBlock {
-    let (Some(begins), Some(ends)) = (HEADER_REGEX.as_ref(), FOOTER_REGEX.as_ref()) else {
+    let (Some(header_regex), Some(footer_regex)) = (HEADER_REGEX.as_ref(), FOOTER_REGEX.as_ref())
+    else {
         return PemBlock::None;
     };
     let bytes = text.as_bytes();
-    let heads = begins.find_iter(
+    let headers = header_regex.find_iter(
         bytes.get(..within.end).unwrap_or_default().get(within.start..).unwrap_or_default(),
     );
-    for head in heads {
-        let (start, body) = (within.start + head.start(), within.start + head.end());
+    for header in headers {
+        let (start, body) = (within.start + header.start(), within.start + header.end());
         let rest = bytes.get(body..).unwrap_or_default();
         match is_block(rest, last) {
             Some(false) => {}
             None => return PemBlock::Open(start, body),
             Some(true) => {
-                let foot = ends.find(rest);
-                return foot.map_or(PemBlock::Open(start, body), |foot| {
-                    PemBlock::Closed(start, body..body + foot.start())
+                let footer = footer_regex.find(rest);
+                return footer.map_or(PemBlock::Open(start, body), |footer| {
+                    PemBlock::Closed(start, body..body + footer.start())
                 });
             }
         }
@@ -105,7 +106,7 @@ fn starts_body(line: &[u8]) -> bool {
 fn is_body(line: &[u8]) -> bool {
     let names = [&b"Proc-Type"[..], b"DEK-Info", b"Version", b"Comment", b"Hash", b"Charset"];
     let named = names.iter().any(|name| find(line, name).is_some());
-    let closed = FOOTER_REGEX.as_ref().is_some_and(|ends| ends.is_match(line));
+    let closed = FOOTER_REGEX.as_ref().is_some_and(|footer_regex| footer_regex.is_match(line));
     named || closed || has_run(line)
 }
 
@@ -150,10 +151,10 @@ pub(crate) fn redact_bodies(text: &str, last: bool) -> (Cow<'_, str>, bool) {
 
 /// Returns the end of a footer that has no header before it: the text before it is the body of a key.
 pub(crate) fn end_of_unmatched_footer(text: &[u8]) -> Option<usize> {
-    let (begins, ends) = (HEADER_REGEX.as_ref()?, FOOTER_REGEX.as_ref()?);
-    let foot = ends.find(text)?;
-    let head = begins.find(text).is_some_and(|head| head.start() < foot.start());
-    (!head).then(|| foot.end())
+    let (header_regex, footer_regex) = (HEADER_REGEX.as_ref()?, FOOTER_REGEX.as_ref()?);
+    let footer = footer_regex.find(text)?;
+    let has_header = header_regex.find(text).is_some_and(|header| header.start() < footer.start());
+    (!has_header).then(|| footer.end())
 }
 
 /// Returns the end of an open block's text that may be the start of its footer.

@@ -44,7 +44,7 @@ fn has_check_digit(number: &[u8]) -> bool {
         number.iter().rev().filter(|byte| byte.is_ascii_digit()).map(|byte| u32::from(byte - b'0'));
     let sum: u32 = digits
         .enumerate()
-        .map(|(place, digit)| match (place % 2, digit * 2) {
+        .map(|(index, digit)| match (index % 2, digit * 2) {
             (0, _) => digit,
             (_, double) if double > 9 => double - 9,
             (_, double) => double,

@@ -160,7 +160,7 @@ pub(crate) fn is_redacted(text: &[u8]) -> bool {
     let marked = prefix.last().is_none_or(|last| b"-_./=".contains(last));
     let ordinary =
         prefix.len() <= 48 && prefix.iter().all(|byte| is_word(*byte) || b"-./?&;=".contains(byte));
-    (marked && ordinary) || UNPUNCTUATED_PREFIXES.iter().any(|kept| kept.as_bytes() == prefix)
+    (marked && ordinary) || UNPUNCTUATED_PREFIXES.iter().any(|known| known.as_bytes() == prefix)
 }
 
 /// Returns true if `value` can be a secret under a key of this kind.
@@ -242,9 +242,10 @@ fn is_code(value: ValueNotation<'_>) -> bool {
     let generic = named && text.get(name) == Some(&b'<') && text.ends_with(b">");
     let path = find(text, b"()").is_some() || find(text, b"::").is_some();
     let structure = text.first().is_some_and(|first| b"{[(|".contains(first));
-    let wordy = text.iter().all(|byte| is_word(*byte) || b".:()[]&*$?!,'\"".contains(byte));
+    let has_code_chars =
+        text.iter().all(|byte| is_word(*byte) || b".:()[]&*$?!,'\"".contains(byte));
     if value.is_quoted {
-        path && wordy && !text.iter().any(u8::is_ascii_digit)
+        path && has_code_chars && !text.iter().any(u8::is_ascii_digit)
     } else {
         call || generic || path || structure
     }

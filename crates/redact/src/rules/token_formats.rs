@@ -39,11 +39,11 @@ const MIN_RUN_BYTES: usize = 256;
 impl TokenFormat {
     /// Returns true if a match lies within a long run of letters and digits and is recognized there by its first `keep`
     /// bytes: a prefix with a punctuation mark does not occur by chance in such a run.
-    pub(crate) fn is_in_run(line: &[u8], whole: &Range<usize>, keep: usize) -> bool {
-        let token = line.get(whole.clone()).unwrap_or_default();
+    pub(crate) fn is_in_run(line: &[u8], matched: &Range<usize>, keep: usize) -> bool {
+        let token = line.get(matched.clone()).unwrap_or_default();
         let prefix = token.get(..keep).unwrap_or_default();
         let is_marked = prefix.iter().any(|byte| !byte.is_ascii_alphanumeric());
-        let head = line.get(..whole.start).unwrap_or_default();
+        let head = line.get(..matched.start).unwrap_or_default();
         (is_marked || keep > 0 && find(token, b".eyJ").is_some())
             && head.len() >= MIN_RUN_BYTES
             && head.iter().rev().take(MIN_RUN_BYTES).all(u8::is_ascii_alphanumeric)

@@ -126,9 +126,9 @@ impl Redactor {
         }
         let findings = WindowFindings::of(&self.scanner, window);
         // With less visible text the part that is read ahead would be too short for the rules.
-        let enough = self.window_bytes() / 4 * 3;
+        let min_bytes = self.window_bytes() / 4 * 3;
         if window.end == (WindowEnd::Open { is_last_attempt: false })
-            && findings.fresh_bytes() < enough
+            && findings.fresh_bytes() < min_bytes
         {
             return InspectedWindow::NeedsMoreText;
         }
@@ -261,15 +261,16 @@ impl<'t> WindowFindings<'t> {
             WindowEnd::Line | WindowEnd::Text => {
                 let continued =
                     redactor.continued_start(window).map(|at| self.visible.visible_at(at));
-                let held = [open, continued].into_iter().flatten().min();
-                let at = held.map(|held| self.before_secrets(held).max(self.from));
+                let open_start = [open, continued].into_iter().flatten().min();
+                let at =
+                    open_start.map(|open_start| self.before_secrets(open_start).max(self.from));
                 return CutDecision::At(at.map_or(window.text.len(), |at| self.raw(window, at)));
             }
         };
         let limit = open.map_or(limit, |head| limit.min(head));
         let at = self.cut_position(limit);
-        let forgettable = self.open.filter(|_| open.is_some_and(|head| head <= self.from));
-        match forgettable {
+        let droppable_body = self.open.filter(|_| open.is_some_and(|head| head <= self.from));
+        match droppable_body {
             _ if at > self.from => CutDecision::At(self.forward(window, at)),
             Some((_, body)) => CutDecision::DropKeyBody(body),
             None => self.cut_secret(window, limit),
@@ -299,19 +300,19 @@ impl<'t> WindowFindings<'t> {
     /// Returns the last position up to `limit` to cut at: preferably after white space, because nearly no
     /// secret continues there, and never within a secret.
     fn cut_position(&self, limit: usize) -> usize {
-        let quiet: [fn(u8) -> bool; 2] =
+        let separators: [fn(u8) -> bool; 2] =
             [|byte| byte.is_ascii_whitespace(), |byte| byte.is_ascii() && !is_token(byte)];
         // Not before the half: a window that releases little would be inspected again and again.
-        let least = self.from + limit.saturating_sub(self.from) / 2;
-        for is_quiet in quiet {
+        let min_cut = self.from + limit.saturating_sub(self.from) / 2;
+        for is_separator in separators {
             let mut end = limit;
             loop {
-                let text = self.visible.text.get(least..end).unwrap_or_default();
-                let Some(at) = text.iter().rposition(|byte| is_quiet(*byte)) else { break };
-                let behind = least + at + 1;
-                end = self.before_secrets(behind);
-                if end == behind {
-                    return behind;
+                let text = self.visible.text.get(min_cut..end).unwrap_or_default();
+                let Some(at) = text.iter().rposition(|byte| is_separator(*byte)) else { break };
+                let cut = min_cut + at + 1;
+                end = self.before_secrets(cut);
+                if end == cut {
+                    return cut;
                 }
             }
         }
@@ -327,8 +328,8 @@ impl<'t> WindowFindings<'t> {
         loop {
             let within = |span: &&SecretSpan| starts(span) < at && at < span.secret.end;
             let found = self.spans.iter().chain(&self.bodies).filter(within).map(starts).min();
-            let Some(before) = found else { return at };
-            at = before;
+            let Some(earlier) = found else { return at };
+            at = earlier;
         }
     }
 
@@ -350,40 +351,40 @@ impl<'t> WindowFindings<'t> {
     /// Returns the redacted text up to `to` and the number of redactions.
     fn redacted(&self, scanner: &Scanner, window: &Window<'_>, to: usize) -> Option<(String, u64)> {
         let Window { text, context, .. } = *window;
-        let in_body = |place: &Range<usize>| {
-            self.raw_bodies.iter().any(|body| body.start < place.end && place.start < body.end)
+        let in_body = |range: &Range<usize>| {
+            self.raw_bodies.iter().any(|body| body.start < range.end && range.start < body.end)
         };
-        let mut places = visible_replacements(text, &self.visible, &self.spans);
-        places.extend(scanner.control_string_replacements(text, &self.visible));
-        places.retain(|(place, _)| !in_body(place));
-        places.extend(self.raw_bodies.iter().map(|body| (body.clone(), STARS.to_owned())));
-        let mut shown = text.get(context..to).unwrap_or_default().to_owned();
+        let mut replacements = visible_replacements(text, &self.visible, &self.spans);
+        replacements.extend(scanner.control_string_replacements(text, &self.visible));
+        replacements.retain(|(range, _)| !in_body(range));
+        replacements.extend(self.raw_bodies.iter().map(|body| (body.clone(), STARS.to_owned())));
+        let mut output = text.get(context..to).unwrap_or_default().to_owned();
         let mut count = 0;
         // A replacement may complete another match beside it, as in a whole text.
         for _ in 0..MAX_ROUNDS {
-            let within = shifted(places, context, shown.len());
+            let within = shifted(replacements, context, output.len());
             if within.is_empty() {
                 break;
             }
             count += within.len() as u64;
-            shown = apply_replacements(&shown, &within);
+            output = apply_replacements(&output, &within);
             // With the context around it, or a rule that inspects the text before a secret decides otherwise.
             let head = text.get(..context).unwrap_or_default();
-            let around = [head, shown.as_str(), text.get(to..).unwrap_or_default()].concat();
-            places = scanner.replacements(&around);
+            let with_context = [head, output.as_str(), text.get(to..).unwrap_or_default()].concat();
+            replacements = scanner.replacements(&with_context);
         }
-        (count > 0).then_some((shown, count))
+        (count > 0).then_some((output, count))
     }
 }
 
 /// Returns the places within `length` bytes after `context`, relative to that position, in order.
-fn shifted(places: Vec<Replacement>, context: usize, length: usize) -> Vec<Replacement> {
-    let within = |(place, replacement): Replacement| {
-        let start = place.start.checked_sub(context)?;
-        (place.end - context <= length).then_some((start..place.end - context, replacement))
+fn shifted(replacements: Vec<Replacement>, context: usize, length: usize) -> Vec<Replacement> {
+    let within = |(range, replacement): Replacement| {
+        let start = range.start.checked_sub(context)?;
+        (range.end - context <= length).then_some((start..range.end - context, replacement))
     };
-    let mut within: Vec<Replacement> = places.into_iter().filter_map(within).collect();
-    within.sort_by_key(|(place, _)| place.start);
+    let mut within: Vec<Replacement> = replacements.into_iter().filter_map(within).collect();
+    within.sort_by_key(|(range, _)| range.start);
     within
 }
 

@@ -44,8 +44,8 @@ impl Scanner {
     /// Redacts a text of whole lines; `last` is true if no more text follows.
     pub(crate) fn redact_lines(&self, text: &str, last: bool) -> TextEdits {
         let mut result = TextEdits::default();
-        let places = self.literals.candidate_ranges(text.as_bytes());
-        let mut hits = Hits { places: &places, ..Hits::default() };
+        let ranges = self.literals.candidate_ranges(text.as_bytes());
+        let mut hits = Hits { ranges: &ranges, ..Hits::default() };
         while let Some(hit) = hits.next(self, text.as_bytes(), result.done) {
             let segment = segment_around(&self.literals, text, result.done, hit, last);
             // Its end is in text that has not arrived; a decision now could differ from the one for the whole text.
@@ -67,18 +67,18 @@ impl Scanner {
 
     /// Returns true if `text` contains anything that a rule must inspect.
     pub(crate) fn has_hit(&self, text: &str) -> bool {
-        let places = self.literals.candidate_ranges(text.as_bytes());
-        Hits { places: &places, ..Hits::default() }.next(self, text.as_bytes(), 0).is_some()
+        let ranges = self.literals.candidate_ranges(text.as_bytes());
+        Hits { ranges: &ranges, ..Hits::default() }.next(self, text.as_bytes(), 0).is_some()
     }
 
     fn edit(&self, text: &str, segment: &TextSegment, last: bool, result: &mut TextEdits) {
         let raw = text.get(segment.range.clone()).unwrap_or_default();
         let (compacted, _) = redact_bodies(raw, last && segment.range.end == text.len());
-        let masked = self.redact(&compacted);
+        let redacted = self.redact(&compacted);
         let changed = *compacted != *raw;
-        if let Some(masked) = masked {
-            result.count += masked.count + u64::from(changed);
-            result.edits.push((segment.range.clone(), masked.text));
+        if let Some(redacted) = redacted {
+            result.count += redacted.count + u64::from(changed);
+            result.edits.push((segment.range.clone(), redacted.text));
         } else if changed {
             result.count += 1;
             result.edits.push((segment.range.clone(), compacted.into_owned()));
@@ -90,7 +90,7 @@ impl Scanner {
 #[derive(Default)]
 struct Hits<'p> {
     /// Ranges that may contain words and literals.
-    places: &'p [Range<usize>],
+    ranges: &'p [Range<usize>],
     word: CachedHit,
     literal: CachedHit,
     bot: CachedHit,
@@ -106,11 +106,11 @@ impl Hits<'_> {
             return (at < text.len()).then_some((at, at));
         }
         let word = cached_or_search(&mut self.word, at, || {
-            search_within(self.places, text, at, next_keyword)
+            search_within(self.ranges, text, at, next_keyword)
         });
         let search = |text: &[u8], at| scanner.literals.next_literal(text, at);
         let literal = cached_or_search(&mut self.literal, at, || {
-            search_within(self.places, text, at, search)
+            search_within(self.ranges, text, at, search)
         });
         let bot = || next_bot_token(text, at).map(|token| (token.start, token.end));
         let bot = cached_or_search(&mut self.bot, at, bot);
@@ -122,14 +122,14 @@ impl Hits<'_> {
 
 /// Returns the first result of a search from `at` on, if the search finds nothing outside of the ranges.
 fn search_within(
-    places: &[Range<usize>],
+    ranges: &[Range<usize>],
     text: &[u8],
     at: usize,
     search: impl Fn(&[u8], usize) -> Option<(usize, usize)>,
 ) -> Option<(usize, usize)> {
-    let behind = places.partition_point(|place| place.end <= at);
-    let ahead = places.get(behind..).unwrap_or_default();
-    ahead.iter().find_map(|place| search(text.get(..place.end)?, place.start.max(at)))
+    let first = ranges.partition_point(|range| range.end <= at);
+    let remaining = ranges.get(first..).unwrap_or_default();
+    remaining.iter().find_map(|range| search(text.get(..range.end)?, range.start.max(at)))
 }
 
 fn cached_or_search(
@@ -154,27 +154,27 @@ fn segment_around(
 ) -> TextSegment {
     let mut start = line_start(text, from, hit.0);
     let mut end = line_end(text, hit.1.max(hit.0 + 1));
-    let mut seen = start;
+    let mut searched_to = start;
     loop {
-        let before = end;
+        let previous_end = end;
         let lines = text.as_bytes().get(from..end).unwrap_or_default();
         if let Some(at) = literals.open_value_start(lines) {
             start = start.min(line_start(text, from, from + at));
             end = line_end(text, end + 1);
-            if before == text.len() {
+            if previous_end == text.len() {
                 return TextSegment { range: start..end, open: true };
             }
         }
-        match find_block(text, seen..end, last) {
-            PemBlock::None => seen = seen.max(before),
+        match find_block(text, searched_to..end, last) {
+            PemBlock::None => searched_to = searched_to.max(previous_end),
             PemBlock::Open(..) => return TextSegment { range: start..text.len(), open: true },
             PemBlock::Closed(_, body) => {
-                seen = body.end;
+                searched_to = body.end;
                 end = end.max(line_end(text, body.end + 1));
                 continue;
             }
         }
-        if end == before {
+        if end == previous_end {
             return TextSegment { range: start..end, open: false };
         }
     }

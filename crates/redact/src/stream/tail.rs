@@ -29,16 +29,16 @@ impl Redactor {
         // A run without a starting position, of which too little is known.
         let mut out = if from > context { STARS.to_owned() } else { String::new() };
         let mut stream = RedactionStream::new(Arc::clone(self));
-        if let Some(before) = bytes.get(from..context) {
-            stream.push(before); // The result precedes the text and is dropped.
+        if let Some(preceding) = bytes.get(from..context) {
+            stream.push(preceding); // The result precedes the text and is dropped.
             if stream.held_bytes() > self.context() / 2 {
                 return self.redact_from_next_line(bytes, context);
             }
         }
-        let masked = stream.count();
+        let count_before = stream.count();
         stream.push_to(bytes.get(from.max(context)..).unwrap_or_default(), &mut out);
         out.push_str(&stream.finish());
-        (out, stream.count() - masked)
+        (out, stream.count() - count_before)
     }
 
     /// Returns the text from its next line on, because nothing is known about the present line.
@@ -54,13 +54,14 @@ impl Redactor {
     /// not within the body of a key. A secret that is cut there ends long before the text starts. In a run
     /// without white space it ends before the text as well, if a whole context of the run is known.
     fn safe_start(&self, bytes: &[u8], context: usize) -> usize {
-        let behind = |found: Option<usize>| found.map(|at| at + 1);
-        let before = bytes.get(..context / 2).unwrap_or(bytes);
-        let line = behind(before.iter().position(|byte| *byte == b'\n'));
-        let space = || behind(before.iter().position(u8::is_ascii_whitespace));
-        let anywhere = || (context >= self.context()).then_some(0);
-        let late = || behind(bytes.iter().position(u8::is_ascii_whitespace));
-        let from = line.or_else(space).or_else(anywhere).or_else(late).unwrap_or(bytes.len());
+        let position_after = |found: Option<usize>| found.map(|at| at + 1);
+        let preceding = bytes.get(..context / 2).unwrap_or(bytes);
+        let line = position_after(preceding.iter().position(|byte| *byte == b'\n'));
+        let space = || position_after(preceding.iter().position(u8::is_ascii_whitespace));
+        let text_start = || (context >= self.context()).then_some(0);
+        let later_space = || position_after(bytes.iter().position(u8::is_ascii_whitespace));
+        let from =
+            line.or_else(space).or_else(text_start).or_else(later_space).unwrap_or(bytes.len());
         from.max(end_of_unmatched_footer(bytes).unwrap_or(0))
     }
 }

@@ -15,9 +15,9 @@ impl SeededRng {
     pub(super) fn fill(&mut self, template: &str) -> String {
         let mut out = String::new();
         let mut rest = template;
-        while let Some((plain, after)) = rest.split_once('{') {
+        while let Some((literal, after)) = rest.split_once('{') {
             let (run, tail) = after.split_once('}').unwrap();
-            out.push_str(plain);
+            out.push_str(literal);
             let alphabet = alphabet(run.as_bytes()[0]);
             let count: usize = run.get(1..).unwrap().parse().unwrap();
             let first = out.len();

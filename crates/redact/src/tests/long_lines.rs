@@ -49,36 +49,36 @@ fn json(rng: &mut SeededRng, length: usize) -> String {
     out
 }
 
-/// Streams `text` in pieces of several sizes, compares each result with `wanted`, and
+/// Streams `text` in pieces of several sizes, compares each result with `expected`, and
 /// reports the first difference.
-fn check(redactor: &Arc<Redactor>, text: &str, wanted: &str, what: &str) {
+fn check(redactor: &Arc<Redactor>, text: &str, expected: &str, description: &str) {
     let mut rng = SeededRng(41);
     let sizes: [&mut dyn FnMut() -> usize; 5] =
         [&mut || 7, &mut || 64, &mut || 4096, &mut || usize::MAX, &mut || 1 + rng.below(9000)];
     for (number, size) in sizes.into_iter().enumerate() {
         same(
             &streamed(Arc::clone(redactor), text.as_bytes(), size),
-            wanted,
-            &format!("{what}, {number}"),
+            expected,
+            &format!("{description}, {number}"),
         );
     }
-    same(&redactor.redact(text), wanted, &format!("{what}, whole"));
+    same(&redactor.redact(text), expected, &format!("{description}, whole"));
 }
 
-fn same(found: &str, wanted: &str, what: &str) {
-    let at = found.bytes().zip(wanted.bytes()).position(|(left, right)| left != right);
-    let at = at.unwrap_or(found.len().min(wanted.len()));
+fn same(found: &str, expected: &str, description: &str) {
+    let at = found.bytes().zip(expected.bytes()).position(|(left, right)| left != right);
+    let at = at.unwrap_or(found.len().min(expected.len()));
     let around = |text: &str| {
         let from = text.floor_char_boundary(at.saturating_sub(20));
         text.get(from..text.floor_char_boundary(at + 20)).unwrap().to_owned()
     };
     assert!(
-        found == wanted,
-        "{what}: {} bytes, not {}; at {at}: {:?}, not {:?}",
+        found == expected,
+        "{description}: {} bytes, not {}; at {at}: {:?}, not {:?}",
         found.len(),
-        wanted.len(),
+        expected.len(),
         around(found),
-        around(wanted)
+        around(expected)
     );
 }
 
@@ -133,7 +133,7 @@ fn a_secret_inside_a_long_word_is_masked_alone() {
     let borders = [8 << 10, window, window + (4 << 10)];
     for (kind, fill, separator) in RUNS {
         let run = fill(&mut SeededRng(5), 2 * window);
-        for (secret, shown, glued) in secrets() {
+        for (secret, redacted, glued) in secrets() {
             let separator = if glued { "" } else { separator };
             let reach = secret.len() + 40;
             for at in borders.into_iter().flat_map(|border: usize| {
@@ -142,12 +142,13 @@ fn a_secret_inside_a_long_word_is_masked_alone() {
                 let at = run.floor_char_boundary(at);
                 let (head, tail) = run.split_at(at);
                 let text = format!("{head}{separator}{secret}{separator}{tail}");
-                let wanted = format!("{head}{separator}{shown}{separator}{tail}");
-                let what = format!("{shown} at {at} of {kind}");
+                let expected = format!("{head}{separator}{redacted}{separator}{tail}");
+                let description = format!("{redacted} at {at} of {kind}");
                 if kind == &"slashes" && secret.starts_with('"') {
                     continue; // An escaped quote after a key is another text.
                 }
-                same(&streamed(Arc::clone(&redactor), text.as_bytes(), || 4096), &wanted, &what);
+                let stream = streamed(Arc::clone(&redactor), text.as_bytes(), || 4096);
+                same(&stream, &expected, &description);
             }
         }
     }
@@ -157,7 +158,7 @@ fn a_secret_inside_a_long_word_is_masked_alone() {
 fn a_secret_at_the_end_of_a_long_word_is_masked_alone() {
     let redactor = Arc::new(registered("registered-value-1"));
     for (kind, fill, separator) in RUNS {
-        for (secret, shown, glued) in secrets() {
+        for (secret, redacted, glued) in secrets() {
             if kind == &"slashes" && secret.starts_with('"') {
                 continue;
             }
@@ -165,7 +166,7 @@ fn a_secret_at_the_end_of_a_long_word_is_masked_alone() {
             let run = fill(&mut SeededRng(6), 26_000);
             for end in ["", "\n", "\nand on"] {
                 let text = format!("{run}{separator}{secret}{end}");
-                check(&redactor, &text, &format!("{run}{separator}{shown}{end}"), kind);
+                check(&redactor, &text, &format!("{run}{separator}{redacted}{end}"), kind);
             }
         }
     }
@@ -181,14 +182,15 @@ fn a_token_is_found_within_letters() {
     {
         let token = rng.fill(template);
         let text = format!("{run}{token}{run}");
-        let masked = redactor.redact(&text);
-        assert!(!masked.contains(token.get(8..).unwrap()), "{template}");
-        assert!(masked.starts_with(&run), "{template}");
-        let lost = text.len() - masked.len();
+        let redacted = redactor.redact(&text);
+        assert!(!redacted.contains(token.get(8..).unwrap()), "{template}");
+        assert!(redacted.starts_with(&run), "{template}");
+        let lost = text.len() - redacted.len();
         assert!(lost < 600 || template.starts_with('x'), "{template}: {lost}");
     }
-    let masked = redactor.redact(&format!("{run}jane@host.test,{run}")).into_owned();
-    assert!(!masked.contains("jane@") && masked.contains("***@host.test,"), "{}", masked.len());
+    let redacted = redactor.redact(&format!("{run}jane@host.test,{run}")).into_owned();
+    assert!(!redacted.contains("jane@"), "{}", redacted.len());
+    assert!(redacted.contains("***@host.test,"), "{}", redacted.len());
 }
 
 #[test]
@@ -198,7 +200,7 @@ fn a_secret_of_any_length_is_masked_to_its_end() {
     for length in [9_000, 13_000, 100_000] {
         let long = rng.fill(&format!("{{a{length}}}"));
         let last = long.get(length - 4..).unwrap();
-        for (text, wanted) in [
+        for (text, expected) in [
             (format!("x token={long} y"), format!("x token=...{last} y")),
             (
                 format!("{{\"password\":\"{long}\\\\\",\"n\":1}}"),
@@ -223,7 +225,7 @@ fn a_secret_of_any_length_is_masked_to_its_end() {
             check(
                 &redactor,
                 &around,
-                &format!("{long}\n{wanted}\n{long}"),
+                &format!("{long}\n{expected}\n{long}"),
                 text.get(..24).unwrap(),
             );
         }
@@ -253,12 +255,12 @@ fn a_key_directly_behind_a_token_is_masked_to_its_end() {
         let (token, long) = (rng.fill("glpat-{a20}"), rng.fill(&format!("{{b{length}}}")));
         let next = rng.fill("{b64}");
         let key = format!("-----BEGIN PRIVATE KEY-----{long}\n{next}\n-----END PRIVATE KEY-----");
-        let masked = redactor.redact(&format!("{token}{key}\nthe end")).into_owned();
-        check(&redactor, &format!("{token}{key}\nthe end"), &masked, &length.to_string());
-        let shows = |text: &str| masked.contains(text);
-        assert!(!shows(&token) && !shows(&next) && !shows(DROPPED_BODY), "{length}: {masked}");
-        assert!(!shows(long.get(length - 32..).unwrap()), "{length}: {masked}");
-        assert!(masked.ends_with("-----END PRIVATE KEY-----\nthe end"), "{length}: {masked}");
+        let redacted = redactor.redact(&format!("{token}{key}\nthe end")).into_owned();
+        check(&redactor, &format!("{token}{key}\nthe end"), &redacted, &length.to_string());
+        let shows = |text: &str| redacted.contains(text);
+        assert!(!shows(&token) && !shows(&next) && !shows(DROPPED_BODY), "{length}: {redacted}");
+        assert!(!shows(long.get(length - 32..).unwrap()), "{length}: {redacted}");
+        assert!(redacted.ends_with("-----END PRIVATE KEY-----\nthe end"), "{length}: {redacted}");
     }
 }
 
@@ -273,12 +275,12 @@ fn colors_in_a_long_word_hide_no_secret() {
             let at = at / unit.len() * unit.len();
             let (head, tail) = run.split_at(at);
             let text = format!("{head}{secret}{tail}");
-            let masked = redactor.redact(&text).into_owned();
-            let wanted = format!("{head}{color}***{color}{tail}");
-            same(&masked, &wanted, &format!("{at} of {}", run.len()));
+            let redacted = redactor.redact(&text).into_owned();
+            let expected = format!("{head}{color}***{color}{tail}");
+            same(&redacted, &expected, &format!("{at} of {}", run.len()));
             for size in [1000, 5003] {
-                let masked = streamed(Arc::clone(&redactor), text.as_bytes(), || size);
-                same(&masked, &wanted, &format!("{at} of {}, {size}", run.len()));
+                let redacted = streamed(Arc::clone(&redactor), text.as_bytes(), || size);
+                same(&redacted, &expected, &format!("{at} of {}, {size}", run.len()));
             }
         }
     }
@@ -307,14 +309,14 @@ fn a_stream_buffers_little_of_a_long_word() {
     ];
     for text in texts {
         let mut stream = RedactionStream::new(Arc::new(registered("registered-value-1")));
-        let mut most = 0;
+        let mut max_buffered = 0;
         for piece in text.as_bytes().chunks(4096) {
             stream.push(piece);
-            most = most.max(stream.kept());
+            max_buffered = max_buffered.max(stream.buffered_bytes());
         }
         let limit =
             if text.starts_with('\u{1b}') { 16 * MAX_STREAM_BYTES } else { MAX_STREAM_BYTES };
-        assert!(most <= limit, "{most} bytes of {:?}", text.get(..24).unwrap());
+        assert!(max_buffered <= limit, "{max_buffered} bytes of {:?}", text.get(..24).unwrap());
     }
 }
 
@@ -336,8 +338,8 @@ fn redaction_of_a_long_word_takes_linear_time() {
         let time = |length: usize| {
             let text = unit(length);
             let begin = std::time::Instant::now();
-            let masked = streamed(Arc::clone(&redactor), text.as_bytes(), || 65_536);
-            assert!(!masked.is_empty());
+            let redacted = streamed(Arc::clone(&redactor), text.as_bytes(), || 65_536);
+            assert!(!redacted.is_empty());
             begin.elapsed()
         };
         let (short, long) = (time(100_000), time(800_000));
@@ -383,16 +385,16 @@ proptest! {
 
     #[test]
     fn long_lines_are_redacted_alike_for_any_chunks(
-        parts in proptest::collection::vec(fragment(), 1..12), seed in 1_u64.., most in 1_usize..9000,
+        parts in proptest::collection::vec(fragment(), 1..12), seed in 1_u64.., max_chunk in 1_usize..9000,
     ) {
         let text = parts.concat();
         let values = ["ab\ncd\nefgh".to_owned(), "registered 1".to_owned()];
         let redactor = Arc::new(Redactor::new(values));
         let mut rng = SeededRng(seed);
-        let whole = redactor.redact(&text).into_owned();
-        let pieces = streamed(Arc::clone(&redactor), text.as_bytes(), || 1 + rng.below(most));
-        prop_assert!(pieces == whole, "{} and {} bytes", pieces.len(), whole.len());
-        prop_assert!(!whole.contains("registered 1"));
-        prop_assert!(!whole.contains(DROPPED_BODY));
+        let at_once = redactor.redact(&text).into_owned();
+        let pieces = streamed(Arc::clone(&redactor), text.as_bytes(), || 1 + rng.below(max_chunk));
+        prop_assert!(pieces == at_once, "{} and {} bytes", pieces.len(), at_once.len());
+        prop_assert!(!at_once.contains("registered 1"));
+        prop_assert!(!at_once.contains(DROPPED_BODY));
     }
 }

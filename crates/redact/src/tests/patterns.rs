@@ -18,18 +18,18 @@ fn with(patterns: &[(&str, usize)]) -> Redactor {
 
 /// Redactor for personal numbers, a pair of words, words of capitals, and one pattern of maximum length.
 fn test_redactor() -> Arc<Redactor> {
-    static SOME: LazyLock<Arc<Redactor>> = LazyLock::new(|| {
+    static REDACTOR: LazyLock<Arc<Redactor>> = LazyLock::new(|| {
         let patterns =
             [("EMP-[0-9]{6}", 4), ("deep [a-z]{1,8} blue", 0), ("(?i)q[0-9a-f ]{900,1000}z", 0)];
         Arc::new(with(&patterns))
     });
-    Arc::clone(&SOME)
+    Arc::clone(&REDACTOR)
 }
 
 #[test]
 fn a_match_is_masked_except_for_its_kept_prefix() {
     let redactor = with(&[("EMP-[0-9]{6}", 4), ("ticket-[0-9]{1,9}", 0), ("^secret$", 0)]);
-    for (text, wanted) in [
+    for (text, expected) in [
         ("of EMP-123456, EMP-12345", "of EMP-***, EMP-12345"),
         ("ticket-42 EMP-1234567", "*** EMP-***7"),
         ("secret\nsecret\r\nno secret\nsecret", "***\n***\r\nno secret\n***"),
@@ -37,9 +37,9 @@ fn a_match_is_masked_except_for_its_kept_prefix() {
         ("***ticket-42***", "*********"),
         ("EMP-*** ***", "EMP-*** ***"),
     ] {
-        let masked = redactor.redact(text).into_owned();
-        assert_eq!(masked, wanted, "{text}");
-        assert_eq!(redactor.redact(&masked), masked);
+        let redacted = redactor.redact(text).into_owned();
+        assert_eq!(redacted, expected, "{text}");
+        assert_eq!(redactor.redact(&redacted), redacted);
     }
 }
 
@@ -65,9 +65,10 @@ fn no_chunk_of_a_long_line_shows_a_match() {
                 format!("{}{between}EMP-123456 deep sea blue{between}{long}", "w".repeat(filler));
             let text = unit.repeat(24);
             for size in [1000, 4096, usize::MAX] {
-                let masked = streamed(test_redactor(), text.as_bytes(), || size);
-                let is_shown = ["123456", "sea", "0a 1b"].iter().any(|part| masked.contains(part));
-                assert!(!is_shown, "{filler} {between:?} {size}: {masked}");
+                let redacted = streamed(test_redactor(), text.as_bytes(), || size);
+                let is_shown =
+                    ["123456", "sea", "0a 1b"].iter().any(|part| redacted.contains(part));
+                assert!(!is_shown, "{filler} {between:?} {size}: {redacted}");
             }
         }
     }
@@ -79,8 +80,8 @@ fn a_match_that_begins_in_a_long_word_is_masked_alone() {
     let run = "aB3".repeat(9000);
     let text = format!("before {run}deep sea blue after\nnext deep sky blue\n");
     for size in [1, 77, 1000, 9001, usize::MAX] {
-        let masked = streamed(test_redactor(), text.as_bytes(), || size);
-        assert!(masked == format!("before {run}*** after\nnext ***\n"), "{size}");
+        let redacted = streamed(test_redactor(), text.as_bytes(), || size);
+        assert!(redacted == format!("before {run}*** after\nnext ***\n"), "{size}");
     }
 }
 
@@ -110,35 +111,35 @@ const WORDS: &[&str] = &[
     "-----BEGIN PRIVATE KEY-----",
 ];
 
-fn text(most: usize) -> impl Strategy<Value = String> {
+fn text(max_words: usize) -> impl Strategy<Value = String> {
     let word = prop_oneof![
         20 => proptest::sample::select(WORDS).prop_map(str::to_owned),
         1 => (900_usize..1000).prop_map(|length| format!("q{}z", "7".repeat(length))),
         1 => (1_usize..3000).prop_map(|length| "w ".repeat(length)),
     ];
-    proptest::collection::vec(word, 0..most).prop_map(|parts| parts.concat())
+    proptest::collection::vec(word, 0..max_words).prop_map(|parts| parts.concat())
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(100) })]
 
     #[test]
-    fn short_lines_are_redacted_alike_for_any_chunks(text in text(30), seed in 1_u64.., most in 1_usize..9000) {
+    fn short_lines_are_redacted_alike_for_any_chunks(text in text(30), seed in 1_u64.., max_chunk in 1_usize..9000) {
         let lines: String = text.lines().map(|line| format!("{line:.8000}\n")).collect();
         let mut rng = SeededRng(seed);
-        let pieces = streamed(test_redactor(), lines.as_bytes(), || 1 + rng.below(most));
+        let pieces = streamed(test_redactor(), lines.as_bytes(), || 1 + rng.below(max_chunk));
         prop_assert_eq!(pieces, test_redactor().redact(&lines).into_owned());
     }
 
     #[test]
     fn no_match_is_shown_for_any_line_length_or_chunk_size(
-        text in text(120), seed in 1_u64.., most in 1_usize..9000,
+        text in text(120), seed in 1_u64.., max_chunk in 1_usize..9000,
     ) {
         let text = text.replace('\n', " ");
         let mut rng = SeededRng(seed);
-        let masked = streamed(test_redactor(), text.as_bytes(), || 1 + rng.below(most));
+        let redacted = streamed(test_redactor(), text.as_bytes(), || 1 + rng.below(max_chunk));
         // Whole matches are gone; other text may stay.
-        prop_assert!(!masked.contains("EMP-123456") && !masked.contains("deep sea blue"), "{}", masked);
-        prop_assert!(!masked.contains(&"7".repeat(800)), "{}", masked);
+        prop_assert!(!redacted.contains("EMP-123456") && !redacted.contains("deep sea blue"), "{}", redacted);
+        prop_assert!(!redacted.contains(&"7".repeat(800)), "{}", redacted);
     }
 }

@@ -29,24 +29,24 @@ pub(super) fn streamed(
 fn no_chunk_boundary_shows_a_secret() {
     let all = corpus(99);
     let text: String = all.iter().map(|(_, text)| format!("{text}\n")).collect();
-    let whole = default_redactor().redact(&text).into_owned();
+    let at_once = default_redactor().redact(&text).into_owned();
     let mut rng = SeededRng(1);
-    assert_eq!(streamed(Arc::new(default_redactor()), text.as_bytes(), || 1), whole);
-    assert_eq!(streamed(Arc::new(default_redactor()), text.as_bytes(), || 64), whole);
+    assert_eq!(streamed(Arc::new(default_redactor()), text.as_bytes(), || 1), at_once);
+    assert_eq!(streamed(Arc::new(default_redactor()), text.as_bytes(), || 64), at_once);
     assert_eq!(
         streamed(Arc::new(default_redactor()), text.as_bytes(), || 1 + rng.below(300)),
-        whole
+        at_once
     );
-    assert_eq!(streamed(Arc::new(default_redactor()), text.as_bytes(), || usize::MAX), whole);
+    assert_eq!(streamed(Arc::new(default_redactor()), text.as_bytes(), || usize::MAX), at_once);
 }
 
 #[test]
 fn a_multi_line_value_is_held_back_until_it_ends() {
     let text = "x ab\ncd\nefgh\nlast\nx ab\ncd\nx\n";
-    let whole = "x ***\n***\n***\n***\nx ab\ncd\nx\n";
+    let expected = "x ***\n***\n***\n***\nx ab\ncd\nx\n";
     for size in [1, 2, 3, 5, 8, 100] {
         let redactor = Arc::new(registered("ab\ncd\nefgh\nlast"));
-        assert_eq!(streamed(redactor, text.as_bytes(), || size), whole);
+        assert_eq!(streamed(redactor, text.as_bytes(), || size), expected);
     }
 }
 
@@ -74,9 +74,10 @@ fn long_lines_show_no_secret_and_are_released_early() {
     for between in [" ", " and more words ", "\t"] {
         let text = one_line(between);
         let mut rng = SeededRng(2);
-        let masked = streamed(Arc::new(default_redactor()), text.as_bytes(), || 1 + rng.below(300));
+        let redacted =
+            streamed(Arc::new(default_redactor()), text.as_bytes(), || 1 + rng.below(300));
         for (secret, text) in &all {
-            assert!(!shows(&masked, secret), "{secret} of {text} in a long line");
+            assert!(!shows(&redacted, secret), "{secret} of {text} in a long line");
         }
     }
 }
@@ -187,10 +188,10 @@ fn text() -> impl Strategy<Value = String> {
 }
 
 fn test_redactor() -> Arc<Redactor> {
-    static SOME: LazyLock<Arc<Redactor>> = LazyLock::new(|| {
+    static REDACTOR: LazyLock<Arc<Redactor>> = LazyLock::new(|| {
         Arc::new(Redactor::new(["ab\ncd\nefgh".to_owned(), "registered 1".to_owned()]))
     });
-    Arc::clone(&SOME)
+    Arc::clone(&REDACTOR)
 }
 
 proptest! {
@@ -203,9 +204,9 @@ proptest! {
     }
 
     #[test]
-    fn redaction_does_not_depend_on_the_chunks(text in text(), seed in 1_u64.., most in 1_usize..90) {
+    fn redaction_does_not_depend_on_the_chunks(text in text(), seed in 1_u64.., max_chunk in 1_usize..90) {
         let mut rng = SeededRng(seed);
-        let pieces = streamed(test_redactor(), text.as_bytes(), || 1 + rng.below(most));
+        let pieces = streamed(test_redactor(), text.as_bytes(), || 1 + rng.below(max_chunk));
         prop_assert_eq!(pieces, test_redactor().redact(&text).into_owned());
     }
 

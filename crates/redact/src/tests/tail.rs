@@ -38,11 +38,11 @@ fn a_truncated_secret_is_not_shown() {
         for unit in ["a word and\n", "a word and ", "a\u{1b}[1mword\u{1b}[0m\n"] {
             let (text, from) = around(secret, unit, &redactor);
             for at in (from..=from + secret.len()).step_by(4) {
-                let shown = end(&redactor, &text, at);
+                let output = end(&redactor, &text, at);
                 let parts = ["words", "here", "efgh", "last", "Hunter", "nter22", "sea", "blue"];
-                let seen = parts.iter().find(|part| shown.contains(**part));
+                let seen = parts.iter().find(|part| output.contains(**part));
                 assert_eq!(seen, None, "{secret:?} in {unit:?}, cut at {}", at - from);
-                assert!(shown.contains("word"), "{secret:?} in {unit:?}");
+                assert!(output.contains("word"), "{secret:?} in {unit:?}");
             }
         }
     }
@@ -53,10 +53,10 @@ fn no_truncation_shows_a_secret_of_the_corpus() {
     let redactor = Arc::new(super::default_redactor());
     let mut rng = SeededRng(17);
     for (secret, text) in corpus(4).into_iter().step_by(47) {
-        let (whole, from) = around(&format!("{text}\n"), "a word and\n", &redactor);
+        let (full_text, from) = around(&format!("{text}\n"), "a word and\n", &redactor);
         let at = from + rng.below(text.len() + 1);
-        let shown = end(&redactor, &whole, whole.ceil_char_boundary(at));
-        assert!(!shows(&shown, &secret), "{secret} of {text:?} cut at {}", at - from);
+        let output = end(&redactor, &full_text, full_text.ceil_char_boundary(at));
+        assert!(!shows(&output, &secret), "{secret} of {text:?} cut at {}", at - from);
     }
 }
 
@@ -66,11 +66,11 @@ fn the_body_of_a_key_without_its_header_is_not_shown() {
     let redactor = test_redactor();
     let mut rng = SeededRng(3);
     let body: String = (0..4000).map(|_| rng.fill("{b64}\n")).collect();
-    let foot = "-----END PRIVATE KEY-----";
-    let text = format!("{body}{foot}\nand on\n");
+    let footer = "-----END PRIVATE KEY-----";
+    let text = format!("{body}{footer}\nand on\n");
     for context in [0, 1000, redactor.context()] {
-        let (shown, _) = redactor.redact_end(text.as_bytes(), context);
-        assert_eq!(shown, "***\nand on\n", "{context}");
+        let (output, _) = redactor.redact_end(text.as_bytes(), context);
+        assert_eq!(output, "***\nand on\n", "{context}");
     }
 }
 
@@ -80,10 +80,14 @@ fn the_end_of_a_long_word_is_shown() {
     let run = "aB3".repeat(redactor.context());
     for text in [format!("{run} and on"), run.clone(), format!("{run}\nand on\n")] {
         let context = redactor.context();
-        let (shown, masked) = redactor.redact_end(text.as_bytes(), context);
-        let wanted = text.get(context..).unwrap();
-        assert!(shown.ends_with(wanted) && shown.len() < wanted.len() + 20_000, "{}", shown.len());
-        assert_eq!(masked, 0);
+        let (output, count) = redactor.redact_end(text.as_bytes(), context);
+        let expected = text.get(context..).unwrap();
+        assert!(
+            output.ends_with(expected) && output.len() < expected.len() + 20_000,
+            "{}",
+            output.len()
+        );
+        assert_eq!(count, 0);
     }
 }
 
@@ -92,8 +96,8 @@ fn the_end_of_a_long_word_is_shown() {
 fn a_word_with_too_little_context_is_masked() {
     let redactor = Arc::new(super::default_redactor());
     let run = "aB3".repeat(1000);
-    for (text, wanted) in [(format!("{run} and on"), "***and on"), (run.clone(), "***")] {
-        assert_eq!(redactor.redact_end(text.as_bytes(), 1000).0, wanted);
+    for (text, expected) in [(format!("{run} and on"), "***and on"), (run.clone(), "***")] {
+        assert_eq!(redactor.redact_end(text.as_bytes(), 1000).0, expected);
     }
 }
 
@@ -103,6 +107,6 @@ fn a_line_without_visible_context_is_masked() {
     let redactor = Arc::new(super::default_redactor());
     let escapes = format!("x {}", "\u{1b}[1m".repeat(redactor.context() / 4));
     let text = format!("{escapes}rest of it\nand on\n");
-    let (shown, masked) = redactor.redact_end(text.as_bytes(), redactor.context());
-    assert_eq!((shown.as_str(), masked), ("***\nand on\n", 1));
+    let (output, count) = redactor.redact_end(text.as_bytes(), redactor.context());
+    assert_eq!((output.as_str(), count), ("***\nand on\n", 1));
 }

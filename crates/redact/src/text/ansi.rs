@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 const ESCAPE: u8 = 0x1b;
-const BELL: u8 = 0x07;
+const BEL: u8 = 0x07;
 
 /// Longest control string, in bytes; a longer one is read as text.
 const MAX_CONTROL_STRING_BYTES: usize = 4096;
@@ -33,10 +33,10 @@ impl<'t> VisibleText<'t> {
         };
         let mut at = 0;
         while let Some(rest) = raw.get(at..).filter(|rest| !rest.is_empty()) {
-            let plain = rest.iter().position(|byte| *byte == ESCAPE).unwrap_or(rest.len());
-            this.keep_visible(at, rest.get(..plain).unwrap_or_default());
-            at += plain;
-            at += this.skip(at, rest.get(plain..).unwrap_or_default());
+            let visible_length = rest.iter().position(|byte| *byte == ESCAPE).unwrap_or(rest.len());
+            this.keep_visible(at, rest.get(..visible_length).unwrap_or_default());
+            at += visible_length;
+            at += this.skip(at, rest.get(visible_length..).unwrap_or_default());
         }
         this
     }
@@ -100,10 +100,10 @@ fn control_length(rest: &[u8]) -> usize {
 /// Returns the end of a control string's content, and the whole length; `None` if the string has no end.
 fn string_length(rest: &[u8]) -> Option<(usize, usize)> {
     // A line end too: a program that never closes a string must not hide the lines after it.
-    let ends = |byte: &u8| matches!(*byte, BELL | ESCAPE | b'\n');
+    let ends = |byte: &u8| matches!(*byte, BEL | ESCAPE | b'\n');
     let inner = rest.iter().skip(2).take(MAX_CONTROL_STRING_BYTES).position(ends)? + 2;
     match (rest.get(inner), rest.get(inner + 1)) {
-        (Some(&BELL), _) => Some((inner, inner + 1)),
+        (Some(&BEL), _) => Some((inner, inner + 1)),
         (Some(&ESCAPE), Some(b'\\')) => Some((inner, inner + 2)),
         _ => None,
     }

@@ -17,23 +17,23 @@ pub(crate) struct ValueRange {
 /// text.
 pub(crate) struct InspectionBudget {
     left: usize,
-    masked: Range<usize>,
+    redacted: Range<usize>,
 }
 
 impl InspectionBudget {
     /// Creates the budget of a line.
     pub(crate) const fn of(line: &[u8]) -> Self {
-        Self { left: 65_536 + 16 * line.len(), masked: 0..0 }
+        Self { left: 65_536 + 16 * line.len(), redacted: 0..0 }
     }
 
     /// Returns true if the line is already redacted at `at`.
     pub(crate) fn is_redacted(&self, at: usize) -> bool {
-        self.masked.contains(&at)
+        self.redacted.contains(&at)
     }
 
     /// Records a redacted range.
-    pub(crate) fn mark_redacted(&mut self, place: &Range<usize>) {
-        self.masked = place.clone();
+    pub(crate) fn mark_redacted(&mut self, range: &Range<usize>) {
+        self.redacted = range.clone();
     }
 
     /// Spends `length` and returns true if nothing is left.
@@ -47,7 +47,7 @@ impl InspectionBudget {
 pub(crate) fn value_at(line: &[u8], at: usize) -> Option<ValueRange> {
     let rest = line.get(at..)?;
     let depth = rest.iter().take_while(|byte| **byte == b'\\').count();
-    let place = match rest.get(depth) {
+    let location = match rest.get(depth) {
         Some(quote @ (b'"' | b'\'' | b'`')) => {
             // Python and TOML have values between three quotes.
             let triple = rest.get(depth..).is_some_and(|rest| rest.starts_with(&[*quote; 3]));
@@ -55,7 +55,7 @@ pub(crate) fn value_at(line: &[u8], at: usize) -> Option<ValueRange> {
         }
         _ => bare_value(line, at),
     };
-    Some(place).filter(|place| !place.range.is_empty())
+    Some(location).filter(|location| !location.range.is_empty())
 }
 
 /// Returns the text up to the closing quote of the same depth; without one, up to the end of the line.

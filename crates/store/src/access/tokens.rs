@@ -94,9 +94,9 @@ impl WriteCommand for IssueToken {
 
     async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<bool> {
         let name = self.seed.name.as_str();
-        let held = sql::query(COUNT_TOKENS).bind(name).fetch_one(&mut *connection).await?;
-        let is_held = Columns(&held).number::<u32>("held")? > 0;
-        if is_held && !self.replaces {
+        let row = sql::query(COUNT_TOKENS).bind(name).fetch_one(&mut *connection).await?;
+        let exists = Columns(&row).number::<u32>("held")? > 0;
+        if exists && !self.replaces {
             return Ok(false);
         }
         sql::query(DELETE_TOKENS).bind(name).execute(&mut *connection).await?;
@@ -119,8 +119,9 @@ impl WriteCommand for RevokeToken {
     }
 
     async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<bool> {
-        let done = sql::query(DELETE_TOKENS).bind(self.name.as_str()).execute(connection).await?;
-        Ok(done > 0)
+        let changed_rows =
+            sql::query(DELETE_TOKENS).bind(self.name.as_str()).execute(connection).await?;
+        Ok(changed_rows > 0)
     }
 }
 

@@ -16,25 +16,25 @@ use super::{
 };
 
 pub(crate) async fn an_accepted_request_is_read_back_unchanged(ledger: AnyLedger) {
-    let given = request("look at this");
-    assert_eq!(ledger.accept(given.clone()).await.unwrap(), Acceptance::Created);
+    let command = request("look at this");
+    assert_eq!(ledger.accept(command.clone()).await.unwrap(), Acceptance::Created);
     let expected = Record {
-        id: given.id,
-        agent: given.agent,
-        owner: given.owner,
-        message: given.message,
-        context: given.context,
-        trigger: given.trigger,
-        trace: given.trace,
-        access: given.access,
+        id: command.id,
+        agent: command.agent,
+        owner: command.owner,
+        message: command.message,
+        context: command.context,
+        trigger: command.trigger,
+        trace: command.trace,
+        access: command.access,
         state: Idle,
         outcome: None,
         failure: None,
         attempt_id: AttemptId::FIRST,
         fence: Fence(0),
         requested: RequestedInput::default(),
-        params: given.params,
-        overrides: given.overrides,
+        params: command.params,
+        overrides: command.overrides,
         replayable: true,
         deferred: None,
         spent: Charge::default(),
@@ -46,37 +46,44 @@ pub(crate) async fn an_accepted_request_is_read_back_unchanged(ledger: AnyLedger
         exit_code: None,
         last_event: 1,
     };
-    assert_eq!(record(&ledger, given.id).await, expected);
-    assert_eq!(ledger.text(given.id, input_range("look at this")).await.unwrap(), "look at this");
+    assert_eq!(record(&ledger, command.id).await, expected);
+    assert_eq!(ledger.text(command.id, input_range("look at this")).await.unwrap(), "look at this");
     assert_eq!(ledger.execution(ExecutionId::fresh()).await.unwrap(), None);
 }
 
 pub(crate) async fn an_equal_key_is_a_duplicate_or_a_conflict(ledger: AnyLedger) {
     let first = request("look at this");
-    let twin = AcceptCommand { id: ExecutionId::fresh(), ..first.clone() };
-    let other = AcceptCommand { digest: [8; 32], ..twin.clone() };
-    let stranger = AcceptCommand { owner: PrincipalId(Uuid::max()), ..twin.clone() };
-    let elsewhere = AgentId::new("writer").unwrap();
-    let elsewhere = AcceptCommand { id: ExecutionId::fresh(), agent: elsewhere, ..twin.clone() };
+    let duplicate = AcceptCommand { id: ExecutionId::fresh(), ..first.clone() };
+    let different_digest = AcceptCommand { digest: [8; 32], ..duplicate.clone() };
+    let other_owner = AcceptCommand { owner: PrincipalId(Uuid::max()), ..duplicate.clone() };
+    let other_agent = AgentId::new("writer").unwrap();
+    let other_agent =
+        AcceptCommand { id: ExecutionId::fresh(), agent: other_agent, ..duplicate.clone() };
     assert_eq!(ledger.accept(first.clone()).await.unwrap(), Acceptance::Created);
-    assert_eq!(ledger.accept(twin.clone()).await.unwrap(), Acceptance::Duplicate(first.id));
-    assert_eq!(ledger.accept(other).await.unwrap(), Acceptance::Conflict);
+    assert_eq!(ledger.accept(duplicate.clone()).await.unwrap(), Acceptance::Duplicate(first.id));
+    assert_eq!(ledger.accept(different_digest).await.unwrap(), Acceptance::Conflict);
     let known = ledger.find_repeated(first.owner, &first.agent, first.keys.message).await;
     assert!(known.is_none_or(|known| known == (first.id, first.digest)));
-    assert_eq!(ledger.find_repeated(stranger.owner, &first.agent, first.keys.message).await, None);
-    assert_eq!(ledger.find_repeated(first.owner, &elsewhere.agent, first.keys.message).await, None);
-    assert_eq!(ledger.execution(twin.id).await.unwrap(), None);
-    assert_eq!(ledger.accept(stranger).await.unwrap(), Acceptance::Created);
-    assert_eq!(ledger.accept(elsewhere).await.unwrap(), Acceptance::Created);
+    assert_eq!(
+        ledger.find_repeated(other_owner.owner, &first.agent, first.keys.message).await,
+        None
+    );
+    assert_eq!(
+        ledger.find_repeated(first.owner, &other_agent.agent, first.keys.message).await,
+        None
+    );
+    assert_eq!(ledger.execution(duplicate.id).await.unwrap(), None);
+    assert_eq!(ledger.accept(other_owner).await.unwrap(), Acceptance::Created);
+    assert_eq!(ledger.accept(other_agent).await.unwrap(), Acceptance::Created);
 }
 
 pub(crate) async fn one_of_100_equal_requests_is_new(ledger: AnyLedger) {
     let first = request("look at this");
     let mut all = JoinSet::new();
     for _ in 0..100 {
-        let (ledger, given) =
+        let (ledger, command) =
             (ledger.clone(), AcceptCommand { id: ExecutionId::fresh(), ..first.clone() });
-        all.spawn(async move { (given.id, ledger.accept(given).await.unwrap()) });
+        all.spawn(async move { (command.id, ledger.accept(command).await.unwrap()) });
     }
     let answers = all.join_all().await;
     let fresh: Vec<_> = answers
@@ -85,8 +92,9 @@ pub(crate) async fn one_of_100_equal_requests_is_new(ledger: AnyLedger) {
         .map(|(id, _)| *id)
         .collect();
     assert_eq!(fresh.len(), 1);
-    let twins = answers.iter().filter(|(_, answer)| *answer == Acceptance::Duplicate(fresh[0]));
-    assert_eq!(twins.count(), 99);
+    let duplicates =
+        answers.iter().filter(|(_, answer)| *answer == Acceptance::Duplicate(fresh[0]));
+    assert_eq!(duplicates.count(), 99);
     assert_eq!(ledger.executions(ExecutionFilter::default()).await.unwrap().len(), 1);
 }
 
@@ -100,7 +108,7 @@ pub(crate) async fn an_idempotency_key_identifies_a_request(ledger: AnyLedger) {
     let first = named(1, 1);
     let unnamed = AcceptCommand { keys: keys([1; 32]), ..request("look at this") };
     let other = named(2, 2);
-    for (given, expected) in [
+    for (command, expected) in [
         (first.clone(), Acceptance::Created),
         (named(1, 1), Acceptance::Duplicate(first.id)),
         (named(3, 1), Acceptance::Duplicate(first.id)),
@@ -110,8 +118,8 @@ pub(crate) async fn an_idempotency_key_identifies_a_request(ledger: AnyLedger) {
         (other.clone(), Acceptance::Created),
         (named(1, 2), Acceptance::Conflict),
     ] {
-        let keys = given.keys;
-        assert_eq!(ledger.accept(given).await.unwrap(), expected, "{keys:?}");
+        let keys = command.keys;
+        assert_eq!(ledger.accept(command).await.unwrap(), expected, "{keys:?}");
     }
     let all = ledger.executions(ExecutionFilter::default()).await.unwrap();
     assert_eq!(all.iter().map(|record| record.id).collect::<Vec<_>>(), [other.id, first.id]);
@@ -135,7 +143,7 @@ fn of_content(key: u8, at: i64) -> AcceptCommand {
 }
 
 pub(crate) async fn an_equal_request_is_found_while_its_result_can_be_shared(ledger: AnyLedger) {
-    let accept = async |given: &AcceptCommand| ledger.accept(given.clone()).await.unwrap();
+    let accept = async |command: &AcceptCommand| ledger.accept(command.clone()).await.unwrap();
     let first = of_content(1, 0);
     assert_eq!(accept(&first).await, Acceptance::Created);
     assert_eq!(accept(&of_content(2, 1)).await, Acceptance::Created);
@@ -167,14 +175,14 @@ pub(crate) async fn an_equal_request_is_found_while_its_result_can_be_shared(led
 }
 
 pub(crate) async fn a_request_that_cannot_be_stored_fails_alone(ledger: AnyLedger) {
-    let taken = accepted(&ledger).await;
+    let existing_id = accepted(&ledger).await;
     let mut all = JoinSet::new();
     for number in 0..50 {
-        let (ledger, mut given) = (ledger.clone(), request("look at this"));
-        given.id = if number == 25 { taken } else { given.id };
-        all.spawn(async move { ledger.accept(given).await.is_ok() });
+        let (ledger, mut command) = (ledger.clone(), request("look at this"));
+        command.id = if number == 25 { existing_id } else { command.id };
+        all.spawn(async move { ledger.accept(command).await.is_ok() });
     }
-    let good = all.join_all().await.into_iter().filter(|good| *good).count();
-    assert_eq!(good, 49);
+    let stored = all.join_all().await.into_iter().filter(|stored| *stored).count();
+    assert_eq!(stored, 49);
     assert_eq!(ledger.executions(ExecutionFilter::default()).await.unwrap().len(), 50);
 }

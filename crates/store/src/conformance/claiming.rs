@@ -62,24 +62,24 @@ pub(crate) async fn one_of_many_claims_of_an_execution_is_granted(ledger: AnyLed
     let answers = all.join_all().await;
     let granted =
         answers.iter().filter(|answer| **answer == ClaimResult::Granted(Fence(1))).count();
-    let gone = answers.iter().filter(|answer| **answer == ClaimResult::Gone).count();
-    assert_eq!((granted, gone), (1, 19));
+    let refused = answers.iter().filter(|answer| **answer == ClaimResult::Superseded).count();
+    assert_eq!((granted, refused), (1, 19));
     let row = record(&ledger, id).await;
     assert_eq!((row.state, row.started_at, row.last_event), (Starting, Some(second(1)), 2));
 }
 
 pub(crate) async fn only_executions_that_may_start_are_claimed(ledger: AnyLedger) {
     let (id, fence) = claimed(&ledger).await;
-    let again = ClaimCommand { fence, ..claim_command(id, None) };
-    assert_eq!(ledger.claim(again).await.unwrap(), ClaimResult::Gone);
+    let second_claim = ClaimCommand { fence, ..claim_command(id, None) };
+    assert_eq!(ledger.claim(second_claim).await.unwrap(), ClaimResult::Superseded);
     assert_eq!(
         ledger.claim(claim_command(ExecutionId::fresh(), None)).await.unwrap(),
-        ClaimResult::Gone
+        ClaimResult::Superseded
     );
     let waiting = accepted(&ledger).await;
-    let elsewhere = AgentId::new("writer").unwrap();
-    let other = ClaimCommand { agent: elsewhere, ..claim_command(waiting, None) };
-    assert_eq!(ledger.claim(other).await.unwrap(), ClaimResult::Gone);
+    let other_agent = AgentId::new("writer").unwrap();
+    let other = ClaimCommand { agent: other_agent, ..claim_command(waiting, None) };
+    assert_eq!(ledger.claim(other).await.unwrap(), ClaimResult::Superseded);
     let (retried, _) = retried(&ledger).await;
     let row = record(&ledger, retried).await;
     assert_eq!((row.started_at, row.pid), (Some(second(1)), None));
@@ -92,7 +92,7 @@ pub(crate) async fn an_old_fence_changes_nothing(ledger: AnyLedger) {
     assert!(!ledger.record(id, old, vec![warning("late")]).await.unwrap());
     assert!(!ledger.settle(settlement(id, old, Outcome::Completed)).await.unwrap());
     let late = ClaimCommand { fence: old, ..claim_command(id, None) };
-    assert_eq!(ledger.claim(late).await.unwrap(), ClaimResult::Gone);
+    assert_eq!(ledger.claim(late).await.unwrap(), ClaimResult::Superseded);
 
     assert_eq!((record(&ledger, id).await, ledger.events(id, 0).await.unwrap()), before);
 }
@@ -103,7 +103,7 @@ pub(crate) async fn a_claim_with_an_old_fence_is_refused(ledger: AnyLedger) {
     let failed = vec![(second(4), EventKind::StateChanged(moved(Starting, Failed, 4)))];
     assert!(ledger.record(id, Fence(2), failed).await.unwrap());
     let late = ClaimCommand { fence: old, ..claim_command(id, None) };
-    assert_eq!(ledger.claim(late).await.unwrap(), ClaimResult::Gone);
+    assert_eq!(ledger.claim(late).await.unwrap(), ClaimResult::Superseded);
 }
 
 /// Returns the claim of a new execution of an agent that starts in a directory.
@@ -115,11 +115,11 @@ async fn workspace_claim(ledger: &AnyLedger, agent: &str, folder: Option<&str>) 
     ClaimCommand { agent, workspace: folder.map(Workspace::new), ..claim_command(id, Some(1)) }
 }
 
-async fn is_granted(ledger: &AnyLedger, order: &ClaimCommand) -> bool {
-    match ledger.claim(order.clone()).await.unwrap() {
+async fn is_granted(ledger: &AnyLedger, command: &ClaimCommand) -> bool {
+    match ledger.claim(command.clone()).await.unwrap() {
         ClaimResult::Granted(_) => true,
         ClaimResult::Busy(QueueReason::WorkspaceBusy) => false,
-        other @ (ClaimResult::Busy(_) | ClaimResult::Gone) => panic!("{other:?}"),
+        other @ (ClaimResult::Busy(_) | ClaimResult::Superseded) => panic!("{other:?}"),
     }
 }
 
@@ -133,9 +133,9 @@ pub(crate) async fn overlapping_workspaces_are_claimed_once(ledger: AnyLedger) {
         ("reader", None, true),
         ("another-reader", None, true),
     ] {
-        let order = workspace_claim(&ledger, agent, folder).await;
-        assert_eq!(is_granted(&ledger, &order).await, expected, "{agent}");
-        let state = record(&ledger, order.id).await.state;
+        let command = workspace_claim(&ledger, agent, folder).await;
+        assert_eq!(is_granted(&ledger, &command).await, expected, "{agent}");
+        let state = record(&ledger, command.id).await.state;
         assert_eq!(state == Starting, expected, "{agent}");
     }
 }
@@ -144,18 +144,18 @@ pub(crate) async fn a_workspace_is_free_unless_its_claimant_runs(ledger: AnyLedg
     let holder = workspace_claim(&ledger, "one", Some("/srv/a")).await;
     let next = workspace_claim(&ledger, "two", Some("/srv/a")).await;
     assert!(is_granted(&ledger, &holder).await);
-    let facts = |from, to| vec![(second(3), EventKind::StateChanged(moved(from, to, 3)))];
+    let events = |from, to| vec![(second(3), EventKind::StateChanged(moved(from, to, 3)))];
     for (from, to) in [(Starting, Running), (Running, Failed)] {
         assert!(!is_granted(&ledger, &next).await, "{from} holds");
-        assert!(ledger.record(holder.id, Fence(1), facts(from, to)).await.unwrap());
+        assert!(ledger.record(holder.id, Fence(1), events(from, to)).await.unwrap());
     }
     assert!(is_granted(&ledger, &next).await);
 
-    let again = ClaimCommand { fence: Fence(1), moved: moved(Failed, Starting, 4), ..holder };
-    assert!(!is_granted(&ledger, &again).await);
+    let retry = ClaimCommand { fence: Fence(1), moved: moved(Failed, Starting, 4), ..holder };
+    assert!(!is_granted(&ledger, &retry).await);
     // The directory of the first claim is not the one to which the link leads now.
-    let elsewhere = ClaimCommand { workspace: Some(Workspace::new("/srv/b")), ..again };
-    assert!(is_granted(&ledger, &elsewhere).await);
+    let other_workspace = ClaimCommand { workspace: Some(Workspace::new("/srv/b")), ..retry };
+    assert!(is_granted(&ledger, &other_workspace).await);
     let end = settlement(next.id, Fence(1), Outcome::Completed);
     assert!(ledger.settle(end).await.unwrap());
     let third = workspace_claim(&ledger, "three", Some("/srv/b/c")).await;
@@ -167,9 +167,9 @@ pub(crate) async fn a_workspace_is_free_unless_its_claimant_runs(ledger: AnyLedg
 pub(crate) async fn one_of_50_claims_of_one_workspace_is_granted(ledger: AnyLedger) {
     let mut all = JoinSet::new();
     for number in 0..50 {
-        let order = workspace_claim(&ledger, &format!("agent-{number}"), Some("/srv/a")).await;
+        let command = workspace_claim(&ledger, &format!("agent-{number}"), Some("/srv/a")).await;
         let ledger = ledger.clone();
-        all.spawn(async move { is_granted(&ledger, &order).await });
+        all.spawn(async move { is_granted(&ledger, &command).await });
     }
     let granted = all.join_all().await.into_iter().filter(|granted| *granted).count();
     assert_eq!(granted, 1);
@@ -189,18 +189,18 @@ async fn conversation_claim(
 }
 
 pub(crate) async fn messages_of_one_conversation_are_claimed_in_order(ledger: AnyLedger) {
-    let mine = (1, "one", "c");
-    let first = conversation_claim(&ledger, mine).await;
-    let second = conversation_claim(&ledger, mine).await;
-    let third = conversation_claim(&ledger, mine).await;
+    let conversation = (1, "one", "c");
+    let first = conversation_claim(&ledger, conversation).await;
+    let second = conversation_claim(&ledger, conversation).await;
+    let third = conversation_claim(&ledger, conversation).await;
     let busy = ClaimResult::Busy(QueueReason::ConversationBusy);
-    let claim = async |order: &ClaimCommand| ledger.claim(order.clone()).await.unwrap();
+    let claim = async |command: &ClaimCommand| ledger.claim(command.clone()).await.unwrap();
     assert_eq!(claim(&second).await, busy, "the first is to be");
     assert_eq!(claim(&first).await, ClaimResult::Granted(Fence(1)));
     assert_eq!(claim(&second).await, busy, "the first is at work");
     for other in [(2, "one", "c"), (1, "two", "c"), (1, "one", "d")] {
-        let order = conversation_claim(&ledger, other).await;
-        assert_eq!(claim(&order).await, ClaimResult::Granted(Fence(1)), "{other:?} is another");
+        let command = conversation_claim(&ledger, other).await;
+        assert_eq!(claim(&command).await, ClaimResult::Granted(Fence(1)), "{other:?} is another");
     }
     let failed = vec![(super::second(3), EventKind::StateChanged(moved(Starting, Failed, 3)))];
     assert!(ledger.record(first.id, Fence(1), failed).await.unwrap());

@@ -63,11 +63,11 @@ macro_rules! interactions_conformance {
             }
         }
     };
-    ($open:path: $($group:ident { $($story:ident)* })*) => {
+    ($open:path: $($group:ident { $($test:ident)* })*) => {
         $($(#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-        async fn $story() {
-            let (ports, _kept) = $open().await;
-            crate::conformance::interactions::$group::$story(ports).await;
+        async fn $test() {
+            let (ports, _guard) = $open().await;
+            crate::conformance::interactions::$group::$test(ports).await;
         })*)*
     };
 }
@@ -87,7 +87,7 @@ pub(crate) fn question(id: ExecutionId, wire: &str, at: i64) -> Interaction {
     };
     Interaction {
         id: InteractionId::fresh(),
-        place: InteractionRequestKey {
+        request_key: InteractionRequestKey {
             execution: id,
             attempt: AttemptId::FIRST,
             wire: WireId(wire.to_owned()),
@@ -127,7 +127,7 @@ pub(crate) fn answered(value: AnswerValue, at: i64) -> InteractionEnd {
     InteractionEnd { state: InteractionState::Answered, answer, at: second(at) }
 }
 
-pub(crate) fn said(text: &str) -> AnswerValue {
+pub(crate) fn answer_text(text: &str) -> AnswerValue {
     AnswerValue::Text { text: text.to_owned() }
 }
 
@@ -159,7 +159,7 @@ impl InteractionPorts {
     }
 
     /// Returns an open interaction of a running execution.
-    async fn asked(&self) -> (Interaction, Fence) {
+    async fn open_interaction(&self) -> (Interaction, Fence) {
         let (id, fence) = self.running().await;
         (self.opened(question(id, "1", 5), fence).await, fence)
     }
@@ -168,7 +168,7 @@ impl InteractionPorts {
         self.interactions.close(id, end.clone(), end.clone()).await.unwrap()
     }
 
-    async fn one(&self, id: InteractionId) -> Interaction {
+    async fn load(&self, id: InteractionId) -> Interaction {
         self.interactions.interaction(id).await.unwrap().unwrap()
     }
 
@@ -184,7 +184,7 @@ impl InteractionPorts {
     }
 
     /// Returns the number of open interactions and the public state.
-    async fn shown(&self, id: ExecutionId) -> (u32, PublicState) {
+    async fn open_count_and_state(&self, id: ExecutionId) -> (u32, PublicState) {
         let record = record(&self.ledger, id).await;
         (record.requested.interactions, record.public_state())
     }
@@ -192,13 +192,13 @@ impl InteractionPorts {
     /// Returns the events about interactions, without the other ones.
     async fn reported(&self, id: ExecutionId) -> Vec<EventKind> {
         let events = self.ledger.events(id, 0).await.unwrap().into_iter().map(|event| event.data);
-        let is_one = |fact: &EventKind| {
+        let is_interaction_event = |event: &EventKind| {
             matches!(
-                fact,
+                event,
                 EventKind::InteractionOpened { .. } | EventKind::InteractionClosed { .. }
             )
         };
-        events.filter(is_one).collect()
+        events.filter(is_interaction_event).collect()
     }
 }
 

@@ -29,11 +29,11 @@ macro_rules! outbox_conformance {
             a_note_for_an_old_registration_changes_nothing
         }
     };
-    ($open:path: $($story:ident)*) => {
+    ($open:path: $($test:ident)*) => {
         $(#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-        async fn $story() {
-            let (ledger, outbox, _kept) = $open().await;
-            crate::conformance::outbox::$story(ledger, outbox).await;
+        async fn $test() {
+            let (ledger, outbox, _guard) = $open().await;
+            crate::conformance::outbox::$test(ledger, outbox).await;
         })*
     };
 }
@@ -56,15 +56,15 @@ pub(crate) fn target(execution: ExecutionId, id: &str) -> PushTarget {
     }
 }
 
-async fn due(outbox: &AnyOutbox, at: i64, share: u32) -> Vec<PendingTarget> {
-    outbox.due(second(at), TimeDelta::seconds(60), share).await.unwrap().pending
+async fn due(outbox: &AnyOutbox, at: i64, limit: u32) -> Vec<PendingTarget> {
+    outbox.due(second(at), TimeDelta::seconds(60), limit).await.unwrap().pending
 }
 
 async fn ids(outbox: &AnyOutbox, at: i64) -> Vec<String> {
     due(outbox, at, 9).await.into_iter().map(|pending| pending.id).collect()
 }
 
-fn standing(delivered: u64, due: i64, stage: DeliveryStage) -> DeliveryState {
+fn delivery_state(delivered: u64, due: i64, stage: DeliveryStage) -> DeliveryState {
     DeliveryState { delivered, failures: 0, failing_since: None, due: second(due), stage }
 }
 
@@ -78,9 +78,12 @@ pub(crate) async fn a_target_is_read_back_unchanged(ledger: AnyLedger, outbox: A
         created_at: second(1),
         ..target(id, "a/b é")
     };
-    for given in [&bare, &full] {
-        assert_eq!(outbox.set(given.clone(), 0, 9).await.unwrap(), RegistrationResult::Registered);
-        assert_eq!(outbox.get(id, &given.id).await.unwrap().as_ref(), Some(given));
+    for push_target in [&bare, &full] {
+        assert_eq!(
+            outbox.set(push_target.clone(), 0, 9).await.unwrap(),
+            RegistrationResult::Registered
+        );
+        assert_eq!(outbox.get(id, &push_target.id).await.unwrap().as_ref(), Some(push_target));
     }
     assert_eq!(outbox.list(id).await.unwrap(), [full, bare]);
     assert_eq!(outbox.get(id, "other").await.unwrap(), None);
@@ -98,19 +101,19 @@ pub(crate) async fn replacing_a_push_target_keeps_its_delivery_position(
     assert!(ledger.record(id, Fence(1), vec![warning("one")]).await.unwrap());
     let old = target(id, "it");
     outbox.set(old.clone(), 0, 9).await.unwrap();
-    let given_up = DeliveryState {
+    let abandoned = DeliveryState {
         failures: 20,
         failing_since: Some(second(3)),
-        ..standing(1, 50, DeliveryStage::Abandoned)
+        ..delivery_state(1, 50, DeliveryStage::Abandoned)
     };
-    assert!(outbox.record_state(old.registration, given_up).await.unwrap());
+    assert!(outbox.record_state(old.registration, abandoned).await.unwrap());
     assert_eq!(ids(&outbox, 60).await, [""; 0]);
     let url = Secret("https://example.org/other".to_owned());
     let new = PushTarget { url, created_at: second(2), ..target(id, "it") };
     outbox.set(new.clone(), 0, 1).await.unwrap();
     assert_eq!(outbox.list(id).await.unwrap(), [new]);
     let [pending] = due(&outbox, 2, 9).await.try_into().unwrap();
-    assert_eq!(pending.state, standing(1, 2, DeliveryStage::Open));
+    assert_eq!(pending.state, delivery_state(1, 2, DeliveryStage::Open));
 }
 
 pub(crate) async fn the_number_of_targets_of_an_execution_is_limited(
@@ -118,14 +121,14 @@ pub(crate) async fn the_number_of_targets_of_an_execution_is_limited(
     outbox: AnyOutbox,
 ) {
     let (id, other) = (accepted(&ledger).await, accepted(&ledger).await);
-    for (execution, name, placing) in [
+    for (execution, name, expected) in [
         (id, "one", RegistrationResult::Registered),
         (id, "two", RegistrationResult::Registered),
         (id, "three", RegistrationResult::Full),
         (id, "two", RegistrationResult::Registered),
         (other, "one", RegistrationResult::Registered),
     ] {
-        assert_eq!(outbox.set(target(execution, name), 0, 2).await.unwrap(), placing, "{name}");
+        assert_eq!(outbox.set(target(execution, name), 0, 2).await.unwrap(), expected, "{name}");
     }
 }
 
@@ -134,12 +137,12 @@ pub(crate) async fn a_target_without_an_execution_is_refused_alone(
     outbox: AnyOutbox,
 ) {
     let id = accepted(&ledger).await;
-    let (lost, kept) = tokio::join!(
+    let (unknown, registered) = tokio::join!(
         outbox.set(target(ExecutionId::fresh(), "it"), 0, 9),
         outbox.set(target(id, "it"), 0, 9)
     );
     assert_eq!(
-        (lost.unwrap(), kept.unwrap()),
+        (unknown.unwrap(), registered.unwrap()),
         (RegistrationResult::Unknown, RegistrationResult::Registered)
     );
 }
@@ -160,7 +163,7 @@ pub(crate) async fn only_targets_with_new_events_are_due(ledger: AnyLedger, outb
     for known in [&early, &late] {
         assert!(
             outbox
-                .record_state(known.registration, standing(3, 6, DeliveryStage::Open))
+                .record_state(known.registration, delivery_state(3, 6, DeliveryStage::Open))
                 .await
                 .unwrap()
         );
@@ -172,7 +175,7 @@ pub(crate) async fn only_targets_with_new_events_are_due(ledger: AnyLedger, outb
     for known in [&early, &late] {
         assert!(
             outbox
-                .record_state(known.registration, standing(4, 6, DeliveryStage::Finished))
+                .record_state(known.registration, delivery_state(4, 6, DeliveryStage::Finished))
                 .await
                 .unwrap()
         );
@@ -190,8 +193,8 @@ pub(crate) async fn due_targets_are_shared_between_owners(ledger: AnyLedger, out
     let owner = PrincipalId(Uuid::max());
     let modest = PushTarget { owner, created_at: second(8), ..target(id, "modest") };
     outbox.set(modest, 0, 9).await.unwrap();
-    let told: Vec<_> = due(&outbox, 9, 2).await.into_iter().map(|pending| pending.id).collect();
-    assert_eq!(told, ["greedy-0", "greedy-1", "modest"]);
+    let due_ids: Vec<_> = due(&outbox, 9, 2).await.into_iter().map(|pending| pending.id).collect();
+    assert_eq!(due_ids, ["greedy-0", "greedy-1", "modest"]);
 }
 
 pub(crate) async fn a_note_for_an_old_registration_changes_nothing(
@@ -202,7 +205,7 @@ pub(crate) async fn a_note_for_an_old_registration_changes_nothing(
     let (old, new) = (target(id, "it"), target(id, "it"));
     outbox.set(old.clone(), 0, 9).await.unwrap();
     outbox.set(new.clone(), 0, 9).await.unwrap();
-    let finished = standing(1, 9, DeliveryStage::Finished);
+    let finished = delivery_state(1, 9, DeliveryStage::Finished);
     assert!(!outbox.record_state(old.registration, finished).await.unwrap());
     assert_eq!(ids(&outbox, 9).await, ["it"]);
     assert!(outbox.record_state(new.registration, finished).await.unwrap());

@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use State::{Cleanup, Completed, Failed, Starting};
 
-use super::answering::{answer, asked, needs_auth};
+use super::answering::{answer, needs_auth, waiting_execution};
 use super::{AnyLedger, accepted, agent, claimed, moved, record, request, second, settlement};
 
 /// Returns a query for all executions of the agent on one page.
@@ -23,7 +23,7 @@ pub(crate) fn all() -> ExecutionPageQuery {
         owner: None,
         agent: agent(),
         context: None,
-        shown: None,
+        public_state: None,
         changed_since: None,
         after: None,
         limit: 10_000,
@@ -36,9 +36,9 @@ async fn listed(ledger: &AnyLedger, query: ExecutionPageQuery) -> (Vec<Execution
 }
 
 async fn accepted_at(ledger: &AnyLedger, at: i64) -> ExecutionId {
-    let given = AcceptCommand { at: second(at), ..request("look at this") };
-    ledger.accept(given.clone()).await.unwrap();
-    given.id
+    let command = AcceptCommand { at: second(at), ..request("look at this") };
+    ledger.accept(command.clone()).await.unwrap();
+    command.id
 }
 
 async fn settled(ledger: &AnyLedger, id: ExecutionId, at: i64) {
@@ -69,8 +69,8 @@ pub(crate) async fn the_latest_status_comes_first(ledger: AnyLedger) {
     assert_eq!(listed(&ledger, all()).await, (expected.clone(), 4));
 
     // The clean-up is not a change of the status.
-    let tidy = vec![(second(60), EventKind::StateChanged(moved(Completed, Cleanup, 60)))];
-    assert!(ledger.record(ids[0], Fence(0), tidy).await.unwrap());
+    let cleanup = vec![(second(60), EventKind::StateChanged(moved(Completed, Cleanup, 60)))];
+    assert!(ledger.record(ids[0], Fence(0), cleanup).await.unwrap());
     assert_eq!(listed(&ledger, all()).await, (expected, 4));
 }
 
@@ -133,19 +133,24 @@ pub(crate) async fn a_page_respects_its_limit_and_counts_all_matches(ledger: Any
 }
 
 pub(crate) async fn pages_contain_only_matching_executions(ledger: AnyLedger) {
-    let plain = request("look at this");
-    let theirs = AcceptCommand { owner: PrincipalId(Uuid::max()), ..request("look at this") };
-    let talk = ContextId("context-2".to_owned());
-    let other = AcceptCommand { context: talk.clone(), ..request("look at this") };
-    let both =
-        AcceptCommand { owner: theirs.owner, context: talk.clone(), ..request("look at this") };
+    let default_request = request("look at this");
+    let other_owner = AcceptCommand { owner: PrincipalId(Uuid::max()), ..request("look at this") };
+    let second_context = ContextId("context-2".to_owned());
+    let other_context =
+        AcceptCommand { context: second_context.clone(), ..request("look at this") };
+    let both = AcceptCommand {
+        owner: other_owner.owner,
+        context: second_context.clone(),
+        ..request("look at this")
+    };
     let writer = AgentId::new("writer").unwrap();
-    let elsewhere = AcceptCommand { agent: writer.clone(), ..request("look at this") };
-    let ids = [&plain, &theirs, &other, &both, &elsewhere].map(|given| given.id);
-    for given in [plain, theirs.clone(), other, both, elsewhere] {
-        ledger.accept(given).await.unwrap();
+    let other_agent = AcceptCommand { agent: writer.clone(), ..request("look at this") };
+    let ids = [&default_request, &other_owner, &other_context, &both, &other_agent]
+        .map(|command| command.id);
+    for command in [default_request, other_owner.clone(), other_context, both, other_agent] {
+        ledger.accept(command).await.unwrap();
     }
-    let (owner, context) = (Some(theirs.owner), Some(talk));
+    let (owner, context) = (Some(other_owner.owner), Some(second_context));
     let of_owner = ExecutionPageQuery { owner, ..all() };
     let in_context = ExecutionPageQuery { context, ..all() };
     let of_both = ExecutionPageQuery { owner, ..in_context.clone() };
@@ -155,7 +160,7 @@ pub(crate) async fn pages_contain_only_matching_executions(ledger: AnyLedger) {
         (of_owner.clone(), vec![ids[3], ids[1]]),
         (in_context, vec![ids[3], ids[2]]),
         (of_both, vec![ids[3]]),
-        (ExecutionPageQuery { shown: Some(PublicState::Working), ..of_owner }, vec![]),
+        (ExecutionPageQuery { public_state: Some(PublicState::Working), ..of_owner }, vec![]),
     ] {
         let total = expected.len() as u64;
         assert_eq!(listed(&ledger, query).await, (expected, total));
@@ -182,11 +187,11 @@ pub(crate) async fn a_page_can_start_at_a_time(ledger: AnyLedger) {
 }
 
 pub(crate) async fn each_execution_has_one_public_state(ledger: AnyLedger) {
-    let (answered, fence) = asked(&ledger).await;
+    let (answered, fence) = waiting_execution(&ledger).await;
     assert!(ledger.resume(answer(answered, fence, "the left one")).await.unwrap());
     let (failed, _) = claimed(&ledger).await;
-    let facts = vec![(second(3), EventKind::StateChanged(moved(Starting, Failed, 3)))];
-    assert!(ledger.record(failed, fence, facts).await.unwrap());
+    let events = vec![(second(3), EventKind::StateChanged(moved(Starting, Failed, 3)))];
+    assert!(ledger.record(failed, fence, events).await.unwrap());
     let ends = [
         (Outcome::Completed, None),
         (Outcome::Cancelled, None),
@@ -203,22 +208,26 @@ pub(crate) async fn each_execution_has_one_public_state(ledger: AnyLedger) {
         assert!(ledger.settle(end).await.unwrap());
         ended.push(id);
     }
-    for (shown, expected) in [
+    for (public_state, expected) in [
         (PublicState::Submitted, vec![accepted(&ledger).await]),
         (PublicState::Working, vec![answered, failed, claimed(&ledger).await.0]),
-        (PublicState::InputRequired, vec![asked(&ledger).await.0]),
+        (PublicState::InputRequired, vec![waiting_execution(&ledger).await.0]),
         (PublicState::AuthRequired, vec![needs_auth(&ledger).await]),
         (PublicState::Completed, vec![ended[0]]),
         (PublicState::Canceled, vec![ended[1]]),
         (PublicState::Failed, vec![ended[2], ended[3]]),
         (PublicState::Rejected, vec![ended[4], ended[5]]),
     ] {
-        let query = ExecutionPageQuery { shown: Some(shown), ..all() };
+        let query = ExecutionPageQuery { public_state: Some(public_state), ..all() };
         let (ids, total) = listed(&ledger, query).await;
         assert_eq!(total, expected.len() as u64);
-        assert_eq!(BTreeSet::from_iter(ids), BTreeSet::from_iter(expected.clone()), "{shown:?}");
+        assert_eq!(
+            BTreeSet::from_iter(ids),
+            BTreeSet::from_iter(expected.clone()),
+            "{public_state:?}"
+        );
         for id in expected {
-            assert_eq!(record(&ledger, id).await.public_state(), shown);
+            assert_eq!(record(&ledger, id).await.public_state(), public_state);
         }
     }
 }

@@ -15,7 +15,7 @@ use super::{AnyLedger, accepted, agent, claimed, input_range, request, second, s
 pub(crate) async fn text_ranges_are_exact_to_the_byte(ledger: AnyLedger) {
     let id = accepted(&ledger).await;
     let pieces = ["aé", "", "€\0", "x𝄞", "zß"];
-    let whole: String = pieces.concat();
+    let full_text: String = pieces.concat();
     let mut offset = 0;
     for (number, text) in (0..).zip(pieces) {
         let text = text.to_owned();
@@ -31,9 +31,9 @@ pub(crate) async fn text_ranges_are_exact_to_the_byte(ledger: AnyLedger) {
         ledger.append(id, chunk).await.unwrap();
         offset += length;
     }
-    for from in 0..=whole.len() {
-        for to in from..=whole.len() + 2 {
-            let expected = &whole.as_bytes()[from..to.min(whole.len())];
+    for from in 0..=full_text.len() {
+        for to in from..=full_text.len() + 2 {
+            let expected = &full_text.as_bytes()[from..to.min(full_text.len())];
             let expected = String::from_utf8_lossy(expected);
             let (from, to) = (from as u64, to as u64);
             let span =
@@ -56,17 +56,17 @@ pub(crate) async fn a_chunk_without_its_predecessor_is_not_stored(ledger: AnyLed
 }
 
 pub(crate) async fn long_input_is_read_back_in_full_and_in_part(ledger: AnyLedger) {
-    let given = request(&"€uro ".repeat(30_000));
-    ledger.accept(given.clone()).await.unwrap();
-    let span = input_range(&given.input);
-    assert_eq!(ledger.text(given.id, span).await.unwrap(), given.input);
+    let command = request(&"€uro ".repeat(30_000));
+    ledger.accept(command.clone()).await.unwrap();
+    let span = input_range(&command.input);
+    assert_eq!(ledger.text(command.id, span).await.unwrap(), command.input);
     let part = TextRange { from: 65_534, to: 131_075, ..span };
-    let expected = String::from_utf8_lossy(&given.input.as_bytes()[65_534..131_075]);
-    assert_eq!(ledger.text(given.id, part).await.unwrap(), expected);
+    let expected = String::from_utf8_lossy(&command.input.as_bytes()[65_534..131_075]);
+    assert_eq!(ledger.text(command.id, part).await.unwrap(), expected);
     let other = TextRange { channel: TextChannel::Stdout, ..span };
-    assert_eq!(ledger.text(given.id, other).await.unwrap(), "");
+    assert_eq!(ledger.text(command.id, other).await.unwrap(), "");
     let retried = TextRange { attempt_id: AttemptId::FIRST.next_attempt(), ..span };
-    assert_eq!(ledger.text(given.id, retried).await.unwrap(), "");
+    assert_eq!(ledger.text(command.id, retried).await.unwrap(), "");
 }
 
 pub(crate) async fn executions_are_listed_newest_first_in_pages(ledger: AnyLedger) {
@@ -86,19 +86,19 @@ pub(crate) async fn executions_are_filtered_by_state_owner_and_agent(ledger: Any
     assert!(ledger.settle(settlement(ended, Fence(0), Outcome::Cancelled)).await.unwrap());
     let running = claimed(&ledger).await.0;
     let owner = Some(PrincipalId(Uuid::max()));
-    let theirs = AcceptCommand { owner: PrincipalId(Uuid::max()), ..request("look at this") };
-    let elsewhere =
+    let other_owner = AcceptCommand { owner: PrincipalId(Uuid::max()), ..request("look at this") };
+    let other_agent =
         AcceptCommand { agent: AgentId::new("writer").unwrap(), ..request("look at this") };
-    let (theirs_id, elsewhere_id) = (theirs.id, elsewhere.id);
-    ledger.accept(theirs).await.unwrap();
-    ledger.accept(elsewhere).await.unwrap();
+    let (other_owner_id, other_agent_id) = (other_owner.id, other_agent.id);
+    ledger.accept(other_owner).await.unwrap();
+    ledger.accept(other_agent).await.unwrap();
 
     let of_agent = ExecutionFilter { agent: Some(agent()), ..ExecutionFilter::default() };
-    assert_eq!(list(&ledger, of_agent.clone()).await, [theirs_id, running, ended]);
+    assert_eq!(list(&ledger, of_agent.clone()).await, [other_owner_id, running, ended]);
     let unfinished = ExecutionFilter { unfinished: true, ..of_agent };
-    assert_eq!(list(&ledger, unfinished.clone()).await, [theirs_id, running]);
-    let of_owner = ExecutionFilter { owner, before: Some(elsewhere_id), limit: 9, ..unfinished };
-    assert_eq!(list(&ledger, of_owner).await, [theirs_id]);
+    assert_eq!(list(&ledger, unfinished.clone()).await, [other_owner_id, running]);
+    let of_owner = ExecutionFilter { owner, before: Some(other_agent_id), limit: 9, ..unfinished };
+    assert_eq!(list(&ledger, of_owner).await, [other_owner_id]);
 }
 
 /// Each filter alone selects its executions, and two filters select their intersection.
@@ -117,8 +117,8 @@ pub(crate) async fn history_is_filtered_by_each_filter(ledger: AnyLedger) {
     let writer = AgentId::new("writer").unwrap();
     let broken = AcceptCommand { agent: writer.clone(), at: second(30), ..request("y") };
     let ids = [done.id, late.id, broken.id];
-    for one in [done, late, broken] {
-        ledger.accept(one).await.unwrap();
+    for command in [done, late, broken] {
+        ledger.accept(command).await.unwrap();
     }
     let failure = Some(Failure::new(Code::Exit, "it exited with code 1"));
     let ends = [(ids[0], Outcome::Completed, None), (ids[2], Outcome::Failed, failure)];
@@ -169,8 +169,8 @@ pub(crate) async fn pages_of_history_lose_and_repeat_no_execution(ledger: AnyLed
         let (page, _) = tokio::join!(
             list(&ledger, ExecutionFilter { before, limit: 6, ..ExecutionFilter::default() }),
             async {
-                for one in fresh {
-                    ledger.accept(one).await.unwrap();
+                for command in fresh {
+                    ledger.accept(command).await.unwrap();
                 }
                 ledger.settle(end).await.unwrap();
             }

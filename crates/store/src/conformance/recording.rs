@@ -22,19 +22,22 @@ pub(crate) async fn the_row_follows_its_events(ledger: AnyLedger) {
     let next = AttemptId::FIRST.next_turn();
     let late = StateChange { attempt_id: next, ..moved(Starting, Running, 4) };
     let failure = Failure::new(Code::Exit, "it went wrong");
-    let facts = vec![
+    let recorded_events = vec![
         (second(4), EventKind::ProcessStarted { pid: 4711 }),
         (second(4), EventKind::StateChanged(late)),
         (second(5), EventKind::AttemptFailed(failure.clone())),
         warning("disk is slow"),
     ];
-    assert!(ledger.record(id, fence, facts.clone()).await.unwrap());
+    assert!(ledger.record(id, fence, recorded_events.clone()).await.unwrap());
     let row = record(&ledger, id).await;
     assert_eq!((row.state, row.attempt_id, row.changed_at), (Running, next, second(4)));
     assert_eq!((row.pid, row.failure, row.last_event), (Some(4711), Some(failure), 6));
     let events = ledger.events(id, 2).await.unwrap();
     assert_eq!(events.iter().map(|event| event.number).collect::<Vec<_>>(), [3, 4, 5, 6]);
-    assert_eq!(events.into_iter().map(|event| (event.at, event.data)).collect::<Vec<_>>(), facts);
+    assert_eq!(
+        events.into_iter().map(|event| (event.at, event.data)).collect::<Vec<_>>(),
+        recorded_events
+    );
 }
 
 pub(crate) async fn only_the_first_of_two_settlements_counts(ledger: AnyLedger) {
@@ -56,16 +59,16 @@ pub(crate) async fn only_the_first_of_two_settlements_counts(ledger: AnyLedger) 
 pub(crate) async fn only_the_cleanup_is_recorded_after_the_end(ledger: AnyLedger) {
     let (id, fence) = claimed(&ledger).await;
     assert!(ledger.settle(settlement(id, fence, Outcome::Completed)).await.unwrap());
-    let tidy = |from, to| vec![(second(10), EventKind::StateChanged(moved(from, to, 10)))];
+    let cleanup = |from, to| vec![(second(10), EventKind::StateChanged(moved(from, to, 10)))];
     let mut answers = Vec::new();
-    for (fence, facts) in [
+    for (fence, events) in [
         (fence, vec![warning("late")]),
-        (fence, tidy(Starting, Running)),
-        (fence, tidy(Completed, Cleanup)),
-        (Fence(7), tidy(Cleanup, Idle)),
-        (fence, tidy(Cleanup, Idle)),
+        (fence, cleanup(Starting, Running)),
+        (fence, cleanup(Completed, Cleanup)),
+        (Fence(7), cleanup(Cleanup, Idle)),
+        (fence, cleanup(Cleanup, Idle)),
     ] {
-        answers.push(ledger.record(id, fence, facts).await.unwrap());
+        answers.push(ledger.record(id, fence, events).await.unwrap());
     }
     assert_eq!(answers, [false, false, true, false, true]);
     let row = record(&ledger, id).await;
@@ -76,19 +79,19 @@ pub(crate) async fn only_the_cleanup_is_recorded_after_the_end(ledger: AnyLedger
 pub(crate) async fn text_is_stored_with_any_events_of_its_batch(ledger: AnyLedger) {
     let (id, fence) = claimed(&ledger).await;
     let (mut offset, mut numbers) = (0, 0..);
-    let mut said = |text: &str, facts| {
+    let mut batch = |text: &str, events| {
         let number = numbers.next().unwrap();
         let (attempt_id, channel) = (AttemptId::FIRST, TextChannel::Stdout);
         let chunk = Chunk { attempt_id, channel, number, offset, text: text.to_owned() };
         offset += text.len() as u64;
-        WriteBatch { chunks: vec![chunk], facts }
+        WriteBatch { chunks: vec![chunk], events }
     };
-    assert!(ledger.write(id, fence, said("alone, ", Vec::new())).await.unwrap());
-    assert!(ledger.write(id, fence, said("with a fact, ", vec![warning("one")])).await.unwrap());
+    assert!(ledger.write(id, fence, batch("alone, ", Vec::new())).await.unwrap());
+    assert!(ledger.write(id, fence, batch("with a fact, ", vec![warning("one")])).await.unwrap());
     // Events under a lost claim are dropped; the output of its program is stored.
-    assert!(!ledger.write(id, Fence(7), said("late, ", vec![warning("no")])).await.unwrap());
+    assert!(!ledger.write(id, Fence(7), batch("late, ", vec![warning("no")])).await.unwrap());
     let end = settlement(id, fence, Outcome::Completed);
-    let lines = said("at the end", vec![warning("two"), end.lines.facts[0].clone()]);
+    let lines = batch("at the end", vec![warning("two"), end.lines.events[0].clone()]);
     assert!(ledger.settle(Settlement { lines, ..end }).await.unwrap());
     let span = TextRange {
         attempt_id: AttemptId::FIRST,
@@ -98,9 +101,9 @@ pub(crate) async fn text_is_stored_with_any_events_of_its_batch(ledger: AnyLedge
     };
     let text = ledger.text(id, span).await.unwrap();
     assert_eq!(text, "alone, with a fact, late, at the end");
-    let facts = ledger.events(id, 2).await.unwrap().into_iter().map(|event| event.data);
-    let facts: Vec<_> = facts.take(2).collect();
-    assert_eq!(facts, [warning("one").1, warning("two").1]);
+    let event_data = ledger.events(id, 2).await.unwrap().into_iter().map(|event| event.data);
+    let event_data: Vec<_> = event_data.take(2).collect();
+    assert_eq!(event_data, [warning("one").1, warning("two").1]);
     assert_eq!(record(&ledger, id).await.state, Completed);
 }
 
@@ -111,8 +114,8 @@ pub(crate) async fn an_ended_execution_is_not_claimed_again(ledger: AnyLedger) {
     assert!(ledger.settle(settlement(id, fence, Outcome::Failed)).await.unwrap());
     let row = record(&ledger, id).await;
     assert_eq!((row.state, row.pid), (Failed, None));
-    let again = ClaimCommand { fence, ..claim_command(id, None) };
-    assert_eq!(ledger.claim(again).await.unwrap(), ClaimResult::Gone);
+    let second_claim = ClaimCommand { fence, ..claim_command(id, None) };
+    assert_eq!(ledger.claim(second_claim).await.unwrap(), ClaimResult::Superseded);
 }
 
 pub(crate) async fn an_execution_that_never_ran_is_settled_with_its_reason(ledger: AnyLedger) {
@@ -137,8 +140,8 @@ pub(crate) async fn two_writers_leave_no_gap_in_the_event_numbers(ledger: AnyLed
         let ledger = ledger.clone();
         all.spawn(async move {
             for number in 0..40 {
-                let facts = vec![warning(&format!("{recorder} {number}")), warning("and more")];
-                assert!(ledger.record(id, fence, facts).await.unwrap());
+                let events = vec![warning(&format!("{recorder} {number}")), warning("and more")];
+                assert!(ledger.record(id, fence, events).await.unwrap());
             }
         });
     }
@@ -192,8 +195,8 @@ pub(crate) async fn repeated_polls_see_every_change(ledger: AnyLedger) {
     assert_eq!(poller.poll().await, seen(Starting, 2, ""));
     poller.append(0, 0, "one").await;
     assert_eq!(poller.poll().await, seen(Starting, 2, "one"));
-    let begun = vec![(second(4), EventKind::StateChanged(moved(Starting, Running, 4)))];
-    assert!(ledger.record(id, Fence(1), begun).await.unwrap());
+    let started = vec![(second(4), EventKind::StateChanged(moved(Starting, Running, 4)))];
+    assert!(ledger.record(id, Fence(1), started).await.unwrap());
     assert_eq!(poller.poll().await, seen(Running, 3, "one"));
     ledger.delete_output(id, AttemptId::FIRST).await.unwrap();
     assert_eq!(poller.poll().await, seen(Running, 3, ""));

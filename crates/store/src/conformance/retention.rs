@@ -22,11 +22,11 @@ macro_rules! history_conformance {
             a_sweep_removes_the_oldest_ended_executions
         }
     };
-    ($open:path: $($story:ident)*) => {
+    ($open:path: $($test:ident)*) => {
         $(#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-        async fn $story() {
-            let (ledger, history, _kept) = $open().await;
-            crate::conformance::retention::$story(ledger, history).await;
+        async fn $test() {
+            let (ledger, history, _guard) = $open().await;
+            crate::conformance::retention::$test(ledger, history).await;
         })*
     };
 }
@@ -34,8 +34,8 @@ pub(crate) use history_conformance;
 
 pub(crate) async fn events_are_read_in_parts_without_a_gap(ledger: AnyLedger, history: AnyHistory) {
     let id = accepted(&ledger).await;
-    let facts = (0..20).map(|_| warning("mind the gap")).collect();
-    assert!(ledger.record(id, Fence(0), facts).await.unwrap());
+    let warnings = (0..20).map(|_| warning("mind the gap")).collect();
+    assert!(ledger.record(id, Fence(0), warnings).await.unwrap());
     let (mut numbers, mut after) = (Vec::new(), 0);
     loop {
         let part = history.next_events(id, after, 6).await.unwrap();
@@ -65,7 +65,7 @@ pub(crate) async fn text_ranges_have_whole_characters_without_a_gap(
     let id = accepted(&ledger).await;
     let pieces = ["aé€", "x𝄞", "zß\u{fffd}"];
     write(&ledger, id, &pieces).await;
-    let whole = pieces.concat();
+    let full_text = pieces.concat();
     for step in 4..9 {
         let (mut read, mut from) = (String::new(), 0);
         loop {
@@ -75,20 +75,20 @@ pub(crate) async fn text_ranges_have_whole_characters_without_a_gap(
                 from,
                 to: from + step,
             };
-            let passage = history.text_range(id, span).await.unwrap();
-            if passage.text.is_empty() {
+            let slice = history.text_range(id, span).await.unwrap();
+            if slice.text.is_empty() {
                 break;
             }
-            assert_eq!(passage.from, from);
-            from = passage.to();
-            read += &passage.text;
+            assert_eq!(slice.from, from);
+            from = slice.to();
+            read += &slice.text;
         }
-        assert_eq!(read, whole, "by {step}");
+        assert_eq!(read, full_text, "by {step}");
     }
     let inside =
         TextRange { attempt_id: AttemptId::FIRST, channel: TextChannel::Stdout, from: 2, to: 6 };
-    let passage = TextSlice { from: 3, text: "€".to_owned() };
-    assert_eq!(history.text_range(id, inside).await.unwrap(), passage);
+    let slice = TextSlice { from: 3, text: "€".to_owned() };
+    assert_eq!(history.text_range(id, inside).await.unwrap(), slice);
 }
 
 pub(crate) async fn each_text_of_an_execution_is_listed_with_its_length(
@@ -110,15 +110,15 @@ pub(crate) async fn a_sealed_input_is_erased_after_the_retry_window(
     history: AnyHistory,
 ) {
     let erased = super::sealing::failed(&ledger, false).await.id;
-    let kept = super::sealing::failed(&ledger, true).await.id;
-    let goes_on = super::sealing::sealed(&[1]);
-    ledger.accept(goes_on.clone()).await.unwrap();
-    let is_there = async |id| ledger.sealed_input(id).await.unwrap().is_some();
-    assert_eq!((is_there(erased).await, is_there(kept).await), (false, true));
+    let retained = super::sealing::failed(&ledger, true).await.id;
+    let unfinished = super::sealing::sealed(&[1]);
+    ledger.accept(unfinished.clone()).await.unwrap();
+    let is_stored = async |id| ledger.sealed_input(id).await.unwrap().is_some();
+    assert_eq!((is_stored(erased).await, is_stored(retained).await), (false, true));
     assert_eq!(history.erase_inputs(second(9)).await.unwrap(), 0);
-    assert!(is_there(kept).await);
+    assert!(is_stored(retained).await);
     assert_eq!(history.erase_inputs(second(10)).await.unwrap(), 1);
-    assert_eq!((is_there(kept).await, is_there(goes_on.id).await), (false, true));
+    assert_eq!((is_stored(retained).await, is_stored(unfinished.id).await), (false, true));
     assert_eq!(history.erase_inputs(second(10)).await.unwrap(), 0);
 }
 
@@ -126,15 +126,15 @@ pub(crate) async fn removing_an_execution_removes_all_its_data(
     ledger: AnyLedger,
     history: AnyHistory,
 ) {
-    let given = request("look at this");
-    let (id, other) = (given.id, accepted(&ledger).await);
-    ledger.accept(given.clone()).await.unwrap();
+    let command = request("look at this");
+    let (id, other) = (command.id, accepted(&ledger).await);
+    ledger.accept(command.clone()).await.unwrap();
     write(&ledger, id, &["an answer"]).await;
     assert_eq!(history.remove(id).await.unwrap(), Deletion::Unfinished);
     assert!(ledger.settle(settlement(id, Fence(0), Outcome::Completed)).await.unwrap());
     let before = history.storage_stats().await.unwrap();
     assert_eq!((before.executions, before.ended), (2, 1));
-    ledger.accept(AcceptCommand { id: ExecutionId::fresh(), ..given.clone() }).await.unwrap();
+    ledger.accept(AcceptCommand { id: ExecutionId::fresh(), ..command.clone() }).await.unwrap();
     for _ in 0..3 {
         assert!(ledger.execution(id).await.unwrap().is_some());
         assert_ne!(ledger.events(id, 0).await.unwrap(), []);
@@ -144,9 +144,9 @@ pub(crate) async fn removing_an_execution_removes_all_its_data(
     assert_eq!(ledger.execution(id).await.unwrap(), None);
     assert_eq!(ledger.events(id, 0).await.unwrap(), []);
     assert_eq!(history.texts(id).await.unwrap(), []);
-    let key = given.keys.message;
-    assert_eq!(ledger.find_by_key(given.owner, &given.agent, key).await.unwrap(), None);
-    assert_eq!(ledger.find_repeated(given.owner, &given.agent, key).await, None);
+    let key = command.keys.message;
+    assert_eq!(ledger.find_by_key(command.owner, &command.agent, key).await.unwrap(), None);
+    assert_eq!(ledger.find_repeated(command.owner, &command.agent, key).await, None);
     assert_eq!(history.storage_stats().await.unwrap().executions, 1);
     assert!(ledger.execution(other).await.unwrap().is_some());
 }
@@ -158,23 +158,23 @@ pub(crate) async fn a_sweep_removes_the_oldest_ended_executions(
     let running = accepted(&ledger).await;
     let mut ids = Vec::new();
     for at in [40, 20, 30] {
-        let given = AcceptCommand { at: second(0), ..request("look at this") };
-        let end = settlement(given.id, Fence(0), Outcome::Completed);
-        ids.push(given.id);
-        ledger.accept(given).await.unwrap();
+        let command = AcceptCommand { at: second(0), ..request("look at this") };
+        let end = settlement(command.id, Fence(0), Outcome::Completed);
+        ids.push(command.id);
+        ledger.accept(command).await.unwrap();
         assert!(ledger.settle(Settlement { at: second(at), ..end }).await.unwrap());
     }
     let left = async || {
         let left = ledger.executions(ExecutionFilter::default()).await.unwrap();
         left.iter().map(|record| record.id).collect::<Vec<_>>()
     };
-    let batch = RetentionBatch { from: None, before: Some(second(40)), most: 1 };
+    let batch = RetentionBatch { from: None, before: Some(second(40)), limit: 1 };
     assert_eq!(history.remove_batch(batch).await.unwrap(), 1);
     assert_eq!(left().await, [ids[2], ids[0], running]);
-    assert_eq!(history.remove_batch(RetentionBatch { most: 9, ..batch }).await.unwrap(), 1);
+    assert_eq!(history.remove_batch(RetentionBatch { limit: 9, ..batch }).await.unwrap(), 1);
     assert_eq!(history.remove_batch(batch).await.unwrap(), 0);
     assert_eq!(left().await, [ids[0], running]);
-    let later = RetentionBatch { from: Some(second(41)), before: None, most: 9 };
+    let later = RetentionBatch { from: Some(second(41)), before: None, limit: 9 };
     assert_eq!(history.remove_batch(later).await.unwrap(), 0);
     assert_eq!(
         history.remove_batch(RetentionBatch { from: Some(second(40)), ..later }).await.unwrap(),

@@ -34,11 +34,11 @@ macro_rules! schedule_store_conformance {
             old_settled_occurrences_are_forgotten_but_not_open_ones
         }
     };
-    ($open:path: $($story:ident)*) => {
+    ($open:path: $($test:ident)*) => {
         $(#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-        async fn $story() {
-            let (schedule_store, _kept) = $open().await;
-            crate::conformance::schedules::$story(schedule_store).await;
+        async fn $test() {
+            let (schedule_store, _guard) = $open().await;
+            crate::conformance::schedules::$test(schedule_store).await;
         })*
     };
 }
@@ -74,13 +74,13 @@ pub(crate) fn schedule() -> Schedule {
     }
 }
 
-fn occurrence(at: i64, verdict: OccurrenceStatus) -> Occurrence {
+fn occurrence(at: i64, status: OccurrenceStatus) -> Occurrence {
     Occurrence {
         schedule: id(),
         planned: second(at),
         due: second(at + 1),
         cause: OccurrenceCause::CatchUp,
-        verdict,
+        status,
         reason: Some("because".to_owned()),
         times: 3,
         decided_at: second(at + 2),
@@ -130,15 +130,15 @@ pub(crate) async fn one_of_100_decisions_about_an_occurrence_counts(
 pub(crate) async fn an_advance_moves_the_cursor_of_existing_schedules_only(
     schedule_store: AnyScheduleStore,
 ) {
-    let given = occurrence(60, OccurrenceStatus::Skipped);
-    assert_eq!(put(&schedule_store, vec![given.clone()]).await, [given]);
+    let skipped = occurrence(60, OccurrenceStatus::Skipped);
+    assert_eq!(put(&schedule_store, vec![skipped.clone()]).await, [skipped]);
     assert_eq!(schedule_store.schedules().await.unwrap()[0].cursor, second(9));
-    let gone = ScheduleAdvance {
+    let unknown_schedule = ScheduleAdvance {
         schedule: ScheduleId::new("gone").unwrap(),
         cursor: second(9),
         occurrences: vec![occurrence(70, OccurrenceStatus::Pending)],
     };
-    assert_eq!(schedule_store.advance(vec![gone]).await.unwrap(), [[]; 1]);
+    assert_eq!(schedule_store.advance(vec![unknown_schedule]).await.unwrap(), [[]; 1]);
     schedule_store.remove(vec![id()]).await.unwrap();
     let removed = ScheduleAdvance {
         schedule: id(),
@@ -154,13 +154,13 @@ pub(crate) async fn an_occurrence_is_settled_once_and_read_back(schedule_store: 
     let fired = SettledOccurrence {
         schedule: id(),
         planned: second(60),
-        verdict: OccurrenceStatus::Fired,
+        status: OccurrenceStatus::Fired,
         reason: None,
         execution,
         at: second(63),
     };
     let refused =
-        SettledOccurrence { verdict: OccurrenceStatus::Refused, execution: None, ..fired.clone() };
+        SettledOccurrence { status: OccurrenceStatus::Refused, execution: None, ..fired.clone() };
     schedule_store.settle(vec![fired, refused]).await.unwrap();
     let ending = OccurrenceEnding {
         outcome: Outcome::Failed,
@@ -170,7 +170,7 @@ pub(crate) async fn an_occurrence_is_settled_once_and_read_back(schedule_store: 
     };
     schedule_store.end(&id(), second(60), ending).await.unwrap();
     let expected = Occurrence {
-        verdict: OccurrenceStatus::Fired,
+        status: OccurrenceStatus::Fired,
         reason: None,
         execution,
         fired_at: Some(second(63)),
@@ -182,10 +182,10 @@ pub(crate) async fn an_occurrence_is_settled_once_and_read_back(schedule_store: 
 }
 
 pub(crate) async fn only_unfinished_occurrences_are_open(schedule_store: AnyScheduleStore) {
-    let all = OccurrenceStatus::ALL.iter().zip(1..).map(|(verdict, at)| occurrence(at, *verdict));
+    let all = OccurrenceStatus::ALL.iter().zip(1..).map(|(status, at)| occurrence(at, *status));
     put(&schedule_store, all.collect()).await;
     let open = schedule_store.open().await.unwrap();
-    let open: Vec<_> = open.iter().map(|it| it.verdict).collect();
+    let open: Vec<_> = open.iter().map(|it| it.status).collect();
     assert_eq!(open, [OccurrenceStatus::Pending, OccurrenceStatus::Fired]);
     let ending = OccurrenceEnding {
         outcome: Outcome::Completed,
@@ -216,7 +216,7 @@ pub(crate) async fn occurrences_are_paged_by_time(schedule_store: AnyScheduleSto
     let expected: Vec<_> = (1..=25).rev().map(second).collect();
     assert_eq!(seen, expected);
     let narrow = OccurrenceQuery {
-        verdict: Some(OccurrenceStatus::Skipped),
+        status: Some(OccurrenceStatus::Skipped),
         since: Some(second(20)),
         owner: Some(PrincipalId(Uuid::from_u128(7))),
         limit: 100,
@@ -234,8 +234,8 @@ pub(crate) async fn occurrences_are_paged_by_time(schedule_store: AnyScheduleSto
             "{agents:?}"
         );
     }
-    let others = OccurrenceQuery { owner: Some(PrincipalId(Uuid::nil())), ..narrow };
-    assert_eq!(schedule_store.occurrences(others).await.unwrap(), []);
+    let other_owner = OccurrenceQuery { owner: Some(PrincipalId(Uuid::nil())), ..narrow };
+    assert_eq!(schedule_store.occurrences(other_owner).await.unwrap(), []);
 }
 
 pub(crate) async fn old_settled_occurrences_are_forgotten_but_not_open_ones(

@@ -3,7 +3,7 @@
 use algonius_actors::model::execution::{Fence, Outcome};
 use algonius_actors::ports::ledger::{AcceptCommand, ResumeCommand, Settlement};
 
-use super::answering::{answer, asked};
+use super::answering::{answer, waiting_execution};
 use super::{AnyLedger, request, settlement};
 
 /// Returns a request whose input was changed by redaction.
@@ -14,9 +14,9 @@ pub(super) fn sealed(bytes: &[u8]) -> AcceptCommand {
 pub(crate) async fn a_sealed_input_is_read_back_and_erased_with_the_end(ledger: AnyLedger) {
     let long: Vec<u8> = (0..300_000_u32).flat_map(u32::to_le_bytes).collect();
     for bytes in [&[0_u8][..], &[7; 64 << 10], &[8; (64 << 10) + 1], &long] {
-        let given = sealed(bytes);
-        let id = given.id;
-        ledger.accept(given).await.unwrap();
+        let command = sealed(bytes);
+        let id = command.id;
+        ledger.accept(command).await.unwrap();
         assert_eq!(ledger.sealed_input(id).await.unwrap().as_deref(), Some(bytes));
         let end = settlement(id, Fence(5), Outcome::Completed);
         assert!(!ledger.settle(end).await.unwrap(), "another has claimed it");
@@ -24,15 +24,15 @@ pub(crate) async fn a_sealed_input_is_read_back_and_erased_with_the_end(ledger: 
         assert!(ledger.settle(settlement(id, Fence(0), Outcome::Completed)).await.unwrap());
         assert_eq!(ledger.sealed_input(id).await.unwrap(), None);
     }
-    let plain = request("look at this");
-    let id = plain.id;
-    ledger.accept(plain).await.unwrap();
+    let unsealed = request("look at this");
+    let id = unsealed.id;
+    ledger.accept(unsealed).await.unwrap();
     assert_eq!(ledger.sealed_input(id).await.unwrap(), None);
 }
 
 pub(crate) async fn the_sealed_input_of_a_turn_replaces_the_previous_one(ledger: AnyLedger) {
     for (sealed, replayable) in [(Some(vec![3; 9]), false), (None, true)] {
-        let (id, fence) = asked(&ledger).await;
+        let (id, fence) = waiting_execution(&ledger).await;
         let first = ResumeCommand { sealed: Some(vec![1; 100_000]), ..answer(id, fence, "***") };
         assert!(ledger.resume(first).await.unwrap());
         assert_eq!(ledger.sealed_input(id).await.unwrap().unwrap().len(), 100_000);
@@ -41,7 +41,7 @@ pub(crate) async fn the_sealed_input_of_a_turn_replaces_the_previous_one(ledger:
             ResumeCommand { sealed: sealed.clone(), replayable, ..answer(id, fence, "late") };
         assert!(!ledger.resume(late).await.unwrap());
         assert_eq!(ledger.sealed_input(id).await.unwrap().unwrap().len(), 100_000);
-        let (id, fence) = asked(&ledger).await;
+        let (id, fence) = waiting_execution(&ledger).await;
         let next =
             ResumeCommand { sealed: sealed.clone(), replayable, ..answer(id, fence, "next") };
         assert!(ledger.resume(next).await.unwrap());
@@ -50,9 +50,9 @@ pub(crate) async fn the_sealed_input_of_a_turn_replaces_the_previous_one(ledger:
 }
 
 pub(super) async fn failed(ledger: &AnyLedger, keeps_input: bool) -> AcceptCommand {
-    let given = sealed(&[9; 100]);
-    ledger.accept(given.clone()).await.unwrap();
-    let end = settlement(given.id, Fence(0), Outcome::Failed);
+    let command = sealed(&[9; 100]);
+    ledger.accept(command.clone()).await.unwrap();
+    let end = settlement(command.id, Fence(0), Outcome::Failed);
     assert!(ledger.settle(Settlement { keeps_input, ..end }).await.unwrap());
-    given
+    command
 }

@@ -47,16 +47,16 @@ impl StoreCipher {
         Self { cipher: seal::Cipher::new(instance_key, purpose.context()), purpose }
     }
 
-    /// Seals a text. The sealed text opens only for the same `place`, so that it cannot be moved to another row.
-    pub(crate) fn close(&self, place: &[u8], text: &[u8]) -> sql::Result<Vec<u8>> {
-        self.cipher.close(place, text).ok_or_else(|| {
+    /// Seals a text. The result opens only for the same `associated_data`, so that it cannot be moved to another row.
+    pub(crate) fn seal(&self, associated_data: &[u8], text: &[u8]) -> sql::Result<Vec<u8>> {
+        self.cipher.seal(associated_data, text).ok_or_else(|| {
             sql::Error::Encode(format!("{} is too long to be sealed", self.purpose.noun()).into())
         })
     }
 
-    /// Opens a text that was sealed for `place`.
-    pub(crate) fn open(&self, place: &[u8], sealed: &[u8]) -> sql::Result<Vec<u8>> {
-        self.cipher.open(place, sealed).ok_or_else(|| {
+    /// Opens a text that was sealed for `associated_data`.
+    pub(crate) fn unseal(&self, associated_data: &[u8], sealed: &[u8]) -> sql::Result<Vec<u8>> {
+        self.cipher.unseal(associated_data, sealed).ok_or_else(|| {
             decode_error(format!("{} does not open under this instance's key", self.purpose.noun()))
         })
     }
@@ -69,10 +69,10 @@ mod tests {
     #[test]
     fn each_purpose_has_its_own_key() {
         let sealed =
-            StoreCipher::new(&[7; 32], KeyPurpose::Sessions).close(b"here", b"a secret").unwrap();
-        assert!(StoreCipher::new(&[7; 32], KeyPurpose::Sessions).open(b"here", &sealed).is_ok());
+            StoreCipher::new(&[7; 32], KeyPurpose::Sessions).seal(b"here", b"a secret").unwrap();
+        assert!(StoreCipher::new(&[7; 32], KeyPurpose::Sessions).unseal(b"here", &sealed).is_ok());
         assert!(
-            StoreCipher::new(&[7; 32], KeyPurpose::PushTargets).open(b"here", &sealed).is_err()
+            StoreCipher::new(&[7; 32], KeyPurpose::PushTargets).unseal(b"here", &sealed).is_err()
         );
     }
 }

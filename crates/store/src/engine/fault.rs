@@ -58,10 +58,10 @@ pub enum StoreError {
     EarlierBuild,
 
     /// Another release or another program wrote the tables.
-    #[error("the tables of the database do not fit this release: {why}")]
+    #[error("the tables of the database do not fit this release: {difference}")]
     Tables {
         /// Difference, as a clause.
-        why: String,
+        difference: String,
     },
 }
 

@@ -18,17 +18,17 @@ const LOG_EXTENSIONS: [&str; 2] = ["db-wal", "db-journal"];
 /// # Errors
 /// Fails if the file is too short.
 pub(crate) fn check(database: &Path) -> Result<(), StoreError> {
-    let is_there =
+    let has_content =
         |log: &&str| fs::metadata(database.with_extension(log)).is_ok_and(|it| it.len() > 0);
     // Before the length: a crash in the middle of a checkpoint leaves a short file that the log completes.
-    if LOG_EXTENSIONS.iter().any(is_there) {
+    if LOG_EXTENSIONS.iter().any(has_content) {
         return Ok(());
     }
     let fault = |source| StoreError::Directory {
         folder: database.parent().unwrap_or(database).to_owned(),
         source,
     };
-    match missing(database).map_err(fault)? {
+    match missing_bytes(database).map_err(fault)? {
         0 => Ok(()),
         bytes => Err(StoreError::Damaged {
             file: database.to_owned(),
@@ -38,22 +38,22 @@ pub(crate) fn check(database: &Path) -> Result<(), StoreError> {
 }
 
 /// Returns the number of bytes that the file lacks according to its header.
-fn missing(database: &Path) -> io::Result<u64> {
-    let (file, mut head) = (File::open(database)?, Vec::with_capacity(HEADER_BYTES));
+fn missing_bytes(database: &Path) -> io::Result<u64> {
+    let (file, mut header) = (File::open(database)?, Vec::with_capacity(HEADER_BYTES));
     let length = file.metadata()?.len();
-    file.take(HEADER_BYTES as u64).read_to_end(&mut head)?;
-    Ok(length_from_header(&head).unwrap_or_default().saturating_sub(length))
+    file.take(HEADER_BYTES as u64).read_to_end(&mut header)?;
+    Ok(length_from_header(&header).unwrap_or_default().saturating_sub(length))
 }
 
 /// Returns the length of a database according to its header; `None` if the header does not contain it.
-fn length_from_header(head: &[u8]) -> Option<u64> {
-    let four = |at: usize| Some(u32::from_be_bytes(head.get(at..at + 4)?.try_into().ok()?));
-    let page = u16::from_be_bytes(head.get(16..18)?.try_into().ok()?);
+fn length_from_header(header: &[u8]) -> Option<u64> {
+    let read_u32 = |at: usize| Some(u32::from_be_bytes(header.get(at..at + 4)?.try_into().ok()?));
+    let page = u16::from_be_bytes(header.get(16..18)?.try_into().ok()?);
     // A page size of 64 KiB does not fit into the field and is written as 1.
     let page = if page == 1 { 1 << 16 } else { u64::from(page) };
-    let (changes, counted_at) = (four(24)?, four(92)?);
+    let (changes, counted_at) = (read_u32(24)?, read_u32(92)?);
     // A count that an old version of SQLite left behind is invalid.
-    (changes == counted_at).then_some(page * u64::from(four(28)?))
+    (changes == counted_at).then_some(page * u64::from(read_u32(28)?))
 }
 
 #[cfg(test)]
@@ -61,18 +61,18 @@ mod tests {
     use super::*;
 
     /// Returns the header of a database with this number of pages.
-    fn head(page: u16, pages: u32) -> Vec<u8> {
-        let mut head = vec![0; HEADER_BYTES];
-        head[16..18].copy_from_slice(&page.to_be_bytes());
-        head[28..32].copy_from_slice(&pages.to_be_bytes());
-        head
+    fn header(page: u16, pages: u32) -> Vec<u8> {
+        let mut header = vec![0; HEADER_BYTES];
+        header[16..18].copy_from_slice(&page.to_be_bytes());
+        header[28..32].copy_from_slice(&pages.to_be_bytes());
+        header
     }
 
     #[test]
     fn the_database_header_gives_the_expected_file_size() {
-        assert_eq!(length_from_header(&head(4096, 3)), Some(12_288));
-        assert_eq!(length_from_header(&head(1, 2)), Some(131_072));
-        let mut stale = head(4096, 3);
+        assert_eq!(length_from_header(&header(4096, 3)), Some(12_288));
+        assert_eq!(length_from_header(&header(1, 2)), Some(131_072));
+        let mut stale = header(4096, 3);
         stale[24] = 1;
         assert_eq!((length_from_header(&stale), length_from_header(&[0; 40])), (None, None));
     }
@@ -83,7 +83,7 @@ mod tests {
         for log in LOG_EXTENSIONS {
             let folder = tempfile::tempdir().unwrap();
             let database = folder.path().join("ledger.db");
-            fs::write(&database, head(4096, 1)).unwrap();
+            fs::write(&database, header(4096, 1)).unwrap();
             assert!(matches!(check(&database), Err(StoreError::Damaged { .. })));
             fs::write(database.with_extension(log), "something").unwrap();
             check(&database).unwrap();

@@ -60,7 +60,7 @@ pub(crate) struct ReadCache(Mutex<CacheState>);
 
 #[derive(Debug, Default)]
 struct CacheState {
-    known: HashMap<ExecutionId, CacheEntry>,
+    entries: HashMap<ExecutionId, CacheEntry>,
     /// Insertion order of the entries; may contain entries that were removed since.
     order: VecDeque<(ExecutionId, u64)>,
     /// Total size of the cache, in bytes.
@@ -118,19 +118,19 @@ impl ReadCache {
     }
 
     /// Returns the known execution of a duplicate message.
-    pub(crate) async fn duplicate(&self, sent: &MessageKey) -> Option<Duplicate> {
-        self.0.lock().await.duplicates.get(sent).copied()
+    pub(crate) async fn duplicate(&self, message_key: &MessageKey) -> Option<Duplicate> {
+        self.0.lock().await.duplicates.get(message_key).copied()
     }
 
     /// Records a duplicate message.
-    pub(crate) async fn record_duplicate(&self, sent: MessageKey, duplicate: Duplicate) {
+    pub(crate) async fn record_duplicate(&self, message_key: MessageKey, duplicate: Duplicate) {
         let duplicates = &mut self.0.lock().await.duplicates;
         // The map is only a shortcut, because the ledger knows every message. Clearing it is cheaper than an order of
         // age.
         if duplicates.len() >= MAX_CACHED_EXECUTIONS {
             duplicates.clear();
         }
-        duplicates.insert(sent, duplicate);
+        duplicates.insert(message_key, duplicate);
     }
 
     /// Invalidates the data of these executions.
@@ -142,7 +142,7 @@ impl ReadCache {
 
 impl CacheState {
     fn lookup(&mut self, id: ExecutionId, part: CachePart) -> CacheLookup {
-        let Some(entry) = self.known.get_mut(&id) else {
+        let Some(entry) = self.entries.get_mut(&id) else {
             self.start_read(id, part);
             return CacheLookup::FirstMiss;
         };
@@ -160,7 +160,7 @@ impl CacheState {
     fn start_read(&mut self, id: ExecutionId, part: CachePart) {
         self.number += 1;
         let entry = CacheEntry { number: self.number, parts: vec![(part, None)], bytes: 0 };
-        self.known.insert(id, entry);
+        self.entries.insert(id, entry);
         self.order.push_back((id, self.number));
         if self.order.len() > MAX_CACHED_EXECUTIONS {
             self.evict_oldest();
@@ -171,11 +171,11 @@ impl CacheState {
     fn insert(&mut self, (id, number): (ExecutionId, u64), part: CachePart, found: CachedValue) {
         let size = found.size();
         // A change during the read has removed the entry, and a later request may have created another one.
-        let entry = self.known.get_mut(&id).filter(|entry| entry.number == number);
+        let entry = self.entries.get_mut(&id).filter(|entry| entry.number == number);
         let Some(entry) = entry.filter(|_| size <= MAX_PART_BYTES) else { return };
-        let place = entry.parts.iter_mut().find(|(known, _)| *known == part);
-        if let Some((_, place @ None)) = place {
-            *place = Some(found);
+        let slot = entry.parts.iter_mut().find(|(known, _)| *known == part);
+        if let Some((_, slot @ None)) = slot {
+            *slot = Some(found);
             entry.bytes += size;
             self.bytes += size;
         }
@@ -186,7 +186,7 @@ impl CacheState {
 
     fn evict_oldest(&mut self) {
         let Some((id, number)) = self.order.pop_front() else { return };
-        if self.known.get(&id).is_some_and(|entry| entry.number == number) {
+        if self.entries.get(&id).is_some_and(|entry| entry.number == number) {
             self.invalidate(Invalidation::One(id));
         }
     }
@@ -196,10 +196,10 @@ impl CacheState {
             Invalidation::Nothing => {}
             Invalidation::One(id) => {
                 // `order` keeps its entry; its number shows later that it is outdated.
-                self.bytes -= self.known.remove(&id).map_or(0, |entry| entry.bytes);
+                self.bytes -= self.entries.remove(&id).map_or(0, |entry| entry.bytes);
             }
             Invalidation::Any => {
-                self.known.clear();
+                self.entries.clear();
                 self.order.clear();
                 self.duplicates.clear();
                 self.bytes = 0;
@@ -215,7 +215,7 @@ mod tests {
 
     use super::*;
 
-    const WHOLE: CachePart = CachePart::Events;
+    const ALL_EVENTS: CachePart = CachePart::Events;
 
     fn text(length: usize) -> CachedValue {
         CachedValue::Text("x".repeat(length))
@@ -230,7 +230,7 @@ mod tests {
                 Ok("x".repeat(length))
             };
             assert_eq!(
-                read_cache.read_through((id, WHOLE), || reading).await.unwrap().len(),
+                read_cache.read_through((id, ALL_EVENTS), || reading).await.unwrap().len(),
                 length
             );
         }
@@ -262,20 +262,24 @@ mod tests {
             reads(&read_cache, id, 8, 1).await;
             Ok("old".to_owned())
         };
-        read_cache.read_through((id, WHOLE), || reading).await.unwrap();
+        read_cache.read_through((id, ALL_EVENTS), || reading).await.unwrap();
         assert_eq!(reads(&read_cache, id, 8, 3).await, 1);
     }
 
     /// The size limit also applies to very long messages of an agent.
     #[test]
     fn a_large_value_is_not_cached() {
-        for (length, is_kept) in [(MAX_PART_BYTES / 2, true), (MAX_PART_BYTES, false)] {
+        for (length, is_cached) in [(MAX_PART_BYTES / 2, true), (MAX_PART_BYTES, false)] {
             let (mut state, id) = (CacheState::default(), ExecutionId::fresh());
-            state.lookup(id, WHOLE);
-            let fact = EventKind::Warning { message: "x".repeat(length) };
-            let event = Event { number: 1, at: DateTime::UNIX_EPOCH, data: fact };
-            state.insert((id, state.number), WHOLE, CachedValue::Events(vec![event]));
-            assert_eq!(matches!(state.lookup(id, WHOLE), CacheLookup::Hit(_)), is_kept, "{length}");
+            state.lookup(id, ALL_EVENTS);
+            let event_kind = EventKind::Warning { message: "x".repeat(length) };
+            let event = Event { number: 1, at: DateTime::UNIX_EPOCH, data: event_kind };
+            state.insert((id, state.number), ALL_EVENTS, CachedValue::Events(vec![event]));
+            assert_eq!(
+                matches!(state.lookup(id, ALL_EVENTS), CacheLookup::Hit(_)),
+                is_cached,
+                "{length}"
+            );
         }
     }
 
@@ -284,24 +288,30 @@ mod tests {
         let mut state = CacheState::default();
         let ids: Vec<_> = (0..MAX_CACHED_EXECUTIONS + 10).map(|_| ExecutionId::fresh()).collect();
         for id in &ids {
-            state.lookup(*id, WHOLE);
+            state.lookup(*id, ALL_EVENTS);
         }
         assert_eq!(
-            (state.known.len(), state.order.len()),
+            (state.entries.len(), state.order.len()),
             (MAX_CACHED_EXECUTIONS, MAX_CACHED_EXECUTIONS)
         );
-        assert!(matches!(state.lookup(ids[10], WHOLE), CacheLookup::SecondMiss(_)));
+        assert!(matches!(state.lookup(ids[10], ALL_EVENTS), CacheLookup::SecondMiss(_)));
         for id in &ids[10..] {
-            let CacheLookup::SecondMiss(number) = state.lookup(*id, WHOLE) else {
+            let CacheLookup::SecondMiss(number) = state.lookup(*id, ALL_EVENTS) else {
                 panic!("it was asked for")
             };
-            state.insert((*id, number), WHOLE, text(MAX_PART_BYTES));
+            state.insert((*id, number), ALL_EVENTS, text(MAX_PART_BYTES));
             assert!(state.bytes <= MAX_CACHE_BYTES);
         }
-        let kept = MAX_CACHE_BYTES / MAX_PART_BYTES;
-        assert_eq!((state.known.len(), state.bytes), (kept, kept * MAX_PART_BYTES));
-        assert!(matches!(state.lookup(ids[MAX_CACHED_EXECUTIONS + 9], WHOLE), CacheLookup::Hit(_)));
+        let cached_count = MAX_CACHE_BYTES / MAX_PART_BYTES;
+        assert_eq!(
+            (state.entries.len(), state.bytes),
+            (cached_count, cached_count * MAX_PART_BYTES)
+        );
+        assert!(matches!(
+            state.lookup(ids[MAX_CACHED_EXECUTIONS + 9], ALL_EVENTS),
+            CacheLookup::Hit(_)
+        ));
         state.invalidate(Invalidation::Any);
-        assert_eq!((state.known.len(), state.order.len(), state.bytes), (0, 0, 0));
+        assert_eq!((state.entries.len(), state.order.len(), state.bytes), (0, 0, 0));
     }
 }

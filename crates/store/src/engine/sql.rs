@@ -92,8 +92,8 @@ impl Query {
     /// Appends the placeholder of the next value to the text and binds the value.
     pub(crate) fn push_bind(&mut self, value: impl Into<ColumnValue>) -> &mut Self {
         self.values.push(value.into());
-        let place = format!("${}", self.values.len());
-        self.push(&place)
+        let placeholder = format!("${}", self.values.len());
+        self.push(&placeholder)
     }
 
     /// Appends placeholders for values to the text, separated by commas.
@@ -122,9 +122,9 @@ impl Query {
     pub(crate) async fn for_each_row(
         self,
         readers: &ReaderPool,
-        take: impl FnMut(RowRef<'_>) -> Result<()>,
+        visit: impl FnMut(RowRef<'_>) -> Result<()>,
     ) -> Result<()> {
-        readers.for_each_row(&self, take).await
+        readers.for_each_row(&self, visit).await
     }
 
     /// Returns all rows.
@@ -221,10 +221,10 @@ impl DatabaseConnection {
     /// about the checkpoint. The automatic checkpoint of SQLite is disabled by this call.
     pub(crate) fn on_commit(
         &mut self,
-        mut told: impl FnMut(u32) -> CheckpointMode + Send + 'static,
+        mut choose_mode: impl FnMut(u32) -> CheckpointMode + Send + 'static,
     ) -> Result<()> {
         self.inner.wal_hook(Some(move |log: &mut Wal, pages| {
-            if told(u32::try_from(pages).unwrap_or(0)) == CheckpointMode::Blocking {
+            if choose_mode(u32::try_from(pages).unwrap_or(0)) == CheckpointMode::Blocking {
                 _ = log.checkpoint(); // Whoever does it now spares it; else the next commit comes.
             }
             Ok(())
@@ -248,13 +248,13 @@ impl DatabaseConnection {
     pub(crate) fn run(
         &mut self,
         query: &Query,
-        mut take: impl FnMut(RowRef<'_>) -> Result<()>,
+        mut visit: impl FnMut(RowRef<'_>) -> Result<()>,
     ) -> Result<()> {
         let mut statement = self.inner.prepare_cached(&query.text)?;
         bind(&mut statement, &query.values)?;
         let mut rows = statement.raw_query();
         while let Some(row) = rows.next()? {
-            take(RowRef(row))?;
+            visit(RowRef(row))?;
         }
         Ok(())
     }
@@ -267,7 +267,7 @@ impl DatabaseConnection {
         let (count, mut rows) = (names.len(), statement.raw_query());
         let mut all = Vec::new();
         while let Some(row) = rows.next()? {
-            let values = (0..count).map(|place| row.get_ref(place).map(ColumnValue::from));
+            let values = (0..count).map(|index| row.get_ref(index).map(ColumnValue::from));
             let values = values.collect::<std::result::Result<_, _>>()?;
             all.push(SqlRow { names: Arc::clone(&names), values });
         }
@@ -295,13 +295,13 @@ fn names(
 
 /// Binds each value at all positions of its number.
 fn bind(statement: &mut Statement<'_>, values: &[ColumnValue]) -> Result<()> {
-    for place in 1..=statement.parameter_count() {
-        let name = statement.parameter_name(place).and_then(|name| name.strip_prefix('$'));
+    for index in 1..=statement.parameter_count() {
+        let name = statement.parameter_name(index).and_then(|name| name.strip_prefix('$'));
         let number: Option<usize> = name.and_then(|number| number.parse().ok());
         let value = number.and_then(|number| values.get(number.checked_sub(1)?));
         let value =
             value.ok_or_else(|| Error::Encode("a value of a statement is missing".into()))?;
-        statement.raw_bind_parameter(place, value as &dyn ToSql)?;
+        statement.raw_bind_parameter(index, value as &dyn ToSql)?;
     }
     Ok(())
 }

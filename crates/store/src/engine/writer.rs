@@ -56,8 +56,8 @@ pub(crate) struct LedgerWriter {
 }
 
 impl LedgerWriter {
-    /// Starts the thread. It ends after [`Writer::close`], or when the writer is dropped and all queued changes are
-    /// committed. SQLite waits for the disk within its calls, so no other task runs on that thread.
+    /// Starts the thread. It ends after [`LedgerWriter::close`], or when the writer is dropped and all queued changes
+    /// are committed. SQLite waits for the disk within its calls, so no other task runs on that thread.
     ///
     /// The thread also closes the readers and stops the checkpointer: SQLite checkpoints its log when its last
     /// connection is closed, and that must be complete before the lock is released.
@@ -162,12 +162,12 @@ async fn commit_queued(
             // Closing refuses new changes but still delivers the queued ones, which callers wait for.
             writes.close();
         }
-        let taken = tokio::select! {
+        let received = tokio::select! {
             // Takes all that wait: under load a commit covers many changes, and without load nothing is delayed.
-            taken = writes.recv_many(&mut batch, MAX_BATCH_WRITES) => taken,
+            received = writes.recv_many(&mut batch, MAX_BATCH_WRITES) => received,
             _ = stop.changed(), if !writes.is_closed() => continue,
         };
-        if taken == 0 {
+        if received == 0 {
             return;
         }
         commit(state, mem::take(&mut batch)).await;
@@ -198,8 +198,8 @@ async fn reply_all(
     let invalidated: Vec<_> = writes.iter().map(|queued| queued.invalidation()).collect();
     // Before the answers: a caller that reads after its answer must not get the old value.
     read_cache.invalidate(invalidated).await;
-    let committed = committed.map_err(|undone| {
-        let (RollbackCause::Change(error) | RollbackCause::Commit(error)) = undone;
+    let committed = committed.map_err(|cause| {
+        let (RollbackCause::Change(error) | RollbackCause::Commit(error)) = cause;
         tracing::error!(changes = writes.len(), %error, "ledger did not commit");
         ledger_error(error)
     });

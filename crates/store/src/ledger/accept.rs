@@ -75,7 +75,7 @@ async fn insert(
     content: Option<[u8; 32]>,
     connection: &mut DatabaseConnection,
 ) -> sql::Result<bool> {
-    let done = sql::query(INSERT)
+    let changed_rows = sql::query(INSERT)
         .bind(accept.id.0)
         .bind(accept.agent.as_str())
         .bind(accept.owner.0)
@@ -96,7 +96,7 @@ async fn insert(
         .bind(accept.trace.as_ref().map(json).transpose()?)
         .execute(connection)
         .await?;
-    Ok(done == 1)
+    Ok(changed_rows == 1)
 }
 
 /// Returns the execution of an equal request: a completed one before a running one, and the earliest of those.
@@ -128,8 +128,8 @@ async fn store_message(
     )
     .await?;
     let (message, pieces) = (accept.message.0.clone(), accept.pieces.clone());
-    let fact = EventKind::Message { speaker: MessageRole::User, message, pieces };
-    let event = Event { number: 1, at: accept.at, data: fact };
+    let event_kind = EventKind::Message { speaker: MessageRole::User, message, pieces };
+    let event = Event { number: 1, at: accept.at, data: event_kind };
     events::insert(connection, accept.id, AttemptId::FIRST, &event).await
 }
 

@@ -47,10 +47,10 @@ impl WriteCommand for ClaimCommand {
 
     async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<ClaimResult> {
         let Some(mut execution_row) = ExecutionRow::load(connection, self.id).await? else {
-            return Ok(ClaimResult::Gone);
+            return Ok(ClaimResult::Superseded);
         };
         if !may_start(self, &execution_row) {
-            return Ok(ClaimResult::Gone);
+            return Ok(ClaimResult::Superseded);
         }
         // Checked in the transaction that also grants the claim: two claims of one agent cannot both see the last
         // free slot.
@@ -95,12 +95,12 @@ async fn has_slot(claim: &ClaimCommand, connection: &mut DatabaseConnection) -> 
     let Some(limit) = claim.limit else {
         return Ok(true);
     };
-    let others: i64 = sql::query(COUNT_RUNNING)
+    let running_count: i64 = sql::query(COUNT_RUNNING)
         .bind(claim.agent.as_str())
         .bind(claim.id.0)
         .fetch_scalar(connection)
         .await?;
-    Ok(others < i64::from(limit))
+    Ok(running_count < i64::from(limit))
 }
 
 /// Returns true if another message of the conversation runs, or precedes this message and still has to run.
@@ -117,11 +117,11 @@ async fn has_workspace(
     claim: &ClaimCommand,
     connection: &mut DatabaseConnection,
 ) -> sql::Result<bool> {
-    let Some(wanted) = &claim.workspace else {
+    let Some(requested) = &claim.workspace else {
         return Ok(true);
     };
     for row in sql::query(SELECT_WORKSPACES).bind(claim.id.0).fetch_all(connection).await? {
-        if workspace(row.at(0)?).overlaps(wanted) {
+        if workspace(row.at(0)?).overlaps(requested) {
             return Ok(false);
         }
     }

@@ -93,9 +93,9 @@ mod tests {
     fn the_event_kind_is_read_from_the_start_of_its_json() {
         let truncated = EventKind::OutputTruncated { channel: TextChannel::Stdout, dropped: 7 };
         let warned = EventKind::Warning { message: r#""kind":"process-started""#.to_owned() };
-        for fact in [EventKind::ProcessStarted { pid: 7 }, truncated, warned] {
-            let told = serde_json::to_value(&fact).unwrap();
-            assert_eq!(kind(&json(&fact).unwrap()), told["kind"].as_str().unwrap());
+        for event in [EventKind::ProcessStarted { pid: 7 }, truncated, warned] {
+            let value = serde_json::to_value(&event).unwrap();
+            assert_eq!(kind(&json(&event).unwrap()), value["kind"].as_str().unwrap());
         }
     }
 }

@@ -68,7 +68,7 @@ struct WaitColumns {
     /// Reason for the last wait for the caller.
     interruption: Option<Interruption>,
     /// Number of open interactions.
-    asks: u32,
+    open_interactions: u32,
 }
 
 impl ExecutionRow {
@@ -85,10 +85,10 @@ impl ExecutionRow {
     pub(crate) async fn append_all(
         &mut self,
         connection: &mut DatabaseConnection,
-        facts: &[(DateTime<Utc>, EventKind)],
+        events: &[(DateTime<Utc>, EventKind)],
     ) -> sql::Result<()> {
-        for (at, fact) in facts {
-            self.append(connection, *at, fact.clone()).await?;
+        for (at, event) in events {
+            self.append(connection, *at, event.clone()).await?;
         }
         Ok(())
     }
@@ -98,15 +98,15 @@ impl ExecutionRow {
         &mut self,
         connection: &mut DatabaseConnection,
         at: DateTime<Utc>,
-        fact: EventKind,
+        event_kind: EventKind,
     ) -> sql::Result<()> {
-        self.apply_event(at, &fact)?;
-        if let EventKind::BudgetCharged { day, charge } = &fact {
+        self.apply_event(at, &event_kind)?;
+        if let EventKind::BudgetCharged { day, charge } = &event_kind {
             // In the transaction of the event, so that a crash neither loses an amount nor counts it twice.
             budget_usage::add(&mut *connection, &self.agent, *day, charge).await?;
         }
         self.last_event += 1;
-        let event = Event { number: self.last_event, at, data: fact };
+        let event = Event { number: self.last_event, at, data: event_kind };
         events::insert(connection, self.id, self.attempt_id, &event).await
     }
 
@@ -128,11 +128,11 @@ impl ExecutionRow {
 
     /// Returns true if a process waits for the answer to an interaction.
     pub(super) const fn has_open_interactions(&self) -> bool {
-        self.waits.asks > 0
+        self.waits.open_interactions > 0
     }
 
-    fn apply_event(&mut self, at: DateTime<Utc>, fact: &EventKind) -> sql::Result<()> {
-        match fact {
+    fn apply_event(&mut self, at: DateTime<Utc>, event: &EventKind) -> sql::Result<()> {
+        match event {
             EventKind::StateChanged(StateChange {
                 to,
                 attempt_id,
@@ -151,11 +151,11 @@ impl ExecutionRow {
             EventKind::BudgetCharged { charge, .. } => self.spent = self.spent.plus(*charge),
             // Each of the two can change the public status.
             EventKind::InteractionOpened { .. } => {
-                self.waits.asks = self.waits.asks.saturating_add(1);
+                self.waits.open_interactions = self.waits.open_interactions.saturating_add(1);
                 self.set_changed_at(at);
             }
             EventKind::InteractionClosed { .. } => {
-                self.waits.asks = self.waits.asks.saturating_sub(1);
+                self.waits.open_interactions = self.waits.open_interactions.saturating_sub(1);
                 self.set_changed_at(at);
             }
             EventKind::Message { .. }
@@ -182,7 +182,7 @@ impl ExecutionRow {
         Ok(Self {
             id,
             agent: columns.get("agent")?,
-            state: indexed.place.state,
+            state: indexed.status.state,
             outcome: indexed.end.outcome,
             fence: Fence(columns.get("fence")?),
             attempt_id: attempt_id(columns)?,
@@ -193,13 +193,13 @@ impl ExecutionRow {
             answered: indexed.end.answered,
             waits: WaitColumns {
                 interruption: indexed.end.interruption,
-                asks: columns.number("asks")?,
+                open_interactions: columns.number("asks")?,
             },
             workspace: indexed.end.workspace.clone(),
             deferred: columns.maybe_json("parked")?,
             replayable: columns.get("replayable")?,
             spent: columns.maybe_json("spent")?.unwrap_or_default(),
-            changed_at: indexed.place.changed_at,
+            changed_at: indexed.status.changed_at,
             failure: indexed.end.failure.clone(),
             last_event: columns.number("last_event")?,
             indexed,

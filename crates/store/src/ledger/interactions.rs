@@ -38,7 +38,7 @@ impl Interactions for Store {
             InteractionOpening::Existing(known) => {
                 OpenOutcome::Existing(Box::new(self.readable(*known)))
             }
-            InteractionOpening::Gone => OpenOutcome::Gone,
+            InteractionOpening::Superseded => OpenOutcome::Superseded,
         })
     }
 
@@ -46,15 +46,15 @@ impl Interactions for Store {
         &self,
         id: InteractionId,
         end: InteractionEnd,
-        shown: InteractionEnd,
+        redacted_end: InteractionEnd,
     ) -> Result<CloseOutcome, LedgerError> {
         // The execution of an interaction never changes, so it can be read before the transaction.
         let Some(known) = row::load(&self.readers, id).await.map_err(ledger_error)? else {
             return Ok(CloseOutcome::Unknown);
         };
-        let execution = known.interaction.place.execution;
-        let sealed = self.seal_end(id, &end, &shown).map_err(ledger_error)?;
-        let change = CloseInteraction { id, execution, shown, sealed };
+        let execution = known.interaction.request_key.execution;
+        let sealed = self.seal_end(id, &end, &redacted_end).map_err(ledger_error)?;
+        let change = CloseInteraction { id, execution, redacted_end, sealed };
         Ok(match self.writer.submit(change).await? {
             InteractionClosing::Closed(interaction) => {
                 CloseOutcome::Closed(Box::new(Interaction { closed: Some(end), ..*interaction }))
@@ -70,7 +70,7 @@ impl Interactions for Store {
         let Some(known) = row::load(&self.readers, id).await.map_err(ledger_error)? else {
             return Ok(());
         };
-        let execution = known.interaction.place.execution;
+        let execution = known.interaction.request_key.execution;
         self.writer.submit(DeliverAnswer { id, execution, at }).await
     }
 
@@ -107,25 +107,25 @@ impl Store {
         &self,
         id: InteractionId,
         end: &InteractionEnd,
-        shown: &InteractionEnd,
+        redacted_end: &InteractionEnd,
     ) -> sql::Result<Option<Vec<u8>>> {
-        if end.state == InteractionState::Open || end.state != shown.state {
+        if end.state == InteractionState::Open || end.state != redacted_end.state {
             return Err(sql::Error::Encode("the end of an interaction is none".into()));
         }
-        let seal = || self.answer_cipher.close(id.0.as_bytes(), json(end)?.as_bytes());
-        (end != shown).then(seal).transpose()
+        let seal = || self.answer_cipher.seal(id.0.as_bytes(), json(end)?.as_bytes());
+        (end != redacted_end).then(seal).transpose()
     }
 
     /// Returns an interaction with its raw answer, or without an answer if the raw one does not open: an error would
     /// make the agent wait for a read that never succeeds.
     fn readable(&self, known: StoredInteraction) -> Interaction {
-        let mut shown = known.interaction.clone();
+        let mut redacted = known.interaction.clone();
         known.raw(&self.answer_cipher).unwrap_or_else(|error| {
-            tracing::error!(interaction = %shown.id, %error, "answer to an interaction cannot be read");
-            if let Some(closed) = &mut shown.closed {
+            tracing::error!(interaction = %redacted.id, %error, "answer to an interaction cannot be read");
+            if let Some(closed) = &mut redacted.closed {
                 closed.answer.value = None;
             }
-            shown
+            redacted
         })
     }
 

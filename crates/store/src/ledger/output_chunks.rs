@@ -185,10 +185,10 @@ fn complete_characters(bytes: &[u8]) -> sql::Result<Range<usize>> {
 
 async fn read_bytes(pool: &ReaderPool, id: ExecutionId, span: TextRange) -> sql::Result<Vec<u8>> {
     let longest = i64::try_from(MAX_CHUNK_BYTES).unwrap_or(i64::MAX);
-    let room = usize::try_from(span.to.saturating_sub(span.from)).unwrap_or(usize::MAX);
+    let length = usize::try_from(span.to.saturating_sub(span.from)).unwrap_or(usize::MAX);
     // The caller chooses the range, so it must not choose the allocation.
-    let bytes = Vec::with_capacity(room.min(MAX_INITIAL_CAPACITY));
-    let mut cut = RangeAssembler { span, next: None, bytes };
+    let bytes = Vec::with_capacity(length.min(MAX_INITIAL_CAPACITY));
+    let mut assembler = RangeAssembler { span, next: None, bytes };
     sql::query(SELECT_RANGE)
         .bind(id.0)
         .bind(i64::from(span.attempt_id.turn))
@@ -199,10 +199,10 @@ async fn read_bytes(pool: &ReaderPool, id: ExecutionId, span: TextRange) -> sql:
         .bind(integer(span.to))
         .for_each_row(pool, |row| {
             let start = u64::try_from(row.integer(0)?).map_err(decode_error)?;
-            cut.push(start, row.text(1)?)
+            assembler.push(start, row.text(1)?)
         })
         .await?;
-    Ok(cut.bytes)
+    Ok(assembler.bytes)
 }
 
 /// Assembler of chunks that keeps only the bytes within the range.
@@ -220,9 +220,9 @@ impl RangeAssembler {
             return Err(decode_error("a chunk of text is missing"));
         }
         let end = start + chunk.len() as u64;
-        let place = |at: u64| usize::try_from(at.clamp(start, end) - start).unwrap_or(usize::MAX);
-        let kept = chunk.get(place(self.span.from)..place(self.span.to));
-        self.bytes.extend_from_slice(kept.unwrap_or_default());
+        let index = |at: u64| usize::try_from(at.clamp(start, end) - start).unwrap_or(usize::MAX);
+        let part = chunk.get(index(self.span.from)..index(self.span.to));
+        self.bytes.extend_from_slice(part.unwrap_or_default());
         self.next = Some(end);
         Ok(())
     }

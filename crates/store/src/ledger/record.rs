@@ -37,15 +37,15 @@ impl WriteCommand for RecordEvents {
         // Text needs no valid fence: it belongs to its attempt, also if a later one has been claimed.
         output_chunks::insert_all(connection, self.id, &self.lines.chunks).await?;
         if execution_row.fence != self.fence
-            || (execution_row.outcome.is_some() && !self.are_cleanup())
+            || (execution_row.outcome.is_some() && !self.is_cleanup_only())
         {
             return Ok(false);
         }
         // Without events the row does not change, and one page less is written.
-        if self.lines.facts.is_empty() {
+        if self.lines.events.is_empty() {
             return Ok(true);
         }
-        execution_row.append_all(connection, &self.lines.facts).await?;
+        execution_row.append_all(connection, &self.lines.events).await?;
         execution_row.save(connection).await?;
         Ok(true)
     }
@@ -53,8 +53,8 @@ impl WriteCommand for RecordEvents {
 
 impl RecordEvents {
     /// Returns true if all events are state changes to or from the clean-up, which follow the end.
-    fn are_cleanup(&self) -> bool {
-        self.lines.facts.iter().all(|(_, fact)| match fact {
+    fn is_cleanup_only(&self) -> bool {
+        self.lines.events.iter().all(|(_, event)| match event {
             EventKind::StateChanged(moved) => [moved.from, moved.to].contains(&State::Cleanup),
             EventKind::ProcessStarted { .. }
             | EventKind::AttemptFailed(_)

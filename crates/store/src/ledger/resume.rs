@@ -43,11 +43,11 @@ impl WriteCommand for ResumeCommand {
         )
         .await?;
         let (message, pieces) = (self.message.0.clone(), self.pieces.clone());
-        let fact = EventKind::Message { speaker: MessageRole::User, message, pieces };
+        let event_kind = EventKind::Message { speaker: MessageRole::User, message, pieces };
         execution_row.answered = true;
         execution_row.deferred = None; // That was of the turn before.
         execution_row.set_changed_at(self.at);
-        execution_row.append(connection, self.at, fact).await?;
+        execution_row.append(connection, self.at, event_kind).await?;
         execution_row.save(connection).await?;
         update_parameters(self, connection).await?;
         inputs::erase(connection, self.id).await?; // That was of the turn before.
@@ -62,15 +62,15 @@ async fn record_keys(
     connection: &mut DatabaseConnection,
 ) -> sql::Result<bool> {
     for key in resume.keys.each() {
-        let taken =
+        let existing =
             idempotency_keys::find(&mut *connection, resume.owner, &resume.agent, key).await?;
-        if taken.is_some() {
+        if existing.is_some() {
             return Ok(false);
         }
     }
-    let of = (resume.owner, &resume.agent);
+    let sender = (resume.owner, &resume.agent);
     for key in resume.keys.each() {
-        idempotency_keys::insert(connection, &of, key, resume.digest, resume.id).await?;
+        idempotency_keys::insert(connection, &sender, key, resume.digest, resume.id).await?;
     }
     Ok(true)
 }

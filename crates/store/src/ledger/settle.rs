@@ -28,7 +28,7 @@ impl WriteCommand for Settlement {
         if execution_row.outcome.is_some() || execution_row.fence != self.fence {
             return Ok(false);
         }
-        let (before, last) = self.lines.facts.split_at(position_before_end(&self.lines.facts));
+        let (before, last) = self.lines.events.split_at(position_before_end(&self.lines.events));
         execution_row.append_all(connection, before).await?;
         interactions::end_all(connection, &mut execution_row, &settled(self.outcome, self.at))
             .await?;

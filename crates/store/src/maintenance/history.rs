@@ -39,9 +39,9 @@ impl History for Store {
         &self,
         id: ExecutionId,
         after: u64,
-        most: u32,
+        limit: u32,
     ) -> Result<Vec<Event>, LedgerError> {
-        events::page_after(&self.readers, id, after, most).await.map_err(ledger_error)
+        events::page_after(&self.readers, id, after, limit).await.map_err(ledger_error)
     }
 
     async fn texts(&self, id: ExecutionId) -> Result<Vec<TextRange>, LedgerError> {

@@ -36,7 +36,7 @@ impl WriteCommand for RetentionBatch {
         let rows = sql::query(SELECT_ENDED)
             .bind(self.from.map_or(i64::MIN, micros))
             .bind(self.before.map_or(i64::MAX, micros))
-            .bind(i64::from(self.most))
+            .bind(i64::from(self.limit))
             .fetch_all(&mut *connection)
             .await?;
         let (mut removed, mut chunks) = (0, 0);
@@ -65,13 +65,13 @@ impl WriteCommand for RemoveExecution {
     type Answer = Deletion;
 
     async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<Deletion> {
-        let gone = sql::query(DELETE_EXECUTION).bind(self.0.0).execute(&mut *connection).await?;
-        if gone > 0 {
+        let removed = sql::query(DELETE_EXECUTION).bind(self.0.0).execute(&mut *connection).await?;
+        if removed > 0 {
             return Ok(Deletion::Removed);
         }
         let row = sql::query("SELECT 1 FROM executions WHERE id = $1").bind(self.0.0);
-        let is_there = row.fetch_optional(connection).await?.is_some();
-        Ok(if is_there { Deletion::Unfinished } else { Deletion::Unknown })
+        let exists = row.fetch_optional(connection).await?.is_some();
+        Ok(if exists { Deletion::Unfinished } else { Deletion::Unknown })
     }
 }
 
@@ -90,8 +90,8 @@ impl WriteCommand for ReleaseFreePages {
         // Each step of the statement frees one page.
         sql::query("PRAGMA incremental_vacuum(256)").fetch_all(&mut *connection).await?;
         let size: i64 = sql::query("PRAGMA page_size").fetch_scalar(&mut *connection).await?;
-        let (left, _) = self::pages(connection).await?;
-        Ok(u64::try_from((pages - left) * size).unwrap_or_default())
+        let (remaining, _) = self::pages(connection).await?;
+        Ok(u64::try_from((pages - remaining) * size).unwrap_or_default())
     }
 }
 

@@ -45,8 +45,8 @@ fn push_filters(text: &mut Query, query: &ExecutionPageQuery) {
     if let Some(context) = &query.context {
         text.push(" AND context = ").push_bind(context.0.clone());
     }
-    if let Some(shown) = query.shown {
-        text.push(" AND shown = ").push_bind(shown.as_str());
+    if let Some(public_state) = query.public_state {
+        text.push(" AND shown = ").push_bind(public_state.as_str());
     }
     if let Some(since) = query.changed_since {
         text.push(" AND status_at >= ").push_bind(ceil_micros(since));
@@ -55,6 +55,6 @@ fn push_filters(text: &mut Query, query: &ExecutionPageQuery) {
 
 /// Returns the first whole microsecond that is not before a time.
 fn ceil_micros(time: DateTime<Utc>) -> i64 {
-    let begun = !time.timestamp_subsec_nanos().is_multiple_of(1000);
-    micros(time).saturating_add(i64::from(begun))
+    let has_fraction = !time.timestamp_subsec_nanos().is_multiple_of(1000);
+    micros(time).saturating_add(i64::from(has_fraction))
 }

@@ -14,9 +14,9 @@ use crate::ledger::execution_row::attempt_id;
 
 /// Reads one execution.
 pub(crate) async fn load(pool: &ReaderPool, id: ExecutionId) -> sql::Result<Option<Record>> {
-    static ONE: LazyLock<String> =
+    static SELECT_BY_ID: LazyLock<String> =
         LazyLock::new(|| format!("SELECT {RECORD_COLUMNS} FROM executions WHERE id = $1"));
-    let row = sql::query(ONE.as_str()).bind(id.0).fetch_optional(pool).await?;
+    let row = sql::query(SELECT_BY_ID.as_str()).bind(id.0).fetch_optional(pool).await?;
     row.map(|row| record(Columns(&row))).transpose()
 }
 

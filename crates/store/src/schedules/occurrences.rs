@@ -32,12 +32,12 @@ pub(crate) async fn insert(
     connection: &mut DatabaseConnection,
     occurrence: &Occurrence,
 ) -> sql::Result<bool> {
-    let done = sql::query(INSERT)
+    let changed_rows = sql::query(INSERT)
         .bind(occurrence.schedule.as_str())
         .bind(micros(occurrence.planned))
         .bind(micros(occurrence.due))
         .bind(occurrence.cause.as_str())
-        .bind(occurrence.verdict.as_str())
+        .bind(occurrence.status.as_str())
         .bind(occurrence.reason.as_deref())
         .bind(i64::from(occurrence.times))
         .bind(micros(occurrence.decided_at))
@@ -48,7 +48,7 @@ pub(crate) async fn insert(
         .bind(occurrence.deadline.map(micros))
         .execute(connection)
         .await?;
-    Ok(done == 1)
+    Ok(changed_rows == 1)
 }
 
 /// Reads the occurrences that are not finished.
@@ -87,8 +87,8 @@ fn page_query(query: OccurrenceQuery) -> Query {
         text.push(" AND agent IN (");
         text.push_list(agents.iter().map(|agent| agent.as_str().to_owned())).push(")");
     }
-    if let Some(verdict) = query.verdict {
-        text.push(" AND verdict = ").push_bind(verdict.as_str());
+    if let Some(status) = query.status {
+        text.push(" AND verdict = ").push_bind(status.as_str());
     }
     if let Some(since) = query.since {
         text.push(" AND planned_at >= ").push_bind(micros(since));
@@ -113,7 +113,7 @@ fn occurrence(columns: Columns<'_>) -> sql::Result<Occurrence> {
         planned: columns.time("planned_at")?,
         due: columns.time("due_at")?,
         cause: columns.keyword("cause", OccurrenceCause::parse)?,
-        verdict: columns.keyword("verdict", OccurrenceStatus::parse)?,
+        status: columns.keyword("verdict", OccurrenceStatus::parse)?,
         reason: columns.get("reason")?,
         times: columns.number("times")?,
         decided_at: columns.time("decided_at")?,

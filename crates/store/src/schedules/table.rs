@@ -157,11 +157,11 @@ impl WriteCommand for SettleOccurrences {
 
     async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
         for settled in &self.0 {
-            let fired_at = (settled.verdict == OccurrenceStatus::Fired).then(|| micros(settled.at));
+            let fired_at = (settled.status == OccurrenceStatus::Fired).then(|| micros(settled.at));
             sql::query(UPDATE_STATUS)
                 .bind(settled.schedule.as_str())
                 .bind(micros(settled.planned))
-                .bind(settled.verdict.as_str())
+                .bind(settled.status.as_str())
                 .bind(settled.reason.as_deref())
                 .bind(settled.execution.map(|id| id.0))
                 .bind(fired_at)

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::*;
 use crate::conformance::agent;
 use crate::conformance::interactions::{
-    InteractionPorts, answered, interactions_conformance, question, said as answer_text,
+    InteractionPorts, answer_text, answered, interactions_conformance, question,
 };
 
 /// Answer that no file may contain.
@@ -62,23 +62,23 @@ async fn no_file_contains_a_raw_answer() {
     let store = Arc::new(open(folder.path()).await);
     let ports = ports(&store);
     let (id, fence) = ports.running().await;
-    let asked = ports.opened(question(id, "1", 5), fence).await;
+    let interaction = ports.opened(question(id, "1", 5), fence).await;
     let end = answered(answer_text(SECRET), 6);
-    let shown = answered(answer_text("the answer is redacted"), 6);
-    ports.interactions.close(asked.id, end.clone(), shown).await.unwrap();
+    let redacted_end = answered(answer_text("the answer is redacted"), 6);
+    ports.interactions.close(interaction.id, end.clone(), redacted_end).await.unwrap();
     assert!(is_on_disk(folder.path(), "the answer is redacted"));
     assert!(!is_on_disk(folder.path(), SECRET), "the log contains the answer");
     Store::close(&store).await;
     assert!(!is_on_disk(folder.path(), SECRET), "the database contains the answer");
 
     // The raw answer survives a restart, until its delivery.
-    let again = open(folder.path()).await;
-    let known = again.interaction(asked.id).await.unwrap().unwrap();
+    let reopened = open(folder.path()).await;
+    let known = reopened.interaction(interaction.id).await.unwrap().unwrap();
     assert_eq!(known.closed, Some(end));
-    again.delivered(asked.id, second(7)).await.unwrap();
+    reopened.delivered(interaction.id, second(7)).await.unwrap();
     assert!(!is_on_disk(folder.path(), SECRET), "the delivery wrote the answer");
     let sealed = "SELECT count(*) FROM interactions WHERE sealed IS NOT NULL".to_owned();
-    assert_eq!(again.writer.submit(RawStatement(sealed)).await.unwrap(), 0);
+    assert_eq!(reopened.writer.submit(RawStatement(sealed)).await.unwrap(), 0);
 }
 
 #[tokio::test]
@@ -88,9 +88,10 @@ async fn an_answer_opens_only_for_its_interaction() {
     let ports = ports(&store);
     let (id, fence) = ports.running().await;
     for (wire, answer) in [("1", "the first"), ("2", "the second")] {
-        let asked = ports.opened(question(id, wire, 5), fence).await;
-        let (end, shown) = (answered(answer_text(answer), 6), answered(answer_text("***"), 6));
-        ports.interactions.close(asked.id, end, shown).await.unwrap();
+        let interaction = ports.opened(question(id, wire, 5), fence).await;
+        let (end, redacted_end) =
+            (answered(answer_text(answer), 6), answered(answer_text("***"), 6));
+        ports.interactions.close(interaction.id, end, redacted_end).await.unwrap();
     }
     let moved = "UPDATE interactions SET sealed = (SELECT sealed FROM interactions WHERE wire = '2') \
                  WHERE wire = '1' RETURNING 1";

@@ -27,7 +27,7 @@ const EVERY_CASE: &str = "
     WHERE asks.value = 0 OR parks.value IS NULL";
 
 /// Never deferred; deferred after the present attempt; deferred after another attempt.
-const PARKS: &str = r#"[null, {"until":"2026-01-01T00:00:00Z","times":1,"attempt":1},
+const DEFERRALS: &str = r#"[null, {"until":"2026-01-01T00:00:00Z","times":1,"attempt":1},
     {"until":"2026-01-01T00:00:00Z","times":1,"attempt":7}]"#;
 
 struct EveryCase;
@@ -55,7 +55,7 @@ impl WriteCommand for EveryCase {
             .bind(json!(outcomes).to_string())
             .bind(json!(failures).to_string())
             .bind(json!(interruptions).to_string())
-            .bind(PARKS)
+            .bind(DEFERRALS)
             .execute(connection)
             .await?;
         Ok(())
@@ -72,16 +72,18 @@ async fn sql_and_rust_agree_on_the_public_state_and_its_time() {
     assert_eq!(records.len(), 1 + State::ALL.len() * 5 * (Code::ALL.len() + 1) * 2 * 3 * (3 + 1));
     records.sort_by_key(|record| std::cmp::Reverse((record.status_at(), record.id)));
 
-    let whole = store.page(ExecutionPageQuery { limit: u32::MAX, ..all() }).await.unwrap();
-    assert!(whole.records == records, "the orders differ");
-    for shown in PublicState::ALL {
-        let query = ExecutionPageQuery { shown: Some(*shown), limit: u32::MAX, ..all() };
+    let full_page = store.page(ExecutionPageQuery { limit: u32::MAX, ..all() }).await.unwrap();
+    assert!(full_page.records == records, "the orders differ");
+    for public_state in PublicState::ALL {
+        let query =
+            ExecutionPageQuery { public_state: Some(*public_state), limit: u32::MAX, ..all() };
         let page = store.page(query).await.unwrap();
         let expected: Vec<&Record> =
-            records.iter().filter(|record| record.public_state() == *shown).collect();
+            records.iter().filter(|record| record.public_state() == *public_state).collect();
         assert_eq!(page.total, expected.len() as u64);
-        let differ = page.records.iter().zip(expected).find(|(is, should)| is != should);
-        assert_eq!(differ, None, "{shown:?}");
+        let difference =
+            page.records.iter().zip(expected).find(|(actual, expected)| actual != expected);
+        assert_eq!(difference, None, "{public_state:?}");
     }
 }
 

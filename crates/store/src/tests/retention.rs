@@ -59,14 +59,14 @@ async fn filled(folder: &Path, count: u32) -> Arc<Store> {
 
 /// Runs retention batches while the limit is exceeded; returns the number of removed executions and the duration of
 /// the longest batch.
-async fn swept(store: &Store, is_much: impl Fn(&StorageStats) -> bool) -> (u64, Duration) {
+async fn swept(store: &Store, exceeds_limit: impl Fn(&StorageStats) -> bool) -> (u64, Duration) {
     let (mut removed, mut longest) = (0, Duration::ZERO);
-    while is_much(&store.storage_stats().await.unwrap()) {
-        let begun = Instant::now();
-        let gone = store.remove_batch(ANY).await.unwrap();
-        longest = longest.max(begun.elapsed());
-        removed += gone;
-        if gone == 0 {
+    while exceeds_limit(&store.storage_stats().await.unwrap()) {
+        let started_at = Instant::now();
+        let removed_in_batch = store.remove_batch(ANY).await.unwrap();
+        longest = longest.max(started_at.elapsed());
+        removed += removed_in_batch;
+        if removed_in_batch == 0 {
             break;
         }
     }
@@ -74,7 +74,7 @@ async fn swept(store: &Store, is_much: impl Fn(&StorageStats) -> bool) -> (u64, 
     (removed, longest)
 }
 
-const ANY: RetentionBatch = RetentionBatch { from: None, before: None, most: 50 };
+const ANY: RetentionBatch = RetentionBatch { from: None, before: None, limit: 50 };
 
 #[tokio::test]
 async fn of_10000_executions_the_newest_1000_stay() {
@@ -82,7 +82,7 @@ async fn of_10000_executions_the_newest_1000_stay() {
     let store = filled(folder.path(), 10_000).await;
     let before = store.storage_stats().await.unwrap();
     assert_eq!((before.executions, before.ended), (10_001, 10_000));
-    let (removed, longest) = swept(&store, |stock| stock.executions > 1001).await;
+    let (removed, longest) = swept(&store, |stats| stats.executions > 1001).await;
     println!("{removed} removed; the longest turn took {longest:?}");
     assert_eq!(removed, 9000);
     let left = store.executions(ExecutionFilter::default()).await.unwrap();
@@ -96,9 +96,9 @@ async fn of_10000_executions_the_newest_1000_stay() {
     store.close().await;
     let file = fs::metadata(folder.path().join("data/ledger.db")).unwrap().len();
     assert_eq!(file, after.bytes);
-    let again = open(folder.path()).await;
-    let loose = "SELECT count(*) FROM pragma_foreign_key_check".to_owned();
-    assert_eq!(again.writer.submit(RawStatement(loose)).await.unwrap(), 0);
+    let reopened = open(folder.path()).await;
+    let foreign_key_check = "SELECT count(*) FROM pragma_foreign_key_check".to_owned();
+    assert_eq!(reopened.writer.submit(RawStatement(foreign_key_check)).await.unwrap(), 0);
 }
 
 #[tokio::test]
@@ -106,10 +106,10 @@ async fn a_sweep_by_size_removes_little_more_than_needed() {
     let folder = TempDir::new().unwrap();
     let store = filled(folder.path(), 2000).await;
     let StorageStats { executions, .. } = store.storage_stats().await.unwrap();
-    let most = store.storage_stats().await.unwrap().used() / 2;
-    swept(&store, |stock| stock.used() > most).await;
+    let max_used = store.storage_stats().await.unwrap().used() / 2;
+    swept(&store, |stats| stats.used() > max_used).await;
     let after = store.storage_stats().await.unwrap();
-    assert!(after.used() <= most && after.executions > executions / 3, "{after:?}");
+    assert!(after.used() <= max_used && after.executions > executions / 3, "{after:?}");
 }
 
 /// An execution with very long texts is a batch of its own.

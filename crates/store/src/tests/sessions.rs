@@ -21,8 +21,8 @@ fn conversation(owner: u128, agent: &str, context: &str) -> Conversation {
     }
 }
 
-async fn id_of(store: &Store, of: &Conversation) -> Option<String> {
-    let session = store.session(of).await.unwrap();
+async fn id_of(store: &Store, conversation: &Conversation) -> Option<String> {
+    let session = store.session(conversation).await.unwrap();
     session.map(|session| session.id.expose().to_owned())
 }
 
@@ -32,15 +32,18 @@ async fn a_session_is_found_until_its_execution_is_removed() {
     let store = Arc::new(open(folder.path()).await);
     let ledger: AnyLedger = store.clone();
     let (first, last) = (accepted(&ledger).await, accepted(&ledger).await);
-    let mine = conversation(1, "one", "c");
+    let own_conversation = conversation(1, "one", "c");
     for (execution, id) in [(first, "ses-first"), (last, "ses-last")] {
         let id = SessionId::new(id).unwrap();
         store
-            .store(mine.clone(), Session { id, execution, used: second(5), counted: counted() })
+            .store(
+                own_conversation.clone(),
+                Session { id, execution, used: second(5), counted: counted() },
+            )
             .await
             .unwrap();
     }
-    assert_eq!(id_of(&store, &mine).await.as_deref(), Some("ses-last"));
+    assert_eq!(id_of(&store, &own_conversation).await.as_deref(), Some("ses-last"));
     for (owner, agent, context) in [(2, "one", "c"), (1, "two", "c"), (1, "one", "d")] {
         assert_eq!(id_of(&store, &conversation(owner, agent, context)).await, None);
     }
@@ -48,7 +51,7 @@ async fn a_session_is_found_until_its_execution_is_removed() {
         let end = settlement(execution, Fence(0), Outcome::Cancelled);
         assert!(store.settle(end).await.unwrap());
         store.remove(execution).await.unwrap();
-        assert_eq!(id_of(&store, &mine).await.is_some(), is_left);
+        assert_eq!(id_of(&store, &own_conversation).await.is_some(), is_left);
     }
     store.close().await;
     let files = fs::read_dir(folder.path()).unwrap().flatten().map(|entry| entry.path());
@@ -61,16 +64,19 @@ async fn a_session_can_be_forgotten_and_needs_an_execution() {
     let folder = TempDir::new().unwrap();
     let store = Arc::new(open(folder.path()).await);
     let ledger: AnyLedger = store.clone();
-    let (mine, id) = (conversation(1, "one", "c"), SessionId::new("a").unwrap());
+    let (own_conversation, id) = (conversation(1, "one", "c"), SessionId::new("a").unwrap());
     let execution = accepted(&ledger).await;
     let session = Session { id, execution, used: second(5), counted: counted() };
-    store.store(mine.clone(), session.clone()).await.unwrap();
-    assert_eq!(store.session(&mine).await.unwrap(), Some(session.clone()));
-    store.forget(mine.clone()).await.unwrap();
-    assert_eq!(store.session(&mine).await.unwrap(), None);
-    let gone = algonius_actors::model::id::ExecutionId::fresh();
-    store.store(mine.clone(), Session { execution: gone, ..session }).await.unwrap();
-    assert_eq!(store.session(&mine).await.unwrap(), None);
+    store.store(own_conversation.clone(), session.clone()).await.unwrap();
+    assert_eq!(store.session(&own_conversation).await.unwrap(), Some(session.clone()));
+    store.forget(own_conversation.clone()).await.unwrap();
+    assert_eq!(store.session(&own_conversation).await.unwrap(), None);
+    let unknown_execution = algonius_actors::model::id::ExecutionId::fresh();
+    store
+        .store(own_conversation.clone(), Session { execution: unknown_execution, ..session })
+        .await
+        .unwrap();
+    assert_eq!(store.session(&own_conversation).await.unwrap(), None);
 }
 
 /// Returns the counters of a program.

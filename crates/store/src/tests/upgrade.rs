@@ -42,6 +42,9 @@ async fn a_database_of_another_release_or_program_is_refused() {
         let data = folder.path().join("data");
         change(&data, &format!("PRAGMA {statement}"));
         let refused = Store::open(&data, Durability::Process).await.unwrap_err();
-        assert!(matches!(&refused, StoreError::Tables { why } if why == expected), "{refused}");
+        assert!(
+            matches!(&refused, StoreError::Tables { difference } if difference == expected),
+            "{refused}"
+        );
     }
 }

@@ -114,8 +114,8 @@ impl FilesystemView {
         if geteuid().is_root() {
             args.extend(["--cap-drop", "ALL"].map(Into::into));
             let nesting = self.creates_sandboxes.then_some(NESTED_SANDBOX_CAPABILITY);
-            let kept = NAMESPACE_CAPABILITIES.iter().map(|(name, _)| *name).chain(nesting);
-            args.extend(kept.flat_map(|name| ["--cap-add".into(), name.into()]));
+            let retained = NAMESPACE_CAPABILITIES.iter().map(|(name, _)| *name).chain(nesting);
+            args.extend(retained.flat_map(|name| ["--cap-add".into(), name.into()]));
         }
         args.extend(["--chdir".into(), workspace.into()]);
         Ok(Wrapper { program: bubblewrap.to_owned(), args })

@@ -75,7 +75,7 @@ impl ControlGroups {
         let folder = self.folder(attempt);
         match fs::create_dir(&folder) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            made => made?,
+            result => result?,
         }
         let limited = limit(&folder, self.controllers, resources);
         limited.inspect_err(|_| _ = remove(&folder))?;
@@ -89,8 +89,9 @@ impl ControlGroups {
     }
 
     /// Ends every group except those of these attempts; returns the number of ended groups.
-    pub(crate) async fn end_all_except(&self, these: &HashSet<AttemptKey>) -> usize {
-        let spared: HashSet<_> = these.iter().map(|attempt| self.folder(*attempt)).collect();
+    pub(crate) async fn end_all_except(&self, spared_attempts: &HashSet<AttemptKey>) -> usize {
+        let spared: HashSet<_> =
+            spared_attempts.iter().map(|attempt| self.folder(*attempt)).collect();
         let mut ended = 0;
         for folder in self.group_folders().filter(|folder| !spared.contains(folder)) {
             let group = ControlGroup::new(folder);
@@ -126,24 +127,24 @@ impl ControlGroups {
     fn group_folders(&self) -> impl Iterator<Item = PathBuf> {
         let prefix = self.prefix();
         let entries = self.root.folder().read_dir().into_iter().flatten().flatten();
-        let is_its = move |name: &str| name.starts_with(&prefix);
-        let its = entries.filter(move |entry| entry.file_name().to_str().is_some_and(&is_its));
-        its.map(|entry| entry.path()).filter(|path| path.is_dir())
+        let is_owned = move |name: &str| name.starts_with(&prefix);
+        let owned = entries.filter(move |entry| entry.file_name().to_str().is_some_and(&is_owned));
+        owned.map(|entry| entry.path()).filter(|path| path.is_dir())
     }
 }
 
 /// Writes the limits that have controllers.
 fn limit(folder: &Path, held: Controllers, resources: &ResourceLimits) -> io::Result<()> {
     let write = |name: &str, value: u64| fs::write(folder.join(name), value.to_string());
-    if let Some(most) = resources.memory.filter(|_| held.memory) {
-        write("memory.max", most)?;
+    if let Some(limit) = resources.memory.filter(|_| held.memory) {
+        write("memory.max", limit)?;
         // All processes are killed, or none: half a process tree is of no use.
         write("memory.oom.group", 1)?;
         // A kernel without swap has no such file.
         _ = write("memory.swap.max", 0);
     }
-    if let Some(most) = resources.processes.filter(|_| held.pids) {
-        write("pids.max", most)?;
+    if let Some(limit) = resources.processes.filter(|_| held.pids) {
+        write("pids.max", limit)?;
     }
     Ok(())
 }

@@ -104,10 +104,10 @@ struct PathBeneath {
 #[must_use]
 #[expect(unsafe_code, reason = "no safe wrapper knows Landlock")]
 pub fn version() -> Option<u32> {
-    let nothing = std::ptr::null::<RulesetAttributes>();
+    let no_attributes = std::ptr::null::<RulesetAttributes>();
     let call = libc::SYS_landlock_create_ruleset;
     // SAFETY: with this flag no attributes are read, and a number is returned.
-    let version = unsafe { libc::syscall(call, nothing, 0_usize, CREATE_RULESET_VERSION) };
+    let version = unsafe { libc::syscall(call, no_attributes, 0_usize, CREATE_RULESET_VERSION) };
     u32::try_from(version).ok().filter(|version| *version > 0)
 }
 
@@ -129,16 +129,16 @@ impl Domain {
         for device in devices()? {
             permit(&ruleset, device, right::READ_FILE | right::WRITE_FILE)?;
         }
-        for place in access.readable.open() {
-            permit(&ruleset, &place, right::READ)?;
+        for allowed in access.readable.open() {
+            permit(&ruleset, &allowed, right::READ)?;
         }
         for path in access.writable.iter().chain(&access.own) {
-            let Some(place) = AllowedPath::open(path)? else { continue };
+            let Some(allowed) = AllowedPath::open(path)? else { continue };
             // The rule applies to the open file, so no process can replace it after this comparison.
-            if access.writable.contains(path) && place.path()? != *path {
+            if access.writable.contains(path) && allowed.path()? != *path {
                 return Err(ViewError::ReplacedByLink { path: path.clone() });
             }
-            permit(&ruleset, &place, right::READ | changes & !right::NEVER_GRANTED_RIGHTS)?;
+            permit(&ruleset, &allowed, right::READ | changes & !right::NEVER_GRANTED_RIGHTS)?;
         }
         Ok(ruleset)
     }
@@ -190,9 +190,9 @@ fn devices() -> io::Result<&'static [AllowedPath]> {
     if let Some(opened) = OPEN_DEVICES.get() {
         return Ok(opened);
     }
-    let places = DEVICES.iter().map(|device| AllowedPath::open(Path::new(device)));
-    let places = places.filter_map(Result::transpose).collect::<io::Result<_>>()?;
-    Ok(OPEN_DEVICES.get_or_init(|| places))
+    let opened_devices = DEVICES.iter().map(|device| AllowedPath::open(Path::new(device)));
+    let opened_devices = opened_devices.filter_map(Result::transpose).collect::<io::Result<_>>()?;
+    Ok(OPEN_DEVICES.get_or_init(|| opened_devices))
 }
 
 /// Returns every right to change a file or a folder that a version knows.
@@ -206,18 +206,18 @@ fn create(attributes: &RulesetAttributes) -> io::Result<OwnedFd> {
     let (call, size) = (libc::SYS_landlock_create_ruleset, size_of::<RulesetAttributes>());
     // SAFETY: the attributes live, and have that size; the descriptor is new and ours alone.
     unsafe {
-        let made = libc::syscall(call, std::ptr::from_ref(attributes), size, 0_u32);
-        let made = RawFd::try_from(Errno::result(made)?).map_err(io::Error::other)?;
-        Ok(OwnedFd::from_raw_fd(made))
+        let fd = libc::syscall(call, std::ptr::from_ref(attributes), size, 0_u32);
+        let fd = RawFd::try_from(Errno::result(fd)?).map_err(io::Error::other)?;
+        Ok(OwnedFd::from_raw_fd(fd))
     }
 }
 
 /// Grants these rights to a path and all below it.
 #[expect(unsafe_code, reason = "no safe wrapper knows Landlock")]
-fn permit(ruleset: &OwnedFd, place: &AllowedPath, rights: u64) -> io::Result<()> {
-    let rights = if place.is_folder { rights } else { rights & right::FILE_RIGHTS };
-    let beneath = PathBeneath { rights, parent: place.file.as_raw_fd() };
-    let (call, rule) = (libc::SYS_landlock_add_rule, std::ptr::from_ref(&beneath));
+fn permit(ruleset: &OwnedFd, path: &AllowedPath, rights: u64) -> io::Result<()> {
+    let rights = if path.is_folder { rights } else { rights & right::FILE_RIGHTS };
+    let attributes = PathBeneath { rights, parent: path.file.as_raw_fd() };
+    let (call, rule) = (libc::SYS_landlock_add_rule, std::ptr::from_ref(&attributes));
     // SAFETY: both descriptors and the rule outlive the call.
     let added = unsafe { libc::syscall(call, ruleset.as_raw_fd(), RULE_PATH_BENEATH, rule, 0_u32) };
     Errno::result(added)?;

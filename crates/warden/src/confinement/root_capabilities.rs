@@ -57,9 +57,9 @@ impl RootCapabilities {
         }
     }
 
-    /// Returns the numbers of the kept capabilities, for a program that becomes another user until then; `None` for
+    /// Returns the numbers of the retained capabilities, for a program that becomes another user until then; `None` for
     /// all.
-    pub(crate) const fn kept(self, has_user: bool) -> Option<&'static [u32]> {
+    pub(crate) const fn retained(self, has_user: bool) -> Option<&'static [u32]> {
         match self {
             Self::All => None,
             Self::Writing | Self::Reading if has_user => Some(&USER_CHANGE_CAPABILITIES),
@@ -95,8 +95,8 @@ struct CapabilityData {
 /// # Errors
 /// Error number of the call that failed.
 #[expect(unsafe_code, reason = "runs in the child, between two programs")]
-pub(crate) unsafe fn drop_others(kept: &[u32]) -> Result<(), i32> {
-    for number in (0..MAX_CAPABILITY_NUMBERS).filter(|number| !kept.contains(number)) {
+pub(crate) unsafe fn drop_all_except(retained: &[u32]) -> Result<(), i32> {
+    for number in (0..MAX_CAPABILITY_NUMBERS).filter(|number| !retained.contains(number)) {
         // SAFETY: plain system calls with numbers as arguments.
         unsafe {
             let argument = c_ulong::from(number);
@@ -106,9 +106,9 @@ pub(crate) unsafe fn drop_others(kept: &[u32]) -> Result<(), i32> {
             }
         }
     }
-    let kept = kept.iter().fold(0, |set, number| set | 1 << number);
+    let retained = retained.iter().fold(0, |set, number| set | 1 << number);
     // SAFETY: as here.
-    unsafe { set(kept) }
+    unsafe { set(retained) }
 }
 
 /// Changes this process to another user, without supplementary groups and without any capability.
@@ -140,9 +140,9 @@ pub(crate) unsafe fn clear_ambient() {
 }
 
 #[expect(unsafe_code, reason = "runs in the child, between two programs")]
-unsafe fn set(kept: u32) -> Result<(), i32> {
+unsafe fn set(mask: u32) -> Result<(), i32> {
     let header = CapabilityHeader { version: CAPABILITY_VERSION, pid: 0 };
-    let low = CapabilityData { effective: kept, permitted: kept, inheritable: 0 };
+    let low = CapabilityData { effective: mask, permitted: mask, inheritable: 0 };
     let data = [low, CapabilityData { effective: 0, permitted: 0, inheritable: 0 }];
     // SAFETY: both structures live, and are as the kernel expects them.
     unsafe { check_call(libc::syscall(libc::SYS_capset, &raw const header, data.as_ptr())) }

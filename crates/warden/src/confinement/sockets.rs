@@ -47,8 +47,8 @@ pub fn reachable_sockets(env: &dyn Fn(&str) -> Option<OsString>) -> Vec<PathBuf>
     let user = geteuid();
     let mut candidates: Vec<PathBuf> = ENGINE_SOCKETS.map(PathBuf::from).to_vec();
     let folder = |name: &str| env(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let usual = PathBuf::from(format!("/run/user/{user}"));
-    for runtime in folder("XDG_RUNTIME_DIR").iter().chain([&usual]) {
+    let default_runtime = PathBuf::from(format!("/run/user/{user}"));
+    for runtime in folder("XDG_RUNTIME_DIR").iter().chain([&default_runtime]) {
         candidates.extend(USER_SOCKETS.iter().map(|name| runtime.join(name)));
         candidates.extend(USER_SOCKET_FOLDERS.iter().flat_map(|name| entries(&runtime.join(name))));
         candidates.extend(entries(runtime).into_iter().filter(|path| is_editor_socket(path)));
@@ -57,8 +57,8 @@ pub fn reachable_sockets(env: &dyn Fn(&str) -> Option<OsString>) -> Vec<PathBuf>
         candidates.extend(HOME_SOCKETS.iter().map(|name| home.join(name)));
         candidates.extend(entries(&home.join(".screen")));
     }
-    for place in folder("TMUX_TMPDIR").into_iter().chain([PathBuf::from("/tmp")]) {
-        candidates.extend(entries(&place.join(format!("tmux-{user}"))));
+    for tmux_parent in folder("TMUX_TMPDIR").into_iter().chain([PathBuf::from("/tmp")]) {
+        candidates.extend(entries(&tmux_parent.join(format!("tmux-{user}"))));
     }
     if let Some(name) = User::from_uid(user).ok().flatten().map(|user| user.name) {
         candidates.extend(entries(&Path::new("/run/screen").join(format!("S-{name}"))));
@@ -90,7 +90,7 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
 }
 
 fn is_reachable(path: &Path) -> bool {
-    let is_socket = fs::metadata(path).is_ok_and(|facts| facts.file_type().is_socket());
+    let is_socket = fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket());
     is_socket && access(path, AccessFlags::W_OK).is_ok()
 }
 

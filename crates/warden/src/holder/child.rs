@@ -26,8 +26,8 @@ pub(super) struct HeldStream {
 
 impl HeldStream {
     /// Duplicates the descriptors to high numbers, outside of the range that a child copies.
-    pub(super) fn hold(pipe: &OwnedFd, memory: &OwnedFd, above: i32) -> io::Result<Self> {
-        let (pipe, memory) = (move_up(pipe, above)?, move_up(memory, above)?);
+    pub(super) fn hold(pipe: &OwnedFd, memory: &OwnedFd, min_fd: i32) -> io::Result<Self> {
+        let (pipe, memory) = (move_up(pipe, min_fd)?, move_up(memory, min_fd)?);
         Ok(Self { pipe, memory, is_dry: false })
     }
 
@@ -53,9 +53,9 @@ impl HeldStream {
             // Beyond the cap bytes are read and dropped, so that the program never blocks at a full pipe.
             0 => read(&self.pipe, &mut [0; MOVE_BYTES]),
             // `splice` moves pages between pipe and file without a copy through this process.
-            room => {
+            capacity => {
                 let flags = SpliceFFlags::SPLICE_F_NONBLOCK;
-                splice(&self.pipe, None, &self.memory, None, room, flags)
+                splice(&self.pipe, None, &self.memory, None, capacity, flags)
             }
         }
     }
@@ -81,14 +81,14 @@ impl HeldFds {
     pub(super) fn hold(
         [out, err, out_memory, err_memory]: &[OwnedFd; 4],
         held_stdin: Option<&[OwnedFd; 2]>,
-        above: i32,
+        min_fd: i32,
     ) -> io::Result<Self> {
-        let hold = |pipe, memory| HeldStream::hold(pipe, memory, above);
+        let hold = |pipe, memory| HeldStream::hold(pipe, memory, min_fd);
         let streams = [hold(out, out_memory)?, hold(err, err_memory)?];
         let hold = |[pipe, journal]: &[OwnedFd; 2]| {
             io::Result::Ok(HeldStdin {
-                pipe: move_up(pipe, above)?,
-                journal: move_up(journal, above)?,
+                pipe: move_up(pipe, min_fd)?,
+                journal: move_up(journal, min_fd)?,
             })
         };
         Ok(Self { streams, held_stdin: held_stdin.map(hold).transpose()? })
@@ -162,8 +162,8 @@ impl HeldProgram {
 
 /// Duplicates a descriptor to a number from this one on.
 #[expect(unsafe_code, reason = "the system gives a number for what is owned")]
-fn move_up(fd: &OwnedFd, above: i32) -> io::Result<OwnedFd> {
-    let moved = fcntl(fd, FcntlArg::F_DUPFD_CLOEXEC(above))?;
+fn move_up(fd: &OwnedFd, min_fd: i32) -> io::Result<OwnedFd> {
+    let duplicate = fcntl(fd, FcntlArg::F_DUPFD_CLOEXEC(min_fd))?;
     // SAFETY: the kernel has just opened it for this process, and nobody else knows it.
-    Ok(unsafe { OwnedFd::from_raw_fd(moved) })
+    Ok(unsafe { OwnedFd::from_raw_fd(duplicate) })
 }

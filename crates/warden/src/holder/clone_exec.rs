@@ -92,7 +92,7 @@ struct ChildSetup {
     group: Option<c_int>,
     limits: *const [Rlimit],
     /// Capabilities that remain, if some are dropped.
-    kept_rights: Option<&'static [u32]>,
+    retained_capabilities: Option<&'static [u32]>,
     user: Option<(u32, u32)>,
     errno: c_int,
 }
@@ -121,7 +121,10 @@ pub(super) fn start(
         group: bounds.group.as_ref().map(AsRawFd::as_raw_fd),
         limits: ptr::from_ref(limits),
         // Only root has capabilities that can be dropped.
-        kept_rights: spec.rights.kept(spec.user.is_some()).filter(|_| geteuid().is_root()),
+        retained_capabilities: spec
+            .rights
+            .retained(spec.user.is_some())
+            .filter(|_| geteuid().is_root()),
         user: spec.user,
         errno: 0,
     };
@@ -176,12 +179,12 @@ unsafe fn prepare(setup: &ChildSetup) -> Result<(), c_int> {
             let limit = libc::rlimit { rlim_cur: *soft, rlim_max: *hard };
             check_call(libc::setrlimit(*resource, &raw const limit).into())?;
         }
-        for (place, stream) in (0..).zip(setup.streams) {
-            check_call(libc::dup2(stream, place).into())?;
+        for (target_fd, stream) in (0..).zip(setup.streams) {
+            check_call(libc::dup2(stream, target_fd).into())?;
         }
         root_capabilities::clear_ambient();
-        if let Some(kept) = setup.kept_rights {
-            root_capabilities::drop_others(kept)?;
+        if let Some(retained) = setup.retained_capabilities {
+            root_capabilities::drop_all_except(retained)?;
         }
         if let Some((uid, gid)) = setup.user {
             root_capabilities::become_user(uid, gid)?;

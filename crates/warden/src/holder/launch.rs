@@ -56,7 +56,7 @@ impl LaunchResources {
 /// Descriptors of a launch, by purpose.
 struct FdSet {
     streams: [OwnedFd; 3],
-    ours: [OwnedFd; 4],
+    supervisor_fds: [OwnedFd; 4],
     bounds: ConfinementFds,
     /// Write end of standard input and its journal, if the input is journaled.
     held_stdin: Option<[OwnedFd; 2]>,
@@ -73,12 +73,18 @@ impl FdSet {
         let mut fds = fds.into_iter();
         let mut next = || fds.next();
         let streams = [next()?, next()?, next()?];
-        let ours = [next()?, next()?, next()?, next()?];
+        let supervisor_fds = [next()?, next()?, next()?, next()?];
         let ruleset = if is_confined { Some(next()?) } else { None };
         let group = if is_grouped { Some(next()?) } else { None };
         let held_stdin = if has_stdin_journal { Some([next()?, next()?]) } else { None };
         let spec = if has_file { Some(next()?) } else { None };
-        Some(Self { streams, ours, bounds: ConfinementFds { ruleset, group }, held_stdin, spec })
+        Some(Self {
+            streams,
+            supervisor_fds,
+            bounds: ConfinementFds { ruleset, group },
+            held_stdin,
+            spec,
+        })
     }
 }
 
@@ -97,8 +103,8 @@ impl ProcessHolder {
         let launched = allowed
             .and_then(|()| FdSet::sort(fds, flags, has_file).ok_or(Errno::EMFILE))
             .and_then(|fds| self.start(terms, spec, fds));
-        if let Some(held) = self.programs.program_mut(slot) {
-            held.is_wrapped = flags.is_wrapped;
+        if let Some(program) = self.programs.program_mut(slot) {
+            program.is_wrapped = flags.is_wrapped;
         }
         self.queue_event(match launched {
             Ok(pid) => HolderEvent::Launched { slot, pid: pid.unsigned_abs().into() },
@@ -114,22 +120,22 @@ impl ProcessHolder {
         spec: Option<LaunchSpec>,
         fds: FdSet,
     ) -> Result<i32, Errno> {
-        let FdSet { streams: [stdin, stdout, stderr], ours, bounds, held_stdin, spec: file } = fds;
+        let FdSet { streams, supervisor_fds, bounds, held_stdin, spec: file } = fds;
         let spec = match (spec, file) {
             (Some(spec), _) => spec,
             (None, file) => file.and_then(read).ok_or(Errno::EBADMSG)?,
         };
         // Before the clone: a full descriptor table then refuses the launch, instead of losing a started program.
-        let held = HeldFds::hold(&ours, held_stdin.as_ref(), self.resources.floor);
-        let held = held.map_err(|_full| Errno::EMFILE)?;
+        let held_fds = HeldFds::hold(&supervisor_fds, held_stdin.as_ref(), self.resources.floor);
+        let held_fds = held_fds.map_err(|_full| Errno::EMFILE)?;
         let limits = self.resources.limits(terms.label, &spec);
-        let its = [&stdin, &stdout, &stderr];
-        let pid = clone_exec::start(&spec, its, &bounds, &limits, &mut self.resources.stack)?;
+        let (streams, stack) = (streams.each_ref(), &mut self.resources.stack);
+        let pid = clone_exec::start(&spec, streams, &bounds, &limits, stack)?;
         let pid = pid.as_raw();
         // Not in the child: there the non-dumpable state of this process prevents the write.
         _ = fs::write(format!("/proc/{pid}/oom_score_adj"), OOM_SCORE_ADJ);
         // No exit can be missed in between: SIGCHLD is blocked and read by the event loop, after this order.
-        self.programs.insert(HeldProgram::new(terms, pid, held));
+        self.programs.insert(HeldProgram::new(terms, pid, held_fds));
         Ok(pid)
     }
 }

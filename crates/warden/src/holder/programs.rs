@@ -21,8 +21,8 @@ const MAX_KILL_ROUNDS: u32 = 600;
 
 /// Held programs, by their slot.
 pub(super) struct HeldPrograms {
-    me: i32,
-    held: BTreeMap<u64, HeldProgram>,
+    own_pid: i32,
+    programs: BTreeMap<u64, HeldProgram>,
     by_pid: HashMap<i32, u64>,
     /// Children of the process holder: the programs, and the orphans that they left.
     children: OwnChildren,
@@ -34,40 +34,40 @@ pub(super) struct ClearedProgram {
     /// Number of killed processes.
     pub(super) killed: u64,
     /// Number of processes that do not die.
-    pub(super) left: u64,
+    pub(super) survivors: u64,
 }
 
 impl HeldPrograms {
     /// Creates the set without programs.
     pub(super) fn open() -> Self {
-        let (held, by_pid) = (BTreeMap::new(), HashMap::new());
-        Self { me: getpid().as_raw(), held, by_pid, children: OwnChildren::open() }
+        let (programs, by_pid) = (BTreeMap::new(), HashMap::new());
+        Self { own_pid: getpid().as_raw(), programs, by_pid, children: OwnChildren::open() }
     }
 
     pub(super) fn get(&self, slot: u64) -> Option<&HeldProgram> {
-        self.held.get(&slot)
+        self.programs.get(&slot)
     }
 
     pub(super) fn program_mut(&mut self, slot: u64) -> Option<&mut HeldProgram> {
-        self.held.get_mut(&slot)
+        self.programs.get_mut(&slot)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &HeldProgram> {
-        self.held.values()
+        self.programs.values()
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.held.is_empty()
+        self.programs.is_empty()
     }
 
     /// Returns the slots of all programs.
     pub(super) fn slots(&self) -> Vec<u64> {
-        self.held.keys().copied().collect()
+        self.programs.keys().copied().collect()
     }
 
     /// Returns the slots of the programs that are being killed.
     pub(super) fn clearing(&self) -> Vec<u64> {
-        let clearing = self.held.iter().filter(|(_, held)| held.clearing.is_some());
+        let clearing = self.programs.iter().filter(|(_, program)| program.clearing.is_some());
         clearing.map(|(slot, _)| *slot).collect()
     }
 
@@ -75,29 +75,29 @@ impl HeldPrograms {
     pub(super) fn insert(&mut self, program: HeldProgram) {
         let slot = program.terms.slot;
         self.by_pid.insert(program.pid, slot);
-        self.held.insert(slot, program);
+        self.programs.insert(slot, program);
     }
 
     /// Removes a program. One that runs is killed.
     pub(super) fn release(&mut self, slot: u64) {
-        if let Some(held) = self.held.remove(&slot)
-            && held.end.is_none()
+        if let Some(program) = self.programs.remove(&slot)
+            && program.end.is_none()
         {
-            self.by_pid.remove(&held.pid);
+            self.by_pid.remove(&program.pid);
             // Without its entry no order could end the program any more.
-            self.kill_subtree(held.pid);
+            self.kill_subtree(program.pid);
         }
     }
 
     /// Closes the journaled standard input of a program, if it has one.
     pub(super) fn close_stdin(&mut self, slot: u64) {
-        self.held.get_mut(&slot).into_iter().for_each(HeldProgram::close_stdin);
+        self.programs.get_mut(&slot).into_iter().for_each(HeldProgram::close_stdin);
     }
 
     /// Starts or stops moving the output of a program.
     pub(super) fn watch_streams(&self, slot: u64, begin: bool, epoll: &Epoll) {
-        let Some(held) = self.held.get(&slot) else { return };
-        for (stream, name) in held.streams.iter().zip(FIRST_STREAM_TOKEN + slot * 2..) {
+        let Some(program) = self.programs.get(&slot) else { return };
+        for (stream, name) in program.streams.iter().zip(FIRST_STREAM_TOKEN + slot * 2..) {
             // The only possible failure is removing a pipe that is not watched, which is harmless.
             _ = if begin && !stream.is_dry {
                 epoll.add(&stream.pipe, EpollEvent::new(EpollFlags::EPOLLIN, name))
@@ -109,35 +109,39 @@ impl HeldPrograms {
 
     /// Moves available output of a stream, whose number is twice its slot, or one more.
     pub(super) fn pump(&mut self, name: u64, epoll: &Epoll) {
-        let Some(held) = self.held.get_mut(&(name / 2)) else { return };
-        let [out, err] = &mut held.streams;
+        let Some(program) = self.programs.get_mut(&(name / 2)) else { return };
+        let [out, err] = &mut program.streams;
         let stream = if name.is_multiple_of(2) { out } else { err };
-        stream.pump(held.terms.cap);
+        stream.pump(program.terms.cap);
         if stream.is_dry {
             _ = epoll.delete(&stream.pipe);
         }
     }
 
     /// Records the end of a child. Returns the slot and the end if the child is a program, and not an orphan of one.
-    pub(super) fn ended(&mut self, dead: &ReapedChild) -> Option<(u64, ProgramEnd)> {
+    pub(super) fn ended(&mut self, child: &ReapedChild) -> Option<(u64, ProgramEnd)> {
         // Before anything else: the kernel may reuse the number for the next child as soon as this one is reaped.
-        let slot = self.by_pid.remove(&dead.pid)?;
+        let slot = self.by_pid.remove(&child.pid)?;
         // Descendants that outlive their program are children of this subreaper by now.
         let has_survivors = !self.orphans_of(slot).is_empty();
-        let held = self.held.get_mut(&slot)?;
+        let program = self.programs.get_mut(&slot)?;
         // A wrapper does not wait for the processes that it wraps, so its usage does not contain theirs.
-        let (cpu, peak) = if held.is_wrapped { (0, 0) } else { (dead.cpu, dead.peak) };
-        let status = u64::from(dead.status.cast_unsigned());
+        let (cpu, peak) = if program.is_wrapped { (0, 0) } else { (child.cpu, child.peak) };
+        let status = u64::from(child.status.cast_unsigned());
         let end = ProgramEnd { status, has_survivors, cpu, peak };
-        held.end = Some(end);
-        held.is_cleared = !has_survivors;
+        program.end = Some(end);
+        program.is_cleared = !has_survivors;
         Some((slot, end))
     }
 
     /// Sends SIGTERM to all processes of a program. A wrapper gets no signal: it would exit at once, and everything
     /// with it, before the program could finish its output.
     pub(super) fn terminate(&self, slot: u64) {
-        let wrapper = self.held.get(&slot).filter(|held| held.is_wrapped).map(|held| held.pid);
+        let wrapper = self
+            .programs
+            .get(&slot)
+            .filter(|program| program.is_wrapped)
+            .map(|program| program.pid);
         for pid in self.processes_of(slot).into_iter().filter(|pid| Some(*pid) != wrapper) {
             self.signal(pid, Signal::SIGTERM);
         }
@@ -145,25 +149,25 @@ impl HeldPrograms {
 
     /// Kills the present processes of a program. Returns the result once none is left.
     pub(super) fn kill_round(&mut self, slot: u64) -> Option<ClearedProgram> {
-        let living = self.processes_of(slot);
-        let killed = living.iter().filter(|pid| self.signal(**pid, Signal::SIGKILL)).count();
-        let held = self.held.get_mut(&slot)?;
-        let so_far = held.clearing.unwrap_or_default() + killed as u64;
-        held.rounds += 1;
+        let processes = self.processes_of(slot);
+        let killed = processes.iter().filter(|pid| self.signal(**pid, Signal::SIGKILL)).count();
+        let program = self.programs.get_mut(&slot)?;
+        let so_far = program.clearing.unwrap_or_default() + killed as u64;
+        program.rounds += 1;
         // The program itself has to be reaped too, so that its end is reported before this event. A process of another
         // user, or one that waits in the kernel for ever, is given up: it must not delay the rest.
-        let is_over = living.is_empty() || held.rounds > MAX_KILL_ROUNDS;
-        let is_cleared = is_over && held.end.is_some();
-        (held.clearing, held.is_cleared) = ((!is_cleared).then_some(so_far), is_cleared);
-        is_cleared.then_some(ClearedProgram { killed: so_far, left: living.len() as u64 })
+        let is_over = processes.is_empty() || program.rounds > MAX_KILL_ROUNDS;
+        let is_cleared = is_over && program.end.is_some();
+        (program.clearing, program.is_cleared) = ((!is_cleared).then_some(so_far), is_cleared);
+        is_cleared.then_some(ClearedProgram { killed: so_far, survivors: processes.len() as u64 })
     }
 
     /// Returns every process of a program. A zombie counts until it is reaped, so that the program is cleared only
     /// after no trace of it remains.
     fn processes_of(&self, slot: u64) -> BTreeSet<i32> {
         let mut all = self.orphans_of(slot);
-        if let Some(held) = self.held.get(&slot).filter(|held| held.end.is_none()) {
-            all.extend(subtree(held.pid));
+        if let Some(program) = self.programs.get(&slot).filter(|program| program.end.is_none()) {
+            all.extend(subtree(program.pid));
         }
         all
     }
@@ -184,7 +188,10 @@ impl HeldPrograms {
 
     fn owner_of(&self, pid: i32) -> Option<u64> {
         let label = label_of(pid)?.0;
-        self.held.iter().find(|(_, held)| held.terms.label == label).map(|(slot, _)| *slot)
+        self.programs
+            .iter()
+            .find(|(_, program)| program.terms.label == label)
+            .map(|(slot, _)| *slot)
     }
 
     /// Kills a process and all its descendants.
@@ -196,6 +203,6 @@ impl HeldPrograms {
 
     /// Signals a process only if it is a descendant of this one.
     fn signal(&self, pid: i32, signal: Signal) -> bool {
-        pid != self.me && send(pid, signal, || ancestry(pid).contains(&self.me))
+        pid != self.own_pid && send(pid, signal, || ancestry(pid).contains(&self.own_pid))
     }
 }

@@ -118,11 +118,11 @@ impl ProcessHolder {
     /// Accepts the peer that proves the key as the supervisor, and rejects the others.
     pub(super) fn authenticate_connections(&mut self) {
         let Some(listener) = &mut self.reattach_socket else { return };
-        let proved = listener.take_authenticated().filter(|_| !self.is_ending);
-        if proved.is_some() || self.is_ending {
+        let authenticated = listener.take_authenticated().filter(|_| !self.is_ending);
+        if authenticated.is_some() || self.is_ending {
             listener.connections.clear();
         }
-        let Some(socket) = proved else { return };
+        let Some(socket) = authenticated else { return };
         let mut event = EpollEvent::new(EpollFlags::EPOLLIN, SUPERVISOR_TOKEN);
         if self.epoll.modify(&socket, &mut event).is_ok() {
             self.supervisor.adopt(socket);
@@ -140,8 +140,8 @@ impl ProcessHolder {
             // Before the descriptors are sent: two processes that splice from one pipe would mix the order of its
             // bytes.
             self.programs.watch_streams(slot, false, &self.epoll);
-            let Some(held) = self.programs.program_mut(slot) else { continue };
-            let event = held.listed_for(self.supervisor.version);
+            let Some(program) = self.programs.program_mut(slot) else { continue };
+            let event = program.listed_for(self.supervisor.version);
             self.queue_event(event);
         }
         // The peer was checked when its connection was accepted, so it may receive the secret.

@@ -35,7 +35,7 @@ pub(super) enum SendResult {
     /// The socket has taken the events, or has no room at present.
     Connected,
     /// The supervisor is gone.
-    Gone,
+    Disconnected,
 }
 
 impl Supervisor {
@@ -93,7 +93,7 @@ impl Supervisor {
             match send(socket, &event.encode(), fds.as_deref().unwrap_or_default()) {
                 Ok(()) => _ = self.pending.pop_front(),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(_gone) => return SendResult::Gone,
+                Err(_error) => return SendResult::Disconnected,
             }
         }
         self.watch(epoll);

@@ -146,7 +146,7 @@ impl MemoryAccount {
     }
 
     /// Returns when the account may take more.
-    pub async fn wait_for_room(self) {
+    pub async fn wait_for_memory(self) {
         let _waiting = WaitingReader::of(&self);
         let freed = &self.0.memory.0.freed;
         loop {
@@ -232,8 +232,8 @@ mod tests {
         three.take(GUARANTEED_SHARE_BYTES);
         assert!(two.may_grow(), "one program must get to its end");
         assert!(two.may_grow() && !one.may_grow() && !three.may_grow());
-        let waits = tokio::spawn(three.clone().wait_for_room());
-        assert!(timeout(WAIT_TIMEOUT, one.clone().wait_for_room()).await.is_err());
+        let waits = tokio::spawn(three.clone().wait_for_memory());
+        assert!(timeout(WAIT_TIMEOUT, one.clone().wait_for_memory()).await.is_err());
         timeout(WAIT_TIMEOUT, three.wait_for_blocked_reader()).await.expect("the third waits");
         assert!(timeout(WAIT_TIMEOUT, two.wait_for_blocked_reader()).await.is_err());
         assert_eq!(memory.usage(), OutputMemoryUsage { limit: LIMIT, used: LIMIT, waiting: 1 });
@@ -262,7 +262,7 @@ mod tests {
         one.take(LIMIT);
         two.take(GUARANTEED_SHARE_BYTES);
         assert!(one.may_grow() && !two.may_grow());
-        let waits = tokio::spawn(two.clone().wait_for_room());
+        let waits = tokio::spawn(two.clone().wait_for_memory());
         tokio::task::yield_now().await;
         two.end();
         timeout(WAIT_TIMEOUT, waits).await.expect("the program has ended").expect("no panic");

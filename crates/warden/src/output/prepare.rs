@@ -22,7 +22,7 @@ pub(crate) struct ProgramStreams {
     pub(crate) stdin: OwnedFd,
     pub(crate) stdout: OwnedFd,
     pub(crate) stderr: OwnedFd,
-    pub(crate) ours: [StreamEnds; 2],
+    pub(crate) supervisor_ends: [StreamEnds; 2],
     /// Supervisor's end of standard input, if that stays open. No other process has it.
     pub(crate) stdin_pipe: Option<OwnedFd>,
     /// Same end with its journal, if the process holder is to hold both.
@@ -40,15 +40,15 @@ pub(crate) fn create_streams(input: &Stdin) -> io::Result<ProgramStreams> {
     let (stdin, stdin_pipe, journaled) = match input {
         Stdin::Bytes(input) => (stdin(input)?, None, None),
         Stdin::Piped => {
-            let (its, ours) = pipe2(OFlag::O_CLOEXEC)?;
-            (its, Some(ours), None)
+            let (program_end, supervisor_end) = pipe2(OFlag::O_CLOEXEC)?;
+            (program_end, Some(supervisor_end), None)
         }
         Stdin::Journaled => {
-            let (its, ours) = create_journaled_stdin()?;
-            (its, None, Some(ours))
+            let (program_end, supervisor_end) = create_journaled_stdin()?;
+            (program_end, None, Some(supervisor_end))
         }
     };
-    Ok(ProgramStreams { stdin, stdout, stderr, ours: [out, err], stdin_pipe, journaled })
+    Ok(ProgramStreams { stdin, stdout, stderr, supervisor_ends: [out, err], stdin_pipe, journaled })
 }
 
 /// Returns the program's end of a journaled input, and the supervisor's ends. The pipe is not widened: the pipes of a
@@ -57,21 +57,21 @@ pub(crate) fn create_streams(input: &Stdin) -> io::Result<ProgramStreams> {
 /// # Errors
 /// Same as [`create_streams`].
 pub(crate) fn create_journaled_stdin() -> io::Result<(OwnedFd, StdinEnds)> {
-    let (its, ours) = pipe2(OFlag::O_CLOEXEC)?;
+    let (program_end, supervisor_end) = pipe2(OFlag::O_CLOEXEC)?;
     // Only the supervisor's end is non-blocking: programs do not expect `EAGAIN` on their input.
-    fcntl(&ours, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+    fcntl(&supervisor_end, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
     let journal = Arc::new(create_memory_file(MFdFlags::empty())?);
-    Ok((its, StdinEnds { pipe: Arc::new(ours), journal }))
+    Ok((program_end, StdinEnds { pipe: Arc::new(supervisor_end), journal }))
 }
 
 fn output() -> io::Result<(OwnedFd, StreamEnds)> {
-    let (ours, its) = pipe2(OFlag::O_CLOEXEC)?;
+    let (supervisor_end, program_end) = pipe2(OFlag::O_CLOEXEC)?;
     // Only the supervisor's end is non-blocking: programs do not expect `EAGAIN` on their output.
-    fcntl(&ours, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+    fcntl(&supervisor_end, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
     Ok((
-        its,
+        program_end,
         StreamEnds {
-            pipe: Arc::new(ours),
+            pipe: Arc::new(supervisor_end),
             memory: Arc::new(create_memory_file(MFdFlags::empty())?),
         },
     ))
@@ -98,10 +98,10 @@ fn stdin(input: &[u8]) -> io::Result<OwnedFd> {
 /// Returns a pipe with the whole input, or `None` if the pipe has too little room, as it may if the user has many
 /// pipes.
 fn pipe_with_input(input: &[u8]) -> io::Result<Option<OwnedFd>> {
-    let (its, ours) = pipe2(OFlag::O_CLOEXEC)?;
-    fcntl(&ours, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
-    match write(&ours, input) {
-        Ok(written) => Ok((written == input.len()).then_some(its)),
+    let (program_end, supervisor_end) = pipe2(OFlag::O_CLOEXEC)?;
+    fcntl(&supervisor_end, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+    match write(&supervisor_end, input) {
+        Ok(written) => Ok((written == input.len()).then_some(program_end)),
         Err(Errno::EAGAIN) => Ok(None),
         Err(errno) => Err(errno.into()),
     }
@@ -141,10 +141,10 @@ mod tests {
     /// Test that needs root or free pipe memory of the user.
     #[test]
     fn an_output_pipe_is_large_from_the_start() {
-        let [out, err] = create_streams(&Stdin::Bytes(Vec::new())).unwrap().ours;
-        let room = |pipe| fcntl(pipe, FcntlArg::F_GETPIPE_SZ).unwrap();
-        assert_eq!(room(&out.pipe), STDOUT_PIPE_BYTES);
-        assert!(room(&err.pipe) <= 64 << 10);
+        let [out, err] = create_streams(&Stdin::Bytes(Vec::new())).unwrap().supervisor_ends;
+        let pipe_bytes = |pipe| fcntl(pipe, FcntlArg::F_GETPIPE_SZ).unwrap();
+        assert_eq!(pipe_bytes(&out.pipe), STDOUT_PIPE_BYTES);
+        assert!(pipe_bytes(&err.pipe) <= 64 << 10);
     }
 
     #[test]

@@ -53,12 +53,12 @@ impl OutputRecording {
     ///
     /// # Errors
     /// Fails if the bytes cannot be read.
-    pub fn read_at(&self, from: u64, most: usize) -> io::Result<Vec<u8>> {
-        let mut bytes = vec![0; most];
+    pub fn read_at(&self, from: u64, limit: usize) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; limit];
         let mut read = 0;
-        while let Some(room) = bytes.get_mut(read..).filter(|room| !room.is_empty()) {
+        while let Some(unfilled) = bytes.get_mut(read..).filter(|unfilled| !unfilled.is_empty()) {
             let at = i64::try_from(from + read as u64).map_err(io::Error::other)?;
-            match pread(&self.file, room, at)? {
+            match pread(&self.file, unfilled, at)? {
                 0 => break,
                 more => read += more,
             }

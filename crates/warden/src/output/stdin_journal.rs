@@ -143,9 +143,9 @@ impl std::fmt::Debug for StdinJournal {
     /// Shows no input.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { size, delivered, limit, .. } = self;
-        let mut shown = f.debug_struct("StdinJournal");
-        shown.field("size", size).field("delivered", delivered).field("limit", limit);
-        shown.finish_non_exhaustive()
+        let mut debug = f.debug_struct("StdinJournal");
+        debug.field("size", size).field("delivered", delivered).field("limit", limit);
+        debug.finish_non_exhaustive()
     }
 }
 

@@ -43,8 +43,8 @@ pub(crate) struct ProgramStream {
     cap: u64,
     is_dry: bool,
     account: MemoryAccount,
-    /// Future of room in the memory for output, while the stream waits for it.
-    room: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    /// Future that waits for free memory for output, while the stream needs it.
+    memory_wait: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     _turn: Arc<OwnedMutexGuard<()>>,
 }
 
@@ -61,34 +61,36 @@ impl ProgramStream {
         let pipe = watch(Arc::clone(&ends.pipe), Interest::READABLE)?;
         let (memory, at) = (Arc::clone(&ends.memory), 0);
         let length = fstat(&memory)?.st_size.unsigned_abs();
-        let (is_dry, room) = (false, None);
-        Ok(Self { pipe, memory, at, length, cap, is_dry, account, room, _turn: turn })
+        let (is_dry, memory_wait) = (false, None);
+        Ok(Self { pipe, memory, at, length, cap, is_dry, account, memory_wait, _turn: turn })
     }
 
-    /// Returns when there is room for the next bytes. Bytes beyond the cap need no room: they are not written to the
+    /// Returns when there is memory for the next bytes. Bytes beyond the cap need none: they are not written to the
     /// memory file.
-    fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let needs_room = self.length < self.cap;
-        if self.room.is_none() && (!needs_room || self.account.may_grow()) {
+    fn poll_memory(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let needs_memory = self.length < self.cap;
+        if self.memory_wait.is_none() && (!needs_memory || self.account.may_grow()) {
             return Poll::Ready(());
         }
-        let room = self.room.get_or_insert_with(|| Box::pin(self.account.clone().wait_for_room()));
-        ready!(room.as_mut().poll(cx));
-        self.room = None;
+        let memory_wait = self
+            .memory_wait
+            .get_or_insert_with(|| Box::pin(self.account.clone().wait_for_memory()));
+        ready!(memory_wait.as_mut().poll(cx));
+        self.memory_wait = None;
         Poll::Ready(())
     }
 
     /// Moves available bytes, if there are any.
     fn advance(&mut self, buffer: &mut ReadBuf<'_>) -> Result<(), Errno> {
-        let room = usize::try_from(self.cap.saturating_sub(self.length)).unwrap_or(MOVE_BYTES);
+        let capacity = usize::try_from(self.cap.saturating_sub(self.length)).unwrap_or(MOVE_BYTES);
         let pipe = self.pipe.get_ref();
-        let moved = if room == 0 {
+        let moved = if capacity == 0 {
             let read = nix::unistd::read(pipe, buffer.initialize_unfilled())?;
             buffer.advance(read);
             read
         } else {
             let flags = SpliceFFlags::SPLICE_F_NONBLOCK;
-            let moved = splice(pipe, None, &self.memory, None, room.min(MOVE_BYTES), flags)?;
+            let moved = splice(pipe, None, &self.memory, None, capacity.min(MOVE_BYTES), flags)?;
             self.length += moved as u64;
             self.account.take(moved as u64);
             moved
@@ -101,8 +103,8 @@ impl ProgramStream {
     fn take(&mut self, buffer: &mut ReadBuf<'_>) -> io::Result<()> {
         let left = usize::try_from(self.length - self.at).unwrap_or(usize::MAX);
         let target = buffer.initialize_unfilled();
-        let room = left.min(target.len());
-        let target = target.get_mut(..room).unwrap_or_default();
+        let length = left.min(target.len());
+        let target = target.get_mut(..length).unwrap_or_default();
         let place = i64::try_from(self.at).map_err(io::Error::other)?;
         let read = pread(&self.memory, target, place)?;
         self.at += read as u64;
@@ -126,7 +128,7 @@ impl AsyncRead for ProgramStream {
             if stream.is_dry || buffer.filled().len() > before || buffer.remaining() == 0 {
                 return Poll::Ready(Ok(()));
             }
-            ready!(stream.poll_room(cx));
+            ready!(stream.poll_memory(cx));
             match stream.advance(buffer) {
                 Ok(()) | Err(Errno::EINTR) => {}
                 Err(Errno::EAGAIN) => ready!(stream.pipe.poll_read_ready(cx))?.clear_ready(),

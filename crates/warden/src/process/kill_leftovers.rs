@@ -33,7 +33,7 @@ impl ProcessOwner {
     fn owns(&self, pid: i32) -> bool {
         let label = label_of(pid);
         match self {
-            Self::Attempt(wanted) => label == Some(*wanted),
+            Self::Attempt(attempt_label) => label == Some(*attempt_label),
             Self::Instance(_, spared) if label.is_some_and(|label| spared.contains(&label)) => {
                 false
             }
@@ -75,8 +75,8 @@ async fn sweep(owner: ProcessOwner) -> usize {
 /// may be reused.
 fn kill_all(owner: &ProcessOwner) -> Vec<(i32, u64)> {
     let spared = own_ancestry();
-    let others = pids().into_iter().filter(|pid| !spared.contains(pid) && is_ours(*pid));
-    others.filter_map(|pid| kill_one(pid, owner)).collect()
+    let candidates = pids().into_iter().filter(|pid| !spared.contains(pid) && is_ours(*pid));
+    candidates.filter_map(|pid| kill_one(pid, owner)).collect()
 }
 
 fn kill_one(pid: i32, owner: &ProcessOwner) -> Option<(i32, u64)> {
@@ -94,9 +94,9 @@ fn kill_one(pid: i32, owner: &ProcessOwner) -> Option<(i32, u64)> {
 /// Returns true if the environment names the data directory. A process that runs as another user in between may have
 /// lost its label.
 fn is_of_instance(pid: i32, instance: Uuid) -> bool {
-    let wanted = format!("{INSTANCE_VARIABLE}={instance}");
+    let expected = format!("{INSTANCE_VARIABLE}={instance}");
     let environment = fs::read(proc_folder(pid).join("environ")).unwrap_or_default();
-    environment.split(|byte| *byte == 0).any(|have| have == wanted.as_bytes())
+    environment.split(|byte| *byte == 0).any(|entry| entry == expected.as_bytes())
 }
 
 #[cfg(test)]
@@ -118,13 +118,13 @@ mod tests {
 
     #[test]
     fn only_processes_with_the_label_are_killed() {
-        let mine = Uuid::new_v4();
-        let (mut stranger, pid) = sleeper(&Uuid::new_v4().to_string());
-        let label = ProcessLabel::of(mine, ExecutionId::fresh(), AttemptId::FIRST);
+        let instance = Uuid::new_v4();
+        let (mut child, pid) = sleeper(&Uuid::new_v4().to_string());
+        let label = ProcessLabel::of(instance, ExecutionId::fresh(), AttemptId::FIRST);
         assert_eq!(kill_one(pid, &ProcessOwner::Attempt(label)), None);
-        assert_eq!(kill_one(pid, &ProcessOwner::Instance(mine, BTreeSet::new())), None);
-        assert_eq!(stranger.try_wait().unwrap(), None);
-        stranger.kill().unwrap();
-        stranger.wait().unwrap();
+        assert_eq!(kill_one(pid, &ProcessOwner::Instance(instance, BTreeSet::new())), None);
+        assert_eq!(child.try_wait().unwrap(), None);
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 }

@@ -42,7 +42,7 @@ pub(crate) fn pids() -> Vec<i32> {
 
 /// Returns true if a process runs as this process's user.
 pub(crate) fn is_ours(pid: i32) -> bool {
-    fs::metadata(proc_folder(pid)).is_ok_and(|facts| facts.uid() == geteuid().as_raw())
+    fs::metadata(proc_folder(pid)).is_ok_and(|metadata| metadata.uid() == geteuid().as_raw())
 }
 
 /// Returns the facts of a process.
@@ -53,10 +53,10 @@ pub(crate) fn stat(pid: i32) -> Option<Stat> {
 /// Returns the age of a process, which does not depend on the wall clock.
 pub(crate) fn age(pid: i32) -> Option<Duration> {
     let ticks = sysconf(SysconfVar::CLK_TCK).ok()??.unsigned_abs().max(1);
-    let born = Duration::from_millis(stat(pid)?.started * 1000 / ticks);
+    let started_at = Duration::from_millis(stat(pid)?.started * 1000 / ticks);
     let uptime = fs::read_to_string("/proc/uptime").ok()?;
-    let now = uptime.split(' ').next()?.parse().ok()?;
-    Some(Duration::try_from_secs_f64(now).ok()?.saturating_sub(born))
+    let uptime_secs = uptime.split(' ').next()?.parse().ok()?;
+    Some(Duration::try_from_secs_f64(uptime_secs).ok()?.saturating_sub(started_at))
 }
 
 /// Parses the line after the program's name, which may contain blanks and parentheses.
@@ -89,8 +89,8 @@ pub(crate) struct OwnChildren(Option<File>);
 impl OwnChildren {
     /// Opens the list; a kernel without such lists yields no children.
     pub(crate) fn open() -> Self {
-        let me = getpid();
-        Self(File::open(format!("/proc/{me}/task/{me}/children")).ok())
+        let own_pid = getpid();
+        Self(File::open(format!("/proc/{own_pid}/task/{own_pid}/children")).ok())
     }
 
     /// Returns the present children.
@@ -170,8 +170,8 @@ mod tests {
     #[test]
     fn a_process_name_with_parentheses_shifts_no_field() {
         let line = b"41 (a) R 9 (b) Z 7 41 41 0 -1 4 0 0 0 0 5 6 7 8 20 0 1 0 9876 1 2 3";
-        let told = Stat { is_alive: false, parent: 7, ticks: 26, started: 9876 };
-        assert_eq!(parse(line), Some(told));
+        let expected = Stat { is_alive: false, parent: 7, ticks: 26, started: 9876 };
+        assert_eq!(parse(line), Some(expected));
         assert_eq!(parse(b"41 (cut"), None);
     }
 
@@ -185,9 +185,9 @@ mod tests {
     #[test]
     fn a_child_is_found_below_its_parent() {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        let (me, pid) = (nix::unistd::getpid().as_raw(), i32::try_from(child.id()).unwrap());
-        assert!(children(me).contains(&pid) && subtree(me).contains(&pid));
-        assert_eq!(stat(pid).unwrap().parent, me);
+        let (own_pid, pid) = (nix::unistd::getpid().as_raw(), i32::try_from(child.id()).unwrap());
+        assert!(children(own_pid).contains(&pid) && subtree(own_pid).contains(&pid));
+        assert_eq!(stat(pid).unwrap().parent, own_pid);
         assert!(runs_for_no_agent(pid) && runs_for_no_agent(nix::unistd::getppid().as_raw()));
         child.kill().unwrap();
         child.wait().unwrap();

@@ -64,13 +64,13 @@ mod tests {
 
     #[test]
     fn a_label_states_its_instance_and_differs_by_attempt() {
-        let (mine, other) = (Uuid::new_v4(), Uuid::new_v4());
+        let (instance, other) = (Uuid::new_v4(), Uuid::new_v4());
         let execution = ExecutionId::fresh();
-        let first = ProcessLabel::of(mine, execution, AttemptId::FIRST);
-        let again = AttemptId { attempt: AttemptId::FIRST.attempt + 1, ..AttemptId::FIRST };
-        assert_eq!(first, ProcessLabel::of(mine, execution, AttemptId::FIRST));
-        assert_ne!(first, ProcessLabel::of(mine, execution, again));
-        assert!(first.is_of(mine) && !first.is_of(other));
+        let first = ProcessLabel::of(instance, execution, AttemptId::FIRST);
+        let retry = AttemptId { attempt: AttemptId::FIRST.attempt + 1, ..AttemptId::FIRST };
+        assert_eq!(first, ProcessLabel::of(instance, execution, AttemptId::FIRST));
+        assert_ne!(first, ProcessLabel::of(instance, execution, retry));
+        assert!(first.is_of(instance) && !first.is_of(other));
         assert!(first.0 < 1 << 62, "a limit is a signed number to some");
     }
 

@@ -27,9 +27,9 @@ fn open(pid: i32) -> Result<OwnedFd, Errno> {
 #[expect(unsafe_code, reason = "no safe wrapper at hand for a handle of a process")]
 fn send_to(process: &OwnedFd, signal: Signal) -> Result<(), Errno> {
     let (fd, signal) = (process.as_raw_fd(), signal as i32);
-    let nothing = ptr::null::<libc::siginfo_t>();
+    let no_info = ptr::null::<libc::siginfo_t>();
     // SAFETY: the descriptor is open, and no information goes with the signal.
-    let sent = unsafe { libc::syscall(libc::SYS_pidfd_send_signal, fd, signal, nothing, 0) };
+    let sent = unsafe { libc::syscall(libc::SYS_pidfd_send_signal, fd, signal, no_info, 0) };
     Errno::result(sent).map(|_| ())
 }
 
@@ -93,9 +93,9 @@ mod tests {
     }
 
     /// Returns a process that reuses the id of an ended one; `None` if another process got it.
-    fn pid_successor(of: Child) -> Option<Child> {
-        let number = of.id();
-        end(of);
+    fn pid_successor(child: Child) -> Option<Child> {
+        let number = child.id();
+        end(child);
         fs::write(LAST, (number - 1).to_string()).unwrap();
         let next = sleeper();
         if next.id() == number {
@@ -111,19 +111,19 @@ mod tests {
             return algonius_skips::skip("only root can choose process ids");
         }
         for _ in 0..200 {
-            let meant = sleeper();
-            let number = meant.id().try_into().unwrap();
-            let process = RefCell::new(Some(meant));
+            let target = sleeper();
+            let number = target.id().try_into().unwrap();
+            let process = RefCell::new(Some(target));
             let sent = send(number, Signal::SIGKILL, || {
                 let next = process.take().and_then(pid_successor);
                 process.replace(next);
                 true
             });
             assert!(!sent);
-            if let Some(mut stranger) = process.take() {
+            if let Some(mut successor) = process.take() {
                 // No signal reaches a process that reuses the process id of an ended one
-                assert_eq!(stranger.try_wait().unwrap(), None, "a stranger was killed");
-                return end(stranger);
+                assert_eq!(successor.try_wait().unwrap(), None, "a stranger was killed");
+                return end(successor);
             }
         }
         panic!("no number was given again");

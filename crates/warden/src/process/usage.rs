@@ -54,12 +54,12 @@ impl UsageGauge {
         all
     }
 
-    fn measure(&self, found: Vec<i32>) -> Option<UsageReading> {
+    fn measure(&self, pids: Vec<i32>) -> Option<UsageReading> {
         let tick_ms = 1000 / sysconf(SysconfVar::CLK_TCK).ok()??.unsigned_abs().max(1);
-        let each = self.all(found).into_iter().filter_map(|pid| usage(pid, tick_ms));
-        let mut sum = each.reduce(add)?;
-        let seen = sum.peak_memory_bytes.max(sum.memory_bytes);
-        sum.peak_memory_bytes = self.peak.fetch_max(seen, Ordering::Relaxed).max(seen);
+        let readings = self.all(pids).into_iter().filter_map(|pid| usage(pid, tick_ms));
+        let mut sum = readings.reduce(add)?;
+        let peak = sum.peak_memory_bytes.max(sum.memory_bytes);
+        sum.peak_memory_bytes = self.peak.fetch_max(peak, Ordering::Relaxed).max(peak);
         Some(sum)
     }
 }

@@ -193,7 +193,7 @@ pub(crate) enum HolderEvent {
     /// The program has ended, with the result of `wait`.
     Ended { slot: u64, end: ProgramEnd },
     /// No process is pending: numbers of the killed processes and of those that do not die.
-    Cleared { slot: u64, killed: u64, left: u64 },
+    Cleared { slot: u64, killed: u64, survivors: u64 },
     /// Held program. The packet contains its two pipe ends and its two memory files, and, for a journaled input, the
     /// write end of its standard input and the journal of that.
     Held { terms: LaunchTerms, pid: u64, end: Option<ProgramEnd>, has_stdin_journal: bool },
@@ -291,8 +291,8 @@ impl HolderEvent {
             Self::Launched { slot, pid } => FrameWriter::new(2).number(*slot).number(*pid),
             Self::Refused { slot, errno } => FrameWriter::new(3).number(*slot).number(*errno),
             Self::Ended { slot, end } => end.write(FrameWriter::new(4).number(*slot)),
-            Self::Cleared { slot, killed, left } => {
-                FrameWriter::new(5).number(*slot).number(*killed).number(*left)
+            Self::Cleared { slot, killed, survivors } => {
+                FrameWriter::new(5).number(*slot).number(*killed).number(*survivors)
             }
             Self::Held { terms, pid, end, has_stdin_journal } => {
                 let writer =
@@ -322,7 +322,7 @@ impl HolderEvent {
             5 => Self::Cleared {
                 slot: reader.number()?,
                 killed: reader.number()?,
-                left: reader.number()?,
+                survivors: reader.number()?,
             },
             6 => {
                 let (terms, pid) = (LaunchTerms::read(&mut reader)?, reader.number()?);
@@ -418,7 +418,7 @@ mod tests {
             HolderEvent::Launched { slot: 1, pid: 4 },
             HolderEvent::Refused { slot: 1, errno: 2 },
             HolderEvent::Ended { slot: 1, end },
-            HolderEvent::Cleared { slot: 1, killed: 3, left: 1 },
+            HolderEvent::Cleared { slot: 1, killed: 3, survivors: 1 },
             HolderEvent::Held { terms: terms(), pid: 4, end: Some(end), has_stdin_journal: false },
             HolderEvent::Held { terms: terms(), pid: 4, end: Some(end), has_stdin_journal: true },
             HolderEvent::Held { terms: terms(), pid: 4, end: None, has_stdin_journal: true },

@@ -91,8 +91,8 @@ impl HolderKey {
     pub(crate) async fn authenticate(&self, socket: OwnedFd) -> io::Result<OwnedFd> {
         let socket = Arc::new(socket);
         let watched = watch(Arc::clone(&socket), Interest::READABLE)?;
-        let ours = nonce();
-        send(&socket, &HolderOrder::Challenge { nonce: ours.clone() }.encode(), &[])?;
+        let own_nonce = nonce();
+        send(&socket, &HolderOrder::Challenge { nonce: own_nonce.clone() }.encode(), &[])?;
         let packet = watched.async_io(Interest::READABLE, receive).await?;
         let packet = packet.ok_or(io::ErrorKind::ConnectionAborted)?;
         let Some(HolderEvent::ChallengeResponse { nonce, proof }) =
@@ -100,7 +100,7 @@ impl HolderKey {
         else {
             return Err(io::ErrorKind::PermissionDenied.into());
         };
-        let nonces = [ours, nonce];
+        let nonces = [own_nonce, nonce];
         if !self.accepts(PeerSide::Holder, &nonces, &proof) {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
@@ -147,11 +147,12 @@ impl UnauthenticatedConnection {
                 Ok(None) | Err(_) => return AuthStep::Rejected,
             };
             match (order, self.nonces.take()) {
-                (Some(HolderOrder::Challenge { nonce: theirs }), None) => {
-                    let nonces = [theirs, nonce()];
+                (Some(HolderOrder::Challenge { nonce: service_nonce }), None) => {
+                    let nonces = [service_nonce, nonce()];
                     let proof = key.proof(PeerSide::Holder, &nonces);
-                    let met = HolderEvent::ChallengeResponse { nonce: nonces[1].clone(), proof };
-                    if send(&self.socket, &met.encode(), &[]).is_err() {
+                    let response =
+                        HolderEvent::ChallengeResponse { nonce: nonces[1].clone(), proof };
+                    if send(&self.socket, &response.encode(), &[]).is_err() {
                         return AuthStep::Rejected;
                     }
                     self.nonces = Some(nonces);
@@ -178,17 +179,17 @@ fn nonce() -> Vec<u8> {
 }
 
 fn read(file: &Path) -> io::Result<Option<HolderKey>> {
-    let facts = match fs::symlink_metadata(file) {
+    let metadata = match fs::symlink_metadata(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        facts => facts?,
+        metadata => metadata?,
     };
-    if !facts.is_file() || facts.uid() != geteuid().as_raw() {
+    if !metadata.is_file() || metadata.uid() != geteuid().as_raw() {
         tracing::error!(file = %file.display(), "key file belongs to another user; replacing it");
         fs::remove_file(file)?;
         return Ok(None);
     }
-    if facts.mode() & 0o777 != 0o600 {
-        let mode = format!("{:o}", facts.mode() & 0o777);
+    if metadata.mode() & 0o777 != 0o600 {
+        let mode = format!("{:o}", metadata.mode() & 0o777);
         tracing::error!(file = %file.display(), mode, "key file had unexpected permissions; correcting them");
         fs::set_permissions(file, Permissions::from_mode(0o600))?;
     }
@@ -199,15 +200,16 @@ fn read(file: &Path) -> io::Result<Option<HolderKey>> {
 
 /// Writes a new key atomically.
 fn make(file: &Path) -> io::Result<HolderKey> {
-    let beside = file.with_added_extension(std::process::id().to_string());
-    match fs::remove_file(&beside) {
+    let temporary = file.with_added_extension(std::process::id().to_string());
+    match fs::remove_file(&temporary) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
     let key = HolderKey(SecretValue(nonce()));
-    let mut made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
-    made.write_all(&key.0.0)?;
-    fs::rename(&beside, file)?;
+    let mut writer =
+        OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+    writer.write_all(&key.0.0)?;
+    fs::rename(&temporary, file)?;
     Ok(key)
 }
 
@@ -235,8 +237,8 @@ mod tests {
         let file = fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
         for mode in [0o000, 0o644] {
             fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
-            let again = HolderKey::open(folder.path(), Uuid::nil()).unwrap();
-            assert_eq!(again.secret(), key.secret());
+            let reopened = HolderKey::open(folder.path(), Uuid::nil()).unwrap();
+            assert_eq!(reopened.secret(), key.secret());
             assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
         }
         fs::write(&file, "torn").unwrap();
@@ -270,13 +272,14 @@ mod tests {
     #[tokio::test]
     async fn both_sides_prove_the_key() {
         let ((_one, right), (_other, wrong)) = (key(), key());
-        for (ours, theirs, is_met) in
+        for (service_key, holder_key, expected) in
             [(&right, &right, true), (&right, &wrong, false), (&wrong, &right, false)]
         {
             let (service, holder) = pair().unwrap();
-            let (met, proved) = tokio::join!(ours.authenticate(service), proves(holder, theirs));
-            let met = met.is_ok();
-            assert_eq!((met, proved), (is_met, is_met));
+            let (accepted, proved) =
+                tokio::join!(service_key.authenticate(service), proves(holder, holder_key));
+            let accepted = accepted.is_ok();
+            assert_eq!((accepted, proved), (expected, expected));
         }
     }
 

@@ -20,9 +20,9 @@ fn launch(fixture: &WardenFixture, id: ExecutionId, script: &str) -> Launch {
     Launch { resources: LIMITS, ..fixture.shell(id, script) }
 }
 
-/// Returns the groups of attempts in a place.
-fn groups(place: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(place).unwrap().flatten().map(|entry| entry.path());
+/// Returns the groups of attempts in a folder.
+fn groups(root_folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(root_folder).unwrap().flatten().map(|entry| entry.path());
     let name = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
     entries.filter(|path| path.is_dir() && name(path) != "algonius-service").collect()
 }
@@ -30,14 +30,14 @@ fn groups(place: &Path) -> Vec<PathBuf> {
 #[test]
 fn a_program_enters_its_group_before_it_starts() {
     let mut fixture = WardenFixture::new();
-    let place = tempfile::tempdir().unwrap();
-    fixture.place = Some(simulated_group(place.path(), &[std::process::id()]).unwrap());
+    let root_folder = tempfile::tempdir().unwrap();
+    fixture.cgroup_root = Some(simulated_group(root_folder.path(), &[std::process::id()]).unwrap());
     let (service, id) = (fixture.start_service(), ExecutionId::fresh());
     // A spec that does not fit into a frame comes in a file, after the group's descriptor.
     for script in ["true".to_owned(), format!("true {}", "x".repeat(100_000))] {
         let spawned = service.launch(launch(&fixture, id, &script));
         service.wait(spawned.ending).unwrap();
-        let [group] = groups(place.path()).try_into().unwrap();
+        let [group] = groups(root_folder.path()).try_into().unwrap();
         // A program is in its group before it starts, and one kill of the group ends
         // everything that it started
         assert_eq!(fs::read_to_string(group.join("cgroup.procs")).unwrap(), "0");
@@ -48,27 +48,27 @@ fn a_program_enters_its_group_before_it_starts() {
         fs::remove_dir_all(group).unwrap();
     }
     service.wait(service.launch(fixture.shell(id, "true")).ending).unwrap();
-    assert_eq!(groups(place.path()), Vec::<PathBuf>::new(), "nobody asked for one");
+    assert_eq!(groups(root_folder.path()), Vec::<PathBuf>::new(), "nobody asked for one");
 }
 
 #[test]
 fn a_failed_start_leaves_no_group() {
     let mut fixture = WardenFixture::new();
-    let Some(real) = KernelGroup::make() else { return };
-    fixture.place = Some(CgroupRoot::at(&real.0));
+    let Some(kernel_group) = KernelGroup::make() else { return };
+    fixture.cgroup_root = Some(CgroupRoot::at(&kernel_group.0));
     let (service, id) = (fixture.start_service(), ExecutionId::fresh());
     let absent = Launch { program: PathBuf::from("/absent"), ..launch(&fixture, id, "true") };
     assert!(service.wait(service.wardens.launch(absent)).is_err());
-    assert_eq!(groups(&real.0), Vec::<PathBuf>::new());
+    assert_eq!(groups(&kernel_group.0), Vec::<PathBuf>::new());
 }
 
 #[test]
 fn a_program_runs_without_a_group_unless_it_requires_one() {
     let mut fixture = WardenFixture::new();
-    let place = tempfile::tempdir().unwrap();
-    fixture.place = Some(simulated_group(place.path(), &[std::process::id()]).unwrap());
+    let root_folder = tempfile::tempdir().unwrap();
+    fixture.cgroup_root = Some(simulated_group(root_folder.path(), &[std::process::id()]).unwrap());
     let (service, id) = (fixture.start_service(), ExecutionId::fresh());
-    fs::remove_dir_all(place.path()).unwrap();
+    fs::remove_dir_all(root_folder.path()).unwrap();
     let spawned = service.launch(launch(&fixture, id, "true"));
     assert_eq!(spawned.tree.enforced_controllers(), Controllers::default());
     service.wait(spawned.ending).unwrap();
@@ -87,8 +87,7 @@ impl KernelGroup {
         let mount = own.lines().find(|line| line.contains(" - cgroup2 "));
         let mount = mount.and_then(|line| line.split(' ').nth(4));
         let folder = Path::new(mount.unwrap_or("/")).join(format!("test-{}", uuid::Uuid::new_v4()));
-        if CgroupRoot::own().is_some_and(|place| place.is_ours()) && fs::create_dir(&folder).is_ok()
-        {
+        if CgroupRoot::own().is_some_and(|root| root.is_ours()) && fs::create_dir(&folder).is_ok() {
             return Some(Self(folder));
         }
         algonius_skips::skip("no control group of version 2 can be made here");
@@ -113,42 +112,42 @@ fn group_of(pid: i32) -> String {
 
 #[test]
 fn a_group_holds_a_whole_attempt_and_dies_with_one_kill() {
-    let Some(real) = KernelGroup::make() else { return };
+    let Some(kernel_group) = KernelGroup::make() else { return };
     let (mut fixture, id) = (WardenFixture::new(), ExecutionId::fresh());
-    fixture.place = Some(CgroupRoot::at(&real.0));
+    fixture.cgroup_root = Some(CgroupRoot::at(&kernel_group.0));
     let service = fixture.start_service();
     let spawned = service.launch(launch(&fixture, id, IGNORES_SIGTERM));
     service.until(|| fixture.alive(id).len() == 3);
-    let [group] = groups(&real.0).try_into().unwrap();
+    let [group] = groups(&kernel_group.0).try_into().unwrap();
     let name = group.file_name().unwrap().to_str().unwrap().to_owned();
     for pid in fixture.alive(id) {
         assert!(group_of(pid).contains(&name), "{}", group_of(pid));
     }
     drop((service, spawned)); // As after a kill.
     let service = fixture.start_service();
-    assert_eq!(groups(&real.0), [group.as_path()], "what is held keeps its group");
+    assert_eq!(groups(&kernel_group.0), [group.as_path()], "what is held keeps its group");
     let spawned = service.adopt(id);
     fs::write(group.join("cgroup.kill"), "1").unwrap();
     service.until(|| fixture.alive(id).is_empty());
     service.wait(spawned.tree.sweep());
     // A program is in its group before it starts, and one kill of the group ends everything
     // that it started
-    assert_eq!(groups(&real.0), Vec::<PathBuf>::new(), "its group is gone with it");
+    assert_eq!(groups(&kernel_group.0), Vec::<PathBuf>::new(), "its group is gone with it");
     service.wait(service.wardens.end());
 }
 
 #[test]
 fn an_orphaned_group_is_killed_at_the_next_start() {
-    let Some(real) = KernelGroup::make() else { return };
+    let Some(kernel_group) = KernelGroup::make() else { return };
     let (mut fixture, id) = (WardenFixture::new(), ExecutionId::fresh());
-    fixture.place = Some(CgroupRoot::at(&real.0));
+    fixture.cgroup_root = Some(CgroupRoot::at(&kernel_group.0));
     let service = fixture.start_service();
     let spawned = service.launch(launch(&fixture, id, IGNORES_SIGTERM));
     service.until(|| fixture.alive(id).len() == 3);
     service.kill_warden();
     drop((service, spawned));
     let service = fixture.start_service();
-    assert_eq!(groups(&real.0), Vec::<PathBuf>::new());
+    assert_eq!(groups(&kernel_group.0), Vec::<PathBuf>::new());
     // The next start ends the groups that have no owner
     assert!(fixture.alive(id).is_empty() && service.wardens.claim(id, AttemptId::FIRST).is_none());
     service.wait(service.wardens.end());

@@ -35,7 +35,7 @@ pub(super) struct WardenFixture {
     /// Time for which process holders wait for the next process instance.
     pub(super) reattach_grace: Duration,
     /// Parent of the control groups, if there are any.
-    pub(super) place: Option<CgroupRoot>,
+    pub(super) cgroup_root: Option<CgroupRoot>,
 }
 
 /// Process instance of the service. Dropping it is like a kill: its sockets are closed without any order.
@@ -47,7 +47,7 @@ pub(super) struct ServiceInstance {
 impl WardenFixture {
     pub(super) fn new() -> Self {
         let (home, instance) = (tempfile::tempdir().unwrap(), Uuid::new_v4());
-        Self { home, instance, reattach_grace: WAIT, place: None }
+        Self { home, instance, reattach_grace: WAIT, cgroup_root: None }
     }
 
     pub(super) fn runtime_dir(&self) -> PathBuf {
@@ -63,7 +63,8 @@ impl WardenFixture {
 
     pub(super) fn start_service(&self) -> ServiceInstance {
         let runtime = Builder::new_multi_thread().enable_all().build().unwrap();
-        let groups = ControlGroups::open(self.place.clone(), self.instance, true).map(Arc::new);
+        let groups =
+            ControlGroups::open(self.cgroup_root.clone(), self.instance, true).map(Arc::new);
         let terms = LaunchOptions {
             reattach_grace: self.reattach_grace,
             ..terms(&self.runtime_dir(), self.instance)
@@ -118,8 +119,8 @@ impl ServiceInstance {
         self.wait(self.wardens.adopt(execution, AttemptId::FIRST)).unwrap()
     }
 
-    pub(super) fn wait<T>(&self, what: impl Future<Output = T>) -> T {
-        self.runtime.block_on(async { timeout(WAIT, what).await.expect("it took too long") })
+    pub(super) fn wait<T>(&self, future: impl Future<Output = T>) -> T {
+        self.runtime.block_on(async { timeout(WAIT, future).await.expect("it took too long") })
     }
 
     pub(super) fn until(&self, claim: impl Fn() -> bool) {

@@ -38,7 +38,7 @@ fn a_million_lines_survive_the_loss_of_the_service() {
         assert!(service.wardens.claim(id, AttemptId::FIRST).is_some());
         spawned = service.adopt(id);
     }
-    let whole = digest(&numbered());
+    let expected = digest(&numbered());
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let reading = tokio::io::AsyncReadExt::read_to_end;
     let both = async {
@@ -46,7 +46,7 @@ fn a_million_lines_survive_the_loss_of_the_service() {
     };
     let read = service.wait(both);
     assert!(read.0.is_ok() && read.1.is_ok());
-    assert_eq!((digest(&out), digest(&err)), (whole, whole));
+    assert_eq!((digest(&out), digest(&err)), (expected, expected));
     assert_eq!(service.wait(spawned.ending).unwrap(), Exit::Code(3));
 }
 
@@ -149,20 +149,20 @@ fn a_killed_process_holder_is_reported_and_replaced() {
 #[test]
 fn orphans_are_swept_at_the_next_start_and_nothing_else() {
     let (fixture, other) = (WardenFixture::new(), WardenFixture::new());
-    let (id, theirs) = (ExecutionId::fresh(), ExecutionId::fresh());
-    let (service, their_service) = (fixture.start_service(), other.start_service());
+    let (id, other_id) = (ExecutionId::fresh(), ExecutionId::fresh());
+    let (service, other_service) = (fixture.start_service(), other.start_service());
     let spawned = (
         service.launch(fixture.shell(id, IGNORES_SIGTERM)),
-        their_service.launch(other.shell(theirs, IGNORES_SIGTERM)),
+        other_service.launch(other.shell(other_id, IGNORES_SIGTERM)),
     );
-    service.until(|| fixture.alive(id).len() + other.alive(theirs).len() == 6);
+    service.until(|| fixture.alive(id).len() + other.alive(other_id).len() == 6);
     let warden = service.wardens.pids();
     drop(service);
     kill_all(&warden); // Both are dead.
     assert_eq!(fixture.alive(id).len(), 3);
     let service = fixture.start_service();
-    assert_eq!((fixture.alive(id).len(), other.alive(theirs).len()), (0, 3));
-    drop((service, their_service, spawned));
+    assert_eq!((fixture.alive(id).len(), other.alive(other_id).len()), (0, 3));
+    drop((service, other_service, spawned));
 }
 
 #[test]
@@ -187,8 +187,8 @@ fn a_replaced_warden_starts_no_program() {
         .unwrap();
         link.add(Arc::clone(&program));
         link.order(order, fds);
-        let told = program.until(|now| now.pid.is_some() || now.refused.is_some()).await;
-        (told.pid, told.refused)
+        let state = program.until(|state| state.pid.is_some() || state.refused.is_some()).await;
+        (state.pid, state.refused)
     });
     assert_eq!(refused, (None, Some(libc::EPERM)));
 }

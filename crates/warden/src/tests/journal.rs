@@ -40,7 +40,7 @@ fn available(pipe: &OwnedFd) -> Vec<u8> {
 #[tokio::test]
 async fn a_torn_message_is_cut_and_delivery_continues() {
     for (torn, framing) in [(10, "\n"), (5_000, "\n"), (200_000, "")] {
-        let (its, ends) = create_journaled_stdin().unwrap();
+        let (program_end, ends) = create_journaled_stdin().unwrap();
         let mut journal = next(&ends);
         let first = format!("Content-Length: 3{framing}");
         journal.write_message(first.as_bytes()).unwrap();
@@ -52,13 +52,13 @@ async fn a_torn_message_is_cut_and_delivery_continues() {
         assert_eq!(journal.sent().unwrap(), first.as_bytes());
         journal.write_message(b"two\n").unwrap();
         let both = format!("{first}two\n").into_bytes();
-        assert_eq!((available(&its), journal.sent().unwrap()), (both.clone(), both));
+        assert_eq!((available(&program_end), journal.sent().unwrap()), (both.clone(), both));
     }
 }
 
 #[tokio::test]
 async fn an_undelivered_message_is_delivered_by_the_next_writer() {
-    let (its, ends) = create_journaled_stdin().unwrap();
+    let (program_end, ends) = create_journaled_stdin().unwrap();
     let mut journal = next(&ends);
     let message: Vec<u8> = (0..300_000).map(|n| b'a' + u8::try_from(n % 26).unwrap()).collect();
     journal.write_message(&message).unwrap();
@@ -70,7 +70,7 @@ async fn an_undelivered_message_is_delivered_by_the_next_writer() {
     assert_eq!(journal.delivered(), delivered);
     let reading = tokio::task::spawn_blocking(move || {
         let mut bytes = vec![0; 300_000];
-        File::from(its).read_exact(&mut bytes).map(|()| bytes)
+        File::from(program_end).read_exact(&mut bytes).map(|()| bytes)
     });
     // A future that is dropped in between loses nothing.
     while timeout(Duration::ZERO, journal.deliver()).await.is_err() {}
@@ -82,42 +82,45 @@ async fn an_undelivered_message_is_delivered_by_the_next_writer() {
 
 #[tokio::test]
 async fn an_interrupted_shrink_is_repaired() {
-    let (its, ends) = create_journaled_stdin().unwrap();
+    let (program_end, ends) = create_journaled_stdin().unwrap();
     let mut journal = next(&ends);
     journal.write_message(b"a turn\n").unwrap();
-    assert_eq!(available(&its), b"a turn\n");
+    assert_eq!(available(&program_end), b"a turn\n");
     drop(journal);
     file(&ends).set_len(0).unwrap(); // The first half of a shrink.
     let mut journal = next(&ends);
     assert_eq!((journal.delivered(), journal.sent().unwrap()), (0, Vec::new()));
     journal.write_message(b"next\n").unwrap();
-    assert_eq!((available(&its), journal.sent().unwrap()), (b"next\n".to_vec(), b"next\n".into()));
+    assert_eq!(
+        (available(&program_end), journal.sent().unwrap()),
+        (b"next\n".to_vec(), b"next\n".into())
+    );
 }
 
 #[tokio::test]
 async fn an_offset_beyond_the_end_is_corrupt() {
-    let (its, ends) = create_journaled_stdin().unwrap();
+    let (program_end, ends) = create_journaled_stdin().unwrap();
     next(&ends).write_message(b"a turn\n").unwrap();
     file(&ends).set_len(3).unwrap();
     let error = attach(&ends, &memory().account()).unwrap_err();
     assert!(matches!(error, StdinJournalError::Corrupt { size: 3, delivered: 7 }), "{error}");
     assert_eq!(io::Error::from(error).kind(), io::ErrorKind::InvalidData);
-    drop(its);
+    drop(program_end);
 }
 
 #[tokio::test]
 async fn a_journal_shrinks_only_after_everything_is_read() {
-    let ((its, ends), memory) = (create_journaled_stdin().unwrap(), memory());
+    let ((program_end, ends), memory) = (create_journaled_stdin().unwrap(), memory());
     let mut journal = attach(&ends, &memory.account()).unwrap();
     journal.write_message(b"first\n").unwrap();
     assert!(!journal.shrink().unwrap(), "the program has not read it");
     assert_eq!(memory.usage().used, 6);
-    assert_eq!(available(&its), b"first\n");
+    assert_eq!(available(&program_end), b"first\n");
     assert!(journal.shrink().unwrap());
     assert_eq!(memory.usage().used, 0);
     assert_eq!((journal.delivered(), journal.sent().unwrap()), (0, Vec::new()));
     journal.write_message(&vec![b'x'; 300_000]).unwrap();
-    available(&its);
+    available(&program_end);
     assert!(!journal.shrink().unwrap(), "it is not delivered");
     drop(journal);
     assert_eq!(next(&ends).sent().unwrap().len(), 300_000);
@@ -125,7 +128,7 @@ async fn a_journal_shrinks_only_after_everything_is_read() {
 
 #[tokio::test]
 async fn a_full_journal_refuses_a_message_and_continues() {
-    let (its, ends) = create_journaled_stdin().unwrap();
+    let (program_end, ends) = create_journaled_stdin().unwrap();
     let mut journal = next(&ends).with_limit(10);
     journal.write_message(b"12345\n").unwrap();
     let full = journal.write_message(b"6789\n").unwrap_err();
@@ -135,17 +138,17 @@ async fn a_full_journal_refuses_a_message_and_continues() {
         assert!(matches!(refused, StdinJournalError::InvalidMessage), "{refused}");
     }
     journal.write_message(b"678\n").unwrap();
-    assert_eq!(available(&its), b"12345\n678\n");
+    assert_eq!(available(&program_end), b"12345\n678\n");
     assert!(journal.shrink().unwrap());
     journal.write_message(b"again\n").unwrap();
 }
 
 #[tokio::test]
 async fn a_closed_input_is_an_error_for_every_writer() {
-    let (its, ends) = create_journaled_stdin().unwrap();
+    let (program_end, ends) = create_journaled_stdin().unwrap();
     let mut journal = next(&ends);
     journal.write_message(&vec![b'x'; 300_000]).unwrap();
-    drop(its);
+    drop(program_end);
     assert!(matches!(journal.deliver().await, Err(StdinJournalError::Closed)));
     assert!(matches!(journal.write_message(b"more\n"), Err(StdinJournalError::Closed)));
     drop(journal);
@@ -157,8 +160,8 @@ async fn a_closed_input_is_an_error_for_every_writer() {
 /// Test in a process of its own, because the disposition of a signal is that of the whole process.
 #[tokio::test]
 async fn a_closed_input_sends_no_signal() {
-    let (its, ends) = create_journaled_stdin().unwrap();
-    drop(its);
+    let (program_end, ends) = create_journaled_stdin().unwrap();
+    drop(program_end);
     let mut writer = Writer::start(&ends, Writer::WRITE_UNREAD, 0);
     assert!(writer.child.wait().unwrap().success());
 }

@@ -29,7 +29,7 @@ fn journaled_launch(fixture: &WardenFixture, id: ExecutionId, script: &str) -> L
     Launch { stdin: Stdin::Journaled, ..fixture.shell(id, script) }
 }
 
-fn got(fixture: &WardenFixture) -> String {
+fn copied_input(fixture: &WardenFixture) -> String {
     fs::read_to_string(fixture.home.path().join("got")).unwrap_or_default()
 }
 
@@ -64,7 +64,7 @@ fn a_fed_input_survives_services_until_it_is_closed() {
     }
     let mut journal = journal(&mut spawned);
     service.wait(journal.deliver()).unwrap();
-    service.until(|| got(&fixture).len() == sent.len());
+    service.until(|| copied_input(&fixture).len() == sent.len());
     service.runtime.block_on(async {
         assert!(journal.shrink().unwrap());
         journal.write_message(b"last\n").unwrap();
@@ -72,7 +72,7 @@ fn a_fed_input_survives_services_until_it_is_closed() {
     sent.push_str("last\n");
     journal.close();
     assert_eq!(service.wait(spawned.ending).unwrap(), Exit::Code(3));
-    assert!(got(&fixture) == sent, "each message is there once");
+    assert!(copied_input(&fixture) == sent, "each message is there once");
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn the_next_driver_of_a_service_continues_a_journal() {
     service.runtime.block_on(async { second.write_message(b"b\n").unwrap() });
     second.close();
     assert_eq!(service.wait(spawned.ending).unwrap(), Exit::Code(3));
-    assert_eq!(got(&fixture), "a\nb\n");
+    assert_eq!(copied_input(&fixture), "a\nb\n");
 }
 
 #[test]
@@ -171,14 +171,14 @@ fn an_earlier_supervisor_gets_no_journal() {
             };
             link.order(hello, Vec::new());
             link.order(HolderOrder::List, Vec::new());
-            if link.until(|now| now.is_listed).await.is_listed {
+            if link.until(|state| state.is_listed).await.is_listed {
                 return link;
             }
         }
     });
     let program = link.all().pop().unwrap();
     let exit = runtime.block_on(Arc::clone(&program).ending());
-    assert_eq!((exit.unwrap(), got(&fixture).as_str()), (Exit::Code(3), "a\n"));
+    assert_eq!((exit.unwrap(), copied_input(&fixture).as_str()), (Exit::Code(3), "a\n"));
     let journal = runtime.block_on(program.stdin_journal(Box::new(|| {}))).unwrap();
     assert!(journal.is_none());
 }

@@ -51,13 +51,13 @@ impl Writer {
 
     /// Starts a writer, whose next line has at least this number.
     pub(super) fn start(ends: &StdinEnds, task: u8, number: u64) -> Self {
-        let (ours, its) = pair().unwrap();
+        let (test_end, child_end) = pair().unwrap();
         let frame = [&[task][..], &number.to_le_bytes()].concat();
-        send(&ours, &frame, &[ends.pipe.as_raw_fd(), ends.journal.as_raw_fd()]).unwrap();
+        send(&test_end, &frame, &[ends.pipe.as_raw_fd(), ends.journal.as_raw_fd()]).unwrap();
         let mut command = Command::new("/proc/self/exe");
         command.args(["tests::killed_writers::writer", "--exact", "--nocapture"]);
-        command.stdin(Stdio::from(its)).stdout(Stdio::null());
-        let reports = watch(Arc::new(ours), Interest::READABLE).unwrap();
+        command.stdin(Stdio::from(child_end)).stdout(Stdio::null());
+        let reports = watch(Arc::new(test_end), Interest::READABLE).unwrap();
         Self { child: command.spawn().unwrap(), reports }
     }
 
@@ -188,9 +188,9 @@ fn is_torn(file: &File) -> bool {
 
 #[tokio::test]
 async fn no_line_is_lost_or_doubled_by_kills_of_its_writer() {
-    let (its, ends) = create_journaled_stdin().unwrap();
+    let (program_end, ends) = create_journaled_stdin().unwrap();
     let mut reader = Command::new("cat");
-    reader.stdin(Stdio::from(its)).stdout(Stdio::piped());
+    reader.stdin(Stdio::from(program_end)).stdout(Stdio::piped());
     let mut program = reader.spawn().unwrap();
     drop(reader); // It has the read end too.
     let verifying = verify(program.stdout.take().unwrap());

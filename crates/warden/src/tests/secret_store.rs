@@ -81,7 +81,7 @@ fn older_protocol_versions_are_not_sent_the_secret() {
                     Vec::new(),
                 );
                 link.order(HolderOrder::List, Vec::new());
-                let state = link.until(|now| now.is_listed).await;
+                let state = link.until(|state| state.is_listed).await;
                 if state.is_listed {
                     assert_eq!(link.all().len(), 1);
                     return link.stored_secret().map(<[u8]>::to_vec);

@@ -30,11 +30,11 @@ pub(crate) async fn take_over(
 ) -> io::Result<Spawned> {
     let tree =
         HeldTree { link, program: Arc::clone(&program), claim, scanner, group, is_over: false };
-    let known = program.until(|now| now.pid.is_some() || now.refused.is_some()).await;
-    if let Some(errno) = known.refused {
+    let state = program.until(|state| state.pid.is_some() || state.refused.is_some()).await;
+    if let Some(errno) = state.refused {
         return Err(tree.release_refused(io::Error::from_raw_os_error(errno)).await);
     }
-    let Some(pid) = known.pid else { return Err(io::ErrorKind::ConnectionAborted.into()) };
+    let Some(pid) = state.pid else { return Err(io::ErrorKind::ConnectionAborted.into()) };
     let [stdout, stderr] = program.streams().await?;
     let (holder, slot) = (Arc::clone(&tree.link), program.slot());
     let close = move || holder.order(HolderOrder::CloseStdin { slot }, Vec::new());
@@ -145,7 +145,7 @@ async fn kill_all(link: &HolderLink, program: &ProgramHandle) -> u64 {
         return program.state().cleared.unwrap_or_default();
     }
     link.order(HolderOrder::Kill { slot: program.slot() }, Vec::new());
-    match timeout(CLEAR_TIMEOUT, program.until(|now| now.cleared.is_some())).await {
+    match timeout(CLEAR_TIMEOUT, program.until(|state| state.cleared.is_some())).await {
         Ok(ProcessState { cleared: Some(killed), survivors, .. }) => {
             if survivors > 0 {
                 tracing::error!(survivors, "failed to kill process of agent");

@@ -145,7 +145,7 @@ impl HolderLink {
     /// Returns when a claim about the connection is true, or when the connection is lost.
     pub(crate) async fn until(&self, claim: impl Fn(&LinkState) -> bool) -> LinkState {
         let mut changes = self.state.subscribe();
-        let found = changes.wait_for(|now| claim(now) || now.is_lost).await;
+        let found = changes.wait_for(|state| claim(state) || state.is_lost).await;
         found.map_or_else(|_| self.state(), |found| *found)
     }
 
@@ -156,12 +156,12 @@ impl HolderLink {
     }
 
     fn receive(&self, Packet { frame, fds }: Packet) {
-        let Some(word) = HolderEvent::decode(&frame) else { return }; // An unknown event is of a later version.
-        match word {
+        let Some(event) = HolderEvent::decode(&frame) else { return }; // An unknown event is of a later version.
+        match event {
             HolderEvent::Hello { version, pid } => {
                 tracing::debug!(version, own = FRAME_VERSION, pid, "connected to process holder");
                 let pid = u32::try_from(pid).ok();
-                self.state.send_modify(|now| (now.pid, now.version) = (pid, version));
+                self.state.send_modify(|state| (state.pid, state.version) = (pid, version));
             }
             HolderEvent::StoredSecret { secret } => _ = self.stored_secret.set(secret.0),
             HolderEvent::ChallengeResponse { .. } => {} // This event comes only before a link is opened.
@@ -187,7 +187,7 @@ impl HolderLink {
                 // Cloned, so that the lock of the map is not held while the waiters of the program wake.
                 let program = self.programs.borrow().get(&slot).map(Arc::clone);
                 if let Some(program) = program {
-                    program.handle_event(&word);
+                    program.handle_event(&event);
                 }
             }
         }

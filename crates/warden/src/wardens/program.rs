@@ -170,8 +170,8 @@ impl ProgramHandle {
                 process_state.refused = i32::try_from(*errno).ok();
             }
             HolderEvent::Ended { end, .. } => process_state.end = Some(*end),
-            HolderEvent::Cleared { killed, left, .. } => {
-                (process_state.cleared, process_state.survivors) = (Some(*killed), *left);
+            HolderEvent::Cleared { killed, survivors, .. } => {
+                (process_state.cleared, process_state.survivors) = (Some(*killed), *survivors);
             }
             HolderEvent::Hello { .. }
             | HolderEvent::Held { .. }
@@ -188,7 +188,7 @@ impl ProgramHandle {
     /// Returns when a claim about the program is true, or when its process holder is lost.
     pub(crate) async fn until(&self, claim: impl Fn(&ProcessState) -> bool) -> ProcessState {
         let mut changes = self.state.subscribe();
-        let found = changes.wait_for(|now| claim(now) || now.is_lost).await;
+        let found = changes.wait_for(|state| claim(state) || state.is_lost).await;
         found.map_or_else(|_| self.state(), |found| *found)
     }
 
@@ -197,7 +197,7 @@ impl ProgramHandle {
     /// # Errors
     /// `ConnectionAborted` if its process holder was lost before the end.
     pub(crate) async fn ending(self: Arc<Self>) -> io::Result<Exit> {
-        let end = self.until(|now| now.end.is_some()).await.end;
+        let end = self.until(|state| state.end.is_some()).await.end;
         let end = end.ok_or_else(|| io::Error::from(io::ErrorKind::ConnectionAborted))?;
         exit(ExitStatus::from_raw(u32::try_from(end.status).unwrap_or(u32::MAX).cast_signed()))
     }
@@ -283,11 +283,11 @@ mod tests {
     #[test]
     fn attempt_metadata_survives_a_round_trip() {
         let (execution, attempt_id) = (ExecutionId::fresh(), AttemptId { turn: 2, attempt: 700 });
-        let kept = meta(execution, attempt_id, Some(1 << 40));
-        assert_eq!(read_meta(&kept), Some((execution, attempt_id)));
-        assert_eq!(read_scratch(&kept), Some(1 << 40));
+        let encoded = meta(execution, attempt_id, Some(1 << 40));
+        assert_eq!(read_meta(&encoded), Some((execution, attempt_id)));
+        assert_eq!(read_scratch(&encoded), Some(1 << 40));
         assert_eq!(read_scratch(&meta(execution, attempt_id, None)), None);
-        assert_eq!(read_meta(&kept[..ATTEMPT_META_BYTES - 1]), None);
+        assert_eq!(read_meta(&encoded[..ATTEMPT_META_BYTES - 1]), None);
     }
 
     #[test]

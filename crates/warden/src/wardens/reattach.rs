@@ -102,8 +102,8 @@ async fn connect_link(
 ) -> io::Result<Arc<HolderLink>> {
     // A process holder that does not answer is of an earlier release, which knows no key, or is stopped: a retry would
     // delay the start.
-    let met = timeout(LIST_TIMEOUT, key.authenticate(open(folder, name)?)).await;
-    let socket = met.unwrap_or_else(|_| Err(io::ErrorKind::PermissionDenied.into()))?;
+    let authenticated = timeout(LIST_TIMEOUT, key.authenticate(open(folder, name)?)).await;
+    let socket = authenticated.unwrap_or_else(|_| Err(io::ErrorKind::PermissionDenied.into()))?;
     let link = HolderLink::open(socket, options.memory.clone())?;
     let reattach_grace = u64::try_from(options.reattach_grace.as_millis()).unwrap_or(u64::MAX);
     let (name, key) = (Vec::new(), SecretValue(Vec::new()));
@@ -112,7 +112,7 @@ async fn connect_link(
         Vec::new(),
     );
     link.order(HolderOrder::List, Vec::new());
-    match timeout(LIST_TIMEOUT, link.until(|now| now.is_listed)).await {
+    match timeout(LIST_TIMEOUT, link.until(|state| state.is_listed)).await {
         Ok(state) if state.is_listed => Ok(link),
         Ok(_) => Err(io::ErrorKind::ConnectionAborted.into()),
         Err(_) => Err(io::ErrorKind::TimedOut.into()),
@@ -123,8 +123,8 @@ async fn connect_link(
 pub(crate) fn open(folder: &OwnedFd, name: &str) -> io::Result<OwnedFd> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let socket = socket(AddressFamily::Unix, SockType::SeqPacket, flags, None)?;
-    let place = format!("/proc/self/fd/{}/{name}", folder.as_raw_fd());
-    match connect(socket.as_raw_fd(), &UnixAddr::new(place.as_str())?) {
+    let path = format!("/proc/self/fd/{}/{name}", folder.as_raw_fd());
+    match connect(socket.as_raw_fd(), &UnixAddr::new(path.as_str())?) {
         Ok(()) if listens_for_us(&socket)? => Ok(socket),
         Ok(()) => Err(io::ErrorKind::PermissionDenied.into()),
         Err(Errno::ECONNREFUSED | Errno::ENOENT) => Err(io::ErrorKind::ConnectionRefused.into()),

@@ -36,7 +36,7 @@ pub(crate) fn start(
     instance: Uuid,
     slot: u64,
 ) -> io::Result<PreparedLaunch> {
-    let ProgramStreams { stdin, stdout, stderr, ours, stdin_pipe, journaled } =
+    let ProgramStreams { stdin, stdout, stderr, supervisor_ends, stdin_pipe, journaled } =
         create_streams(&launch.stdin)?;
     let (execution, attempt_id) = (launch.execution, launch.attempt_id);
     let terms = LaunchTerms {
@@ -47,8 +47,8 @@ pub(crate) fn start(
         ends_with_supervisor: launch.ends_with_supervisor,
     };
     let mut fds: Vec<_> = [stdin, stdout, stderr].into_iter().map(Arc::new).collect();
-    fds.extend(ours.iter().map(|ends| Arc::clone(&ends.pipe)));
-    fds.extend(ours.iter().map(|ends| Arc::clone(&ends.memory)));
+    fds.extend(supervisor_ends.iter().map(|ends| Arc::clone(&ends.pipe)));
+    fds.extend(supervisor_ends.iter().map(|ends| Arc::clone(&ends.memory)));
     let flags = LaunchFlags {
         is_confined: launch.ruleset.is_some(),
         is_wrapped: launch.wrapper.is_some(),
@@ -66,7 +66,8 @@ pub(crate) fn start(
         fds.push(Arc::new(sealed_file(&encoded)?));
         None
     };
-    let program = Arc::new(ProgramHandle::new(terms.clone(), ours, account).with_stdin(journaled));
+    let program =
+        Arc::new(ProgramHandle::new(terms.clone(), supervisor_ends, account).with_stdin(journaled));
     Ok(PreparedLaunch {
         program,
         order: HolderOrder::Launch { terms, spec, flags },

@@ -11,14 +11,14 @@ fn unit(owner: UnitOwner, program: &str, config: &str, path: &str) -> Result<Str
 }
 
 fn has(text: &str, line: &str) -> bool {
-    text.lines().any(|have| have == line)
+    text.lines().any(|candidate| candidate == line)
 }
 
 #[test]
 fn the_unit_of_a_machine_equals_the_shipped_one() {
-    let (owner, here) = (UnitOwner::Machine, DirectoryVariables::default());
-    let config = owner.configuration(&here).unwrap();
-    let path = owner.path(&here);
+    let (owner, directories) = (UnitOwner::Machine, DirectoryVariables::default());
+    let config = owner.configuration(&directories).unwrap();
+    let path = owner.path(&directories);
     let text = unit(owner, "/usr/local/bin/algonius", config.to_str().unwrap(), &path).unwrap();
     assert_eq!(text, include_str!("../../../../config/systemd/algonius.service"));
     assert!(is_generated(&text));

@@ -13,7 +13,7 @@ use crate::cli::output::progress::ProgressLine;
 pub(super) struct AnswerText<'o> {
     out: &'o CliOutput,
     /// Printed part of the present message.
-    shown: String,
+    printed: String,
     /// Latest message of the agent in a status update.
     message: String,
     /// Ids of the artifacts of which something was printed.
@@ -27,7 +27,7 @@ impl<'o> AnswerText<'o> {
     pub(super) fn new(out: &'o CliOutput) -> Self {
         Self {
             out,
-            shown: String::new(),
+            printed: String::new(),
             message: String::new(),
             artifacts: BTreeSet::new(),
             prints_at_end: out.writes_to_file(),
@@ -41,20 +41,20 @@ impl<'o> AnswerText<'o> {
 
     /// Prints a piece of the answer as it arrives, in place of the progress line.
     pub(super) fn show(&mut self, event: &Value, progress: &mut ProgressLine) {
-        let is_more = event.get("append").and_then(Value::as_bool).unwrap_or_default();
+        let is_append = event.get("append").and_then(Value::as_bool).unwrap_or_default();
         let artifact = text(event, "/artifact/artifactId").to_owned();
         let piece = answer(&json!({"artifacts": [event.get("artifact")]}));
-        if !self.artifacts.insert(artifact) && !is_more && !self.shown.is_empty() {
+        if !self.artifacts.insert(artifact) && !is_append && !self.printed.is_empty() {
             self.replace();
         }
         if self.out.is_json() || self.prints_at_end || piece.is_empty() {
             return;
         }
         progress.disable();
-        if !is_more && self.has_open_line() {
+        if !is_append && self.has_open_line() {
             self.out.print_line("");
         }
-        self.shown.push_str(&piece);
+        self.printed.push_str(&piece);
         self.out.print_piece(&piece);
     }
 
@@ -64,14 +64,14 @@ impl<'o> AnswerText<'o> {
     fn replace(&mut self) {
         // The agent reports a message that was not its answer in the status update before the next one. That
         // text has no line end.
-        let is_whole = self.message == self.shown.trim_end();
-        let rest = if is_whole { Some("") } else { self.message.strip_prefix(&self.shown) };
+        let is_complete = self.message == self.printed.trim_end();
+        let rest = if is_complete { Some("") } else { self.message.strip_prefix(&self.printed) };
         if let Some(rest) = rest {
             if !self.prints_at_end && !self.out.is_json() {
-                let end = if is_whole && self.shown.ends_with('\n') { "" } else { "\n" };
+                let end = if is_complete && self.printed.ends_with('\n') { "" } else { "\n" };
                 self.out.print_piece(&format!("{rest}{end}"));
             }
-            self.shown.clear();
+            self.printed.clear();
         } else if !io::stdout().is_terminal() {
             self.prints_at_end = true;
             self.out
@@ -84,20 +84,20 @@ impl<'o> AnswerText<'o> {
         if self.has_open_line() {
             self.out.print_line("");
         }
-        self.shown.clear();
+        self.printed.clear();
         self.artifacts.clear();
     }
 
     /// True if a terminal shows an answer line without a line end.
     fn has_open_line(&self) -> bool {
-        let is_open = !self.shown.is_empty() && !self.shown.ends_with('\n');
+        let is_open = !self.printed.is_empty() && !self.printed.ends_with('\n');
         is_open && io::stdout().is_terminal()
     }
 
     /// Prints the part of the whole answer that is not printed yet.
-    pub(super) fn complete(&self, whole: &str) {
-        let is_open = !self.shown.is_empty() && !self.shown.ends_with('\n');
-        match whole.strip_prefix(&self.shown) {
+    pub(super) fn complete(&self, full_text: &str) {
+        let is_open = !self.printed.is_empty() && !self.printed.ends_with('\n');
+        match full_text.strip_prefix(&self.printed) {
             Some("") => {
                 if is_open && io::stdout().is_terminal() {
                     self.out.print_line("");
@@ -108,7 +108,7 @@ impl<'o> AnswerText<'o> {
                 if is_open {
                     self.out.print_line("");
                 }
-                self.out.print_text(whole);
+                self.out.print_text(full_text);
             }
         }
     }

@@ -35,7 +35,7 @@ pub(crate) struct StreamedSend<'d> {
     state: String,
     answer: AnswerText<'d>,
     /// True if the standard error of the program is shown.
-    shows_errors: bool,
+    shows_stderr: bool,
     /// True if the user has canceled the task.
     is_cancelled: bool,
     /// End of the last reported deferral.
@@ -58,7 +58,7 @@ impl<'d> StreamedSend<'d> {
     pub(crate) fn new(
         client: &'d ServiceClient,
         agent: &'d str,
-        (out, shows_errors): (&'d CliOutput, bool),
+        (out, shows_stderr): (&'d CliOutput, bool),
     ) -> Result<Self, CliError> {
         let interrupt = signal(SignalKind::interrupt());
         Ok(Self {
@@ -70,7 +70,7 @@ impl<'d> StreamedSend<'d> {
             task: None,
             state: String::new(),
             answer: AnswerText::new(out),
-            shows_errors,
+            shows_stderr,
             is_cancelled: false,
             deferred: String::new(),
         })
@@ -80,23 +80,23 @@ impl<'d> StreamedSend<'d> {
     /// the end.
     pub(crate) async fn run(mut self, mut params: Value) -> Result<(), CliError> {
         self.progress.show("sent");
-        let mut asked = String::new();
+        let mut last_question = String::new();
         loop {
-            let rest = match self.follow(params).await {
+            let pause = match self.follow(params).await {
                 // The question is still open, so the person answers again.
                 Err(CliError::Refused(refusal))
                     if is_invalid_answer(&refusal) && self.can_prompt() =>
                 {
-                    PauseReason::InputRequired(format!("{}\n{asked}", refusal.message))
+                    PauseReason::InputRequired(format!("{}\n{last_question}", refusal.message))
                 }
-                rest => rest?,
+                pause => pause?,
             };
-            match rest {
+            match pause {
                 PauseReason::InputRequired(question) if self.can_prompt() => {
                     let Some(message) = self.prompt(&question).await? else {
                         return self.end().await;
                     };
-                    (params, asked) = (self.reply(&message), question);
+                    (params, last_question) = (self.reply(&message), question);
                 }
                 PauseReason::InputRequired(_) | PauseReason::Ended => return self.end().await,
             }
@@ -106,13 +106,13 @@ impl<'d> StreamedSend<'d> {
     /// Reads to the end or to a request for input. A broken stream is resumed.
     async fn follow(&mut self, params: Value) -> Result<PauseReason, CliError> {
         let mut stream = self.open("message/stream", params, None).await?;
-        let mut broken = 0;
+        let mut attempts = 0;
         loop {
             let fault = match self.next(&mut stream).await {
                 Ok(Some(event)) => {
-                    broken = 0;
-                    match self.take(&event) {
-                        Some(rest) => return Ok(rest),
+                    attempts = 0;
+                    match self.handle_event(&event) {
+                        Some(pause) => return Ok(pause),
                         None => continue,
                     }
                 }
@@ -125,10 +125,10 @@ impl<'d> StreamedSend<'d> {
                 Err(fault) => return Err(fault),
             };
             // Without an id nothing can be resumed, and to send the message again could run it twice.
-            let Some(task) = self.task.clone().filter(|_| broken < MAX_RESUME_ATTEMPTS) else {
+            let Some(task) = self.task.clone().filter(|_| attempts < MAX_RESUME_ATTEMPTS) else {
                 return Err(fault);
             };
-            broken += 1;
+            attempts += 1;
             self.progress.show("connection lost, resuming");
             self.progress.tick().await;
             // The cursor of the last event prevents duplicates.
@@ -148,12 +148,13 @@ impl<'d> StreamedSend<'d> {
         params: Value,
         after: Option<HeaderValue>,
     ) -> Result<SseStream, CliError> {
-        let name = HeaderName::from_static;
-        let after = after.map(|cursor| (name("last-event-id"), cursor));
-        let errors = (name("x-a2a-extensions"), HeaderValue::from_static(STDERR_EXTENSION));
+        let header_name = HeaderName::from_static;
+        let after = after.map(|cursor| (header_name("last-event-id"), cursor));
+        let stderr_header =
+            (header_name("x-a2a-extensions"), HeaderValue::from_static(STDERR_EXTENSION));
         // Standard error is sent only to callers that request the extension.
-        let errors = self.shows_errors.then_some(errors);
-        let headers: Vec<RequestHeader> = after.into_iter().chain(errors).collect();
+        let stderr_header = self.shows_stderr.then_some(stderr_header);
+        let headers: Vec<RequestHeader> = after.into_iter().chain(stderr_header).collect();
         tokio::select! {
             opened = self.client.open(self.agent, (method, params), &headers) => {
                 opened.map(SseStream::of)
@@ -168,8 +169,8 @@ impl<'d> StreamedSend<'d> {
             tokio::select! {
                 event = stream.next() => {
                     let Some(event) = event? else { return Ok(None) };
-                    let strange = |_| CliError::UnexpectedResponse { about: "an event is not JSON" };
-                    let answer = serde_json::from_str(&event.data).map_err(strange)?;
+                    let invalid_event = |_| CliError::UnexpectedResponse { about: "an event is not JSON" };
+                    let answer = serde_json::from_str(&event.data).map_err(invalid_event)?;
                     return result_of(answer).map(Some);
                 }
                 () = self.progress.tick() => {}
@@ -200,7 +201,7 @@ impl<'d> StreamedSend<'d> {
     }
 
     /// Processes an event.
-    fn take(&mut self, event: &Value) -> Option<PauseReason> {
+    fn handle_event(&mut self, event: &Value) -> Option<PauseReason> {
         if self.out.is_json() {
             self.out.print_document(&event.to_string());
         }
@@ -220,11 +221,11 @@ impl<'d> StreamedSend<'d> {
         let id = event.pointer(id).and_then(Value::as_str).map(str::to_owned);
         self.task = id.or_else(|| self.task.take());
         text(event, "/status/state").clone_into(&mut self.state);
-        let errors = text(event, "/metadata/stderr/text");
-        if !errors.is_empty() {
+        let stderr = text(event, "/metadata/stderr/text");
+        if !stderr.is_empty() {
             if !self.out.is_json() {
                 self.progress.clear();
-                self.out.print_stderr(errors);
+                self.out.print_stderr(stderr);
             }
             return None;
         }
@@ -283,7 +284,7 @@ impl<'d> StreamedSend<'d> {
             message = message => match message {
                 Ok(Ok(line)) => Ok(line.map(|line| line.trim_end_matches('\n').to_owned())),
                 Ok(Err(source)) => Err(CliError::Input { source }),
-                Err(_gone) => Ok(None),
+                Err(_closed) => Ok(None),
             },
             _ = self.interrupt.recv() => {
                 self.cancel().await?;
@@ -312,7 +313,7 @@ impl<'d> StreamedSend<'d> {
         if self.out.is_json() {
             return finish((self.client, self.agent), &task, |_| {}, self.out).await;
         }
-        let print = |whole: &str| self.answer.complete(whole);
+        let print = |full_text: &str| self.answer.complete(full_text);
         finish((self.client, self.agent), &task, print, self.out).await
     }
 }

@@ -30,7 +30,7 @@ fn read_zone(section: &mut Section<'_>) -> Zone {
     zone(&name.value).unwrap_or_else(|| {
         let diagnostic =
             from_message("there is no such time zone").hint("write one such as `Europe/Berlin`");
-        section.reader.error(&name.place, diagnostic);
+        section.reader.error(&name.position, diagnostic);
         Zone::default()
     })
 }

@@ -9,20 +9,20 @@ use crate::config::table::{Section, keyword_list};
 const SCHEMES: [&str; 2] = ["https://", "http://"];
 
 /// Reads `card_bindings`: the bindings that an agent's card lists; all of them by default.
-pub(crate) fn bindings(section: &mut Section<'_>, served: &[Binding]) -> Vec<Binding> {
+pub(crate) fn bindings(section: &mut Section<'_>, offered: &[Binding]) -> Vec<Binding> {
     const KEY: &str = "card_bindings";
     let is_given = section.has(KEY);
-    let listed = keyword_list(section, KEY, Binding::ALL, Binding::as_str);
+    let configured = keyword_list(section, KEY, Binding::ALL, Binding::as_str);
     if !is_given {
-        return served.to_vec();
+        return offered.to_vec();
     }
-    for binding in listed.iter().filter(|binding| !served.contains(binding)) {
+    for binding in configured.iter().filter(|binding| !offered.contains(binding)) {
         let diagnostic =
             from_message(format!("lists `{}`, which `bindings` leaves out", binding.as_str()))
                 .hint("a card can list only what the agent is served over");
-        section.reader.error(&section.place.below(KEY).hidden(), diagnostic);
+        section.reader.error(&section.position.below(KEY).hidden(), diagnostic);
     }
-    listed
+    configured
 }
 
 /// Reads the details of a card; missing ones are taken from `default`.
@@ -42,7 +42,7 @@ pub(crate) fn provider(section: &mut Section<'_>) -> Option<Provider> {
     let url = url(&mut provider, "url");
     if is_given {
         for key in ["organization", "url"].into_iter().filter(|key| !provider.has(key)) {
-            provider.reader.error(&provider.place.below(key).hidden(), "is needed");
+            provider.reader.error(&provider.position.below(key).hidden(), "is needed");
         }
     }
     provider.finish();
@@ -53,7 +53,7 @@ pub(crate) fn provider(section: &mut Section<'_>) -> Option<Provider> {
 pub(crate) fn examples(section: &mut Section<'_>) -> Vec<String> {
     let texts = section.texts("examples").unwrap_or_default();
     for blank in texts.iter().filter(|text| text.value.trim().is_empty()) {
-        section.reader.error(&blank.place, "must not be empty");
+        section.reader.error(&blank.position, "must not be empty");
     }
     texts.into_iter().map(|text| text.value).collect()
 }
@@ -65,13 +65,13 @@ fn url(section: &mut Section<'_>, key: &'static str) -> Option<String> {
     let host = rest.and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or_default();
     if host.contains('@') {
         // A card is public.
-        section.reader.error(&text.place.hidden(), "must not hold a name or password");
+        section.reader.error(&text.position.hidden(), "must not hold a name or password");
         return None;
     }
     let is_plain = text.value.chars().all(|letter| !letter.is_whitespace() && !letter.is_control());
     if host.is_empty() || !is_plain {
         let diagnostic = "must be an address such as \"https://example.org/agents\"";
-        section.reader.error(&text.place, diagnostic);
+        section.reader.error(&text.position, diagnostic);
         return None;
     }
     Some(text.value)

@@ -25,8 +25,8 @@ const TOOL_CALL_BOUNDS: ValueBounds<u64> = ValueBounds::new(1, 100_000, 1000);
 pub(crate) fn read(agent: &mut Section<'_>, is_interactive: bool) -> Option<PermissionPolicy> {
     let is_given = agent.has("consent");
     if is_given && !is_interactive {
-        let place = agent.place.below("consent").hidden();
-        agent.reader.error(&place, "has a meaning with `protocol` only");
+        let position = agent.position.below("consent").hidden();
+        agent.reader.error(&position, "has a meaning with `protocol` only");
     }
     let mut section = agent.section("consent");
     let policy = PermissionPolicy {
@@ -68,9 +68,9 @@ fn approvers(section: &mut Section<'_>) -> Vec<String> {
 /// Reads the limit of a turn; `None` is unlimited.
 fn max_tool_calls(section: &mut Section<'_>) -> Option<u32> {
     let entry = section.entry("max_tool_calls");
-    let most = entry.and_then(|entry| value::count(section.reader, &entry, TOOL_CALL_BOUNDS));
+    let max = entry.and_then(|entry| value::count(section.reader, &entry, TOOL_CALL_BOUNDS));
     section.record_shape("max_tool_calls", || ValueShape::Count(TOOL_CALL_BOUNDS, false));
-    most.map(|most| u32::try_from(most).unwrap_or(u32::MAX))
+    max.map(|max| u32::try_from(max).unwrap_or(u32::MAX))
 }
 
 fn rules(section: &mut Section<'_>) -> Vec<PermissionRule> {
@@ -79,33 +79,38 @@ fn rules(section: &mut Section<'_>) -> Vec<PermissionRule> {
     for item in section.list("rules").unwrap_or_default() {
         let Some(mut rule) = Section::of(reader, item) else { continue };
         let then = rule.keyword("then", &VERDICTS).map(|found| found.value);
-        let read = PermissionRule {
+        let permission_rule = PermissionRule {
             tool: patterns(&mut rule, "tool"),
             kind: patterns(&mut rule, "kind"),
             command: patterns(&mut rule, "command"),
             path: patterns(&mut rule, "path"),
             then,
         };
-        let conditions = [&read.tool, &read.kind, &read.command, &read.path];
+        let conditions = [
+            &permission_rule.tool,
+            &permission_rule.kind,
+            &permission_rule.command,
+            &permission_rule.path,
+        ];
         if then.is_none() && !rule.has("then") {
-            reader.error(&rule.place.below("then").hidden(), "is needed");
+            reader.error(&rule.position.below("then").hidden(), "is needed");
         }
         if conditions.iter().all(|patterns| patterns.is_empty()) {
             let diagnostic = "needs a condition: `tool`, `kind`, `command` or `path`";
-            reader.error(&rule.place.clone().hidden(), diagnostic);
+            reader.error(&rule.position.clone().hidden(), diagnostic);
         }
         rule.finish();
-        rules.push(read);
+        rules.push(permission_rule);
     }
     rules
 }
 
 fn patterns(rule: &mut Section<'_>, key: &'static str) -> Vec<String> {
-    let given = rule.texts(key).unwrap_or_default();
+    let texts = rule.texts(key).unwrap_or_default();
     let mut patterns = Vec::new();
-    for pattern in given {
+    for pattern in texts {
         if pattern.value.trim().is_empty() {
-            rule.reader.error(&pattern.place, "must not be blank");
+            rule.reader.error(&pattern.position, "must not be blank");
         }
         patterns.push(pattern.value);
     }
@@ -116,11 +121,11 @@ fn tools(section: Section<'_>) -> BTreeMap<String, PermissionVerdict> {
     let reader = section.reader;
     let mut tools = BTreeMap::new();
     for (name, entry) in section.entries() {
-        let entry = Spanned { place: entry.place.hidden(), ..entry };
+        let entry = Spanned { position: entry.position.hidden(), ..entry };
         let Some(word) = value::text(reader, &entry) else { continue };
         match PermissionVerdict::parse(word) {
             Some(verdict) => _ = tools.insert(name.value, verdict),
-            None => reader.error(&entry.place, "must be \"allow\", \"deny\" or \"ask\""),
+            None => reader.error(&entry.position, "must be \"allow\", \"deny\" or \"ask\""),
         }
     }
     tools

@@ -23,13 +23,13 @@ pub(crate) fn read(section: &mut Section<'_>, limits: &AgentSettingBounds) -> De
 /// Reads the idle limit. Disabled by default: many programs are silent before their answer, and `timeout` bounds them
 /// anyway.
 fn idle(section: &mut Section<'_>, limits: &AgentSettingBounds, run: Duration) -> Option<Duration> {
-    let given = section.entry("idle_timeout")?;
-    let seconds = value::seconds(section.reader, &given, limits.idle_timeout)?;
+    let entry = section.entry("idle_timeout")?;
+    let seconds = value::seconds(section.reader, &entry, limits.idle_timeout)?;
     let idle = Duration::try_from_secs_f64(seconds).ok()?;
     if idle >= run {
         let diagnostic = from_message("means nothing: `timeout` passes before it");
         let diagnostic = diagnostic.hint("lower it, or leave it out");
-        section.reader.record(Severity::Warning, &given.place, diagnostic);
+        section.reader.record(Severity::Warning, &entry.position, diagnostic);
     }
     Some(idle)
 }

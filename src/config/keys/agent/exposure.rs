@@ -118,20 +118,24 @@ fn base_path(
         let known = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
         !name.is_empty() && name.chars().all(known)
     };
-    let begins = |path: &str, other: &str| {
+    let is_within = |path: &str, other: &str| {
         path.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
     let diagnostic = if !path.starts_with('/') || !names.iter().all(is_name) {
         "must be a path of the characters A-Z a-z 0-9 _ -, such as \"/bots/x\""
     } else if names.first().is_some_and(|first| RESERVED_PATH_SEGMENTS.contains(first)) {
         "begins like a path of the service itself"
-    } else if auth_config.paths.iter().any(|other| begins(&path, other) || begins(other, &path)) {
+    } else if auth_config
+        .paths
+        .iter()
+        .any(|other| is_within(&path, other) || is_within(other, &path))
+    {
         "is, or lies within, the path of another agent"
     } else {
         auth_config.paths.push(path.clone());
         return Some(path);
     };
-    section.reader.error(&text.place, diagnostic);
+    section.reader.error(&text.position, diagnostic);
     None
 }
 
@@ -143,17 +147,17 @@ pub(crate) fn modes(section: &mut Section<'_>, key: &'static str) -> Option<Vec<
         !part.is_empty() && part.chars().all(known)
     };
     if texts.is_empty() {
-        section.reader.error(&section.place.below(key).hidden(), "must name one at least");
+        section.reader.error(&section.position.below(key).hidden(), "must name one at least");
     }
-    let sound = texts.into_iter().filter_map(|text| {
+    let valid = texts.into_iter().filter_map(|text| {
         let parts = text.value.split_once('/');
-        if parts.is_some_and(|(whole, part)| is_part(whole) && is_part(part)) {
+        if parts.is_some_and(|(main_type, subtype)| is_part(main_type) && is_part(subtype)) {
             return Some(text.value.to_ascii_lowercase());
         }
-        section.reader.error(&text.place, "must be a media type such as \"text/plain\"");
+        section.reader.error(&text.position, "must be a media type such as \"text/plain\"");
         None
     });
-    Some(sound.collect())
+    Some(valid.collect())
 }
 
 /// Reads the rate limit of calls.
@@ -189,25 +193,26 @@ fn auth(
     auth_config: &mut AuthConfig,
 ) -> (CallerAuth, bool) {
     let from = &mut section;
-    let proof =
+    let credential_kind =
         from.keyword("type", &CREDENTIAL_KINDS).map_or(CredentialKind::Bearer, |found| found.value);
     let name = from.nonblank("name");
-    if proof == CredentialKind::ApiKey || from.has("token_env") || from.has("token_file") {
+    if credential_kind == CredentialKind::ApiKey || from.has("token_env") || from.has("token_file")
+    {
         token(from, id, name, auth_config);
     }
-    let header = header(from, proof);
-    let is_open = !from.flag("required", proof != CredentialKind::Nothing);
+    let header = header(from, credential_kind);
+    let is_open = !from.flag("required", credential_kind != CredentialKind::Nothing);
     let is_insecure = from.flag("insecure", false);
     if is_open && !(is_insecure && auth_config.is_loopback) {
         let diagnostic = from_message("admits every caller who can reach the service")
             .hint("this needs `insecure = true`, and a `server.listen` that is on loopback");
-        from.reader.error(&from.place.clone().hidden(), diagnostic);
+        from.reader.error(&from.position.clone().hidden(), diagnostic);
     }
-    if !is_open && proof == CredentialKind::Nothing {
-        from.reader.error(&from.place.below("required"), "cannot be with `type = \"none\"`");
+    if !is_open && credential_kind == CredentialKind::Nothing {
+        from.reader.error(&from.position.below("required"), "cannot be with `type = \"none\"`");
     }
     section.finish();
-    let credential = match proof {
+    let credential = match credential_kind {
         CredentialKind::Bearer => CallerAuth::Bearer,
         CredentialKind::ApiKey => CallerAuth::ApiKey(header),
         CredentialKind::Nothing => CallerAuth::Nothing,
@@ -222,33 +227,33 @@ fn token(
     name: Option<Spanned<String>>,
     auth_config: &mut AuthConfig,
 ) {
-    let place = section.place.clone().hidden();
+    let position = section.position.clone().hidden();
     let name = name.map_or_else(|| format!("agent:{id}"), |name| name.value);
-    let found = Spanned { value: name, place };
+    let found = Spanned { value: name, position };
     let Some(text) = tokens::text(section, &found) else { return };
     // The hash is enough to recognize the token, so the text is not kept.
     let hash = Sha256::digest(text).into();
     if let Some(other) = auth_config.tokens.iter().find(|other| other.hash == hash) {
         let diagnostic = format!("has the same text as the token `{}`", other.name);
-        section.reader.error(&found.place, diagnostic);
+        section.reader.error(&found.position, diagnostic);
     }
     let scope = Scope { rights: vec![Right::Read, Right::Run], agents: Some(vec![id.clone()]) };
     auth_config.tokens.push(TokenSeed { name: found.value, hash, scope, expires: None });
 }
 
 /// Reads the header of the key.
-fn header(section: &mut Section<'_>, proof: CredentialKind) -> String {
+fn header(section: &mut Section<'_>, credential_kind: CredentialKind) -> String {
     let default = "x-api-key".to_owned();
     let Some(text) = section.nonblank("header") else { return default };
     let name = text.value.to_ascii_lowercase();
     let known = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
-    let diagnostic = if proof != CredentialKind::ApiKey {
+    let diagnostic = if credential_kind != CredentialKind::ApiKey {
         "has a meaning with `type = \"api_key\"` only"
     } else if !name.chars().all(known) || RESERVED_HEADERS.contains(&name.as_str()) {
         "must be the name of a header of its own, such as \"X-API-Key\""
     } else {
         return name;
     };
-    section.reader.error(&text.place, diagnostic);
+    section.reader.error(&text.position, diagnostic);
     default
 }

@@ -81,8 +81,8 @@ fn register_proxy_password(section: &Section<'_>, name: &str, proxy: &mut Variab
             "the password in {name} has fewer than {MIN_REDACTED_BYTES} characters and is not redacted in \
              the output"
         );
-        let place = section.place.below("network_env").hidden();
-        return section.reader.warning(&place, from_message(diagnostic));
+        let position = section.position.below("network_env").hidden();
+        return section.reader.warning(&position, from_message(diagnostic));
     }
     section.reader.register_secret(&password);
     // A program may print the password in either form.
@@ -121,11 +121,11 @@ fn percent_decode(text: &str) -> String {
 
 /// Warns about certificates that the program cannot read: its connections would fail one by one.
 fn check(section: &Section<'_>, name: &str, path: &Path, hidden: &[PathBuf]) {
-    let place = section.place.below("network_env").hidden();
-    let warn = |why: &str| {
-        let diagnostic = from_message(format!("{name} names {}, {why}", path.display()))
+    let position = section.position.below("network_env").hidden();
+    let warn = |reason: &str| {
+        let diagnostic = from_message(format!("{name} names {}, {reason}", path.display()))
             .hint("correct the variable of the service, or set `network_env = false`");
-        section.reader.warning(&place, diagnostic);
+        section.reader.warning(&position, diagnostic);
     };
     if !path.exists() {
         return warn("which does not exist");

@@ -37,10 +37,14 @@ pub(crate) fn read(
 fn folders(section: &mut Section<'_>, missing_severity: Severity) -> Vec<PathBuf> {
     let reader = section.reader;
     let mut folders = Vec::new();
-    for given in section.texts("working_dirs").unwrap_or_default() {
-        let folder = reader.resolve(&given.value);
+    for text in section.texts("working_dirs").unwrap_or_default() {
+        let folder = reader.resolve(&text.value);
         if !folder.is_dir() {
-            reader.record(missing_severity, &given.place, from_message("there is no such folder"));
+            reader.record(
+                missing_severity,
+                &text.position,
+                from_message("there is no such folder"),
+            );
         }
         // A caller may write the folder with its links or without them.
         let real = folder.canonicalize().ok().filter(|real| *real != folder);
@@ -57,7 +61,7 @@ fn variables(section: &mut Section<'_>, known: &BTreeMap<String, Variable>) -> V
     for name in section.texts("env").unwrap_or_default() {
         match fault(&name, known) {
             None => variables.push(name.value),
-            Some(text) => reader.error(&name.place, text),
+            Some(text) => reader.error(&name.position, text),
         }
     }
     variables
@@ -66,8 +70,8 @@ fn variables(section: &mut Section<'_>, known: &BTreeMap<String, Variable>) -> V
 /// Reads the parameters that a caller may set, among those that the agent has.
 fn params(section: &mut Section<'_>, program: Option<&ProgramSpec>) -> Vec<String> {
     let has = |name: &str| {
-        let written = format!("param.{name}");
-        let is_used = |text: &String| text.contains(&written);
+        let template_name = format!("param.{name}");
+        let is_used = |text: &String| text.contains(&template_name);
         program.is_none_or(|program| {
             program.params.contains_key(name) || program.args.iter().any(is_used)
         })
@@ -75,10 +79,10 @@ fn params(section: &mut Section<'_>, program: Option<&ProgramSpec>) -> Vec<Strin
     let names = section.texts("params").unwrap_or_default();
     for name in &names {
         if !is_name(&name.value) {
-            section.reader.error(&name.place, "is not the name of a parameter");
+            section.reader.error(&name.position, "is not the name of a parameter");
         } else if !has(&name.value) {
             let diagnostic = "the agent has no such parameter in `params` or `args`";
-            section.reader.error(&name.place, diagnostic);
+            section.reader.error(&name.position, diagnostic);
         }
     }
     names.into_iter().map(|name| name.value).collect()

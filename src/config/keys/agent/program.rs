@@ -69,11 +69,11 @@ pub(crate) fn read(
 ) -> Option<ConfiguredProgram> {
     let run_as = user::read(section, missing_severity);
     let mut env = environment::read(section, access, missing_severity);
-    let own = runtime::own_home(section, (id, data_dir), run_as.is_dynamic());
-    if own.is_none() {
+    let own_home = runtime::own_home(section, (id, data_dir), run_as.is_dynamic());
+    if own_home.is_none() {
         run_as.set_variables(&mut env);
     }
-    let program_runtime = runtime::read(section, own, &mut env);
+    let program_runtime = runtime::read(section, own_home, &mut env);
     let working_dir = working_dir(section, missing_severity);
     // The program starts with this PATH, so its command is searched there and not on that of the service.
     let path = env.get("PATH").map(|path| path.value.clone());
@@ -86,12 +86,12 @@ pub(crate) fn read(
     if let Some(command) = command.as_ref().filter(|_| protocol.is_none()) {
         interactive_commands::warn(section.reader, &command.file, &arguments.words());
     }
-    let (usual_input, usual_output) = match protocol {
+    let (default_input, default_output) = match protocol {
         Some(_) => (InputPattern::JsonRpc, OutputPattern::JsonRpc),
         None => (InputPattern::Stdin, OutputPattern::Stdout),
     };
-    let input = pattern(section, "input", &INPUTS, usual_input);
-    let output = pattern(section, "output", &OUTPUTS, usual_output);
+    let input = pattern(section, "input", &INPUTS, default_input);
+    let output = pattern(section, "output", &OUTPUTS, default_output);
     if let (Some(input), Some(output)) = (input, output) {
         arguments.check_patterns(section, input, output);
     }
@@ -126,7 +126,7 @@ pub(crate) fn read(
         program_runtime,
         session: session.map(Box::new),
         dialogue,
-        keeping: None,
+        pool: None,
     };
     let (search, is_missing) = found?;
     Some(ConfiguredProgram { spec, search, is_missing })
@@ -135,12 +135,12 @@ pub(crate) fn read(
 /// Reads the treatment of the program after a loss of the service. A program with a protocol has no partner then, and
 /// ends.
 fn on_loss(section: &mut Section<'_>, has_protocol: bool) -> OnServiceLoss {
-    let losses = [("reattach", OnServiceLoss::Reattach), ("kill", OnServiceLoss::Kill)];
-    let found = section.keyword("on_supervisor_loss", &losses);
+    let keywords = [("reattach", OnServiceLoss::Reattach), ("kill", OnServiceLoss::Kill)];
+    let found = section.keyword("on_supervisor_loss", &keywords);
     let default = if has_protocol { OnServiceLoss::Kill } else { OnServiceLoss::default() };
     if let Some(found) = found.as_ref().filter(|found| has_protocol && found.value != default) {
         let diagnostic = "must be \"kill\": no service continues the protocol of the program";
-        section.reader.error(&found.place, diagnostic);
+        section.reader.error(&found.position, diagnostic);
     }
     found.map_or(default, |found| found.value)
 }
@@ -159,26 +159,26 @@ fn pattern<T: Copy>(
 /// Reads the working directory: as configured, or the one in which the service was started.
 fn working_dir(section: &mut Section<'_>, missing_severity: Severity) -> Option<PathBuf> {
     let reader = section.reader;
-    let Some(given) = section.nonblank("working_dir") else {
+    let Some(configured) = section.nonblank("working_dir") else {
         let current = std::env::current_dir();
         return current
             .map_err(|error| {
                 let diagnostic =
                     from_message(format!("the service's own folder is not known: {error}"));
-                let place = section.place.below("working_dir").hidden();
-                reader.record(Severity::Error, &place, diagnostic);
+                let position = section.position.below("working_dir").hidden();
+                reader.record(Severity::Error, &position, diagnostic);
             })
             .ok();
     };
-    let folder = reader.resolve(&given.value);
+    let folder = reader.resolve(&configured.value);
     if !folder.is_dir() {
         let diagnostic = from_message("there is no such folder");
-        let diagnostic = if given.value.starts_with('~') {
+        let diagnostic = if configured.value.starts_with('~') {
             diagnostic.hint("`~` means nothing here: write the whole path")
         } else {
             diagnostic
         };
-        reader.record(missing_severity, &given.place, diagnostic);
+        reader.record(missing_severity, &configured.position, diagnostic);
     }
     Some(folder)
 }
@@ -189,9 +189,10 @@ fn params(section: &mut Section<'_>) -> BTreeMap<String, String> {
     let mut params = BTreeMap::new();
     for (name, entry) in section.section("params").entries() {
         if !is_name(&name.value) {
-            reader.error(&name.place, "the name of a parameter has letters, digits and `_` only");
+            reader
+                .error(&name.position, "the name of a parameter has letters, digits and `_` only");
         }
-        let entry = Spanned { place: entry.place.hidden(), ..entry };
+        let entry = Spanned { position: entry.position.hidden(), ..entry };
         params.extend(value::scalar(reader, &entry).map(|text| (name.value, text)));
     }
     params

@@ -19,8 +19,8 @@ pub(crate) fn read(
     program: Option<&ProgramSpec>,
     remote: Option<&RemoteSpec>,
 ) -> QuotaSpec {
-    let usual = QuotaSpec::default();
-    let DeferralPolicy { max, usual: first, times } = usual.deferral;
+    let default = QuotaSpec::default();
+    let DeferralPolicy { max, first_wait: first, times } = default.deferral;
     let bounds = |default: std::time::Duration| {
         ValueBounds::new(0.0, MAX_WAIT_SECONDS, default.as_secs_f64())
     };
@@ -28,13 +28,13 @@ pub(crate) fn read(
     let quota = QuotaSpec {
         deferral: DeferralPolicy {
             max: section.seconds("max_wait", bounds(max)),
-            usual: section.seconds("first_wait", bounds(first)),
+            first_wait: section.seconds("first_wait", bounds(first)),
             times: u32::try_from(times).unwrap_or(u32::MAX),
         },
         credential: configured_credential(&mut section)
             .unwrap_or_else(|| derive_credential(program, remote)),
-        breaker: section.flag("breaker", usual.breaker),
-        refused: section.seconds("blocked_time", bounds(usual.refused)),
+        breaker: section.flag("breaker", default.breaker),
+        refused: section.seconds("blocked_time", bounds(default.refused)),
     };
     section.finish();
     quota
@@ -48,7 +48,7 @@ fn configured_credential(section: &mut Section<'_>) -> Option<QuotaCredential> {
         let hint = "it is shown: give it a name, not the credential itself";
         let diagnostic =
             from_message("must be 1 to 64 letters, digits, `-`, `_` or `.`").hint(hint);
-        section.reader.error(&name.place.hidden(), diagnostic);
+        section.reader.error(&name.position.hidden(), diagnostic);
         return None;
     }
     Some(QuotaCredential::Named(name.value))

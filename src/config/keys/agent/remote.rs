@@ -75,7 +75,7 @@ pub(crate) fn refuse_program_keys(section: &mut Section<'_>) {
         if !has_preset || key == "preset" {
             let diagnostic = from_message("has a meaning for agents with a program only")
                 .hint("leave it out, or leave out `kind = \"remote\"`");
-            section.reader.error(&entry.place.hidden(), diagnostic);
+            section.reader.error(&entry.position.hidden(), diagnostic);
         }
     }
 }
@@ -89,8 +89,8 @@ pub(crate) fn read(
 ) -> Option<RemoteSpec> {
     let is_remote = kind == AgentKind::Remote;
     if agent.has("remote") && !is_remote {
-        let place = agent.place.below("remote").hidden();
-        agent.reader.error(&place, "has a meaning with `kind = \"remote\"` only");
+        let position = agent.position.below("remote").hidden();
+        agent.reader.error(&position, "has a meaning with `kind = \"remote\"` only");
     }
     let mut section = agent.section("remote");
     let from = &mut section;
@@ -100,7 +100,7 @@ pub(crate) fn read(
     let binding = from.keyword("binding", &BINDINGS).map(|word| word.value);
     let token = token(from, missing_severity);
     if url.is_none() && is_remote && !from.has("url") {
-        from.reader.error(&from.place.below("url").hidden(), "is needed");
+        from.reader.error(&from.position.below("url").hidden(), "is needed");
     }
     let url = url.and_then(|url| checked_url(from, url, allows_http)).filter(|_| is_remote);
     section.finish();
@@ -132,7 +132,7 @@ fn checked_url(section: &Section<'_>, url: Spanned<String>, allows_http: bool) -
         }
         _ => from_message("must be an address such as \"https://agents.example.org/agents/x/v1\""),
     };
-    section.reader.error(&url.place.hidden(), diagnostic);
+    section.reader.error(&url.position.hidden(), diagnostic);
     None
 }
 
@@ -141,9 +141,9 @@ fn has_user(authority: &str) -> bool {
 }
 
 fn is_loopback(host: &str) -> bool {
-    let plain = host.trim_start_matches('[').trim_end_matches(']');
+    let bare_host = host.trim_start_matches('[').trim_end_matches(']');
     let is_local = |address: IpAddr| address.to_canonical().is_loopback();
-    plain.parse().map_or(plain.eq_ignore_ascii_case("localhost"), is_local)
+    bare_host.parse().map_or(bare_host.eq_ignore_ascii_case("localhost"), is_local)
 }
 
 /// Reads the token from one of two sources, and registers it for redaction. A source that is not there has the severity
@@ -154,28 +154,28 @@ fn token(section: &mut Section<'_>, missing_severity: Severity) -> Option<Secret
         let diagnostic =
             from_message("a token is not written into the configuration, which is read by many")
                 .hint("use `token_file` or `token_env`");
-        reader.error(&inline.place.hidden(), diagnostic);
+        reader.error(&inline.position.hidden(), diagnostic);
     }
-    let (found, place) = match (section.nonblank("token_env"), section.nonblank("token_file")) {
+    let (found, position) = match (section.nonblank("token_env"), section.nonblank("token_file")) {
         (None, None) => return None,
         (Some(_), Some(file)) => {
-            reader.error(&file.place.hidden(), "give one of `token_env`, `token_file`");
+            reader.error(&file.position.hidden(), "give one of `token_env`, `token_file`");
             return None;
         }
-        (None, Some(file)) => (token_file(section, &file), file.place),
+        (None, Some(file)) => (token_file(section, &file), file.position),
         (Some(name), None) => {
-            (reader.env(&name.value).ok_or(VARIABLE_NOT_SET.to_owned()), name.place)
+            (reader.env(&name.value).ok_or(VARIABLE_NOT_SET.to_owned()), name.position)
         }
     };
     let text = match found {
         Ok(text) => text.trim().to_owned(),
-        Err(lack) => {
-            reader.record(missing_severity, &place, from_message(lack));
+        Err(message) => {
+            reader.record(missing_severity, &position, from_message(message));
             return None;
         }
     };
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-        reader.error(&place.hidden(), "the token must be of visible ASCII characters");
+        reader.error(&position.hidden(), "the token must be of visible ASCII characters");
         return None;
     }
     reader.register_secret(&text);
@@ -188,7 +188,7 @@ fn token_file(section: &Section<'_>, file: &Spanned<String>) -> Result<String, S
     let text = section.reader.secret_file(&path);
     if text.is_ok() && is_open_to_others(&path) {
         let diagnostic = from_message("others may read this file").hint("chmod 600 it");
-        section.reader.warning(&file.place, diagnostic);
+        section.reader.warning(&file.position, diagnostic);
     }
     text.map_err(|error| format!("cannot be read: {error}"))
 }

@@ -30,9 +30,12 @@ pub(crate) fn read(
     let home = program.as_ref().and_then(|program| program.env.get("HOME"));
     let home = home.map(|home| home.value.clone()).or_else(|| section.reader.env("HOME"));
     let path_resolver = SandboxPathResolver { home, missing_severity };
-    let given = section.texts("writable");
-    let writable = given.as_ref().map(|given| {
-        given.iter().map(|path| path_resolver.find(&section, path, MISSING_WRITABLE_HINT)).collect()
+    let configured = section.texts("writable");
+    let writable = configured.as_ref().map(|configured| {
+        configured
+            .iter()
+            .map(|path| path_resolver.find(&section, path, MISSING_WRITABLE_HINT))
+            .collect()
     });
     let isolation = section.keyword("isolation", &ISOLATIONS);
     let hidden = hidden(&mut section, &path_resolver, program.as_deref());
@@ -54,7 +57,7 @@ pub(crate) fn read(
     refuse_nesting(&section, &sandbox);
     let required = required(&mut section, access, &sandbox);
     if let (Access::ReadOnly, Some(program)) = (access, program.as_deref()) {
-        warn_about_workspace(&section, &given.unwrap_or_default(), &sandbox, program);
+        warn_about_workspace(&section, &configured.unwrap_or_default(), &sandbox, program);
     }
     section.finish();
     if let Some(program) = program {
@@ -65,13 +68,13 @@ pub(crate) fn read(
 /// Returns the weakest isolation with which the agent is started. A sandbox with more restrictions than `access`
 /// implies is required by default.
 fn required(section: &mut Section<'_>, access: Access, sandbox: &Sandbox) -> Requirement {
-    let is_kept = access == Access::ReadWrite && sandbox.writable.is_some();
-    let is_asked = sandbox.needs_bubblewrap() || !sandbox.network || is_kept;
+    let limits_writes = access == Access::ReadWrite && sandbox.writable.is_some();
+    let is_restricted = sandbox.needs_bubblewrap() || !sandbox.network || limits_writes;
     let is_given = section.has("required");
-    let required = section.flag("required", is_asked && sandbox.enforce);
-    if !sandbox.enforce && (is_asked || required) {
-        let place = section.place.below("enforce").hidden();
-        section.reader.error(&place, "`enforce = false` leaves nothing to require or to refuse");
+    let required = section.flag("required", is_restricted && sandbox.enforce);
+    if !sandbox.enforce && (is_restricted || required) {
+        let position = section.position.below("enforce").hidden();
+        section.reader.error(&position, "`enforce = false` leaves nothing to require or to refuse");
     }
     match (required, is_given) {
         (false, _) => Requirement::Nothing,
@@ -86,18 +89,18 @@ fn refuse_nesting(section: &Section<'_>, sandbox: &Sandbox) {
         let diagnostic =
             from_message("with `nested = true` the program decides itself what it may change")
                 .hint("leave out `writable` and `enforce = false`, or leave out `nested`");
-        section.reader.error(&section.place.below("nested").hidden(), diagnostic);
+        section.reader.error(&section.position.below("nested").hidden(), diagnostic);
     }
 }
 
 /// Returns the sockets of other programs that the agent may reach. A missing one may be created later.
 fn sockets(section: &mut Section<'_>) -> Vec<PathBuf> {
-    let given = section.texts("sockets").unwrap_or_default();
-    let is_whole = |socket: &Spanned<String>| socket.value.starts_with('/');
-    for socket in given.iter().filter(|socket| !is_whole(socket)) {
-        section.reader.error(&socket.place, "must be an absolute path");
+    let configured = section.texts("sockets").unwrap_or_default();
+    let is_absolute = |socket: &Spanned<String>| socket.value.starts_with('/');
+    for socket in configured.iter().filter(|socket| !is_absolute(socket)) {
+        section.reader.error(&socket.position, "must be an absolute path");
     }
-    given.into_iter().map(|socket| socket.value.into()).collect()
+    configured.into_iter().map(|socket| socket.value.into()).collect()
 }
 
 /// Refuses Landlock if the sandbox has exceptions, because Landlock has no deny rules.
@@ -110,7 +113,7 @@ fn refuse_landlock(
     if let Some(isolation) = landlock.filter(|_| sandbox.needs_bubblewrap()) {
         let diagnostic = from_message("Landlock can neither hide nor protect a path")
             .hint("leave it out, or write \"bubblewrap\"");
-        section.reader.error(&isolation.place, diagnostic);
+        section.reader.error(&isolation.position, diagnostic);
     }
 }
 
@@ -124,13 +127,13 @@ struct SandboxPathResolver {
 impl SandboxPathResolver {
     /// Returns a path relative to the home or to the file's folder. The system accepts only existing paths.
     fn find(&self, section: &Section<'_>, path: &Spanned<String>, hint: &str) -> PathBuf {
-        let place = self.below_home(&path.value);
-        let place = place.unwrap_or_else(|| section.reader.resolve(&path.value));
-        if !place.exists() {
+        let resolved = self.below_home(&path.value);
+        let resolved = resolved.unwrap_or_else(|| section.reader.resolve(&path.value));
+        if !resolved.exists() {
             let diagnostic = from_message("there is no such file or folder").hint(hint);
-            section.reader.record(self.missing_severity, &path.place, diagnostic);
+            section.reader.record(self.missing_severity, &path.position, diagnostic);
         }
-        place
+        resolved
     }
 
     fn below_home(&self, path: &str) -> Option<PathBuf> {
@@ -145,17 +148,21 @@ fn hidden(
     path_resolver: &SandboxPathResolver,
     program: Option<&ProgramSpec>,
 ) -> Vec<PathBuf> {
-    let given = section.texts("hidden").unwrap_or_default();
-    let hidden: Vec<_> =
-        given.iter().map(|path| path_resolver.find(section, path, MISSING_HIDDEN_HINT)).collect();
+    let configured = section.texts("hidden").unwrap_or_default();
+    let hidden: Vec<_> = configured
+        .iter()
+        .map(|path| path_resolver.find(section, path, MISSING_HIDDEN_HINT))
+        .collect();
     let command = program.and_then(|program| program.command.canonicalize().ok());
-    let holds = |place: &PathBuf| {
-        place
+    let contains_program = |folder: &PathBuf| {
+        folder
             .canonicalize()
-            .is_ok_and(|place| command.as_ref().is_some_and(|command| command.starts_with(place)))
+            .is_ok_and(|folder| command.as_ref().is_some_and(|command| command.starts_with(folder)))
     };
-    for (path, _) in given.iter().zip(&hidden).filter(|(_, place)| holds(place)) {
-        section.reader.error(&path.place, "the agent's program is in it, and could not be started");
+    for (path, _) in configured.iter().zip(&hidden).filter(|(_, folder)| contains_program(folder)) {
+        section
+            .reader
+            .error(&path.position, "the agent's program is in it, and could not be started");
     }
     hidden
 }
@@ -163,8 +170,8 @@ fn hidden(
 /// Reads the protected paths. A relative one is in the working directory, which a caller may choose, so its existence
 /// is checked when an attempt starts.
 fn protected(section: &mut Section<'_>, path_resolver: &SandboxPathResolver) -> Vec<PathBuf> {
-    let given = section.texts("protected").unwrap_or_default();
-    let place = |path: &Spanned<String>| {
+    let configured = section.texts("protected").unwrap_or_default();
+    let resolve = |path: &Spanned<String>| {
         let relative = Path::new(&path.value);
         if relative.is_absolute() || path.value.starts_with("~/") {
             return path_resolver.find(section, path, MISSING_PROTECTED_HINT);
@@ -174,28 +181,28 @@ fn protected(section: &mut Section<'_>, path_resolver: &SandboxPathResolver) -> 
         if !is_below || !parts.all(|part| matches!(part, Component::Normal(_))) {
             let diagnostic =
                 from_message("must be absolute, or below the working folder without `..`");
-            section.reader.error(&path.place, diagnostic);
+            section.reader.error(&path.position, diagnostic);
         }
         relative.to_owned()
     };
-    given.iter().map(place).collect()
+    configured.iter().map(resolve).collect()
 }
 
 /// Warns about a read-only agent whose working directory is writable.
 fn warn_about_workspace(
     section: &Section<'_>,
-    given: &[Spanned<String>],
+    configured: &[Spanned<String>],
     sandbox: &Sandbox,
     program: &ProgramSpec,
 ) {
     let Ok(workspace) = program.working_dir.canonicalize() else { return };
     let writable = sandbox.writable.as_deref().unwrap_or_default();
-    for (path, place) in given.iter().zip(writable) {
-        if place.canonicalize().is_ok_and(|place| workspace.starts_with(place)) {
+    for (path, folder) in configured.iter().zip(writable) {
+        if folder.canonicalize().is_ok_and(|folder| workspace.starts_with(folder)) {
             let diagnostic =
                 from_message("the agent's working folder is in it, and so may be changed")
                     .hint("with `access = \"read-write\"` agents would not meet there");
-            section.reader.warning(&path.place, diagnostic);
+            section.reader.warning(&path.position, diagnostic);
         }
     }
 }

@@ -82,7 +82,7 @@ fn valid_texts(
         if fits(&text.value) {
             return Some(text.value.to_ascii_lowercase());
         }
-        section.reader.error(&text.place, diagnostic);
+        section.reader.error(&text.position, diagnostic);
         None
     });
     sound.collect()
@@ -107,7 +107,7 @@ fn networks(section: &mut Section<'_>, key: &'static str) -> Vec<IpNet> {
         if network.is_none() {
             let diagnostic =
                 from_message("must be an address or a network").hint("write `10.0.0.0/8`");
-            section.reader.error(&text.place, diagnostic);
+            section.reader.error(&text.position, diagnostic);
         }
         network
     });

@@ -27,24 +27,25 @@ pub(crate) fn read(server: &mut Section<'_>) -> TlsSection {
 
 /// Reads one of the two files, which are required together.
 fn file(section: &mut Section<'_>, key: &'static str, is_needed: bool) -> Option<Spanned<PathBuf>> {
-    let is_lacking = is_needed && !section.has(key);
+    let is_missing = is_needed && !section.has(key);
     let path = section.nonblank(key);
-    if is_lacking {
-        section.reader.error(&section.place.below(key).hidden(), "is needed");
+    if is_missing {
+        section.reader.error(&section.position.below(key).hidden(), "is needed");
     }
     let path = path?;
-    Some(Spanned { value: section.reader.resolve(&path.value), place: path.place })
+    Some(Spanned { value: section.reader.resolve(&path.value), position: path.position })
 }
 
 fn pair(section: &Section<'_>, cert: &Spanned<PathBuf>, key: &Spanned<PathBuf>) -> TlsKeyPair {
     let reader = section.reader;
     let pair = TlsKeyPair { cert: cert.value.clone(), key: key.value.clone() };
     if let Err(error) = pair.read() {
-        let place = if error.file() == pair.key { &key.place } else { &cert.place };
-        reader.error(place, error.to_string());
+        let position = if error.file() == pair.key { &key.position } else { &cert.position };
+        reader.error(position, error.to_string());
     }
     if is_open_to_others(&pair.key) {
-        reader.warning(&key.place, from_message("others may read this file").hint("chmod 600 it"));
+        reader
+            .warning(&key.position, from_message("others may read this file").hint("chmod 600 it"));
     }
     pair
 }

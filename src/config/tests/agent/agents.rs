@@ -303,9 +303,9 @@ fn prompt_patterns_have_defaults_and_can_be_configured() {
         let prompts = &settings.agents[0].program().unwrap().prompts;
         (prompts.patterns.len(), prompts.silence)
     };
-    let two = Duration::from_secs(2);
-    assert_eq!(prompts(""), (5, two));
-    assert_eq!(prompts("interactive_prompts = []"), (0, two));
+    let two_seconds = Duration::from_secs(2);
+    assert_eq!(prompts(""), (5, two_seconds));
+    assert_eq!(prompts("interactive_prompts = []"), (0, two_seconds));
     assert_eq!(
         prompts("interactive_prompts = ['> $']\nprompt_silence = 0.5"),
         (1, Duration::from_millis(500))

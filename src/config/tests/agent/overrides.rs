@@ -17,8 +17,9 @@ fn overrides_are_empty_by_default() {
 
 #[test]
 fn an_allowed_link_is_allowed_under_both_names() {
-    let here = tempfile::tempdir().unwrap();
-    let (real, link) = (here.path().canonicalize().unwrap().join("real"), here.path().join("link"));
+    let folder = tempfile::tempdir().unwrap();
+    let (real, link) =
+        (folder.path().canonicalize().unwrap().join("real"), folder.path().join("link"));
     std::fs::create_dir(&real).unwrap();
     std::os::unix::fs::symlink(&real, &link).unwrap();
     let lines =
@@ -31,7 +32,7 @@ fn an_allowed_link_is_allowed_under_both_names() {
 fn overrides_of_code_paths_and_secrets_are_refused() {
     let code = "callers may not set this variable: it decides what runs, or the service sets it";
     let secret = "callers may not set a secret: what they choose is stored as it is";
-    for (name, wanted) in [
+    for (name, expected) in [
         ("PATH", code),
         ("LD_PRELOAD", code),
         ("ALGONIUS_AGENT_ID", code),
@@ -43,11 +44,12 @@ fn overrides_of_code_paths_and_secrets_are_refused() {
     ] {
         let lines =
             format!("env_from = {{ MINE = \"HOME\" }}\n[agents.a.overrides]\nenv = [\"{name}\"]\n");
-        let said = fault_messages(&format!("{CAT}{lines}")).join("\n");
-        assert!(said.contains(wanted), "{name}: {said}");
+        let messages = fault_messages(&format!("{CAT}{lines}")).join("\n");
+        assert!(messages.contains(expected), "{name}: {messages}");
     }
-    let said = fault_messages(&format!("{CAT}[agents.a.overrides]\nworking_dirs = [\"/none\"]\n"));
-    assert!(said.join("").contains("there is no such folder"), "{said:?}");
+    let messages =
+        fault_messages(&format!("{CAT}[agents.a.overrides]\nworking_dirs = [\"/none\"]\n"));
+    assert!(messages.join("").contains("there is no such folder"), "{messages:?}");
 }
 
 #[test]
@@ -56,7 +58,7 @@ fn an_overridable_parameter_must_exist() {
     let lines = "params.model = 'small'\noverrides.params = ['model', 'style']\n";
     let override_policy = settings(&with(lines)).agents.remove(0).spec.override_policy.clone();
     assert_eq!(override_policy.params, ["model", "style"]);
-    let said = fault_messages(&with("overrides.params = ['other', '1']\n"));
-    assert!(said.len() == 2 && said[0].contains("has no such parameter"), "{said:?}");
-    assert!(said[1].contains("is not the name of a parameter"), "{said:?}");
+    let messages = fault_messages(&with("overrides.params = ['other', '1']\n"));
+    assert!(messages.len() == 2 && messages[0].contains("has no such parameter"), "{messages:?}");
+    assert!(messages[1].contains("is not the name of a parameter"), "{messages:?}");
 }

@@ -30,16 +30,16 @@ fn refused(agent: &str, remote: &str) -> Vec<String> {
 
 #[test]
 fn a_remote_agent_has_an_address_a_protocol_and_a_token() {
-    let far = remote("url = \"https://agents.example.org/agents/x/v1/\"");
-    assert_eq!(far.url, "https://agents.example.org/agents/x/v1");
-    assert_eq!((far.version, far.binding), (ProtocolVersion::V1_0, RemoteBinding::JsonRpc));
-    assert_eq!(far.token, None);
-    let far = remote(
+    let spec = remote("url = \"https://agents.example.org/agents/x/v1/\"");
+    assert_eq!(spec.url, "https://agents.example.org/agents/x/v1");
+    assert_eq!((spec.version, spec.binding), (ProtocolVersion::V1_0, RemoteBinding::JsonRpc));
+    assert_eq!(spec.token, None);
+    let spec = remote(
         "url = \"http://127.0.0.1:8080\"\nversion = \"0.3\"\nbinding = \"http+json\"\n\
          token_env = \"MY_KEY\"",
     );
-    assert_eq!((far.version, far.binding), (ProtocolVersion::V0_3, RemoteBinding::HttpJson));
-    assert_eq!(far.token.unwrap().0, CANARY);
+    assert_eq!((spec.version, spec.binding), (ProtocolVersion::V0_3, RemoteBinding::HttpJson));
+    assert_eq!(spec.token.unwrap().0, CANARY);
     let settings = settings(&text("", "url = \"https://x.org\"\ntoken_env = \"MY_KEY\""));
     assert!(settings.secrecy.secrets.contains(&CANARY.to_owned()));
     assert!(!format!("{settings:?}").contains(CANARY));
@@ -54,7 +54,7 @@ fn a_remote_url_must_protect_the_token() {
     for url in ["https://x.org", "http://localhost:1/a", "http://127.8.0.1", "http://[::1]:80/v1"] {
         assert_eq!(remote(&format!("url = \"{url}\"")).url, url);
     }
-    for (url, why) in [
+    for (url, message) in [
         ("http://x.org", "must begin with `https://`"),
         ("http://10.0.0.1", "must begin with `https://`"),
         ("http://127.0.0.1.x.org", "must begin with `https://`"),
@@ -67,7 +67,7 @@ fn a_remote_url_must_protect_the_token() {
         ("", "must not be empty"),
     ] {
         let found = refused("", &format!("url = \"{url}\""));
-        assert!(found.len() == 1 && found[0].contains(why), "{url}: {found:?}");
+        assert!(found.len() == 1 && found[0].contains(message), "{url}: {found:?}");
     }
     let within = remote("url = \"http://10.0.0.1\"\ninsecure_http = true");
     assert_eq!(within.url, "http://10.0.0.1");

@@ -10,10 +10,10 @@ fn agents_have_no_resource_limits_by_default() {
         |lines: &str| settings(&format!("{CAT}{lines}\n")).agents[0].program().unwrap().resources;
     assert_eq!(resources(""), ResourceLimits::default());
     assert!(!resources("").wants_group());
-    let given = resources("resources.memory_bytes = 1_048_576\nresources.processes = 10");
-    let wanted =
+    let configured = resources("resources.memory_bytes = 1_048_576\nresources.processes = 10");
+    let expected =
         ResourceLimits { memory: Some(1 << 20), processes: Some(10), grouping: CgroupMode::Auto };
-    assert_eq!(given, wanted);
+    assert_eq!(configured, expected);
     assert_eq!(resources("resources.group = 'required'").grouping, CgroupMode::Required);
 }
 

@@ -36,7 +36,7 @@ fn protected_paths_are_relative_to_the_workspace_or_absolute() {
 #[test]
 fn invalid_hidden_and_protected_paths_are_reported() {
     let nowhere = "there is no such file or folder";
-    for (lines, wanted) in [
+    for (lines, expected) in [
         ("sandbox.hidden = ['/none']", nowhere),
         ("sandbox.protected = ['/none']", nowhere),
         ("sandbox.protected = ['~/none']", nowhere),
@@ -52,7 +52,7 @@ fn invalid_hidden_and_protected_paths_are_reported() {
             "Landlock can neither hide nor protect a path",
         ),
     ] {
-        let said = fault_messages(&format!("{CAT}{lines}\n"));
-        assert!(said.len() == 1 && said[0].contains(wanted), "{lines}: {said:?}");
+        let messages = fault_messages(&format!("{CAT}{lines}\n"));
+        assert!(messages.len() == 1 && messages[0].contains(expected), "{lines}: {messages:?}");
     }
 }

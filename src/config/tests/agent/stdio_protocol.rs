@@ -23,8 +23,8 @@ fn session_arguments_are_added_or_replace_all() {
     assert_eq!(session.resume, ["-p", "-r", "{{ session_id }}"]);
     // The input stays at the very end, after the argument that ends the options of the program.
     let input = "input = \"args\"\ninput_args = [\"--\", \"{{ input }}\"]\n";
-    let taking = base.replace("[agents.a.session]", &format!("{input}[agents.a.session]"));
-    let last = program(&format!("{taking}resume_args = [\"-r\", \"{{{{ session_id }}}}\"]"));
+    let with_input = base.replace("[agents.a.session]", &format!("{input}[agents.a.session]"));
+    let last = program(&format!("{with_input}resume_args = [\"-r\", \"{{{{ session_id }}}}\"]"));
     let resumed = &last.session.as_ref().unwrap().resume;
     assert_eq!(*resumed, ["-p", "-r", "{{ session_id }}", "--", "{{ input }}"]);
     let all = program(&format!(
@@ -128,16 +128,16 @@ fn json_rpc_conflicts_are_refused() {
 #[test]
 fn a_pooled_program_needs_a_turn_end() {
     let lines = "mode = \"interactive\"\nsession_timeout = \"2m\"\nmax_concurrent = 2\nmax_sessions = 3\n[agents.a.turn]\n";
-    let kept = program(&format!(
+    let pooled = program(&format!(
         "{lines}end_json = {{ type = \"result\" }}\nmessage = {{ say = \"{{{{ input }}}}\" }}"
     ));
-    let keeping = kept.keeping.unwrap();
-    assert_eq!((keeping.idle, keeping.most), (Duration::from_secs(120), 3));
-    let Some(StdioProtocol::Turns(turns)) = kept.dialogue else { panic!("no turns") };
+    let pool = pooled.pool.unwrap();
+    assert_eq!((pool.idle, pool.max_sessions), (Duration::from_secs(120), 3));
+    let Some(StdioProtocol::Turns(turns)) = pooled.dialogue else { panic!("no turns") };
     assert_eq!(turns.message, MessageTemplate::Json(json!({"say": "{{ input }}"})));
     assert_eq!(turns.end, TurnEnd::Json(json!({"type": "result"}).as_object().unwrap().clone()));
-    let usual = program(&format!("{lines}end_line = \"END\""));
-    let Some(StdioProtocol::Turns(turns)) = usual.dialogue else { panic!("no turns") };
+    let line_ended = program(&format!("{lines}end_line = \"END\""));
+    let Some(StdioProtocol::Turns(turns)) = line_ended.dialogue else { panic!("no turns") };
     assert!(turns.message.is_default_template());
 }
 

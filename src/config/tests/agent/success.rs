@@ -13,10 +13,10 @@ fn criteria_and_rules(lines: &str) -> (SuccessCriteria, FailureRules) {
 #[test]
 fn short_forms_equal_the_full_forms() {
     let short = criteria_and_rules("transient_exit_codes = [3]\ntransient_regex = \"busy\"").1;
-    let whole = criteria_and_rules("failures.transient = { exit_codes = [3], regex = \"busy\" }").1;
-    assert_eq!(short, whole);
-    let usual = criteria_and_rules("failures.transient.status = [503]").1.transient;
-    assert_eq!((usual.status, usual.exit_codes), (vec![503], vec![75]));
+    let full = criteria_and_rules("failures.transient = { exit_codes = [3], regex = \"busy\" }").1;
+    assert_eq!(short, full);
+    let matchers = criteria_and_rules("failures.transient.status = [503]").1.transient;
+    assert_eq!((matchers.status, matchers.exit_codes), (vec![503], vec![75]));
     let quota =
         criteria_and_rules("failures.quota = { status = [429], regex = \"used up\" }").1.quota;
     assert!(quota.regex.is_some_and(|regex| regex.is_match("all used up")));

@@ -14,21 +14,21 @@ use crate::drivers::output::raw_text::TextStorage;
 pub(super) struct AnswerStream<'r> {
     report: &'r Reporter,
     raw_writer: RawWriter,
-    unshown: String,
-    shown: u64,
-    masked: u64,
+    pending_text: String,
+    next_offset: u64,
+    redacted_before: u64,
 }
 
 impl<'r> AnswerStream<'r> {
     /// Opens the answer's channel.
     pub(super) fn open(report: &'r Reporter, limit: usize, storage: TextStorage) -> Self {
         let raw_writer = RawWriter::open(report, TextChannel::Answer, (limit, storage));
-        Self { report, raw_writer, unshown: String::new(), shown: 0, masked: 0 }
+        Self { report, raw_writer, pending_text: String::new(), next_offset: 0, redacted_before: 0 }
     }
 
     /// Adds text to the answer.
     pub(super) fn append(&mut self, text: &str) {
-        self.unshown.push_str(text);
+        self.pending_text.push_str(text);
     }
 
     /// Shows the safe part of the answer.
@@ -38,12 +38,12 @@ impl<'r> AnswerStream<'r> {
     pub(super) async fn show(&mut self) -> Result<(), LedgerError> {
         // Pieces that were read together become one record, so that a fast program does not fill the ledger with
         // syllables.
-        let text = std::mem::take(&mut self.unshown);
+        let text = std::mem::take(&mut self.pending_text);
         if text.is_empty() {
             return Ok(());
         }
-        let shown = self.raw_writer.show(text.as_bytes()).await?;
-        self.write_piece(shown).await
+        let piece = self.raw_writer.show(text.as_bytes()).await?;
+        self.write_piece(piece).await
     }
 
     /// Shows the safe part of a line that has no end.
@@ -51,15 +51,15 @@ impl<'r> AnswerStream<'r> {
     /// # Errors
     /// Fails if the ledger did not commit.
     pub(super) async fn release(&mut self) -> Result<(), LedgerError> {
-        let shown = self.raw_writer.release().await?;
-        self.write_piece(shown).await
+        let piece = self.raw_writer.release().await?;
+        self.write_piece(piece).await
     }
 
-    async fn write_piece(&mut self, shown: Option<StoredPart>) -> Result<(), LedgerError> {
-        let Some(shown) = shown else { return Ok(()) };
-        let is_first = std::mem::replace(&mut self.shown, shown.text.to) == 0;
-        self.masked += shown.redacted;
-        self.report.note(artifact_event(shown, !is_first, false)).await
+    async fn write_piece(&mut self, piece: Option<StoredPart>) -> Result<(), LedgerError> {
+        let Some(piece) = piece else { return Ok(()) };
+        let is_first = std::mem::replace(&mut self.next_offset, piece.text.to) == 0;
+        self.redacted_before += piece.redacted;
+        self.report.record_event(artifact_event(piece, !is_first, false)).await
     }
 
     /// Shows the rest, and closes the artifact if there is one.
@@ -68,13 +68,13 @@ impl<'r> AnswerStream<'r> {
     /// Fails if the ledger did not commit.
     pub(super) async fn close(mut self) -> Result<PumpedText, LedgerError> {
         self.show().await?;
-        let Self { report, raw_writer, shown, masked, .. } = self;
+        let Self { report, raw_writer, next_offset, redacted_before, .. } = self;
         let text = raw_writer.close().await?;
         let StoredPart { text: span, redacted, dropped, .. } = text.piece;
         if span.to > 0 {
-            let rest = StoredPart::text(TextRange { from: shown, ..span });
-            let rest = StoredPart { redacted: redacted - masked, dropped, ..rest };
-            report.note(artifact_event(rest, shown > 0, true)).await?;
+            let rest = StoredPart::text(TextRange { from: next_offset, ..span });
+            let rest = StoredPart { redacted: redacted - redacted_before, dropped, ..rest };
+            report.record_event(artifact_event(rest, next_offset > 0, true)).await?;
         }
         Ok(text)
     }

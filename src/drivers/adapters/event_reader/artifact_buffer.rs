@@ -17,7 +17,7 @@ const RECORD_OVERHEAD_BYTES: usize = 256;
 pub(super) struct ArtifactBuffer<'r> {
     report: &'r Reporter,
     writer: OutputWriter,
-    left: usize,
+    remaining_bytes: usize,
     dropped: u64,
     /// Artifacts with stored content, and the number of dropped bytes of each.
     open_artifacts: BTreeMap<String, u64>,
@@ -27,7 +27,7 @@ impl<'r> ArtifactBuffer<'r> {
     /// Opens the channel of parts.
     pub(super) fn open(report: &'r Reporter, limit: usize) -> Self {
         let (writer, open_artifacts) = (report.open_output(TextChannel::Parts), BTreeMap::new());
-        Self { report, writer, left: limit, dropped: 0, open_artifacts }
+        Self { report, writer, remaining_bytes: limit, dropped: 0, open_artifacts }
     }
 
     /// Stores the parts, or returns `None` if there is no room for them.
@@ -38,7 +38,7 @@ impl<'r> ArtifactBuffer<'r> {
         &mut self,
         parts: Vec<Part>,
     ) -> Result<Option<Vec<StoredPart>>, LedgerError> {
-        if !self.has_room(parts.iter().map(size).sum()) {
+        if !self.try_reserve(parts.iter().map(size).sum()) {
             return Ok(None);
         }
         let labelled = self.redact_labels(parts);
@@ -49,17 +49,20 @@ impl<'r> ArtifactBuffer<'r> {
     ///
     /// # Errors
     /// Fails if the ledger did not commit.
-    pub(super) async fn make(&mut self, made: ArtifactPiece<Part>) -> Result<(), LedgerError> {
-        let size = made.parts.iter().map(size).sum();
-        if !self.has_room(size) {
-            if let Some(dropped) = self.open_artifacts.get_mut(&made.id) {
+    pub(super) async fn store_artifact(
+        &mut self,
+        artifact: ArtifactPiece<Part>,
+    ) -> Result<(), LedgerError> {
+        let size = artifact.parts.iter().map(size).sum();
+        if !self.try_reserve(size) {
+            if let Some(dropped) = self.open_artifacts.get_mut(&artifact.id) {
                 *dropped += size as u64;
             }
             return Ok(());
         }
-        self.open_artifacts.entry(made.id.clone()).or_default();
-        let parts = self.redact_labels(made.parts);
-        self.writer.make(ArtifactPiece { parts, ..made }).await
+        self.open_artifacts.entry(artifact.id.clone()).or_default();
+        let parts = self.redact_labels(artifact.parts);
+        self.writer.store_artifact(ArtifactPiece { parts, ..artifact }).await
     }
 
     /// Releases the safe part of unfinished artifacts.
@@ -70,9 +73,9 @@ impl<'r> ArtifactBuffer<'r> {
         self.writer.release().await.map(|_| ())
     }
 
-    /// Returns the room for one more part in bytes.
-    pub(super) const fn room(&self) -> usize {
-        self.left.saturating_sub(RECORD_OVERHEAD_BYTES)
+    /// Returns the space for one more part in bytes.
+    pub(super) const fn available_bytes(&self) -> usize {
+        self.remaining_bytes.saturating_sub(RECORD_OVERHEAD_BYTES)
     }
 
     /// Counts content that was not read because there is no room for it.
@@ -80,12 +83,16 @@ impl<'r> ArtifactBuffer<'r> {
         self.dropped = self.dropped.saturating_add(size);
     }
 
-    /// Records a fact without parts, if there is room for it.
+    /// Records an event without parts, if there is space for it.
     ///
     /// # Errors
     /// Fails if the ledger did not commit.
-    pub(super) async fn note(&mut self, fact: EventKind) -> Result<(), LedgerError> {
-        if self.has_room(RECORD_OVERHEAD_BYTES) { self.report.note(fact).await } else { Ok(()) }
+    pub(super) async fn record_event(&mut self, event: EventKind) -> Result<(), LedgerError> {
+        if self.try_reserve(RECORD_OVERHEAD_BYTES) {
+            self.report.record_event(event).await
+        } else {
+            Ok(())
+        }
     }
 
     /// Closes the channel, and with it the artifacts that the program has left open.
@@ -104,13 +111,13 @@ impl<'r> ArtifactBuffer<'r> {
             return Ok(());
         }
         let cut = EventKind::OutputTruncated { channel: TextChannel::Parts, dropped: self.dropped };
-        self.report.note(cut).await
+        self.report.record_event(cut).await
     }
 
-    /// Reserves the room, and returns true if nothing was dropped so far.
-    fn has_room(&mut self, size: usize) -> bool {
-        match self.left.checked_sub(size.max(RECORD_OVERHEAD_BYTES)) {
-            Some(left) => self.left = left,
+    /// Reserves the space, and returns true if nothing was dropped so far.
+    fn try_reserve(&mut self, size: usize) -> bool {
+        match self.remaining_bytes.checked_sub(size.max(RECORD_OVERHEAD_BYTES)) {
+            Some(remaining_bytes) => self.remaining_bytes = remaining_bytes,
             None => self.dropped += size as u64,
         }
         self.dropped == 0
@@ -118,11 +125,11 @@ impl<'r> ArtifactBuffer<'r> {
 
     /// Redacts the labels beside the content, because they are shown too.
     fn redact_labels(&self, parts: Vec<Part>) -> Vec<Part> {
-        let of = |text: Option<String>| text.map(|text| label(self.report, &text));
+        let redact_label = |text: Option<String>| text.map(|text| label(self.report, &text));
         let parts = parts.into_iter().map(|Part { content, filename, media_type }| Part {
             content,
-            filename: of(filename),
-            media_type: of(media_type),
+            filename: redact_label(filename),
+            media_type: redact_label(media_type),
         });
         parts.collect()
     }

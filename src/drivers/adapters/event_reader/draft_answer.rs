@@ -99,7 +99,7 @@ impl<'r> DraftAnswer<'r> {
             return Ok(text.without_raw());
         }
         if text.piece.text.to > text.piece.text.from {
-            self.report.note(EventKind::answer(text.piece.clone())).await?;
+            self.report.record_event(EventKind::answer(text.piece.clone())).await?;
         }
         Ok(text)
     }

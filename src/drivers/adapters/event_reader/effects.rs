@@ -22,7 +22,7 @@ impl EventHandler<'_> {
         undelivered: &Undelivered,
     ) -> Result<(), LedgerError> {
         let message = undelivered.sentence(|name| label(self.report, name));
-        self.buffer.note(EventKind::Warning { message }).await?;
+        self.buffer.record_event(EventKind::Warning { message }).await?;
         if let Some(size) = undelivered.excess() {
             // The file counts as dropped output, so that the answer is marked as truncated.
             self.buffer.skip(size);
@@ -47,7 +47,7 @@ impl EventHandler<'_> {
         let (numbers, cumulative) =
             if cumulative { self.counters.advance(numbers) } else { (numbers, false) };
         self.report.set_counters(self.counters.totals().clone());
-        self.buffer.note(EventKind::UsageReported { counters: numbers, cumulative }).await
+        self.buffer.record_event(EventKind::UsageReported { counters: numbers, cumulative }).await
     }
 
     /// Records the session if it differs from the previous one.
@@ -58,7 +58,7 @@ impl EventHandler<'_> {
         if self.session.replace(id.clone()).as_ref() == Some(&id) {
             return Ok(());
         }
-        self.buffer.note(EventKind::Session { id }).await
+        self.buffer.record_event(EventKind::Session { id }).await
     }
 
     pub(super) async fn stop(&mut self, reason: &str) -> Result<(), LedgerError> {
@@ -67,7 +67,7 @@ impl EventHandler<'_> {
         if reason.is_empty() {
             Ok(())
         } else {
-            self.buffer.note(EventKind::Stopped { reason }).await
+            self.buffer.record_event(EventKind::Stopped { reason }).await
         }
     }
 

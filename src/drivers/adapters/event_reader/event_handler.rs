@@ -69,7 +69,7 @@ impl<'r> EventHandler<'r> {
     /// Fails if the ledger did not commit.
     pub(super) async fn warn(&mut self, message: &str) -> Result<(), LedgerError> {
         let message = label(self.report, message);
-        self.buffer.note(EventKind::Warning { message }).await
+        self.buffer.record_event(EventKind::Warning { message }).await
     }
 
     /// Records that the agent does not know the session of the conversation.
@@ -77,7 +77,7 @@ impl<'r> EventHandler<'r> {
     /// # Errors
     /// Fails if the ledger did not commit.
     pub(super) async fn record_lost_session(&mut self, message: &str) -> Result<(), LedgerError> {
-        self.buffer.note(EventKind::SessionLost { message: message.to_owned() }).await
+        self.buffer.record_event(EventKind::SessionLost { message: message.to_owned() }).await
     }
 
     /// Closes the channels. `is_due` is true if the program has to report its completion.
@@ -105,7 +105,7 @@ impl<'r> EventHandler<'r> {
             }
             ProgramEvent::Superseded => return self.supersede().await,
             ProgramEvent::Accepted => return self.answer.accept().await,
-            ProgramEvent::Artifact(making) => return self.make(making).await,
+            ProgramEvent::Artifact(artifact) => return self.handle_artifact(artifact).await,
             ProgramEvent::Status { state, content } if state == "completed" => {
                 return self.report_message(Role::AgentOutcome, content).await;
             }
@@ -160,7 +160,7 @@ impl<'r> EventHandler<'r> {
         let Some(piece) = self.answer.supersede().await? else { return Ok(()) };
         // The text is in the ledger already, so the message only refers to it.
         let (speaker, message) = (Role::AgentProgress, self.ids.message());
-        self.report.note(EventKind::Message { speaker, message, pieces: vec![piece] }).await
+        self.report.record_event(EventKind::Message { speaker, message, pieces: vec![piece] }).await
     }
 
     /// Records the message of the program about the authentication that it needs, and the page for it. Without either,
@@ -198,28 +198,34 @@ impl<'r> EventHandler<'r> {
     async fn store_message(&mut self, speaker: Role, parts: Vec<Part>) -> Result<(), LedgerError> {
         let Some(pieces) = self.buffer.store(parts).await? else { return Ok(()) };
         let message = self.ids.message();
-        self.report.note(EventKind::Message { speaker, message, pieces }).await
+        self.report.record_event(EventKind::Message { speaker, message, pieces }).await
     }
 
-    async fn make(&mut self, making: ReportedArtifact) -> Result<(), LedgerError> {
-        let ReportedArtifact { id, name, description, content, append, last } = making;
-        let shown = |text: Option<String>| text.map(|text| label(self.report, &text));
-        let (id, name, description) = (shown(id), shown(name), shown(description));
+    async fn handle_artifact(&mut self, reported: ReportedArtifact) -> Result<(), LedgerError> {
+        let ReportedArtifact { id, name, description, content, append, last } = reported;
+        let redact_label = |text: Option<String>| text.map(|text| label(self.report, &text));
+        let (id, name, description) =
+            (redact_label(id), redact_label(name), redact_label(description));
         // The id is assigned even if the artifact fails: an append without an id continues this one.
         let id = self.ids.artifact(id, append);
         let Some(parts) = self.parts(Some(content)).await? else { return Ok(()) };
         self.completion.add_output();
-        self.buffer.make(ArtifactPiece { id, name, description, parts, append, last }).await
+        self.buffer
+            .store_artifact(ArtifactPiece { id, name, description, parts, append, last })
+            .await
     }
 
     /// Returns the parts of the content, with the files that they name. If one file cannot be read, returns no parts
     /// and records a warning.
-    async fn parts(&mut self, of: Option<EventContent>) -> Result<Option<Vec<Part>>, LedgerError> {
-        let Some(items) = of.and_then(EventContent::items) else {
+    async fn parts(
+        &mut self,
+        content: Option<EventContent>,
+    ) -> Result<Option<Vec<Part>>, LedgerError> {
+        let Some(items) = content.and_then(EventContent::items) else {
             self.report_malformed("has no parts that can be read").await?;
             return Ok(None);
         };
-        match file_parts::parts(items, self.allowed_folders, self.buffer.room()).await {
+        match file_parts::parts(items, self.allowed_folders, self.buffer.available_bytes()).await {
             Ok(parts) => Ok(Some(parts)),
             Err(undelivered) => self.note_undelivered(&undelivered).await.map(|()| None),
         }

@@ -32,29 +32,33 @@ impl LineReader {
     }
 
     /// Takes the next bytes, and returns their events, each with the number of its line. Bytes for the raw output go to
-    /// `kept`.
-    pub(super) fn take(&mut self, bytes: &[u8], kept: &mut Vec<u8>) -> Vec<(u64, ProgramEvent)> {
+    /// `raw_output`.
+    pub(super) fn take(
+        &mut self,
+        bytes: &[u8],
+        raw_output: &mut Vec<u8>,
+    ) -> Vec<(u64, ProgramEvent)> {
         let mut events = Vec::new();
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {
             let text = part.strip_suffix(b"\n");
-            self.line.extend(text.unwrap_or(part), kept);
+            self.line.extend(text.unwrap_or(part), raw_output);
             if text.is_some() {
-                events.extend(self.finish(b"\n", kept));
+                events.extend(self.finish(b"\n", raw_output));
             }
         }
         events
     }
 
     /// Handles the end of the output, and returns the events of the last line, with or without a line end.
-    pub(super) fn end(&mut self, kept: &mut Vec<u8>) -> Vec<(u64, ProgramEvent)> {
-        let mut events = self.finish(b"", kept);
+    pub(super) fn end(&mut self, raw_output: &mut Vec<u8>) -> Vec<(u64, ProgramEvent)> {
+        let mut events = self.finish(b"", raw_output);
         // An error after which the program has written nothing is known as a failure only now.
         let last = self.adapter.as_mut().map(|adapter| adapter.end());
         events.extend(last.unwrap_or_default().into_iter().map(|event| (self.count, event)));
         events
     }
 
-    fn finish(&mut self, end: &[u8], kept: &mut Vec<u8>) -> Vec<(u64, ProgramEvent)> {
+    fn finish(&mut self, end: &[u8], raw_output: &mut Vec<u8>) -> Vec<(u64, ProgramEvent)> {
         let line = self.line.take();
         self.count += 1;
         let (mut events, mut is_piece) = (Ok(Vec::new()), false);
@@ -70,8 +74,8 @@ impl LineReader {
         // A line with the whole message follows its pieces. Stored pieces would make the raw output of an answer up to
         // a hundred times as long.
         if !is_piece {
-            kept.append(&mut line.into_bytes());
-            kept.extend_from_slice(end);
+            raw_output.append(&mut line.into_bytes());
+            raw_output.extend_from_slice(end);
         }
         let events = events.unwrap_or_else(|error| vec![ProgramEvent::Malformed(error)]);
         events.into_iter().map(|event| (self.count, event)).collect()

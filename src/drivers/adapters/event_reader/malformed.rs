@@ -48,13 +48,14 @@ impl<'r> MalformedLines<'r> {
         let reason = error.reason.clone().into_owned();
         // The text is redacted as a whole before it is cut: a secret that was cut would not be recognised.
         let text = label(self.report, &error.text);
-        self.report.note(EventKind::MalformedLine { line, reason, text }).await
+        self.report.record_event(EventKind::MalformedLine { line, reason, text }).await
     }
 
     /// Adds the warning to the end of the attempt, if a line was malformed.
     pub(super) fn close(self) {
         if self.count > 0 {
-            self.report.add(EventKind::Warning { message: warning(self.count, self.first) });
+            self.report
+                .record_later(EventKind::Warning { message: warning(self.count, self.first) });
         }
     }
 }

@@ -34,8 +34,8 @@ impl<'r> StepRecorder<'r> {
         self.left = left;
         if left == 0 {
             let message = "the agent takes many steps; no more of them are recorded".to_owned();
-            return self.report.note(EventKind::Warning { message }).await;
+            return self.report.record_event(EventKind::Warning { message }).await;
         }
-        self.report.note(EventKind::Step { step }).await
+        self.report.record_event(EventKind::Step { step }).await
     }
 }

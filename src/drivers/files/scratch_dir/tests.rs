@@ -8,38 +8,38 @@ use super::*;
 
 const USER: User = User { uid: 65_531, gid: 65_531 };
 
-fn facts(path: &Path) -> (u32, u32) {
-    let facts = fs::symlink_metadata(path).unwrap();
-    (facts.uid(), facts.permissions().mode() & 0o777)
+fn owner_and_mode(path: &Path) -> (u32, u32) {
+    let metadata = fs::symlink_metadata(path).unwrap();
+    (metadata.uid(), metadata.permissions().mode() & 0o777)
 }
 
 /// Test that needs root; for another user the folder has no separate owner.
 #[test]
 fn a_folder_changes_its_owner_once_it_is_filled() {
-    let around = tempfile::tempdir().unwrap();
+    let temp_dir = tempfile::tempdir().unwrap();
     let owner = geteuid().is_root().then_some(USER);
     let (service, user) = (geteuid().as_raw(), owner.map_or(geteuid().as_raw(), |it| it.uid));
-    let path = around.path().join("own");
+    let path = temp_dir.path().join("own");
     let folder = ScratchDir::make(path.clone(), owner).unwrap();
     folder.make_folder("files").unwrap();
     folder.write("input.txt", b"input").unwrap();
     folder.write("files/1-a", b"file").unwrap();
-    assert_eq!(facts(&path), (service, 0o700));
+    assert_eq!(owner_and_mode(&path), (service, 0o700));
     folder.transfer_ownership().unwrap();
-    assert_eq!(facts(&path), (user, 0o700));
-    assert_eq!(facts(&path.join("files")), (user, 0o700));
-    assert_eq!(facts(&path.join("input.txt")), (user, 0o600));
-    assert_eq!(facts(&path.join("files/1-a")), (user, 0o600));
+    assert_eq!(owner_and_mode(&path), (user, 0o700));
+    assert_eq!(owner_and_mode(&path.join("files")), (user, 0o700));
+    assert_eq!(owner_and_mode(&path.join("input.txt")), (user, 0o600));
+    assert_eq!(owner_and_mode(&path.join("files/1-a")), (user, 0o600));
 }
 
 #[test]
 fn no_link_in_a_folder_is_followed() {
-    let around = tempfile::tempdir().unwrap();
-    let outside = around.path().join("outside");
+    let temp_dir = tempfile::tempdir().unwrap();
+    let outside = temp_dir.path().join("outside");
     fs::create_dir(&outside).unwrap();
     fs::write(outside.join("file"), "of another").unwrap();
-    let before = facts(&outside.join("file"));
-    let path = around.path().join("own");
+    let before = owner_and_mode(&outside.join("file"));
+    let path = temp_dir.path().join("own");
     let owner = geteuid().is_root().then_some(USER);
     let folder = ScratchDir::make(path.clone(), owner).unwrap();
     symlink(&outside, path.join("files")).unwrap();
@@ -50,13 +50,13 @@ fn no_link_in_a_folder_is_followed() {
     let file = ProgramFile::new(&folder, OsStr::new("input.txt"), owner).unwrap();
     assert!(file.contents(100).unwrap().is_none());
     // The folder stays the same when its path leads elsewhere.
-    fs::rename(&path, around.path().join("moved")).unwrap();
+    fs::rename(&path, temp_dir.path().join("moved")).unwrap();
     symlink(&outside, &path).unwrap();
     let file = ProgramFile::new(&folder, OsStr::new("file"), None).unwrap();
     assert!(file.contents(100).unwrap().is_none());
     folder.remove();
     assert_eq!(fs::read_to_string(outside.join("file")).unwrap(), "of another");
-    assert_eq!(facts(&outside.join("file")), before);
+    assert_eq!(owner_and_mode(&outside.join("file")), before);
 }
 
 #[test]
@@ -67,10 +67,10 @@ fn a_user_reads_files_by_their_modes() {
     let own = fs::metadata(&path).unwrap();
     for (mode, other, owner) in [(0o600, false, true), (0o604, true, true), (0o044, true, false)] {
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
-        let facts = fs::metadata(&path).unwrap();
-        assert_eq!(may_read(USER, &facts), other, "{mode:o}");
+        let metadata = fs::metadata(&path).unwrap();
+        assert_eq!(may_read(USER, &metadata), other, "{mode:o}");
         let service = User { uid: own.uid(), gid: own.gid() };
-        assert_eq!(may_read(service, &facts), owner, "{mode:o}");
+        assert_eq!(may_read(service, &metadata), owner, "{mode:o}");
     }
 }
 
@@ -78,19 +78,19 @@ fn a_user_reads_files_by_their_modes() {
 #[test]
 fn a_user_reads_only_below_accessible_folders() {
     let folder = tempfile::tempdir().unwrap();
-    let around = fs::canonicalize(folder.path()).unwrap();
-    let closed = around.join("closed");
+    let temp_dir = fs::canonicalize(folder.path()).unwrap();
+    let closed = temp_dir.join("closed");
     fs::create_dir(&closed).unwrap();
     fs::write(closed.join("file"), "text").unwrap();
-    symlink(&closed, around.join("link")).unwrap();
+    symlink(&closed, temp_dir.join("link")).unwrap();
     let set = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode));
-    set(&around, 0o755).unwrap();
+    set(&temp_dir, 0o755).unwrap();
     set(&closed.join("file"), 0o644).unwrap();
     let is_read = |path: &Path| open_regular(path, Some(USER)).is_ok_and(|file| file.is_some());
     for (mode, expected) in [(0o700, false), (0o711, true), (0o744, false)] {
         set(&closed, mode).unwrap();
         assert_eq!(is_read(&closed.join("file")), expected, "{mode:o}");
-        assert!(!is_read(&around.join("link/file")));
+        assert!(!is_read(&temp_dir.join("link/file")));
     }
     set(&closed, 0o711).unwrap();
     set(&closed.join("file"), 0o600).unwrap();

@@ -89,8 +89,8 @@ impl<'a> Preparation<'a> {
         if is_confined(work, program) {
             sandbox::set_temporary(&mut env, program, inherited, &self.folder);
         }
-        let is_kept = program.keeping.is_some();
-        if is_kept {
+        let is_pooled = program.pool.is_some();
+        if is_pooled {
             MESSAGE_VARIABLES.iter().for_each(|name| _ = env.remove(OsStr::new(name)));
         }
         check_total_size(&args, &env)?;
@@ -112,7 +112,7 @@ impl<'a> Preparation<'a> {
             env,
             working_dir: self.working_dir.clone(),
             stdin,
-            cap: match is_kept {
+            cap: match is_pooled {
                 // A pooled process ends with the service, so no later process reads this output again.
                 true => 0,
                 // The next process instance repeats the whole conversation of an interactive agent.

@@ -57,8 +57,8 @@ pub(super) async fn prepare(
     if is_ready {
         return make();
     }
-    let made = spawn_blocking(make).await;
-    made.unwrap_or_else(|error| Err(folder_failure(&io::Error::other(error))))
+    let created = spawn_blocking(make).await;
+    created.unwrap_or_else(|error| Err(folder_failure(&io::Error::other(error))))
 }
 
 impl WorkdirSpec {

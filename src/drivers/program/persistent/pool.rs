@@ -36,7 +36,7 @@ pub(super) struct PoolTerms {
 
 /// Session processes of one agent.
 pub(in crate::drivers::program) struct ProcessPool {
-    keeping: PoolSettings,
+    settings: PoolSettings,
     entries: watch::Sender<ProcessEntries>,
 }
 
@@ -59,7 +59,7 @@ struct ProcessEntry {
 struct IdleHandle {
     request_sender: oneshot::Sender<oneshot::Sender<ReservedProcess>>,
     /// Closes when the program has ended.
-    gone: oneshot::Receiver<()>,
+    ended: oneshot::Receiver<()>,
 }
 
 /// Reservation of an entry in the pool. Dropping it releases the entry.
@@ -93,8 +93,8 @@ impl Drop for PoolReservation {
     fn drop(&mut self) {
         if let Some(pool) = self.pool.upgrade() {
             pool.entries.send_modify(|entries| {
-                let is_mine = |entry: &ProcessEntry| entry.number == self.number;
-                if entries.by_conversation.get(&self.of).is_some_and(is_mine) {
+                let is_reserved = |entry: &ProcessEntry| entry.number == self.number;
+                if entries.by_conversation.get(&self.of).is_some_and(is_reserved) {
                     entries.by_conversation.remove(&self.of);
                 }
             });
@@ -104,8 +104,8 @@ impl Drop for PoolReservation {
 
 impl ProcessPool {
     /// Returns an empty pool.
-    pub(in crate::drivers::program) fn new(keeping: PoolSettings) -> Arc<Self> {
-        Arc::new(Self { keeping, entries: watch::Sender::default() })
+    pub(in crate::drivers::program) fn new(settings: PoolSettings) -> Arc<Self> {
+        Arc::new(Self { settings, entries: watch::Sender::default() })
     }
 
     /// Returns the running programs, the oldest first.
@@ -124,9 +124,9 @@ impl ProcessPool {
                 (idle, entry.status.busy) = (entry.idle.take(), true);
             }
         });
-        let (reply, kept) = oneshot::channel();
+        let (reply, reserved) = oneshot::channel();
         idle?.request_sender.send(reply).ok()?;
-        kept.await.ok()
+        reserved.await.ok()
     }
 
     /// Reserves an entry for a program that is about to start. In a full pool, first ends the program with the longest
@@ -136,9 +136,9 @@ impl ProcessPool {
         of: &Conversation,
         now: DateTime<Utc>,
     ) -> PoolReservation {
-        while let Some(IdleHandle { request_sender, gone }) = self.eviction_candidate() {
+        while let Some(IdleHandle { request_sender, ended }) = self.eviction_candidate() {
             drop(request_sender);
-            _ = gone.await; // An error also means that the program has ended.
+            _ = ended.await; // An error also means that the program has ended.
         }
         let mut number = 0;
         self.entries.send_modify(|entries| {
@@ -155,13 +155,14 @@ impl ProcessPool {
     fn eviction_candidate(&self) -> Option<IdleHandle> {
         let mut idle = None;
         self.entries.send_if_modified(|entries| {
-            if entries.by_conversation.len() < self.keeping.most {
+            if entries.by_conversation.len() < self.settings.max_sessions {
                 return false;
             }
-            let idlers = entries.by_conversation.iter().filter(|(_, entry)| entry.idle.is_some());
-            let longest = idlers.min_by_key(|(_, entry)| entry.status.used);
-            let longest = longest.map(|(of, _)| of.clone());
-            idle = longest.and_then(|of| entries.by_conversation.remove(&of)?.idle);
+            let idle_entries =
+                entries.by_conversation.iter().filter(|(_, entry)| entry.idle.is_some());
+            let longest_idle = idle_entries.min_by_key(|(_, entry)| entry.status.used);
+            let longest_idle = longest_idle.map(|(of, _)| of.clone());
+            idle = longest_idle.and_then(|of| entries.by_conversation.remove(&of)?.idle);
             idle.is_some()
         });
         idle
@@ -175,21 +176,21 @@ impl ProcessPool {
     /// Keeps a program until the next message of its conversation.
     pub(super) fn put_back(
         self: &Arc<Self>,
-        kept: ReservedProcess,
+        reserved: ReservedProcess,
         terms: PoolTerms,
         now: DateTime<Utc>,
     ) {
-        let ((request_sender, request_receiver), (over, gone)) =
+        let ((request_sender, request_receiver), (ended_sender, ended)) =
             (oneshot::channel(), oneshot::channel());
-        self.change(&kept.reservation, |entry| {
+        self.change(&reserved.reservation, |entry| {
             (entry.status.busy, entry.status.used) = (false, now);
-            entry.idle = Some(IdleHandle { request_sender, gone });
+            entry.idle = Some(IdleHandle { request_sender, ended });
         });
         let pool = Arc::downgrade(self);
-        let idle = self.keeping.idle;
+        let idle = self.settings.idle;
         tokio::spawn(async move {
-            hold(kept, request_receiver, (pool, idle, terms)).await;
-            drop(over);
+            hold(reserved, request_receiver, (pool, idle, terms)).await;
+            drop(ended_sender);
         });
     }
 
@@ -212,11 +213,11 @@ enum IdleEnd {
 
 /// Holds an idle program until a message needs it or the pool ends it.
 async fn hold(
-    mut kept: ReservedProcess,
+    mut reserved: ReservedProcess,
     request_receiver: oneshot::Receiver<oneshot::Sender<ReservedProcess>>,
     (pool, idle, terms): (Weak<ProcessPool>, Duration, PoolTerms),
 ) {
-    let ReservedProcess { process, reservation } = &mut kept;
+    let ReservedProcess { process, reservation } = &mut reserved;
     let PersistentProcess { stdout, stderr, ending, tree, .. } = process;
     let idle_end = tokio::select! {
         biased;
@@ -235,33 +236,36 @@ async fn hold(
     };
     match idle_end {
         IdleEnd::Requested(reply) => {
-            if let Err(kept) = reply.send(kept) {
-                kept.end(terms.grace).await; // The requester is gone.
+            if let Err(reserved) = reply.send(reserved) {
+                reserved.end(terms.grace).await; // The requester is gone.
             }
         }
         IdleEnd::Ended => {
-            tracing::info!(pid = kept.process.pid, "session process exited between two messages");
-            kept.clear().await;
+            tracing::info!(
+                pid = reserved.process.pid,
+                "session process exited between two messages"
+            );
+            reserved.clear().await;
         }
-        IdleEnd::Evicted(why) => {
-            tracing::info!(pid = kept.process.pid, why, "ending session process");
-            kept.end(terms.grace).await;
+        IdleEnd::Evicted(reason) => {
+            tracing::info!(pid = reserved.process.pid, reason, "ending session process");
+            reserved.end(terms.grace).await;
         }
     }
 }
 
 /// Drains unrequested output, so that no program blocks at a full pipe. Returns when standard output has ended.
 async fn discard_output(stdout: &mut OutputPipe, stderr: &mut OutputPipe) {
-    let away = async |pipe: &mut OutputPipe| {
+    let discard = async |pipe: &mut OutputPipe| {
         let mut bytes = [0; 4096];
         while pipe.read(&mut bytes).await.is_ok_and(|count| count > 0) {}
     };
     let errors = async {
-        away(stderr).await;
+        discard(stderr).await;
         std::future::pending::<()>().await;
     };
     tokio::select! {
-        () = away(stdout) => {}
+        () = discard(stdout) => {}
         () = errors => {}
     }
 }

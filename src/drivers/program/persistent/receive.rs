@@ -41,7 +41,7 @@ pub(super) enum AnswerEnd {
 /// Output of one turn.
 pub(super) struct ReceivedAnswer {
     pub(super) end: AnswerEnd,
-    pub(super) told: EventSummary,
+    pub(super) summary: EventSummary,
     pub(super) stdout: PumpedText,
     pub(super) stderr: PumpedText,
 }
@@ -50,7 +50,7 @@ impl SessionTurn {
     /// Sends the message, and reads the answer to its end.
     pub(super) async fn exchange_message(
         &self,
-        kept: &mut PersistentProcess,
+        process: &mut PersistentProcess,
         dialogue: StdioTurn,
         report: &Reporter,
     ) -> Result<ReceivedAnswer, LedgerError> {
@@ -60,40 +60,45 @@ impl SessionTurn {
             let pipe = mem::replace(pipe, Box::pin(tokio::io::empty()));
             OutputSource::new(pipe, is_cut.clone(), PromptWatcher::default(), 0)
         };
-        let (mut out, mut err) = (source(&mut kept.stdout), source(&mut kept.stderr));
-        let storage = TextStorage { account: kept.account.clone(), recorded: None };
+        let (mut out, mut err) = (source(&mut process.stdout), source(&mut process.stderr));
+        let storage = TextStorage { account: process.account.clone(), recorded: None };
         let open_writer = |channel| {
             RawWriter::open(report, channel, (work.spec.limits.sizes.output, storage.clone()))
         };
-        let (mut said, mut complained) =
+        let (mut stdout_writer, mut stderr_writer) =
             (open_writer(TextChannel::Stdout), open_writer(TextChannel::Stderr));
-        let mut events =
-            EventReader::open(report, work, (&kept.allowed_folders, kept.dialect), &kept.account);
+        let mut events = EventReader::open(
+            report,
+            work,
+            (&process.allowed_folders, process.dialect),
+            &process.account,
+        );
         let exchange =
-            StdioExchange::new(kept.stdin.take(), dialogue).with_orders(self.orders.clone());
+            StdioExchange::new(process.stdin.take(), dialogue).with_orders(self.orders.clone());
         let mut exchange = if program.output == OutputPattern::Stdout {
             exchange.with_text_answer()
         } else {
             exchange
         };
         let end = {
-            let mut speaking = std::pin::pin!(exchange.run_turn(&mut out, &mut said, &mut events));
+            let mut turn =
+                std::pin::pin!(exchange.run_turn(&mut out, &mut stdout_writer, &mut events));
             tokio::select! {
                 biased;
-                end = &mut speaking => match end? {
+                end = &mut turn => match end? {
                     ExchangeEnd::Over => AnswerEnd::Over,
-                    ExchangeEnd::Closed => AnswerEnd::Exit(wait_for_exit(&mut kept.ending, &*kept.tree).await),
+                    ExchangeEnd::Closed => AnswerEnd::Exit(wait_for_exit(&mut process.ending, &*process.tree).await),
                     ExchangeEnd::Stopped => AnswerEnd::Fault(cancelled_failure()),
                 },
-                error = drain_after_error(&mut err, &mut complained, ReleaseTimer::of(report.followers())) => {
+                error = drain_after_error(&mut err, &mut stderr_writer, ReleaseTimer::of(report.followers())) => {
                     return Err(error);
                 }
-                exit = &mut kept.ending => match timeout(DRAIN_TIMEOUT, &mut speaking).await {
+                exit = &mut process.ending => match timeout(DRAIN_TIMEOUT, &mut turn).await {
                     Ok(Ok(ExchangeEnd::Over)) => AnswerEnd::Exit(success_exit()),
                     Ok(Err(error)) => return Err(error),
                     Ok(Ok(_)) | Err(_) => AnswerEnd::Exit(exit.unwrap_or(Exit::Signal(0))),
                 },
-                failure = wait_until_exceeded(&program.resources, &*kept.tree) => AnswerEnd::Fault(failure),
+                failure = wait_until_exceeded(&program.resources, &*process.tree) => AnswerEnd::Fault(failure),
                 () = wait_until_overdue(self.orders.clone(), work.spec.limits.deadlines.grace) => {
                     AnswerEnd::Fault(cancelled_failure())
                 }
@@ -102,11 +107,11 @@ impl SessionTurn {
         if matches!(end, AnswerEnd::Exit(exit) if exit != success_exit()) {
             events.fail_for(incomplete_failure());
         }
-        read_remainder(&mut err, &mut complained).await?;
-        (kept.stdout, kept.stderr, kept.stdin) =
+        read_remainder(&mut err, &mut stderr_writer).await?;
+        (process.stdout, process.stderr, process.stdin) =
             (out.into_pipe(), err.into_pipe(), exchange.into_stdin());
-        let (stdout, stderr) = (said.close().await?, complained.close().await?);
-        Ok(ReceivedAnswer { end, told: events.close().await?, stdout, stderr })
+        let (stdout, stderr) = (stdout_writer.close().await?, stderr_writer.close().await?);
+        Ok(ReceivedAnswer { end, summary: events.close().await?, stdout, stderr })
     }
 }
 

@@ -57,7 +57,7 @@ pub(super) async fn of_file(
         let dropped = skipped + tail.len() as u64;
         if dropped > 0 {
             report
-                .note(EventKind::OutputTruncated { channel: TextChannel::Answer, dropped })
+                .record_event(EventKind::OutputTruncated { channel: TextChannel::Answer, dropped })
                 .await?;
             return Ok(None); // The head of a JSON document cannot be parsed.
         }

@@ -30,7 +30,7 @@ impl RunEnd {
 /// End of a run.
 pub(in crate::drivers) struct EndedRun {
     /// Outcome of the run: success or the failure.
-    pub(in crate::drivers) verdict: Result<(), Failure>,
+    pub(in crate::drivers) result: Result<(), Failure>,
     /// Exit code, if there was one.
     pub(in crate::drivers) exit_code: Option<i32>,
     /// Input that the program needs from its caller.
@@ -42,21 +42,21 @@ pub(in crate::drivers) struct EndedRun {
 impl EndedRun {
     /// Returns true if the run failed because its program did not know the session to resume.
     pub(in crate::drivers) fn is_lost(&self) -> bool {
-        self.session_update.is_lost && self.verdict.is_err()
+        self.session_update.is_lost && self.result.is_err()
     }
 
     /// Returns the session id that the program wrote if the run succeeded, or `None` if it failed.
     pub(in crate::drivers) fn remembered(&mut self) -> Option<Option<SessionId>> {
-        self.verdict.is_ok().then(|| self.session_update.named.take())
+        self.result.is_ok().then(|| self.session_update.named.take())
     }
 
     /// Reports the end to the execution. A question counts only after a success.
     pub(in crate::drivers) fn report(self, report: Reporter) {
         match self.interruption {
-            Some(interruption) if self.verdict.is_ok() => {
+            Some(interruption) if self.result.is_ok() => {
                 report.end_with_interruption(interruption, self.exit_code);
             }
-            _ => report.ended(self.verdict, self.exit_code),
+            _ => report.report_exit(self.result, self.exit_code),
         }
     }
 
@@ -68,7 +68,7 @@ impl EndedRun {
             _ => Failure::new(Code::Internal, "the exit status of the agent's process is unknown"),
         };
         Self {
-            verdict: Err(failure),
+            result: Err(failure),
             exit_code: None,
             interruption: None,
             session_update: SessionUpdate::default(),

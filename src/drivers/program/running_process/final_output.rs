@@ -28,7 +28,7 @@ pub(super) fn redacted_last_lines(texts: &[&str], report: &Reporter) -> String {
         // Redacted before the cut into lines: a part of a secret would not be recognised.
         last_lines(&report.redact(text.get(from..)?))
     });
-    words.map(|words| label(report, &shown(&words))).unwrap_or_default()
+    words.map(|words| label(report, &hide_folders(&words))).unwrap_or_default()
 }
 
 fn last_lines(text: &str) -> Option<String> {
@@ -40,7 +40,7 @@ fn last_lines(text: &str) -> Option<String> {
     (!words.is_empty()).then(|| words.get(cut..).unwrap_or_default().to_owned())
 }
 
-fn shown(words: &str) -> String {
+fn hide_folders(words: &str) -> String {
     let hide = |paths: &Regex| paths.replace_all(words, "$1.../$2").into_owned();
     ABSOLUTE_PATHS.as_ref().map_or_else(String::new, hide)
 }
@@ -61,6 +61,6 @@ mod tests {
     fn folders_of_the_machine_are_hidden() {
         let words = r#"cannot open /srv/secret/project/notes.txt: see "/etc/x/y" or http://h/v1/a"#;
         let expected = r#"cannot open .../notes.txt: see ".../y" or http://h/v1/a"#;
-        assert_eq!(shown(words), expected);
+        assert_eq!(hide_folders(words), expected);
     }
 }

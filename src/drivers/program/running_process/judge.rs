@@ -109,18 +109,18 @@ impl RunJudge {
         if let Ok(output) = &output {
             output.count(&self.program.usage, report).await;
         }
-        // Found before the verdict, which consumes the texts.
+        // Found before the judgement, which consumes the texts.
         let is_refused = output.as_ref().is_ok_and(|output| self.is_refused(output));
         let words_of = |output: &ReadOutput| output.redacted_last_lines(&self.output, report);
         let last_words = output.as_ref().ok().filter(|_| orders.is_stopped()).map(words_of);
         let last_words = last_words.unwrap_or_default();
         // A fault for which the service ended the program outweighs its exit status.
-        let mut verdict = match (output, fault) {
+        let mut result = match (output, fault) {
             (Ok(_), Some(fault)) => Ok(Err(fault)),
-            (Ok(output), None) => self.verdict(exit, output, (report, orders)).await,
+            (Ok(output), None) => self.evaluate(exit, output, (report, orders)).await,
             (Err(error), _) => Err(error),
         };
-        if let Ok(Err(failure)) = &mut verdict {
+        if let Ok(Err(failure)) = &mut result {
             // A kill or a refused fork by the control group explains the failure better than the exit does.
             if let Some(cause) = refusal_failure(&self.program.resources, refusals) {
                 *failure = cause;
@@ -130,14 +130,15 @@ impl RunJudge {
             failure.last_words = last_words;
         }
         // The complaint is a guess from standard error, so it explains a failure but never makes one.
-        if is_refused && matches!(verdict, Ok(Err(_))) {
-            let told =
-                report.note(EventKind::Warning { message: sandbox::SANDBOX_NOTE.to_owned() }).await;
-            verdict = told.and(verdict);
+        if is_refused && matches!(result, Ok(Err(_))) {
+            let recorded = report
+                .record_event(EventKind::Warning { message: sandbox::SANDBOX_NOTE.to_owned() })
+                .await;
+            result = recorded.and(result);
         }
         self.memory.release().await;
         EndedRun {
-            verdict: verdict.unwrap_or_else(|error| Err(self.ledger_failure(&error))),
+            result: result.unwrap_or_else(|error| Err(self.ledger_failure(&error))),
             exit_code: exit.code(),
             interruption,
             session_update,
@@ -149,7 +150,7 @@ impl RunJudge {
         is_confined(&self.work, &self.program) && reports_denied_access(output.stderr.raw())
     }
 
-    async fn verdict(
+    async fn evaluate(
         &self,
         exit: Exit,
         output: ReadOutput,
@@ -162,10 +163,10 @@ impl RunJudge {
             return Ok(Err(sandbox::setup_failure()));
         }
         match events {
-            Some(told) => {
-                self.verdict_on_events(exit, (stdout.raw(), stderr), told, (report, orders)).await
+            Some(summary) => {
+                self.evaluate_events(exit, (stdout.raw(), stderr), summary, (report, orders)).await
             }
-            None => self.verdict_on_output(exit, (&stdout, stderr), (report, orders)).await,
+            None => self.evaluate_output(exit, (&stdout, stderr), (report, orders)).await,
         }
     }
 
@@ -173,41 +174,41 @@ impl RunJudge {
     async fn judge(
         &self,
         attempt_outcome: &AttemptOutcome<'_>,
-        told: (&Reporter, &mut Control),
+        context: (&Reporter, &mut Control),
     ) -> Result<(), Failure> {
         evaluate_attempt(&self.program, attempt_outcome)?;
         let Some(checks) = self.checks.lock().await.take() else { return Ok(()) };
-        catch_up(told.0).await; // A check may take long: others wait for the permit, and followers for the text.
+        catch_up(context.0).await; // A check may take long: others wait for the permit, and followers for the text.
         self.memory.release().await;
-        checks.run_all(attempt_outcome.answer.unwrap_or_default(), told).await
+        checks.run_all(attempt_outcome.answer.unwrap_or_default(), context).await
     }
 
     /// Judges a program with events, which the ledger has recorded already.
-    async fn verdict_on_events(
+    async fn evaluate_events(
         &self,
         exit: Exit,
         (stdout, stderr): (&str, &str),
-        told: EventSummary,
+        summary: EventSummary,
         (report, orders): (&Reporter, &mut Control),
     ) -> Result<Result<(), Failure>, LedgerError> {
-        let EventSummary { text, reported_result, has_more, .. } = told;
+        let EventSummary { text, reported_result, has_more, .. } = summary;
         let (answer, now) = (Some(text.raw()), report.now());
         let denied = reported_result.denied.join(", ");
-        let told = reported_result;
-        let attempt_outcome = AttemptOutcome { exit, answer, has_more, stdout, stderr, told, now };
-        let verdict = self.judge(&attempt_outcome, (report, orders)).await;
-        if verdict.is_ok() {
+        let attempt_outcome =
+            AttemptOutcome { exit, answer, has_more, stdout, stderr, reported_result, now };
+        let result = self.judge(&attempt_outcome, (report, orders)).await;
+        if result.is_ok() {
             report.publish_answer(text.raw());
             // Many programs succeed although nobody allowed them a tool, and neither exit nor answer shows it.
             if !denied.is_empty() {
                 let message = format!("it answered, but was not permitted to use {denied}");
-                report.note(EventKind::Warning { message }).await?;
+                report.record_event(EventKind::Warning { message }).await?;
             }
         }
-        Ok(verdict)
+        Ok(result)
     }
 
-    async fn verdict_on_output(
+    async fn evaluate_output(
         &self,
         exit: Exit,
         (stdout, stderr): (&PumpedText, &str),
@@ -229,14 +230,15 @@ impl RunJudge {
         };
         let answer = found.as_ref().map(|answer| answer.raw.as_ref());
         let (stdout, has_more, now) = (stdout.raw(), false, report.now());
-        let told = ReportedResult::default();
-        let attempt_outcome = AttemptOutcome { exit, answer, has_more, stdout, stderr, told, now };
-        let verdict = self.judge(&attempt_outcome, (report, orders)).await;
-        if let (Ok(()), Some(AttemptAnswer { raw, piece })) = (&verdict, found) {
-            report.add(EventKind::answer(piece));
+        let reported_result = ReportedResult::default();
+        let attempt_outcome =
+            AttemptOutcome { exit, answer, has_more, stdout, stderr, reported_result, now };
+        let result = self.judge(&attempt_outcome, (report, orders)).await;
+        if let (Ok(()), Some(AttemptAnswer { raw, piece })) = (&result, found) {
+            report.record_later(EventKind::answer(piece));
             report.publish_answer(&raw);
         }
-        Ok(verdict)
+        Ok(result)
     }
 
     fn ledger_failure(&self, error: &LedgerError) -> Failure {

@@ -23,8 +23,9 @@ pub(super) async fn note_missing_network(program: &ProgramSpec, report: &Reporte
     if needs_network(program) {
         sleep(WARNING_DELAY).await;
         if !network::has_external_route() {
-            let warned =
-                report.note(EventKind::Warning { message: OFFLINE_WARNING.to_owned() }).await;
+            let warned = report
+                .record_event(EventKind::Warning { message: OFFLINE_WARNING.to_owned() })
+                .await;
             if let Err(error) = warned {
                 tracing::warn!(%error, "failed to record warning about missing network");
             }

@@ -39,8 +39,8 @@ pub(super) struct ReadOutput {
 impl ReadOutput {
     /// Returns true if reading the texts takes much memory.
     pub(super) fn is_long(&self) -> bool {
-        let told = self.events.as_ref().map(|told| &told.text);
-        [&self.stdout, &self.stderr].into_iter().chain(told).any(|text| text.raw.is_long())
+        let answer_text = self.events.as_ref().map(|summary| &summary.text);
+        [&self.stdout, &self.stderr].into_iter().chain(answer_text).any(|text| text.raw.is_long())
     }
 
     /// Returns the last lines for a person. Event lines are not shown.
@@ -57,14 +57,14 @@ impl ReadOutput {
             return;
         }
         let used = EventKind::UsageReported { counters: numbers, cumulative: false };
-        if let Err(error) = report.note(used).await {
+        if let Err(error) = report.record_event(used).await {
             tracing::warn!(%error, "failed to record usage of agent");
         }
     }
 
     /// Returns the input that the program needs from its caller.
     pub(super) fn interruption(&self) -> Option<Interruption> {
-        self.events.as_ref().and_then(|told| told.interruption)
+        self.events.as_ref().and_then(|summary| summary.interruption)
     }
 }
 
@@ -113,16 +113,16 @@ impl RunningProcess {
     /// Reads the rest of the pipes. Another process may hold them open, so their end is not awaited.
     pub(super) async fn drain(
         &self,
-        mut listening: Pin<&mut impl Future<Output = Result<ReadOutput, LedgerError>>>,
+        mut reading: Pin<&mut impl Future<Output = Result<ReadOutput, LedgerError>>>,
         cut: &watch::Sender<bool>,
     ) -> Result<ReadOutput, LedgerError> {
-        if let Ok(heard) = timeout(DRAIN_TIMEOUT, &mut listening).await {
-            return heard;
+        if let Ok(output) = timeout(DRAIN_TIMEOUT, &mut reading).await {
+            return output;
         }
         self.tree.kill();
         // A process that escaped from the tree may hold the pipes open, so the kill alone does not end them.
         cut.send_replace(true);
-        listening.await
+        reading.await
     }
 
     /// Waits for the exit of a program that has closed its output.
@@ -150,7 +150,7 @@ async fn both(
     let ended = Notify::new();
     let one = one.inspect(|_| ended.notify_one());
     let other = other.inspect(|_| ended.notify_one());
-    let minded = async {
+    let flush_after_first_end = async {
         ended.notified().await;
         // Usually both streams end together. Their last text then goes into the commit of the outcome.
         sleep(MAX_FLUSH_DELAY).await;
@@ -160,7 +160,7 @@ async fn both(
     tokio::select! {
         biased;
         texts = async { tokio::try_join!(one, other) } => texts,
-        texts = minded => texts,
+        texts = flush_after_first_end => texts,
     }
 }
 

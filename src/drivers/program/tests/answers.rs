@@ -13,15 +13,15 @@ use super::fixture::{AttemptRecord, Entry, ProgramFixture, program, shell};
 async fn standard_input_reaches_the_program_whole_and_in_order() {
     let input: String = (0..400_000).map(|number| format!("{number}\n")).collect();
     let record = program("/bin/cat", &[]).with_input(&input).run_to_end().await;
-    assert_eq!(record.verdict, Ok(()));
+    assert_eq!(record.result, Ok(()));
     assert!(record.answer().unwrap() == input);
     let first = record.seen.first();
     assert!(matches!(first, Some(Entry::Report(Report::Started { pid: Some(_), .. }))));
     let ended = record.seen.last();
     assert!(matches!(ended, Some(Entry::Report(Report::Ended { exit_code: Some(0), .. }))));
-    let facts = record.facts();
+    let events = record.events();
     assert!(matches!(
-        facts[..],
+        events[..],
         [EventKind::ProcessStarted { .. }, EventKind::ResourceUsage(_), EventKind::Artifact { .. }]
     ));
 }
@@ -65,10 +65,10 @@ async fn a_file_over_the_limit_is_truncated_and_counted() {
     (fixture.program.output, fixture.spec.limits.sizes.output) = (OutputPattern::File, 1000);
     let record = fixture.run_to_end().await;
     let marker = "\n[... 4000 bytes were dropped ...]\n";
-    let wanted = ["a".repeat(750).as_str(), marker, &"a".repeat(250)].concat();
-    assert_eq!(record.answer(), Some(wanted));
+    let expected = ["a".repeat(750).as_str(), marker, &"a".repeat(250)].concat();
+    assert_eq!(record.answer(), Some(expected));
     let cut = EventKind::OutputTruncated { channel: TextChannel::Answer, dropped: 4000 };
-    assert!(record.facts().contains(&&cut));
+    assert!(record.events().contains(&&cut));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -125,19 +125,19 @@ async fn text_events_form_the_answer_and_other_lines_are_kept() {
 
 /// Returns the reported malformed lines: number, reason, text.
 fn malformed_lines(record: &AttemptRecord) -> Vec<(u64, &str, &str)> {
-    let facts = record.facts().into_iter().filter_map(|fact| match fact {
+    let events = record.events().into_iter().filter_map(|event| match event {
         EventKind::MalformedLine { line, reason, text } => Some((*line, &**reason, &**text)),
         _ => None,
     });
-    facts.collect()
+    events.collect()
 }
 
 fn warnings(record: &AttemptRecord) -> Vec<&str> {
-    let facts = record.facts().into_iter().filter_map(|fact| match fact {
+    let events = record.events().into_iter().filter_map(|event| match event {
         EventKind::Warning { message } => Some(&**message),
         _ => None,
     });
-    facts.collect()
+    events.collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -172,7 +172,7 @@ async fn a_failed_event_gives_the_failure_of_the_agent() {
         [("transient", Code::TransientFailure), ("agent", Code::Reported), ("", Code::Reported)]
     {
         let lines = format!(r#"{{"type":"failed","message":"no\nmodel","category":"{category}"}}"#);
-        let failure = event_program(&lines).run_to_end().await.verdict.unwrap_err();
+        let failure = event_program(&lines).run_to_end().await.result.unwrap_err();
         assert_eq!(
             (failure.code, failure.message.as_str()),
             (code, "the agent reported: no model")
@@ -190,7 +190,7 @@ async fn output_over_the_limit_is_drained_and_counted() {
     assert_eq!(record.answer(), Some([lines(750).as_str(), marker, &lines(250)].concat()));
     assert_eq!(record.text(TextChannel::Stderr), "0\n");
     let cut = EventKind::OutputTruncated { channel: TextChannel::Stdout, dropped: 290_000 };
-    assert!(record.facts().contains(&&cut));
+    assert!(record.events().contains(&&cut));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -72,15 +72,16 @@ fn dialect(agent: &str) -> EventDialect {
     }
 }
 
-/// Replays a recorded run, or its lines before the first one that contains `but`.
-async fn replay(agent: &str, case: &str, exit: i32, but: &str) -> AttemptRecord {
+/// Replays a recorded run, or its lines before the first one that contains `stop_at`.
+async fn replay(agent: &str, case: &str, exit: i32, stop_at: &str) -> AttemptRecord {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/corpus").join(agent);
     let lines = std::fs::read_to_string(folder.join(format!("{case}.jsonl"))).unwrap();
     let errors = std::fs::read_to_string(folder.join(format!("{case}.stderr"))).unwrap_or_default();
-    let kept = lines.lines().take_while(|line| but.is_empty() || !line.contains(but));
-    let kept: Vec<&str> = kept.collect();
+    let replayed_lines =
+        lines.lines().take_while(|line| stop_at.is_empty() || !line.contains(stop_at));
+    let replayed_lines: Vec<&str> = replayed_lines.collect();
     let script = format!("cat; printf %s \"$1\" >&2; exit {exit}");
-    let mut fixture = shell(&script, &["sh", &errors]).with_input(kept.join("\n"));
+    let mut fixture = shell(&script, &["sh", &errors]).with_input(replayed_lines.join("\n"));
     fixture.program.output = OutputPattern::Native(dialect(agent));
     fixture.run_to_end().await
 }
@@ -93,26 +94,26 @@ fn text_of(record: &AttemptRecord, piece: &StoredPart) -> String {
 
 /// Returns the artifact of the answer, or an empty text for a failed run.
 fn answer(record: &AttemptRecord) -> String {
-    let made = record.facts().into_iter().filter_map(|fact| match fact {
+    let answers = record.events().into_iter().filter_map(|event| match event {
         EventKind::Artifact { pieces, append: false, last: true, .. } => Some(pieces),
         _ => None,
     });
-    let made: Vec<String> = made.flatten().map(|piece| text_of(record, piece)).collect();
-    assert!(made.len() < 2, "{made:?}");
-    made.concat()
+    let answers: Vec<String> = answers.flatten().map(|piece| text_of(record, piece)).collect();
+    assert!(answers.len() < 2, "{answers:?}");
+    answers.concat()
 }
 
 /// Returns the progress messages of the agent.
 fn progress_messages(record: &AttemptRecord) -> Vec<String> {
-    let said = record.facts().into_iter().filter_map(|fact| match fact {
+    let messages = record.events().into_iter().filter_map(|event| match event {
         EventKind::Message { speaker: MessageRole::AgentProgress, pieces, .. } => Some(pieces),
         _ => None,
     });
-    said.flatten().map(|piece| text_of(record, piece)).collect()
+    messages.flatten().map(|piece| text_of(record, piece)).collect()
 }
 
 fn steps(record: &AttemptRecord) -> Vec<&AgentStep> {
-    let steps = record.facts().into_iter().filter_map(|fact| match fact {
+    let steps = record.events().into_iter().filter_map(|event| match event {
         EventKind::Step { step } => Some(step),
         _ => None,
     });
@@ -120,7 +121,7 @@ fn steps(record: &AttemptRecord) -> Vec<&AgentStep> {
 }
 
 fn number(record: &AttemptRecord, name: &str) -> f64 {
-    let used = record.facts().into_iter().filter_map(|fact| match fact {
+    let used = record.events().into_iter().filter_map(|event| match event {
         EventKind::UsageReported { counters: numbers, .. } => numbers.get(name)?.as_f64(),
         _ => None,
     });
@@ -128,7 +129,7 @@ fn number(record: &AttemptRecord, name: &str) -> f64 {
 }
 
 fn warnings(record: &AttemptRecord) -> Vec<&str> {
-    let warned = record.facts().into_iter().filter_map(|fact| match fact {
+    let warned = record.events().into_iter().filter_map(|event| match event {
         EventKind::Warning { message } => Some(message.as_str()),
         _ => None,
     });
@@ -139,13 +140,13 @@ fn warnings(record: &AttemptRecord) -> Vec<&str> {
 async fn recorded_sessions_of_real_programs_are_classified() {
     for (agent, case, exit, expected) in CASES {
         let record = replay(agent, case, *exit, "").await;
-        let told = format!("{agent} {case}: {:?}", record.verdict);
+        let label = format!("{agent} {case}: {:?}", record.result);
         match expected {
             Ok(answer) => {
-                assert_eq!(record.verdict, Ok(()), "{told}");
-                assert_eq!(self::answer(&record), *answer, "{told}");
+                assert_eq!(record.result, Ok(()), "{label}");
+                assert_eq!(self::answer(&record), *answer, "{label}");
             }
-            Err(code) => assert_eq!(record.code(), Some(*code), "{told}"),
+            Err(code) => assert_eq!(record.code(), Some(*code), "{label}"),
         }
     }
 }
@@ -154,9 +155,9 @@ async fn recorded_sessions_of_real_programs_are_classified() {
 async fn sessions_and_usage_are_recorded_once() {
     for agent in ["claude", "qwen", "codex", "gemini", "copilot", "opencode"] {
         let record = replay(agent, "usage", 0, "").await;
-        assert_eq!(record.verdict, Ok(()), "{agent}");
-        let sessions = record.facts().into_iter();
-        let sessions = sessions.filter(|fact| matches!(fact, EventKind::Session { .. })).count();
+        assert_eq!(record.result, Ok(()), "{agent}");
+        let sessions = record.events().into_iter();
+        let sessions = sessions.filter(|event| matches!(event, EventKind::Session { .. })).count();
         assert_eq!(sessions, 1, "{agent}");
         if agent != "copilot" {
             assert!(number(&record, "input_tokens") >= 1000.0, "{agent}");
@@ -170,7 +171,7 @@ async fn sessions_and_usage_are_recorded_once() {
 async fn tools_are_steps_and_no_part_of_the_answer() {
     for agent in ["claude", "qwen", "codex", "gemini", "copilot", "opencode"] {
         let record = replay(agent, "tool-call", 0, "").await;
-        assert_eq!(record.verdict, Ok(()), "{agent}");
+        assert_eq!(record.result, Ok(()), "{agent}");
         assert!(matches!(steps(&record).last(), Some(AgentStep::ToolCall { .. })), "{agent}");
         let answer = answer(&record);
         assert!(answer.starts_with("TOOL RESULT:"), "{agent}: {answer}");
@@ -190,13 +191,13 @@ async fn an_answer_despite_denials_has_a_warning() {
         ("copilot", "bash"),
     ] {
         let record = replay(agent, "permission-denied", 0, "").await;
-        assert_eq!(record.verdict, Ok(()), "{agent}");
+        assert_eq!(record.result, Ok(()), "{agent}");
         let warning = format!("it answered, but was not permitted to use {tool}");
         assert_eq!(warnings(&record), [warning.as_str()], "{agent}");
         let denied = AgentStep::Denied { tool: tool.to_owned() };
         assert_eq!(steps(&record).iter().filter(|step| ***step == denied).count(), 1, "{agent}");
     }
-    let silent = replay("opencode", "permission-denied", 0, "").await.verdict.unwrap_err();
+    let silent = replay("opencode", "permission-denied", 0, "").await.result.unwrap_err();
     assert_eq!(silent.message, "it was not let use bash, and answered nothing");
 }
 
@@ -233,7 +234,7 @@ async fn text_before_a_tool_call_is_an_intermediate_message() {
     let mut fixture = shell("cat", &[]).with_input(lines);
     fixture.program.output = OutputPattern::Native(EventDialect::Claude);
     let record = fixture.run_to_end().await;
-    assert_eq!((&record.verdict, answer(&record).as_str()), (&Ok(()), "seen"));
+    assert_eq!((&record.result, answer(&record).as_str()), (&Ok(()), "seen"));
     assert_eq!(progress_messages(&record), ["let me look"]);
     assert_eq!(steps(&record).first(), Some(&&AgentStep::Thinking));
     assert!((number(&record, "cost_usd") - 0.75).abs() < 1e-9, "what it counts goes on");
@@ -254,18 +255,18 @@ async fn message_deltas_form_the_answer_once() {
         )
     };
     let start = r#"{"type":"stream_event","event":{"type":"message_start","message":{"id":"m1"}}}"#;
-    let whole = r#"{"type":"assistant","message":{"id":"m1","content":[{"type":"text","text":"one two"}]}}"#;
+    let complete_message = r#"{"type":"assistant","message":{"id":"m1","content":[{"type":"text","text":"one two"}]}}"#;
     let result = r#"{"type":"result","is_error":false,"result":"one two"}"#;
-    let lines = [start, &delta("one"), &delta(" two"), whole, result].join("\n");
+    let lines = [start, &delta("one"), &delta(" two"), complete_message, result].join("\n");
     let record = replay_lines(EventDialect::Claude, &lines).await;
-    assert_eq!((&record.verdict, answer(&record).as_str()), (&Ok(()), "one two"));
+    assert_eq!((&record.result, answer(&record).as_str()), (&Ok(()), "one two"));
     assert_eq!(progress_messages(&record), [""; 0]);
     let raw = record.text(TextChannel::Stdout);
-    assert_eq!(raw, [whole, result].join("\n"), "pieces are left out of the raw output");
+    assert_eq!(raw, [complete_message, result].join("\n"), "pieces are left out of the raw output");
     // A stream that broke starts again, and the program's own last text counts.
     let lines = [start, &delta("one tw"), start, &delta("one two th"), result].join("\n");
     let record = replay_lines(EventDialect::Claude, &lines).await;
-    assert_eq!((&record.verdict, answer(&record).as_str()), (&Ok(()), "one two"));
+    assert_eq!((&record.result, answer(&record).as_str()), (&Ok(()), "one two"));
     assert_eq!(progress_messages(&record), ["one tw", "one two th"]);
 }
 
@@ -294,6 +295,6 @@ async fn stripped_blanks_are_not_streamed() {
         {"type":"text","sessionID":"s","part":{"messageID":"n","text":"it \nis there"}}
         {"type":"step_finish","sessionID":"s","part":{"reason":"stop"}}"#;
     let record = replay_lines(EventDialect::Opencode, lines).await;
-    assert_eq!((&record.verdict, answer(&record).as_str()), (&Ok(()), "it \nis there"));
+    assert_eq!((&record.result, answer(&record).as_str()), (&Ok(()), "it \nis there"));
     assert_eq!(progress_messages(&record), ["let me look"]);
 }

@@ -38,7 +38,7 @@ async fn output_is_read_while_its_program_still_runs() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_exit_code_is_reported_with_the_output() {
     let record = shell("echo out; echo err >&2; exit 3", &[]).run_to_end().await;
-    let failure = record.verdict.as_ref().unwrap_err();
+    let failure = record.result.as_ref().unwrap_err();
     assert_eq!((failure.code, failure.message.as_str()), (Code::Exit, "exited with code 3"));
     assert_eq!((record.text(TextChannel::Stdout).as_str(), record.answer()), ("out\n", None));
     assert_eq!(record.text(TextChannel::Stderr), "err\n");
@@ -62,11 +62,11 @@ async fn a_program_that_ignores_the_stop_is_killed_with_its_tree() {
     let fixture = shell(IGNORES_SIGTERM, &[]);
     let mut run = fixture.start().await;
     fixture.until_running(2, "sleep").await;
-    let asked = Instant::now();
+    let requested_at = Instant::now();
     run.stop();
     run.stop();
     assert_eq!(run.ended().await.unwrap_err().code, Code::Killed);
-    assert!(asked.elapsed() >= fixture.spec.limits.deadlines.grace);
+    assert!(requested_at.elapsed() >= fixture.spec.limits.deadlines.grace);
     assert_eq!(fixture.alive(), NO_PROCESSES);
     run.clean().await;
 }
@@ -93,12 +93,12 @@ async fn a_process_that_holds_the_pipe_does_not_delay_the_end() {
 /// Test of processes that neither a variable nor a group identifies.
 #[tokio::test(flavor = "multi_thread")]
 async fn processes_without_environment_or_session_are_killed() {
-    for shed in ["env -i", "setsid env -i", "setsid env -i setsid env -i"] {
-        let fixture = shell(&format!("{shed} sleep 600 >/dev/null 2>&1 & echo $!"), &[]);
+    for wrapper in ["env -i", "setsid env -i", "setsid env -i setsid env -i"] {
+        let fixture = shell(&format!("{wrapper} sleep 600 >/dev/null 2>&1 & echo $!"), &[]);
         let mut run = fixture.start().await;
         run.ended().await.unwrap();
         let sleeper = run.text(TextChannel::Stdout);
-        assert!(!exists(&Path::new("/proc").join(sleeper.trim())), "{shed}");
+        assert!(!exists(&Path::new("/proc").join(sleeper.trim())), "{wrapper}");
         run.clean().await;
     }
 }

@@ -38,27 +38,27 @@ fn texts(record: &AttemptRecord, pieces: &[StoredPart]) -> PartTexts {
 
 /// Returns the messages: their role, their id and their texts.
 fn messages(record: &AttemptRecord) -> Vec<(MessageRole, String, PartTexts)> {
-    let said = record.facts().into_iter().filter_map(|fact| match fact {
+    let messages = record.events().into_iter().filter_map(|event| match event {
         EventKind::Message { speaker, message, pieces } => {
             Some((*speaker, message.clone(), texts(record, pieces)))
         }
         _ => None,
     });
-    said.collect()
+    messages.collect()
 }
 
 /// Returns the artifacts: id, texts, `append` and `last`.
 fn artifacts(record: &AttemptRecord) -> Vec<(String, PartTexts, bool, bool)> {
-    let made = record.facts().into_iter().filter_map(|fact| match fact {
+    let artifacts = record.events().into_iter().filter_map(|event| match event {
         EventKind::Artifact { id, pieces, append, last, .. } => {
             Some((id.clone(), texts(record, pieces), *append, *last))
         }
         _ => None,
     });
-    made.collect()
+    artifacts.collect()
 }
 
-fn asked(record: &AttemptRecord) -> Option<i32> {
+fn input_required_exit_code(record: &AttemptRecord) -> Option<i32> {
     match record.seen.last() {
         Some(Entry::Report(Report::InputRequired { exit_code, .. })) => *exit_code,
         _ => None,
@@ -66,7 +66,7 @@ fn asked(record: &AttemptRecord) -> Option<i32> {
 }
 
 fn has_warning(record: &AttemptRecord) -> bool {
-    record.facts().into_iter().any(|fact| matches!(fact, EventKind::Warning { .. }))
+    record.events().into_iter().any(|event| matches!(event, EventKind::Warning { .. }))
 }
 
 fn text(text: &str) -> (PartKind, String) {
@@ -80,11 +80,11 @@ async fn a_line_of_the_answer_is_visible_while_the_program_runs() {
         echo '{"type":"text","text":"o"}'"#;
     let fixture = script_program(script, &[]);
     let mut run = fixture.start().await;
-    while !matches!(run.next().await, Entry::Fact(EventKind::Artifact { .. })) {}
+    while !matches!(run.next().await, Entry::Event(EventKind::Artifact { .. })) {}
     fs::write(fixture.home.path().join("go"), "").unwrap();
     assert_eq!(run.ended().await, Ok(()));
     run.clean().await;
-    let record = AttemptRecord { verdict: Ok(()), seen: run.seen };
+    let record = AttemptRecord { result: Ok(()), seen: run.seen };
     let piece = |words: &str, append, last| ("answer".to_owned(), vec![text(words)], append, last);
     assert_eq!(artifacts(&record), [piece("one\n", false, false), piece("two", true, true)]);
 }
@@ -96,11 +96,14 @@ async fn a_secret_split_over_two_events_is_masked() {
     let mut fixture = event_program(lines);
     fixture.secrets = vec!["correct-horse-battery".to_owned()];
     let record = fixture.run_to_end().await;
-    let shown: String =
-        artifacts(&record).into_iter().flat_map(|made| made.1).map(|piece| piece.1).collect();
-    assert_eq!(shown, record.text(TextChannel::Answer));
-    assert!(shown.starts_with("see\nit is ") && shown.ends_with(", yes\n"), "{shown}");
-    assert!(!shown.contains("correct") && !shown.contains("battery"), "{shown}");
+    let output: String = artifacts(&record)
+        .into_iter()
+        .flat_map(|artifact| artifact.1)
+        .map(|piece| piece.1)
+        .collect();
+    assert_eq!(output, record.text(TextChannel::Answer));
+    assert!(output.starts_with("see\nit is ") && output.ends_with(", yes\n"), "{output}");
+    assert!(!output.contains("correct") && !output.contains("battery"), "{output}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -145,7 +148,7 @@ async fn artifacts_are_created_and_appended() {
         piece("artifact-2", PartKind::Data, "[true]", false, true),
     ];
     assert_eq!((record.code(), artifacts(&record)), (None, expected.to_vec()));
-    let named = record.facts().into_iter().any(|fact| match fact {
+    let named = record.events().into_iter().any(|event| match event {
         EventKind::Artifact { pieces, .. } => pieces[0].filename.as_deref() == Some("a.txt"),
         _ => false,
     });
@@ -164,8 +167,8 @@ async fn a_secret_split_across_two_artifact_events_is_masked() {
     let rest = artifacts(&record)[1].1[0].1.clone();
     assert_eq!(artifacts(&record), [piece("see\n", false, false), piece(&rest, true, true)]);
     assert!(rest.starts_with("it is ") && rest.ends_with(", yes"), "{rest}");
-    let kept = record.text(TextChannel::Parts);
-    assert!(!kept.contains("correct") && !kept.contains("battery"), "{kept}");
+    let stored = record.text(TextChannel::Parts);
+    assert!(!stored.contains("correct") && !stored.contains("battery"), "{stored}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -175,11 +178,11 @@ async fn held_back_artifact_text_is_reported_after_a_kill() {
         while :; do sleep 600; done"#;
     let fixture = script_program(script, &[]);
     let mut run = fixture.start().await;
-    while !matches!(run.next().await, Entry::Fact(EventKind::Artifact { .. })) {}
+    while !matches!(run.next().await, Entry::Event(EventKind::Artifact { .. })) {}
     run.stop();
-    let verdict = run.ended().await;
+    let result = run.ended().await;
     run.clean().await;
-    let record = AttemptRecord { verdict, seen: run.seen };
+    let record = AttemptRecord { result, seen: run.seen };
     let piece = |words: &str, append, last| ("log".to_owned(), vec![text(words)], append, last);
     assert_eq!(record.code(), Some(Code::Killed));
     assert_eq!(artifacts(&record), [piece("one\n", false, false), piece("two", true, true)]);
@@ -189,15 +192,15 @@ async fn held_back_artifact_text_is_reported_after_a_kill() {
 async fn a_question_ends_the_attempt_unless_the_program_fails() {
     let question = r#"{"type":"input_required","text":"which one?"}"#;
     let record = event_program(question).run_to_end().await;
-    assert_eq!((record.code(), asked(&record)), (None, Some(0)));
+    assert_eq!((record.code(), input_required_exit_code(&record)), (None, Some(0)));
     assert_eq!(messages(&record)[0].0, MessageRole::AgentQuestion);
     assert_eq!(messages(&record)[0].2, [text("which one?")]);
     let record = script_program("cat; exit 3", &[]).with_input(question).run_to_end().await;
-    assert_eq!((record.code(), asked(&record)), (Some(Code::Exit), None));
+    assert_eq!((record.code(), input_required_exit_code(&record)), (Some(Code::Exit), None));
     let record = event_program(&format!("{question}\n{{\"type\":\"failed\"}}")).run_to_end().await;
-    assert_eq!((record.code(), asked(&record)), (Some(Code::Reported), None));
+    assert_eq!((record.code(), input_required_exit_code(&record)), (Some(Code::Reported), None));
     let record = event_program(r#"{"type":"input_required"}"#).run_to_end().await;
-    assert_eq!((asked(&record), messages(&record).len()), (Some(0), 0));
+    assert_eq!((input_required_exit_code(&record), messages(&record).len()), (Some(0), 0));
 }
 
 /// Returns the reported input that the program needs from its caller.
@@ -221,11 +224,11 @@ async fn an_authentication_request_names_its_page() {
         let record =
             event_program(&format!(r#"{{"type":"auth_required"{fields}}}"#)).run_to_end().await;
         assert_eq!(interruption(&record), Some(AuthRequired), "{fields}");
-        let said: Vec<_> =
+        let received: Vec<_> =
             messages(&record).into_iter().map(|(by, _, words)| (by, words)).collect();
         let words: Vec<_> =
             words.into_iter().map(|words| (MessageRole::AgentQuestion, words)).collect();
-        assert_eq!((said, has_warning(&record)), (words, false), "{fields}");
+        assert_eq!((received, has_warning(&record)), (words, false), "{fields}");
     }
     let (auth, input) = (r#"{"type":"auth_required"}"#, r#"{"type":"input_required","text":"x"}"#);
     let record = event_program(&format!("{auth}\n{input}")).run_to_end().await;
@@ -240,7 +243,7 @@ async fn a_rejection_is_reported_as_the_agent_states_it() {
         [("not\\nmine", "the agent rejected it: not mine"), ("", "the agent rejected it")]
     {
         let line = format!(r#"{{"type":"rejected","message":"{message}"}}"#);
-        let failure = event_program(&line).run_to_end().await.verdict.unwrap_err();
+        let failure = event_program(&line).run_to_end().await.result.unwrap_err();
         assert_eq!((failure.code, failure.message.as_str()), (Code::Rejected, sentence));
     }
 }
@@ -257,12 +260,12 @@ async fn usage_and_sessions_are_recorded_without_secrets() {
         .into_iter()
         .chain([("input_tokens".to_owned(), 7.into())]);
     assert!(
-        record.facts().contains(&&EventKind::UsageReported {
+        record.events().contains(&&EventKind::UsageReported {
             counters: numbers.collect(),
             cumulative: false
         })
     );
-    let session = record.facts().into_iter().find_map(|fact| match fact {
+    let session = record.events().into_iter().find_map(|event| match event {
         EventKind::Session { id } => Some(id.clone()),
         _ => None,
     });
@@ -273,14 +276,18 @@ async fn usage_and_sessions_are_recorded_without_secrets() {
 async fn progress_is_no_output_and_malformed_events_are_warned_of() {
     let record = event_program(r#"{"type":"status","text":"on it"}"#).run_to_end().await;
     assert_eq!((record.code(), has_warning(&record)), (Some(Code::EmptyAnswer), false));
-    for bad in [
+    for malformed in [
         r#"{"type":"artifact"}"#,
         r#"{"type":"message","parts":[]}"#,
         r#"{"type":"artifact","file":{"bytes":"?"}}"#,
         r#"{"type":"usage","model":"m"}"#,
     ] {
-        let record = event_program(bad).run_to_end().await;
-        assert_eq!((record.code(), has_warning(&record)), (Some(Code::EmptyAnswer), true), "{bad}");
+        let record = event_program(malformed).run_to_end().await;
+        assert_eq!(
+            (record.code(), has_warning(&record)),
+            (Some(Code::EmptyAnswer), true),
+            "{malformed}"
+        );
     }
 }
 
@@ -292,5 +299,5 @@ async fn parts_over_the_limit_are_counted() {
     let record = fixture.run_to_end().await;
     assert_eq!((record.code(), artifacts(&record).len()), (None, 3));
     let cut = EventKind::OutputTruncated { channel: TextChannel::Parts, dropped: 2000 };
-    assert!(record.facts().contains(&&cut));
+    assert!(record.events().contains(&&cut));
 }

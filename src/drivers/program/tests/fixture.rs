@@ -60,7 +60,7 @@ const DEADLINE: Duration = Duration::from_secs(20);
 /// Item that was written or reported, in order.
 #[derive(Debug)]
 pub(super) enum Entry {
-    Fact(EventKind),
+    Event(EventKind),
     Chunk(Chunk),
     Report(Report),
 }
@@ -86,14 +86,14 @@ fn entries_of(report: Report) -> Vec<Entry> {
         Report::Started { spawned, .. } => (spawned.clone(), WriteBatch::default()),
         Report::Ended { lines, .. } | Report::InputRequired { lines, .. } => (None, lines.clone()),
         Report::UsageReported { .. }
-        | Report::QuestionAsked { .. }
+        | Report::QuestionOpened { .. }
         | Report::QuestionWithdrawn { .. }
         | Report::AnswerDelivered { .. } => (None, WriteBatch::default()),
     };
     let mut entries: Vec<_> = lines.chunks.into_iter().map(Entry::Chunk).collect();
-    entries.extend(lines.facts.into_iter().map(|(_, fact)| Entry::Fact(fact)));
+    entries.extend(lines.events.into_iter().map(|(_, event)| Entry::Event(event)));
     entries.push(Entry::Report(report));
-    entries.extend(spawned.map(|(_, fact)| Entry::Fact(fact)));
+    entries.extend(spawned.map(|(_, event)| Entry::Event(event)));
     entries
 }
 
@@ -168,7 +168,7 @@ pub(super) fn program(command: &str, args: &[&str]) -> ProgramFixture {
             session: None,
             dialogue: None,
             usage: UsageRules::default(),
-            keeping: None,
+            pool: None,
         },
         spec: spec(),
         input: Input::default(),
@@ -311,11 +311,11 @@ impl ProgramFixture {
     /// Runs the program to its end and cleans up.
     pub(super) async fn run_to_end(&self) -> AttemptRecord {
         let mut run = self.start().await;
-        let verdict = run.ended().await;
+        let result = run.ended().await;
         run.clean().await;
         assert_eq!(self.alive(), Vec::<i32>::new(), "something outlived the clean-up");
         assert_eq!(self.leftover_folders(), 0, "files outlived the clean-up");
-        AttemptRecord { verdict, seen: run.seen }
+        AttemptRecord { result, seen: run.seen }
     }
 
     /// Returns the number of folders of attempts that were not removed. Slots without one are kept for later attempts.
@@ -330,12 +330,12 @@ impl ProgramFixture {
     /// Returns the processes of this execution.
     pub(super) fn alive(&self) -> Vec<i32> {
         let entry = format!("ALGONIUS_EXECUTION_ID={}", self.execution);
-        let carries = |pid: &i32| {
+        let belongs_to_execution = |pid: &i32| {
             let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
             environment.split(|byte| *byte == 0).any(|have| have == entry.as_bytes())
         };
         let names = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.file_name());
-        names.filter_map(|name| name.to_str()?.parse().ok()).filter(carries).collect()
+        names.filter_map(|name| name.to_str()?.parse().ok()).filter(belongs_to_execution).collect()
     }
 
     /// Waits until this number of its processes run `program`.

@@ -64,7 +64,7 @@ async fn invalid_base64_is_refused_before_the_start() {
     let mut fixture = shell("touch started", &[]);
     fixture.input.parts = vec![bytes("aGk=", None), bytes("no base64!", None)];
     let record = fixture.run_to_end().await;
-    let failure = record.verdict.unwrap_err();
+    let failure = record.result.unwrap_err();
     assert_eq!(failure.code, Code::InputRejected);
     assert_eq!(failure.message, "file 2 is not valid base64");
     assert!(!exists(&fixture.home.path().join("started")));

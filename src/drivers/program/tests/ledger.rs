@@ -55,8 +55,8 @@ impl Ledger for EntryRecorder {
         for chunk in lines.chunks {
             self.record(Entry::Chunk(chunk))?;
         }
-        for (_, fact) in lines.facts {
-            self.record(Entry::Fact(fact))?;
+        for (_, event) in lines.events {
+            self.record(Entry::Event(event))?;
         }
         Ok(true)
     }

@@ -22,15 +22,15 @@ fn program_in_group(script: &str) -> (tempfile::TempDir, ProgramFixture) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failure_after_a_resource_refusal_names_the_limit() {
-    for (script, said) in [
+    for (script, expected) in [
         ("echo 'oom_kill 2' > $G/memory.events; kill -KILL $$", "1073741824 bytes"),
         ("echo 'max 3' > $G/pids.events; exit 1", "the 9 of `resources.processes`"),
         ("echo 'max 3' > $G/pids.events; exit 75", "the 9 of `resources.processes`"),
     ] {
         let (_folder, fixture) = program_in_group(script);
-        let failure = fixture.run_to_end().await.verdict.unwrap_err();
+        let failure = fixture.run_to_end().await.result.unwrap_err();
         assert_eq!(failure.code, Code::ResourcesExceeded, "{script}: {failure}");
-        assert!(failure.message.contains(said), "{script}: {failure}");
+        assert!(failure.message.contains(expected), "{script}: {failure}");
     }
 }
 
@@ -38,7 +38,7 @@ async fn a_failure_after_a_resource_refusal_names_the_limit() {
 async fn a_tolerated_resource_refusal_is_no_failure() {
     let (_folder, fixture) = program_in_group("echo 'max 3' > $G/pids.events; echo done");
     let record = fixture.run_to_end().await;
-    assert_eq!((record.verdict.is_ok(), record.answer()), (true, Some("done\n".to_owned())));
+    assert_eq!((record.result.is_ok(), record.answer()), (true, Some("done\n".to_owned())));
 }
 
 #[tokio::test(flavor = "multi_thread")]

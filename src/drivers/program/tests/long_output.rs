@@ -14,7 +14,7 @@ const SECRET: &str = "correct-horse-battery-staple";
 /// Result of writing a text.
 struct Written {
     raw: String,
-    masked: String,
+    redacted: String,
     dropped: u64,
 }
 
@@ -47,19 +47,19 @@ async fn written(fixture: &ProgramFixture, text: &[u8], sizes: &[usize]) -> Writ
     let PumpedText { raw, piece } = raw_writer.close().await.unwrap();
     report.flush_pending().await.unwrap();
     let raw = raw.as_str().to_owned();
-    let mut told = Written { raw, masked: String::new(), dropped: 0 };
+    let mut output = Written { raw, redacted: String::new(), dropped: 0 };
     while let Ok(entry) = entries.try_recv() {
         match entry {
             Entry::Chunk(chunk) => {
-                assert_eq!(chunk.offset, told.masked.len() as u64);
-                told.masked.push_str(&chunk.text);
+                assert_eq!(chunk.offset, output.redacted.len() as u64);
+                output.redacted.push_str(&chunk.text);
             }
-            Entry::Fact(EventKind::OutputTruncated { dropped, .. }) => told.dropped = dropped,
-            Entry::Fact(_) | Entry::Report(_) => {}
+            Entry::Event(EventKind::OutputTruncated { dropped, .. }) => output.dropped = dropped,
+            Entry::Event(_) | Entry::Report(_) => {}
         }
     }
-    assert_eq!((piece.text.from, piece.text.to), (0, told.masked.len() as u64));
-    told
+    assert_eq!((piece.text.from, piece.text.to), (0, output.redacted.len() as u64));
+    output
 }
 
 /// Strategy for words with the secret among them.
@@ -85,28 +85,28 @@ proptest! {
         sizes in proptest::collection::vec(1_usize..40_000, 1..5),
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let told = runtime.block_on(written(&program_with_limit(limit), text.as_bytes(), &sizes));
+        let output = runtime.block_on(written(&program_with_limit(limit), text.as_bytes(), &sizes));
         for part in ["correct", "horse", "battery", "staple"] {
-            prop_assert!(!told.masked.contains(part), "{}", told.masked);
+            prop_assert!(!output.redacted.contains(part), "{}", output.redacted);
         }
         let HeadAndTail { head, tail } = HeadAndTail::of(limit);
         if text.len() <= limit {
-            prop_assert_eq!((&told.raw, told.dropped), (&text, 0));
+            prop_assert_eq!((&output.raw, output.dropped), (&text, 0));
         } else {
             let (first, _) = text.split_at(text.floor_char_boundary(head));
             let (_, last) = text.split_at(text.ceil_char_boundary(text.len() - tail));
-            prop_assert!(told.raw.starts_with(first) && told.raw.ends_with(last));
+            prop_assert!(output.raw.starts_with(first) && output.raw.ends_with(last));
         }
-        if told.dropped > 0 {
-            let marker = marker(told.dropped);
-            prop_assert_eq!(told.masked.matches(&marker).count(), 1);
-            prop_assert!(told.masked.len() <= limit + marker.len());
-            let (first, last) = told.masked.split_once(&marker).unwrap();
+        if output.dropped > 0 {
+            let marker = marker(output.dropped);
+            prop_assert_eq!(output.redacted.matches(&marker).count(), 1);
+            prop_assert!(output.redacted.len() <= limit + marker.len());
+            let (first, last) = output.redacted.split_once(&marker).unwrap();
             prop_assert!(first.len() <= head && last.len() <= tail);
             if !text.contains(SECRET) {
-                let kept = (first.len() + last.len()) as u64;
+                let retained = (first.len() + last.len()) as u64;
                 prop_assert!(text.starts_with(first) && text.ends_with(last));
-                prop_assert_eq!(kept + told.dropped, text.len() as u64);
+                prop_assert_eq!(retained + output.dropped, text.len() as u64);
             }
         }
     }
@@ -127,10 +127,11 @@ async fn no_truncation_point_shows_a_part_of_a_secret() {
                 SECRET,
                 &words((tail + at).saturating_sub(SECRET.len())),
             ];
-            let told = written(&program_with_limit(4000), text.concat().as_bytes(), &[1000]).await;
-            assert!(told.dropped > 190_000);
+            let output =
+                written(&program_with_limit(4000), text.concat().as_bytes(), &[1000]).await;
+            assert!(output.dropped > 190_000);
             for part in ["correct", "horse", "battery", "staple", "corr", "aple"] {
-                assert!(!told.masked.contains(part), "{part} at {at}: {}", told.masked);
+                assert!(!output.redacted.contains(part), "{part} at {at}: {}", output.redacted);
             }
         }
     }
@@ -162,7 +163,7 @@ async fn an_error_after_a_flood_is_recognized() {
     let mut fixture = shell("yes | head -c 1000000; echo; echo fatal: lost", &[]);
     fixture.spec.limits.sizes.output = 4000;
     fixture.program.success.fail_regex = Some(regex::Regex::new("(?m)^fatal").unwrap());
-    let failure = fixture.run_to_end().await.verdict.unwrap_err();
+    let failure = fixture.run_to_end().await.result.unwrap_err();
     assert_eq!(failure.code, algonius_actors::model::code::Code::FailPattern);
 }
 

@@ -20,7 +20,7 @@ fn file_program(script: &str, args: &[&str]) -> ProgramFixture {
 fn files(record: &AttemptRecord) -> Vec<(String, Vec<u8>)> {
     let text = record.text(TextChannel::Parts);
     let place = |at| usize::try_from(at).unwrap();
-    let files = record.facts().into_iter().filter_map(|fact| match fact {
+    let files = record.events().into_iter().filter_map(|event| match event {
         EventKind::Artifact { pieces, .. } => {
             let piece = pieces.first().filter(|piece| piece.kind == PartKind::Bytes)?;
             let encoded = text.get(place(piece.text.from)..place(piece.text.to)).unwrap();
@@ -32,7 +32,7 @@ fn files(record: &AttemptRecord) -> Vec<(String, Vec<u8>)> {
 }
 
 fn warnings(record: &AttemptRecord) -> Vec<&str> {
-    let warnings = record.facts().into_iter().filter_map(|fact| match fact {
+    let warnings = record.events().into_iter().filter_map(|event| match event {
         EventKind::Warning { message } => Some(message.as_str()),
         _ => None,
     });
@@ -51,11 +51,11 @@ async fn a_named_file_is_delivered_although_its_path_is_reused() {
         printf two > out/a.bin; echo '{"type":"artifact","file":{"path":"out/a.bin","name":"b"}}'"#;
     let fixture = file_program(script, &[]);
     let mut run = fixture.start().await;
-    while !matches!(run.next().await, super::fixture::Entry::Fact(EventKind::Artifact { .. })) {}
+    while !matches!(run.next().await, super::fixture::Entry::Event(EventKind::Artifact { .. })) {}
     std::fs::write(fixture.home.path().join("go"), "").unwrap();
     assert_eq!(run.ended().await, Ok(()));
     run.clean().await;
-    let record = AttemptRecord { verdict: Ok(()), seen: run.seen };
+    let record = AttemptRecord { result: Ok(()), seen: run.seen };
     assert_eq!(files(&record), [file("a.bin", b"one\xff"), file("b", b"two")]);
     assert_eq!(warnings(&record), [""; 0]);
 }
@@ -112,7 +112,7 @@ async fn delivered_files_share_the_output_limit() {
     let clause = "it exceeds the rest of the agent's output limit";
     assert_eq!(warnings(&record), [format!("the file `a` was not delivered: {clause}")]);
     let cut = EventKind::OutputTruncated { channel: TextChannel::Parts, dropped: 4000 };
-    assert!(record.facts().contains(&&cut));
+    assert!(record.events().contains(&&cut));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -122,9 +122,9 @@ async fn an_undelivered_file_begins_an_artifact_of_its_own() {
         echo '{"type":"artifact","append":true,"text":"more of B"}'"#;
     let record = file_program(script, &[]).run_to_end().await;
     let ids: Vec<_> = record
-        .facts()
+        .events()
         .into_iter()
-        .filter_map(|fact| match fact {
+        .filter_map(|event| match event {
             EventKind::Artifact { id, .. } => Some(id.clone()),
             _ => None,
         })

@@ -11,7 +11,7 @@ use super::fixture::{ProgramFixture, shell};
 
 async fn expect_prompt(fixture: ProgramFixture, script: &str) {
     assert_eq!(
-        fixture.run_to_end().await.verdict,
+        fixture.run_to_end().await.result,
         Err(tty_prompt_detection::prompt_failure()),
         "{script}"
     );
@@ -36,7 +36,7 @@ async fn output_before_a_prompt_is_kept() {
     let mut fixture = shell("echo begun; printf 'Go on? [y/N] '; sleep 600 & wait", &[]);
     fixture.program.output = OutputPattern::Events;
     let record = fixture.run_to_end().await;
-    assert_eq!(record.verdict, Err(tty_prompt_detection::prompt_failure()));
+    assert_eq!(record.result, Err(tty_prompt_detection::prompt_failure()));
     assert_eq!(record.text(TextChannel::Stdout), "begun\nGo on? [y/N] ");
 }
 
@@ -90,5 +90,5 @@ async fn prompt_patterns_come_from_the_configuration() {
     let mut fixture = shell("printf 'Quo vadis> '; sleep 600", &[]);
     fixture.program.prompts.patterns = [Regex::new("> $").unwrap()].into();
     fixture.program.prompts.silence = Duration::from_millis(100);
-    assert_eq!(fixture.run_to_end().await.verdict, Err(tty_prompt_detection::prompt_failure()));
+    assert_eq!(fixture.run_to_end().await.result, Err(tty_prompt_detection::prompt_failure()));
 }

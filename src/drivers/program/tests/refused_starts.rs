@@ -17,7 +17,7 @@ async fn refusal(fixture: &ProgramFixture) -> Option<Code> {
     let record = fixture.run_to_end().await;
     let started =
         record.seen.iter().any(|entry| matches!(entry, Entry::Report(Report::Started { .. })));
-    assert_eq!(started, record.verdict.is_ok());
+    assert_eq!(started, record.result.is_ok());
     record.code()
 }
 
@@ -72,10 +72,10 @@ async fn a_file_name_must_stay_in_its_folder() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failed_start_is_one_permanent_failure() {
-    let missing = program("/nowhere/agent", &[]).run_to_end().await.verdict.unwrap_err();
+    let missing = program("/nowhere/agent", &[]).run_to_end().await.result.unwrap_err();
     assert_eq!(missing.code, Code::AgentUnavailable);
     assert!(missing.message.ends_with("its program `agent` is not installed"), "{missing:?}");
-    let closed = program("/etc/passwd", &[]).run_to_end().await.verdict.unwrap_err();
+    let closed = program("/etc/passwd", &[]).run_to_end().await.result.unwrap_err();
     assert_eq!(closed.message, "the program may not be executed");
     let mut homeless = program("/bin/true", &[]);
     homeless.program.working_dir = "/nowhere".into();

@@ -49,8 +49,8 @@ async fn an_answer_must_match_its_schema() {
         fixture.program.success.schema = Some(schema);
         let record = fixture.run_to_end().await;
         assert_eq!(record.code(), code, "{answer}");
-        let shown = format!("{:?}", record.verdict);
-        assert!(!shown.contains("unus") && !shown.contains("Sure"), "{shown}");
+        let printed = format!("{:?}", record.result);
+        assert!(!printed.contains("unus") && !printed.contains("Sure"), "{printed}");
     }
 }
 
@@ -63,7 +63,7 @@ async fn a_check_runs_in_the_work_folder_and_decides_the_outcome() {
     ] {
         let fixture = program_with_check("echo made > made; echo done", check, CHECK_TIMEOUT);
         let record = fixture.run_to_end().await;
-        assert_eq!(record.code(), code, "{check}: {:?}", record.verdict);
+        assert_eq!(record.code(), code, "{check}: {:?}", record.result);
         assert_eq!(record.answer().is_some(), code.is_none(), "{check}");
     }
     let failed = program_with_check("exit 3", "touch seen", CHECK_TIMEOUT);
@@ -73,7 +73,7 @@ async fn a_check_runs_in_the_work_folder_and_decides_the_outcome() {
 
 /// Returns the recorded output of a check.
 fn check_output(record: &AttemptRecord) -> Option<(&str, &str)> {
-    record.facts().into_iter().find_map(|fact| match fact {
+    record.events().into_iter().find_map(|event| match event {
         EventKind::CheckOutput { stdout, stderr } => Some((stdout.as_str(), stderr.as_str())),
         _ => None,
     })
@@ -102,15 +102,15 @@ async fn output_of_a_failed_check_is_redacted_and_bounded() {
         program_with_check("echo done", "echo so far; sleep 600", Duration::from_millis(500));
     assert_eq!(check_output(&slow.run_to_end().await), Some(("so far\n", "")));
 
-    let good = program_with_check("echo done", "echo all is well; exit 0", CHECK_TIMEOUT);
-    assert_eq!(check_output(&good.run_to_end().await), None);
+    let passing = program_with_check("echo done", "echo all is well; exit 0", CHECK_TIMEOUT);
+    assert_eq!(check_output(&passing.run_to_end().await), None);
 }
 
 /// Test that a check may change no more than the agent, which is nothing of the system.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_check_runs_in_the_sandbox_of_its_agent() {
-    let elsewhere = tempfile::tempdir().unwrap();
-    let touched = elsewhere.path().join("touched");
+    let outside_folder = tempfile::tempdir().unwrap();
+    let touched = outside_folder.path().join("touched");
     let record =
         program_with_check("echo done", &format!("touch {}", touched.display()), CHECK_TIMEOUT)
             .run_to_end()
@@ -130,7 +130,7 @@ async fn a_check_that_exceeds_its_timeout_is_killed() {
         program_with_check("echo done", "setsid sleep 600 & sleep 600", Duration::from_millis(300));
     let record = fixture.run_to_end().await;
     assert_eq!(record.code(), Some(Code::CheckFailed));
-    let message = record.verdict.unwrap_err().message;
+    let message = record.result.unwrap_err().message;
     assert_eq!(message, "the success check did not finish within 0.3 s");
 }
 

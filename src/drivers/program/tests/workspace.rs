@@ -57,8 +57,8 @@ async fn work_stays_in_the_claimed_folder_when_the_link_changes() {
     let mut fixture = writer();
     fixture.workspace = workspace(&fixture).await;
     set_link_target(&fixture, "two");
-    let here = format!("{}\n", place(&fixture, "one").display());
-    assert_eq!(fixture.run_to_end().await.answer(), Some(here));
+    let expected = format!("{}\n", place(&fixture, "one").display());
+    assert_eq!(fixture.run_to_end().await.answer(), Some(expected));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -117,10 +117,10 @@ pub(super) fn tool_name(call: &ToolCall) -> String {
 
 fn sentence(call: &ToolCall) -> String {
     let tool = tool_name(call);
-    let what = call.command.clone().or_else(|| call.title.clone());
-    let what = what.or_else(|| call.paths.first().cloned()).or_else(|| call.url.clone());
-    match what {
-        Some(what) => format!("Allow {tool}: {what}"),
+    let subject = call.command.clone().or_else(|| call.title.clone());
+    let subject = subject.or_else(|| call.paths.first().cloned()).or_else(|| call.url.clone());
+    match subject {
+        Some(subject) => format!("Allow {tool}: {subject}"),
         None => format!("Allow {tool}"),
     }
 }

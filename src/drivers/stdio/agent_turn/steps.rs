@@ -27,7 +27,7 @@ const SESSION_UNKNOWN: &str = "the session of the conversation is lost: the agen
 pub(super) struct TurnState {
     answer: ShownAnswer,
     /// Stages of tool calls that were shown.
-    shown: HashMap<String, ToolStage>,
+    reported_stages: HashMap<String, ToolStage>,
     changed: HashSet<String>,
     /// Number of tool calls that were denied.
     denied: usize,
@@ -104,7 +104,7 @@ impl TurnState {
             ToolStatus::Completed => ToolStage::Completed,
             ToolStatus::Failed => ToolStage::Failed,
         };
-        if self.shown.insert(call.id.clone(), stage) == Some(stage) {
+        if self.reported_stages.insert(call.id.clone(), stage) == Some(stage) {
             return Ok(());
         }
         let diffs = call.diffs.iter().filter(|_| stage == ToolStage::Completed);
@@ -304,8 +304,8 @@ impl AgentTurn {
 fn open_failure(fault: &OpenFault, message: &str) -> Failure {
     match fault {
         OpenFault::Authentication => Failure::new(Code::NotAuthenticated, message),
-        OpenFault::ModeNotConfirmed { wanted } => {
-            let message = format!("the agent did not confirm the mode `{wanted}`: {message}");
+        OpenFault::ModeNotConfirmed { requested: mode } => {
+            let message = format!("the agent did not confirm the mode `{mode}`: {message}");
             Failure::new(Code::ModeRefused, message)
         }
         OpenFault::UnknownSession | OpenFault::Other => {

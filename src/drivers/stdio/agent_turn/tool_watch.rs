@@ -61,16 +61,16 @@ impl ToolWatch {
         if self.ends_at.is_some() || !permission::exceeds_limit(policy, calls) {
             return None;
         }
-        let most = policy.max_tool_calls.unwrap_or_default();
-        let message = format!("the agent began more than {most} tool calls in its turn");
+        let limit = policy.max_tool_calls.unwrap_or_default();
+        let message = format!("the agent began more than {limit} tool calls in its turn");
         Some(self.end(Code::ToolLimit, message))
     }
 
     /// Records the answer to a permission request.
     pub(super) fn record_answer(&mut self, call: AnsweredCall) {
-        let verdict =
+        let answer =
             if call.is_allowed { PermissionVerdict::Allow } else { PermissionVerdict::Deny };
-        self.calls.entry(call.id).or_default().answer = Some(verdict);
+        self.calls.entry(call.id).or_default().answer = Some(answer);
     }
 
     /// Counts and judges a call that the agent reports. Returns the failure of a turn that must end because of the
@@ -106,8 +106,8 @@ impl ToolWatch {
         }
         let (policy, workspace) = (self.spec.permissions(), self.workspace.as_deref());
         let subject = subject(call.clone());
-        let (verdict, rule) = permission::verdict(policy, &subject, workspace);
-        let cause = match (known.answer, verdict) {
+        let (decision, rule) = permission::verdict(policy, &subject, workspace);
+        let cause = match (known.answer, decision) {
             (Some(_), _) => "although it was denied".to_owned(),
             (None, PermissionVerdict::Allow) => return None, // An allowed call needs no request.
             (None, PermissionVerdict::Deny) => format!("which the policy denies: {rule}"),

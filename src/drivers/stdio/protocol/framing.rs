@@ -235,21 +235,21 @@ mod tests {
             size in 1_usize..60,
         ) {
             for framing in [Framing::Lines, Framing::ContentLength] {
-                let (mut bytes, mut wanted) = (Vec::new(), Vec::new());
+                let (mut bytes, mut expected) = (Vec::new(), Vec::new());
                 for text in &texts {
                     let message = json!({"text": text});
                     bytes.extend(encode(framing, &message));
-                    wanted.push(Frame::Message(message));
+                    expected.push(Frame::Message(message));
                     if junk {
                         let broken: &[u8] = match framing {
                             Framing::Lines => b"\r\n  \nwhat?\n",
                             Framing::ContentLength => b"Content-Length: 5\r\n\r\nwhat?",
                         };
                         bytes.extend(broken);
-                        wanted.push(Frame::Invalid);
+                        expected.push(Frame::Invalid);
                     }
                 }
-                prop_assert_eq!(all(framing, &bytes, || size), wanted);
+                prop_assert_eq!(all(framing, &bytes, || size), expected);
             }
         }
 

@@ -54,20 +54,20 @@ impl RpcExchange {
         values: &ExecutionValues,
         number: u64,
     ) -> Result<Self, Failure> {
-        let filled = |call: &RpcCall| {
+        let fill_call = |call: &RpcCall| {
             let params = fill(&call.params, values)?;
             Ok::<_, Failure>(RpcCall { method: call.method.clone(), params })
         };
-        let filled_too = |call: &Option<RpcCall>| call.as_ref().map(filled).transpose();
-        let initialize = filled_too(&spec.initialize)?.filter(|_| number == 0);
+        let fill_optional_call = |call: &Option<RpcCall>| call.as_ref().map(fill_call).transpose();
+        let initialize = fill_optional_call(&spec.initialize)?.filter(|_| number == 0);
         let stage = if initialize.is_some() { RpcStage::Initializing } else { RpcStage::Calling };
         Ok(Self {
             frames: FrameDecoder::new(spec.framing),
             stage,
             initialize,
-            initialized: filled_too(&spec.initialized)?,
-            ask: filled(&spec.ask)?,
-            cancel: filled_too(&spec.cancel)?,
+            initialized: fill_optional_call(&spec.initialized)?,
+            ask: fill_call(&spec.ask)?,
+            cancel: fill_optional_call(&spec.cancel)?,
             id: number + 2,
             has_text: false,
             was_warned: false,
@@ -127,8 +127,9 @@ impl RpcExchange {
     }
 
     fn is_own_id(&self, id: &Value) -> bool {
-        let mine = if self.stage == RpcStage::Initializing { self.id - 1 } else { self.id };
-        id.as_u64() == Some(mine) || id.as_str().is_some_and(|id| id == mine.to_string())
+        let current_id = if self.stage == RpcStage::Initializing { self.id - 1 } else { self.id };
+        id.as_u64() == Some(current_id)
+            || id.as_str().is_some_and(|id| id == current_id.to_string())
     }
 
     /// Answers a request of the program with an error: the service offers no methods.
@@ -158,8 +159,8 @@ impl RpcExchange {
 
     fn handle_response(&mut self, mut message: Map<String, Value>) -> Vec<StdioStep> {
         if let Some(error) = message.get("error").filter(|error| !error.is_null()) {
-            let told = StdioStep::Event(self.failed(error));
-            return [told].into_iter().chain(self.end(None)).collect();
+            let event = StdioStep::Event(self.failed(error));
+            return [event].into_iter().chain(self.end(None)).collect();
         }
         let result = message.remove("result").unwrap_or_default();
         let session = self.spec.session.as_ref().and_then(|at| result.pointer(at)).and_then(text);
@@ -175,22 +176,22 @@ impl RpcExchange {
     fn send_request(&mut self) -> Vec<StdioStep> {
         self.stage = RpcStage::Calling;
         let initialized = self.initialized.as_ref().map(|call| self.write(call, None));
-        let ask = self.write(&self.ask, Some(self.id));
-        initialized.into_iter().chain([ask]).map(StdioStep::Write).collect()
+        let request = self.write(&self.ask, Some(self.id));
+        initialized.into_iter().chain([request]).map(StdioStep::Write).collect()
     }
 
     /// Handles the result. Text from notifications is the answer; the text of the result is the answer only without
     /// them.
     fn result(&mut self, result: &Value) -> Vec<StdioStep> {
         let used = self.spec.usage.as_ref().and_then(|at| result.pointer(at)).and_then(usage);
-        let told = result.pointer(&self.spec.result).and_then(text);
-        let failure = match (&told, self.has_text) {
+        let answer_text = result.pointer(&self.spec.result).and_then(text);
+        let failure = match (&answer_text, self.has_text) {
             (None, false) => Some(Failure::new(Code::AnswerMissing, NO_ANSWER)),
             _ => None,
         };
-        let answer = told.filter(|_| !self.has_text).map(|text| ProgramEvent::Text { text });
-        let told = [used, answer].into_iter().flatten().map(StdioStep::Event);
-        told.chain(self.end(failure)).collect()
+        let answer = answer_text.filter(|_| !self.has_text).map(|text| ProgramEvent::Text { text });
+        let events = [used, answer].into_iter().flatten().map(StdioStep::Event);
+        events.chain(self.end(failure)).collect()
     }
 
     fn failed(&self, error: &Value) -> ProgramEvent {

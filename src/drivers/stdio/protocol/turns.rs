@@ -50,20 +50,24 @@ impl ProgramTurn {
         if spec.message.is_default_template()
             && values.input.trim_end_matches('\n').contains(['\n', '\r'])
         {
-            let why = "the agent accepts only messages of one line";
-            return Err(Failure::new(Code::InputRejected, why));
+            let reason = "the agent accepts only messages of one line";
+            return Err(Failure::new(Code::InputRejected, reason));
         }
         let interrupt =
-            spec.interrupt.as_ref().map(|said| render_message(said, values)).transpose()?;
+            spec.interrupt.as_ref().map(|template| render_message(template, values)).transpose()?;
         let message = render_message(&spec.message, values)?;
         let end = spec.end.clone();
-        let greets = matches!(&end, TurnEnd::Prompt(prompt) if prompt.is_at_start);
+        let prompts_at_start = matches!(&end, TurnEnd::Prompt(prompt) if prompt.is_at_start);
         Ok(Self {
             echo: if spec.echo { message.clone() } else { Vec::new() },
             message,
             interrupt,
             end,
-            phase: if greets && number == 0 { TurnPhase::Starting } else { TurnPhase::Answering },
+            phase: if prompts_at_start && number == 0 {
+                TurnPhase::Starting
+            } else {
+                TurnPhase::Answering
+            },
             line: Vec::new(),
             is_long: false,
             has_text: false,
@@ -226,9 +230,12 @@ impl ProgramTurn {
     }
 }
 
-fn render_message(said: &MessageTemplate, values: &ExecutionValues) -> Result<Vec<u8>, Failure> {
-    match said {
-        usual if usual.is_default_template() => {
+fn render_message(
+    template: &MessageTemplate,
+    values: &ExecutionValues,
+) -> Result<Vec<u8>, Failure> {
+    match template {
+        _ if template.is_default_template() => {
             Ok(format!("{}\n", values.input.trim_end_matches('\n')).into_bytes())
         }
         MessageTemplate::Text(text) => fill_text(text, values).map(String::into_bytes),
@@ -248,11 +255,16 @@ mod tests {
     use super::*;
 
     fn turn(end: TurnEnd, input: &str) -> Result<ProgramTurn, Failure> {
-        later(end, input, false, 1)
+        numbered_turn(end, input, false, 1)
     }
 
     /// Returns a turn with this number of a program that may echo the message.
-    fn later(end: TurnEnd, input: &str, echo: bool, number: u64) -> Result<ProgramTurn, Failure> {
+    fn numbered_turn(
+        end: TurnEnd,
+        input: &str,
+        echo: bool,
+        number: u64,
+    ) -> Result<ProgramTurn, Failure> {
         let message = MessageTemplate::default_template();
         let values = ExecutionValues { input: input.to_owned(), ..ExecutionValues::default() };
         ProgramTurn::of(&TurnSpec { message, end, interrupt: None, echo }, &values, number)
@@ -338,7 +350,7 @@ mod tests {
 
     #[test]
     fn a_message_waits_for_the_first_prompt() {
-        let mut turn = later(prompt("> ", true), "1+1", false, 0).unwrap();
+        let mut turn = numbered_turn(prompt("> ", true), "1+1", false, 0).unwrap();
         assert!(turn.open().is_empty());
         assert!(turn.receive(b"Calculator 1.0\nType a sum.\n").is_empty());
         assert!(
@@ -348,15 +360,15 @@ mod tests {
         assert!(
             matches!(&*steps, [StdioStep::Output(line), StdioStep::End(None)] if line == b"2\n")
         );
-        let mut silent = later(prompt("> ", false), "1+1", false, 0).unwrap();
+        let mut silent = numbered_turn(prompt("> ", false), "1+1", false, 0).unwrap();
         assert_eq!(silent.open(), b"1+1\n", "it prints no prompt before the first message");
     }
 
     #[test]
     fn an_echoed_message_is_not_part_of_the_answer() {
-        let heard = |told: &[u8]| {
-            let mut turn = later(prompt("> ", true), "select 1;", true, 1).unwrap();
-            let steps = turn.receive(told);
+        let received_text = |output: &[u8]| {
+            let mut turn = numbered_turn(prompt("> ", true), "select 1;", true, 1).unwrap();
+            let steps = turn.receive(output);
             let mut text = Vec::new();
             for step in steps {
                 if let StdioStep::Output(line) = step {
@@ -365,8 +377,8 @@ mod tests {
             }
             text
         };
-        assert_eq!(heard(b"select 1;\r\n1\n> "), b"1\n");
-        assert_eq!(heard(b"1\nselect 1;\n> "), b"1\nselect 1;\n");
+        assert_eq!(received_text(b"select 1;\r\n1\n> "), b"1\n");
+        assert_eq!(received_text(b"1\nselect 1;\n> "), b"1\nselect 1;\n");
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub struct GrpcUrlConfig {
 #[derive(Debug, Clone)]
 pub struct PublicAddresses {
     default: PublicAddress,
-    given: GrpcUrlConfig,
+    grpc_config: GrpcUrlConfig,
     /// Scheme of the service, if each caller receives the address that it used itself.
     scheme: Option<&'static str>,
 }
@@ -44,15 +44,19 @@ pub struct PublicAddresses {
 impl PublicAddresses {
     /// Uses the same address for every caller.
     #[must_use]
-    pub fn fixed(url: String, given: GrpcUrlConfig) -> Self {
-        Self { default: PublicAddress::new(url, &given), given, scheme: None }
+    pub fn fixed(url: String, grpc_config: GrpcUrlConfig) -> Self {
+        Self { default: PublicAddress::new(url, &grpc_config), grpc_config, scheme: None }
     }
 
     /// Uses the address that the caller used. A service that listens on all addresses of a machine has none
     /// that is valid for every caller; `url` is used if a request names no host.
     #[must_use]
-    pub fn from_request_host(url: String, scheme: &'static str, given: GrpcUrlConfig) -> Self {
-        Self { default: PublicAddress::new(url, &given), given, scheme: Some(scheme) }
+    pub fn from_request_host(
+        url: String,
+        scheme: &'static str,
+        grpc_config: GrpcUrlConfig,
+    ) -> Self {
+        Self { default: PublicAddress::new(url, &grpc_config), grpc_config, scheme: Some(scheme) }
     }
 
     /// Returns true if the address depends on the host of a request.
@@ -69,14 +73,14 @@ impl PublicAddresses {
         let (Some(scheme), Some(host)) = (self.scheme, host) else { return default };
         let host = host.to_str().ok().and_then(|host| host.parse::<Authority>().ok());
         host.map_or(default, |host| {
-            Cow::Owned(PublicAddress::new(format!("{scheme}://{host}"), &self.given))
+            Cow::Owned(PublicAddress::new(format!("{scheme}://{host}"), &self.grpc_config))
         })
     }
 }
 
 impl PublicAddress {
-    fn new(url: String, given: &GrpcUrlConfig) -> Self {
-        let grpc = GrpcUrls::new(given, &url);
+    fn new(url: String, grpc_config: &GrpcUrlConfig) -> Self {
+        let grpc = GrpcUrls::new(grpc_config, &url);
         Self { url, grpc }
     }
 }
@@ -84,17 +88,18 @@ impl PublicAddress {
 impl GrpcUrls {
     /// Uses the given addresses, or derives them from the address of the service: a URL for clients of 0.3,
     /// host and port for those of 1.0.
-    fn new(given: &GrpcUrlConfig, public_url: &str) -> Self {
+    fn new(grpc_config: &GrpcUrlConfig, public_url: &str) -> Self {
         let (scheme, rest) = public_url.split_once("://").unwrap_or(("http", public_url));
         let host = rest.split('/').next().unwrap_or_default();
         // The colons inside the brackets of an IPv6 address are no separator of a port.
-        let after = host.rsplit(']').next().unwrap_or(host);
+        let after_brackets = host.rsplit(']').next().unwrap_or(host);
         // Clients of gRPC take an address without a scheme, so they cannot derive the port from it.
         let port = if scheme == "https" { 443 } else { 80 };
-        let host = if after.contains(':') { host.to_owned() } else { format!("{host}:{port}") };
+        let host =
+            if after_brackets.contains(':') { host.to_owned() } else { format!("{host}:{port}") };
         Self {
-            v0_3: given.v0_3.clone().unwrap_or_else(|| format!("{scheme}://{host}")),
-            v1_0: given.v1_0.clone().unwrap_or(host),
+            v0_3: grpc_config.v0_3.clone().unwrap_or_else(|| format!("{scheme}://{host}")),
+            v1_0: grpc_config.v1_0.clone().unwrap_or(host),
         }
     }
 }
@@ -117,25 +122,25 @@ mod tests {
 
     #[test]
     fn each_caller_gets_the_host_that_it_used() {
-        let given = GrpcUrlConfig { v1_0: Some("grpc.example:1".to_owned()), v0_3: None };
+        let grpc_config = GrpcUrlConfig { v1_0: Some("grpc.example:1".to_owned()), v0_3: None };
         let public_addresses = PublicAddresses::from_request_host(
             "http://0.0.0.0:8080".to_owned(),
             "http",
-            given.clone(),
+            grpc_config.clone(),
         );
-        let of = |host: &'static str| {
+        let address_for = |host: &'static str| {
             public_addresses.of(Some(&HeaderValue::from_static(host))).into_owned()
         };
-        let address = of("box.lan:8080");
+        let address = address_for("box.lan:8080");
         assert_eq!(
             (address.url.as_str(), address.grpc.v0_3.as_str()),
             ("http://box.lan:8080", "http://box.lan:8080")
         );
         assert_eq!(address.grpc.v1_0, "grpc.example:1");
-        assert_eq!(of("[::1]:8080").url, "http://[::1]:8080");
-        assert_eq!(of("no host").url, "http://0.0.0.0:8080");
+        assert_eq!(address_for("[::1]:8080").url, "http://[::1]:8080");
+        assert_eq!(address_for("no host").url, "http://0.0.0.0:8080");
         assert_eq!(public_addresses.of(None).url, "http://0.0.0.0:8080");
-        let fixed = PublicAddresses::fixed("https://a.example".to_owned(), given);
+        let fixed = PublicAddresses::fixed("https://a.example".to_owned(), grpc_config);
         assert_eq!(fixed.of(Some(&HeaderValue::from_static("b.example"))).url, "https://a.example");
     }
 }

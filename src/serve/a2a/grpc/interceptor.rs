@@ -49,14 +49,14 @@ pub(super) async fn admit(State(app): State<App>, request: Request, next: Next) 
         let failure = Failure::new(Code::ContentType, "the body must be `application/grpc`");
         return ProblemBody(failure).into_response();
     }
-    let wanted = extensions(request.headers());
+    let requested_extensions = extensions(request.headers());
     match prepare(&app, request).await {
         Ok(request) => {
             let mut response = next.run(request).await;
             // Only the message may name the agent, so the response lists the extensions that all agents have.
             extension::add_extension_headers(
                 &mut response,
-                &wanted,
+                &requested_extensions,
                 &extension::common_extensions(),
             );
             response
@@ -116,12 +116,12 @@ impl GrpcCall {
         version: ProtocolVersion,
     ) -> Result<(Self, T), Failure> {
         let call = request.extensions_mut().remove::<Self>();
-        let lost = || Failure::new(Code::Internal, "the head of the call is missing");
-        let call = Self { version, ..call.ok_or_else(lost)? };
+        let missing_head = || Failure::new(Code::Internal, "the head of the call is missing");
+        let call = Self { version, ..call.ok_or_else(missing_head)? };
         // Clients name the version on every binding. The path decides here, so another one is a mistake of the
         // client.
-        for said in call.values(VERSION_METADATA)? {
-            if !said.is_empty() && version::parse_version(said)? != version {
+        for named_version in call.values(VERSION_METADATA)? {
+            if !named_version.is_empty() && version::parse_version(named_version)? != version {
                 let text = "`a2a-version` names another version than the service that is called";
                 return Err(Failure::new(Code::VersionUnsupported, text));
             }
@@ -141,7 +141,7 @@ impl GrpcCall {
 
     /// Returns the caller and the agent, if the agent offers the operation and the caller's token allows it. Counts
     /// against the agent's rate limit.
-    pub(super) async fn at(
+    pub(super) async fn authorize(
         self,
         app: &App,
         tenant: &str,
@@ -149,13 +149,13 @@ impl GrpcCall {
     ) -> Result<(Caller, AgentId), Failure> {
         let agent = self.agent(app, tenant)?;
         let spec = app.agents.get(&agent).ok_or_else(unknown_agent)?;
-        let entered = match self.caller {
+        let authenticated = match self.caller {
             Some(caller) => Ok(caller),
             None => {
                 caller::authenticate(app, self.client.as_ref(), &self.headers, Some(&agent)).await
             }
         };
-        let caller = entered.map_err(|refused| refused.at(app.api.reader.now()))?;
+        let caller = authenticated.map_err(|refused| refused.at(app.api.reader.now()))?;
         // The message names the agent, so the count cannot happen earlier as on the other transports.
         app.access
             .rate_limiter

@@ -42,7 +42,7 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
             Box::pin(async {
                 let (call, message) = GrpcCall::of(request, ProtocolVersion::V0_3)?;
                 let metadata = call.request_metadata()?;
-                let (caller, agent) = call.at(&self.app, NO_TENANT, Method::Send).await?;
+                let (caller, agent) = call.authorize(&self.app, NO_TENANT, Method::Send).await?;
                 let send = read::send_request(message)?;
                 let sending = SentMessage { version: ProtocolVersion::V0_3, metadata, send };
                 operations::send(&self.app, &caller, &agent, sending).await.and_then(write::reply)
@@ -58,7 +58,7 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
         respond(status::of_old, async {
             let (call, message) = GrpcCall::of(request, ProtocolVersion::V0_3)?;
             let metadata = call.request_metadata()?;
-            let (caller, agent) = call.at(&self.app, NO_TENANT, Method::Stream).await?;
+            let (caller, agent) = call.authorize(&self.app, NO_TENANT, Method::Stream).await?;
             let send = read::send_request(message)?;
             let sending = SentMessage { version: ProtocolVersion::V0_3, metadata, send };
             let events = Box::pin(operations::stream(&self.app, &caller, &agent, sending)).await?;
@@ -70,7 +70,7 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
     async fn get_task(&self, request: Request<pb::GetTaskRequest>) -> GrpcResponse<pb::Task> {
         respond(status::of_old, async {
             let (call, message) = GrpcCall::of(request, ProtocolVersion::V0_3)?;
-            let (caller, agent) = call.at(&self.app, NO_TENANT, Method::Get).await?;
+            let (caller, agent) = call.authorize(&self.app, NO_TENANT, Method::Get).await?;
             let history = read::history(message.history_length)?;
             let query = TaskQuery { id: read::task_name(&message.name)?.to_owned(), history };
             operations::get(&self.app, &caller, &agent, query).await.and_then(write::task)
@@ -81,7 +81,7 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
     async fn cancel_task(&self, request: Request<pb::CancelTaskRequest>) -> GrpcResponse<pb::Task> {
         respond(status::of_old, async {
             let (call, message) = GrpcCall::of(request, ProtocolVersion::V0_3)?;
-            let (caller, agent) = call.at(&self.app, NO_TENANT, Method::Cancel).await?;
+            let (caller, agent) = call.authorize(&self.app, NO_TENANT, Method::Cancel).await?;
             let id = read::task_name(&message.name)?;
             operations::cancel(&self.app, &caller, &agent, id).await.and_then(write::task)
         })
@@ -95,7 +95,7 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
         respond(status::of_old, async {
             let (call, message) = GrpcCall::of(request, ProtocolVersion::V0_3)?;
             let metadata = call.request_metadata()?;
-            let (caller, agent) = call.at(&self.app, NO_TENANT, Method::Subscribe).await?;
+            let (caller, agent) = call.authorize(&self.app, NO_TENANT, Method::Subscribe).await?;
             let id = read::task_name(&message.name)?;
             let as_known = (ProtocolVersion::V0_3, &metadata);
             let events = operations::subscribe(&self.app, &caller, &agent, id, as_known).await?;
@@ -110,7 +110,7 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
     ) -> GrpcResponse<pb::TaskPushNotificationConfig> {
         respond(status::of_old, async {
             let (call, message) = GrpcCall::of(request, ProtocolVersion::V0_3)?;
-            let (caller, agent) = call.at(&self.app, NO_TENANT, Method::PushSet).await?;
+            let (caller, agent) = call.authorize(&self.app, NO_TENANT, Method::PushSet).await?;
             let config = read::registration(message)?;
             push_set(&self.app, &caller, &agent, ProtocolVersion::V0_3, config)
                 .await
@@ -125,7 +125,7 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
     ) -> GrpcResponse<pb::TaskPushNotificationConfig> {
         respond(status::of_old, async {
             let (call, message) = GrpcCall::of(request, ProtocolVersion::V0_3)?;
-            let (caller, agent) = call.at(&self.app, NO_TENANT, Method::PushGet).await?;
+            let (caller, agent) = call.authorize(&self.app, NO_TENANT, Method::PushGet).await?;
             let (task, config) = read::config_name(&message.name)?;
             let found = push_get(&self.app, &caller, &agent, task, config).await;
             found.map(write::registration)
@@ -139,7 +139,7 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
     ) -> GrpcResponse<pb::ListTaskPushNotificationConfigResponse> {
         respond(status::of_old, async {
             let (call, message) = GrpcCall::of(request, ProtocolVersion::V0_3)?;
-            let (caller, agent) = call.at(&self.app, NO_TENANT, Method::PushList).await?;
+            let (caller, agent) = call.authorize(&self.app, NO_TENANT, Method::PushList).await?;
             let task = read::task_name(&message.parent)?;
             let configs = push_list(&self.app, &caller, &agent, task).await?;
             Ok(pb::ListTaskPushNotificationConfigResponse {
@@ -156,7 +156,7 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
     ) -> GrpcResponse<()> {
         respond(status::of_old, async {
             let (call, message) = GrpcCall::of(request, ProtocolVersion::V0_3)?;
-            let (caller, agent) = call.at(&self.app, NO_TENANT, Method::PushDelete).await?;
+            let (caller, agent) = call.authorize(&self.app, NO_TENANT, Method::PushDelete).await?;
             let (task, config) = read::config_name(&message.name)?;
             // The first registration without an id of its own has the id of the task.
             push_delete(&self.app, &caller, &agent, task, config.unwrap_or(task)).await
@@ -171,7 +171,7 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
         respond(status::of_old, async {
             let (call, _) = GrpcCall::of(request, ProtocolVersion::V0_3)?;
             let host = call.requested_host();
-            let (_, agent) = call.at(&self.app, NO_TENANT, Method::ExtendedCard).await?;
+            let (_, agent) = call.authorize(&self.app, NO_TENANT, Method::ExtendedCard).await?;
             card::for_host(&self.app, &agent, host.as_ref()).map(write::card)
         })
         .await

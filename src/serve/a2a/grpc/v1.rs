@@ -39,7 +39,8 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
             Box::pin(async {
                 let (call, message) = GrpcCall::of(request, ProtocolVersion::V1_0)?;
                 let metadata = call.request_metadata()?;
-                let (caller, agent) = call.at(&self.app, &message.tenant, Method::Send).await?;
+                let (caller, agent) =
+                    call.authorize(&self.app, &message.tenant, Method::Send).await?;
                 let send = read::send_request(message)?;
                 let sending = SentMessage { version: ProtocolVersion::V1_0, metadata, send };
                 operations::send(&self.app, &caller, &agent, sending).await.and_then(write::reply)
@@ -57,7 +58,8 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
             Box::pin(async {
                 let (call, message) = GrpcCall::of(request, ProtocolVersion::V1_0)?;
                 let metadata = call.request_metadata()?;
-                let (caller, agent) = call.at(&self.app, &message.tenant, Method::Stream).await?;
+                let (caller, agent) =
+                    call.authorize(&self.app, &message.tenant, Method::Stream).await?;
                 let send = read::send_request(message)?;
                 let sending = SentMessage { version: ProtocolVersion::V1_0, metadata, send };
                 let events = operations::stream(&self.app, &caller, &agent, sending).await?;
@@ -70,7 +72,7 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
     async fn get_task(&self, request: Request<pb::GetTaskRequest>) -> GrpcResponse<pb::Task> {
         respond(status::of, async {
             let (call, message) = GrpcCall::of(request, ProtocolVersion::V1_0)?;
-            let (caller, agent) = call.at(&self.app, &message.tenant, Method::Get).await?;
+            let (caller, agent) = call.authorize(&self.app, &message.tenant, Method::Get).await?;
             let history = read::history(message.history_length)?;
             let query = TaskQuery { id: message.id, history };
             operations::get(&self.app, &caller, &agent, query).await.and_then(write::task)
@@ -84,7 +86,7 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
     ) -> GrpcResponse<pb::ListTasksResponse> {
         respond(status::of, async {
             let (call, message) = GrpcCall::of(request, ProtocolVersion::V1_0)?;
-            let (caller, agent) = call.at(&self.app, &message.tenant, Method::List).await?;
+            let (caller, agent) = call.authorize(&self.app, &message.tenant, Method::List).await?;
             let list = read::list_request(message)?;
             operations::list(&self.app, &caller, &agent, list).await.and_then(write::page)
         })
@@ -94,7 +96,8 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
     async fn cancel_task(&self, request: Request<pb::CancelTaskRequest>) -> GrpcResponse<pb::Task> {
         respond(status::of, async {
             let (call, message) = GrpcCall::of(request, ProtocolVersion::V1_0)?;
-            let (caller, agent) = call.at(&self.app, &message.tenant, Method::Cancel).await?;
+            let (caller, agent) =
+                call.authorize(&self.app, &message.tenant, Method::Cancel).await?;
             operations::cancel(&self.app, &caller, &agent, &message.id).await.and_then(write::task)
         })
         .await
@@ -107,7 +110,8 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
         respond(status::of, async {
             let (call, message) = GrpcCall::of(request, ProtocolVersion::V1_0)?;
             let metadata = call.request_metadata()?;
-            let (caller, agent) = call.at(&self.app, &message.tenant, Method::Subscribe).await?;
+            let (caller, agent) =
+                call.authorize(&self.app, &message.tenant, Method::Subscribe).await?;
             let as_known = (ProtocolVersion::V1_0, &metadata);
             let events =
                 operations::subscribe(&self.app, &caller, &agent, &message.id, as_known).await?;
@@ -122,7 +126,8 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
     ) -> GrpcResponse<pb::TaskPushNotificationConfig> {
         respond(status::of, async {
             let (call, message) = GrpcCall::of(request, ProtocolVersion::V1_0)?;
-            let (caller, agent) = call.at(&self.app, &message.tenant, Method::PushSet).await?;
+            let (caller, agent) =
+                call.authorize(&self.app, &message.tenant, Method::PushSet).await?;
             let config = read::push(message)?;
             push_set(&self.app, &caller, &agent, ProtocolVersion::V1_0, config)
                 .await
@@ -137,7 +142,8 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
     ) -> GrpcResponse<pb::TaskPushNotificationConfig> {
         respond(status::of, async {
             let (call, message) = GrpcCall::of(request, ProtocolVersion::V1_0)?;
-            let (caller, agent) = call.at(&self.app, &message.tenant, Method::PushGet).await?;
+            let (caller, agent) =
+                call.authorize(&self.app, &message.tenant, Method::PushGet).await?;
             let config = Some(message.id.as_str()).filter(|id| !id.is_empty());
             let found = push_get(&self.app, &caller, &agent, &message.task_id, config).await;
             found.map(write::registration)
@@ -151,7 +157,8 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
     ) -> GrpcResponse<pb::ListTaskPushNotificationConfigsResponse> {
         respond(status::of, async {
             let (call, message) = GrpcCall::of(request, ProtocolVersion::V1_0)?;
-            let (caller, agent) = call.at(&self.app, &message.tenant, Method::PushList).await?;
+            let (caller, agent) =
+                call.authorize(&self.app, &message.tenant, Method::PushList).await?;
             let configs = push_list(&self.app, &caller, &agent, &message.task_id).await?;
             Ok(pb::ListTaskPushNotificationConfigsResponse {
                 configs: configs.into_iter().map(write::registration).collect(),
@@ -167,7 +174,8 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
     ) -> GrpcResponse<()> {
         respond(status::of, async {
             let (call, message) = GrpcCall::of(request, ProtocolVersion::V1_0)?;
-            let (caller, agent) = call.at(&self.app, &message.tenant, Method::PushDelete).await?;
+            let (caller, agent) =
+                call.authorize(&self.app, &message.tenant, Method::PushDelete).await?;
             push_delete(&self.app, &caller, &agent, &message.task_id, &message.id).await
         })
         .await
@@ -180,7 +188,8 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
         respond(status::of, async {
             let (call, message) = GrpcCall::of(request, ProtocolVersion::V1_0)?;
             let host = call.requested_host();
-            let (_, agent) = call.at(&self.app, &message.tenant, Method::ExtendedCard).await?;
+            let (_, agent) =
+                call.authorize(&self.app, &message.tenant, Method::ExtendedCard).await?;
             card::for_host(&self.app, &agent, host.as_ref()).map(write::card)
         })
         .await

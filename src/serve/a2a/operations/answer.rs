@@ -42,12 +42,12 @@ pub(super) async fn answer_interactions(
         }));
     }
     let open: Vec<_> = known.iter().filter(|one| one.is_open()).cloned().collect();
-    let given = replies(&message.metadata, &message.parts)?;
-    let answers = match (open.is_empty(), given.list.is_empty()) {
+    let replies = replies(&message.metadata, &message.parts)?;
+    let answers = match (open.is_empty(), replies.list.is_empty()) {
         (true, true) => return Ok(None),
-        (true, false) => answers_to_closed(&known, &given),
+        (true, false) => answers_to_closed(&known, &replies),
         (false, true) => vec![text_answer(&open, &message.parts)?],
-        (false, false) => structured_answers(&open, &given)?,
+        (false, false) => structured_answers(&open, &replies)?,
     };
     if answers.is_empty() {
         return Ok(None);
@@ -55,9 +55,14 @@ pub(super) async fn answer_interactions(
     let mut progress = None;
     for (interaction, value) in answers {
         let message = Some(message.message_id.clone());
-        let given = CallerAnswer { value, digest: None, channel: "a2a", message };
-        progress =
-            app.api.approvals.answer(caller, interaction, given).await?.progress.or(progress);
+        let caller_answer = CallerAnswer { value, digest: None, channel: "a2a", message };
+        progress = app
+            .api
+            .approvals
+            .answer(caller, interaction, caller_answer)
+            .await?
+            .progress
+            .or(progress);
     }
     Ok(Some(SubmitReply { execution: task.id, is_duplicate: true, progress, ended: None }))
 }
@@ -65,17 +70,17 @@ pub(super) async fn answer_interactions(
 /// Returns the answers of a message to open interactions.
 fn structured_answers(
     open: &[Interaction],
-    given: &Replies,
+    replies: &Replies,
 ) -> Result<Vec<(InteractionId, AnswerValue)>, Failure> {
-    let answers = resolve(given, open)?.into_iter().map(|reply| {
-        let asked = open.iter().find(|interaction| interaction.id == reply.interaction);
-        let value = asked.and_then(|asked| answer_value(reply.answer, asked));
-        let (Some(asked), Some(value)) = (asked, value) else {
+    let answers = resolve(replies, open)?.into_iter().map(|reply| {
+        let interaction = open.iter().find(|interaction| interaction.id == reply.interaction);
+        let value = interaction.and_then(|interaction| answer_value(reply.answer, interaction));
+        let (Some(interaction), Some(value)) = (interaction, value) else {
             return Err(unsuitable_answer(open));
         };
-        check(&asked.question, &value)
+        check(&interaction.question, &value)
             .map_err(|fault| Failure::new(Code::AnswerInvalid, fault.to_string()))?;
-        Ok((asked.id, value))
+        Ok((interaction.id, value))
     });
     answers.collect()
 }
@@ -93,16 +98,19 @@ fn text_answer(
         })
         .collect();
     // A word such as "yes" never covers several questions, because the caller may not have seen the latest one.
-    let [asked] = open else { return Err(unsuitable_answer(open)) };
-    let value = from_text(&asked.question, &texts.join("\n"));
-    value.map(|value| (asked.id, value)).ok_or_else(|| unsuitable_answer(open))
+    let [interaction] = open else { return Err(unsuitable_answer(open)) };
+    let value = from_text(&interaction.question, &texts.join("\n"));
+    value.map(|value| (interaction.id, value)).ok_or_else(|| unsuitable_answer(open))
 }
 
 /// Returns the answers to interactions that are closed already, which changes none of them.
-fn answers_to_closed(known: &[Interaction], given: &Replies) -> Vec<(InteractionId, AnswerValue)> {
-    let answers = given.list.iter().filter_map(|reply| {
-        let asked = known.iter().find(|it| Some(it.id.to_string()) == reply.id)?;
-        Some((asked.id, answer_value(reply.answer.clone(), asked)?))
+fn answers_to_closed(
+    known: &[Interaction],
+    replies: &Replies,
+) -> Vec<(InteractionId, AnswerValue)> {
+    let answers = replies.list.iter().filter_map(|reply| {
+        let interaction = known.iter().find(|it| Some(it.id.to_string()) == reply.id)?;
+        Some((interaction.id, answer_value(reply.answer.clone(), interaction)?))
     });
     answers.collect()
 }
@@ -115,7 +123,9 @@ fn is_answered_by(interaction: &Interaction, id: &str) -> bool {
 
 fn unsuitable_answer(open: &[Interaction]) -> Failure {
     let message = match open {
-        [asked] => format!("the message does not answer the {}", asked.question.kind.as_str()),
+        [interaction] => {
+            format!("the message does not answer the {}", interaction.question.kind.as_str())
+        }
         _ => "several questions are open, so the message must name the one that it answers"
             .to_owned(),
     };

@@ -112,14 +112,14 @@ fn parts(parts: Vec<A2aPart>) -> Vec<content::Part> {
 /// Reads the number of services that passed the message on, and refuses a message that more services passed on than a
 /// chain of agents may have: agents of several services that call each other would otherwise never stop.
 fn hops(message: &Message) -> Result<u32, Failure> {
-    let Some(given) = message.metadata.get(HOPS_EXTENSION) else { return Ok(0) };
-    let count = given.get("count").and_then(Value::as_u64).ok_or_else(|| {
+    let Some(value) = message.metadata.get(HOPS_EXTENSION) else { return Ok(0) };
+    let count = value.get("count").and_then(Value::as_u64).ok_or_else(|| {
         let text = format!("`{HOPS_EXTENSION}` must be an object with a whole number `count`");
         Failure::new(Code::InvalidParams, text)
     })?;
-    let most = RequestOrigin::MAX_HOPS;
-    u32::try_from(count).ok().filter(|count| *count <= most).ok_or_else(|| {
-        let text = format!("more than {most} services passed the message on, one to the other");
+    let max_hops = RequestOrigin::MAX_HOPS;
+    u32::try_from(count).ok().filter(|count| *count <= max_hops).ok_or_else(|| {
+        let text = format!("more than {max_hops} services passed the message on, one to the other");
         Failure::new(Code::TooManyHops, text)
     })
 }
@@ -127,8 +127,8 @@ fn hops(message: &Message) -> Result<u32, Failure> {
 fn parameters(message: &Message) -> Result<BTreeMap<String, String>, Failure> {
     message.metadata.get(PARAMETERS_EXTENSION).map_or_else(
         || Ok(BTreeMap::new()),
-        |given| {
-            texts(given).ok_or_else(|| {
+        |value| {
+            texts(value).ok_or_else(|| {
                 let text = "parameters must be an object of strings, numbers and Booleans";
                 Failure::new(Code::InvalidParams, text)
             })
@@ -143,16 +143,16 @@ fn overrides(message: &Message) -> Result<Overrides, Failure> {
                     `environment` of texts, numbers and truth values, or both";
         Failure::new(Code::InvalidParams, text)
     };
-    let Some(given) = message.metadata.get(OVERRIDES_EXTENSION) else {
+    let Some(object) = message.metadata.get(OVERRIDES_EXTENSION) else {
         return Ok(Overrides::default());
     };
     let mut overrides = Overrides::default();
-    for (name, value) in given.as_object().ok_or_else(wrong)? {
+    for (name, value) in object.as_object().ok_or_else(wrong)? {
         match (name.as_str(), value) {
             ("workingDirectory", Value::String(path)) => {
                 overrides.working_dir = Some(path.clone());
             }
-            ("environment", given) => overrides.env = texts(given).ok_or_else(wrong)?,
+            ("environment", variables) => overrides.env = texts(variables).ok_or_else(wrong)?,
             _ => return Err(wrong()),
         }
     }
@@ -160,15 +160,15 @@ fn overrides(message: &Message) -> Result<Overrides, Failure> {
 }
 
 /// Converts an object of texts, numbers and Booleans into texts.
-fn texts(given: &Value) -> Option<BTreeMap<String, String>> {
+fn texts(object: &Value) -> Option<BTreeMap<String, String>> {
     let text = |value: &Value| match value {
         Value::String(text) => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),
         Value::Bool(truth) => Some(truth.to_string()),
         Value::Null | Value::Array(_) | Value::Object(_) => None,
     };
-    let given = given.as_object()?.iter();
-    given.map(|(name, value)| Some((name.clone(), text(value)?))).collect()
+    let members = object.as_object()?.iter();
+    members.map(|(name, value)| Some((name.clone(), text(value)?))).collect()
 }
 
 #[cfg(test)]
@@ -177,7 +177,7 @@ mod tests {
 
     use super::*;
 
-    fn plain() -> Message {
+    fn minimal_message() -> Message {
         Message {
             message_id: "m".to_owned(),
             context_id: None,
@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn a_message_beyond_its_bounds_is_refused() {
         let with = |change: &dyn Fn(&mut Message)| {
-            let mut message = plain();
+            let mut message = minimal_message();
             change(&mut message);
             check(&message).map_err(|failure| failure.code)
         };
@@ -218,14 +218,14 @@ mod tests {
     }
     #[test]
     fn a_message_is_passed_on_so_often_and_no_more() {
-        let with = |given: Value| {
-            let metadata = [(HOPS_EXTENSION.to_owned(), given)].into_iter().collect();
-            hops(&Message { metadata, ..plain() }).map_err(|failure| failure.code)
+        let with = |value: Value| {
+            let metadata = [(HOPS_EXTENSION.to_owned(), value)].into_iter().collect();
+            hops(&Message { metadata, ..minimal_message() }).map_err(|failure| failure.code)
         };
-        let most = RequestOrigin::MAX_HOPS;
-        assert_eq!(hops(&plain()).map_err(|failure| failure.code), Ok(0));
-        assert_eq!(with(json!({"count": most})), Ok(most));
-        for count in [u64::from(most) + 1, u64::MAX] {
+        let max_hops = RequestOrigin::MAX_HOPS;
+        assert_eq!(hops(&minimal_message()).map_err(|failure| failure.code), Ok(0));
+        assert_eq!(with(json!({"count": max_hops})), Ok(max_hops));
+        for count in [u64::from(max_hops) + 1, u64::MAX] {
             assert_eq!(with(json!({"count": count})), Err(Code::TooManyHops));
         }
         for wrong in [json!(1), json!({"count": -1}), json!({"count": "1"}), json!({}), json!(null)]

@@ -27,24 +27,24 @@ pub(super) fn read(token: &str) -> Option<(DateTime<Utc>, ExecutionId)> {
 mod tests {
     use super::*;
 
-    fn place(micros: i64) -> (DateTime<Utc>, ExecutionId) {
+    fn position(micros: i64) -> (DateTime<Utc>, ExecutionId) {
         (DateTime::from_timestamp_micros(micros).unwrap(), ExecutionId::fresh())
     }
 
     #[test]
     fn a_cursor_keeps_microseconds() {
         for micros in [0, 1, -1, 1_800_000_000_123_456] {
-            let place = place(micros);
-            let token = write(place);
-            assert_eq!(read(&token), Some(place));
+            let position = position(micros);
+            let token = write(position);
+            assert_eq!(read(&token), Some(position));
             assert!(token.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c)));
         }
     }
 
     #[test]
     fn a_malformed_cursor_is_refused() {
-        let token = write(place(1_800_000_000_000_000));
-        let never = URL_SAFE_NO_PAD.encode([&i64::MAX.to_be_bytes()[..], &[7; 16]].concat());
+        let token = write(position(1_800_000_000_000_000));
+        let out_of_range = URL_SAFE_NO_PAD.encode([&i64::MAX.to_be_bytes()[..], &[7; 16]].concat());
         for wrong in [
             "",
             "1",
@@ -58,7 +58,7 @@ mod tests {
             &format!("{token}="),
             &format!(" {token}"),
             &token.replace(|_| true, "+"),
-            &never,
+            &out_of_range,
         ] {
             assert_eq!(read(wrong), None, "{wrong:?}");
         }

@@ -119,8 +119,8 @@ pub async fn notification_body(
             Ok(Some(v0_3::write::task(task).to_string().into_bytes()))
         }
         ProtocolVersion::V1_0 => {
-            let told = updates::update_of_event(api, record, event).await?;
-            Ok(told.map(|told| json::write::event(told).to_string().into_bytes()))
+            let update = updates::update_of_event(api, record, event).await?;
+            Ok(update.map(|update| json::write::event(update).to_string().into_bytes()))
         }
     }
 }
@@ -212,9 +212,9 @@ fn target(
         registration: Uuid::new_v4(),
         url: Secret(url),
         token: token.filter(|token| !token.is_empty()).map(Secret),
-        authentication: authentication.map(|given| PushCredentials {
-            scheme: given.scheme,
-            credentials: given.credentials.filter(|text| !text.is_empty()).map(Secret),
+        authentication: authentication.map(|authentication| PushCredentials {
+            scheme: authentication.scheme,
+            credentials: authentication.credentials.filter(|text| !text.is_empty()).map(Secret),
         }),
         created_at: registry.now(),
     })
@@ -227,8 +227,9 @@ fn public_config(target: PushTarget) -> PushConfig {
         task_id: Some(target.execution.to_string()),
         url: target.url.0,
         token: None,
-        authentication: target
-            .authentication
-            .map(|given| PushAuthentication { scheme: given.scheme, credentials: None }),
+        authentication: target.authentication.map(|authentication| PushAuthentication {
+            scheme: authentication.scheme,
+            credentials: None,
+        }),
     }
 }

@@ -45,7 +45,7 @@ fn accepted(headers: &HeaderMap) -> Option<&'static str> {
     };
     match (quality(A2A_JSON), quality(JSON)) {
         (None, None) => None,
-        (own, plain) if own >= plain => Some(A2A_JSON),
+        (a2a_quality, json_quality) if a2a_quality >= json_quality => Some(A2A_JSON),
         _ => Some(JSON),
     }
 }
@@ -65,13 +65,13 @@ fn quality(range: &str) -> u16 {
     let parameters = range.split(';').skip(1).filter_map(|parameter| parameter.split_once('='));
     let weight = parameters.map(|(name, value)| (name.trim(), value.trim()));
     let weight = weight.filter(|(name, _)| name.eq_ignore_ascii_case("q")).map(|(_, value)| value);
-    let thousandths = |value: &str| {
+    let to_thousandths = |value: &str| {
         let weight: f32 = value.parse().ok().filter(|weight| (0.0..=1.0).contains(weight))?;
         // The filter above limits the value to the range from 0 to 1000.
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 1000")]
         Some((weight * 1000.0) as u16)
     };
-    weight.filter_map(thousandths).next().unwrap_or(1000)
+    weight.filter_map(to_thousandths).next().unwrap_or(1000)
 }
 
 #[cfg(test)]

@@ -93,8 +93,8 @@ impl ArtifactChunks {
         let size: u64 = self.left.iter().map(|piece| piece.text.to - piece.text.from).sum();
         // Small events, which are nearly all, are read in one query.
         let parts = if size <= CHUNK_BYTES {
-            let whole: Vec<_> = self.left.drain(..).collect();
-            task::parts(api, record, &whole).await?
+            let pieces: Vec<_> = self.left.drain(..).collect();
+            task::parts(api, record, &pieces).await?
         } else {
             self.next_parts(api, record).await?
         };
@@ -125,8 +125,8 @@ impl ArtifactChunks {
             self.left.pop_front();
             return task::parts(api, record, &[first]).await;
         }
-        let wanted = TextRange { to: from + CHUNK_BYTES, ..first.text };
-        let passage = api.reader.text_range(record, wanted).await?;
+        let range = TextRange { to: from + CHUNK_BYTES, ..first.text };
+        let passage = api.reader.text_range(record, range).await?;
         let read = passage.to() - from;
         self.sent_bytes += read;
         // A text that was deleted with its execution since then ends here.
@@ -164,8 +164,8 @@ mod tests {
 
     fn pieces(pieces: Vec<StoredPart>) -> ArtifactChunks {
         let (id, name, description) = ("a".to_owned(), None, None);
-        let fact = EventKind::Artifact { id, name, description, pieces, append: false, last: true };
-        ArtifactChunks::of(&Event { number: 7, at: DateTime::UNIX_EPOCH, data: fact }).unwrap()
+        let data = EventKind::Artifact { id, name, description, pieces, append: false, last: true };
+        ArtifactChunks::of(&Event { number: 7, at: DateTime::UNIX_EPOCH, data }).unwrap()
     }
 
     fn left(pieces: &ArtifactChunks) -> Vec<(u64, u64)> {

@@ -48,8 +48,8 @@ impl fmt::Display for EventId {
         let Some(TextCursor { attempt_id, sent }) = &self.texts else { return Ok(()) };
         write!(f, ":{}.{}:", attempt_id.turn, attempt_id.attempt)?;
         for (number, (channel, at)) in sent.iter().enumerate() {
-            let joins = if number > 0 { "," } else { "" };
-            write!(f, "{joins}{}={at}", channel.as_str())?;
+            let separator = if number > 0 { "," } else { "" };
+            write!(f, "{separator}{}={at}", channel.as_str())?;
         }
         Ok(())
     }
@@ -107,8 +107,8 @@ mod tests {
     #[test]
     fn an_event_id_survives_a_round_trip() {
         for text in ["0", "12", "12+65536", "12:1.2:stdout=345", "7:2.1:stdout=0,stderr=20"] {
-            let place = EventId::parse(text).unwrap();
-            assert_eq!(place.to_string(), text);
+            let event_id = EventId::parse(text).unwrap();
+            assert_eq!(event_id.to_string(), text);
         }
         assert_eq!(EventId::parse("12"), Some(EventId::from(12)));
         let texts = EventId::parse("7:2.1:stdout=0,stderr=20").unwrap().texts.unwrap();

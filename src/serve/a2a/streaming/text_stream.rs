@@ -46,14 +46,14 @@ impl TextProgress {
     #[must_use]
     pub fn sent_bytes(&self, attempt_id: AttemptId, channel: TextChannel) -> u64 {
         // Lengths of another attempt say nothing about this one, whose texts start at 0.
-        let is_it = self.0.attempt_id == attempt_id;
-        self.0.of(channel).filter(|_| is_it).unwrap_or_default()
+        let is_same_attempt = self.0.attempt_id == attempt_id;
+        self.0.of(channel).filter(|_| is_same_attempt).unwrap_or_default()
     }
 
     /// Processes the event that is sent next. Another attempt has new texts. An attempt that restarts because
     /// its program did not know the session has its texts again from their start.
-    pub fn take(&mut self, fact: &EventKind) {
-        match fact {
+    pub fn take(&mut self, event: &EventKind) {
+        match event {
             EventKind::StateChanged(moved) if moved.to == State::Starting => {
                 self.start_attempt(moved.attempt_id);
             }
@@ -65,8 +65,8 @@ impl TextProgress {
     /// Processes an event that may show that a message which grew as the answer is not the answer: the next message
     /// follows it. Bytes of the next message that were sent before this event went to the end of the wrong text, so
     /// they are sent again.
-    pub fn supersede(&mut self, fact: &EventKind) {
-        let EventKind::Message { speaker: MessageRole::AgentProgress, pieces, .. } = fact else {
+    pub fn supersede(&mut self, event: &EventKind) {
+        let EventKind::Message { speaker: MessageRole::AgentProgress, pieces, .. } = event else {
             return;
         };
         for StoredPart { text, .. } in pieces {
@@ -141,25 +141,25 @@ impl TextProgress {
         let TextCursor { attempt_id, sent } = &mut self.0;
         let known = sent.iter_mut().find(|(known, _)| *known == channel);
         let Some((_, at)) = known else { return Ok(None) };
-        let wanted = TextRange {
+        let range = TextRange {
             attempt_id: *attempt_id,
             channel,
             from: *at,
             to: at.saturating_add(CHUNK_BYTES),
         };
-        let passage = api.reader.text_range(record, wanted).await?;
+        let passage = api.reader.text_range(record, range).await?;
         if passage.text.is_empty() {
             return Ok(None);
         }
         // The ledger may return less than requested: it cuts between characters, and ends at what is committed.
         *at = passage.to();
-        Ok(Some((TextRange { from: passage.from, to: *at, ..wanted }, passage.text)))
+        Ok(Some((TextRange { from: passage.from, to: *at, ..range }, passage.text)))
     }
 }
 
 /// Returns true if an event ends the work of an attempt: its texts are complete by then.
 #[must_use]
-pub fn is_end_of_work(fact: &EventKind) -> bool {
+pub fn is_end_of_work(event: &EventKind) -> bool {
     let is_at_work = |state| matches!(state, State::Starting | State::Running);
-    matches!(fact, EventKind::StateChanged(moved) if is_at_work(moved.from) && !is_at_work(moved.to))
+    matches!(event, EventKind::StateChanged(moved) if is_at_work(moved.from) && !is_at_work(moved.to))
 }

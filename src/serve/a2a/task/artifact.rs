@@ -47,7 +47,7 @@ impl ArtifactLosses {
     pub fn metadata(self) -> Metadata {
         let redacted = (self.redacted > 0).then(|| (REDACTED_KEY.to_owned(), self.redacted.into()));
         let dropped = (self.dropped > 0).then(|| json!({ DROPPED_BYTES_KEY: self.dropped }));
-        redacted.into_iter().chain(dropped.map(|told| (TRUNCATED_KEY.to_owned(), told))).collect()
+        redacted.into_iter().chain(dropped.map(|value| (TRUNCATED_KEY.to_owned(), value))).collect()
     }
 }
 

@@ -29,7 +29,7 @@ pub struct TaskUpdates {
     /// Execution of the task.
     pub record: Record,
     /// Last state that was sent.
-    pub shown: TaskState,
+    pub sent_state: TaskState,
     /// True if the last update was a position in a queue.
     pub is_queued: bool,
 }
@@ -50,8 +50,8 @@ pub async fn update_of_event(
     };
     let (api, record) = (api.clone(), record.clone());
     let is_paused = record.has_open_interactions();
-    let shown = if is_paused { TaskState::InputRequired } else { TaskState::Submitted };
-    let mut updates = TaskUpdates { api, record, shown, is_queued: false };
+    let sent_state = if is_paused { TaskState::InputRequired } else { TaskState::Submitted };
+    let mut updates = TaskUpdates { api, record, sent_state, is_queued: false };
     match &event.data {
         EventKind::StateChanged(moved) if matches!(moved.to, State::Cleanup | State::Waiting) => {
             let view = TaskView::read(&updates.api, &updates.record).await?;
@@ -74,35 +74,35 @@ impl TaskUpdates {
         match event.data {
             EventKind::StateChanged(moved) if moved.to == State::Starting => {
                 // A retry stays `working`, so its start is no news, unless a queue position was the last thing shown.
-                let is_news = self.shown != TaskState::Working || self.is_queued;
+                let is_change = self.sent_state != TaskState::Working || self.is_queued;
                 self.is_queued = false;
-                self.shown = TaskState::Working;
-                Ok(is_news.then(|| self.working_event(event.at, None)))
+                self.sent_state = TaskState::Working;
+                Ok(is_change.then(|| self.working_event(event.at, None)))
             }
             EventKind::Message { speaker: MessageRole::AgentProgress, message, pieces } => {
-                self.shown = self.current_state();
-                let said = super::recorded_message(
+                self.sent_state = self.current_state();
+                let recorded = super::recorded_message(
                     &self.api,
                     &self.record,
                     MessageRole::AgentProgress,
                     &message,
                     &pieces,
                 );
-                let message = said.await?;
+                let message = recorded.await?;
                 Ok(Some(self.working_event(event.at, Some(message))))
             }
             EventKind::DeadlineApproaching { limit, ends_at, message } => {
-                self.shown = self.current_state();
+                self.sent_state = self.current_state();
                 let message = super::deadline_message(&self.record, (limit, ends_at), &message);
                 Ok(Some(self.working_event(event.at, Some(message))))
             }
             EventKind::SessionLost { message } => {
-                self.shown = self.current_state();
+                self.sent_state = self.current_state();
                 let message = super::session_lost_message(&self.record, &message);
                 Ok(Some(self.working_event(event.at, Some(message))))
             }
             EventKind::Warning { message } => {
-                self.shown = self.current_state();
+                self.sent_state = self.current_state();
                 let message = super::warning_message(&self.record, (event.number, &message));
                 Ok(Some(self.working_event(event.at, Some(message))))
             }
@@ -114,8 +114,8 @@ impl TaskUpdates {
             }
             EventKind::Step { step } => Ok(Some(self.metadata_event(event.at, ("step", step)))),
             EventKind::MalformedLine { line, reason, text } => {
-                let told = json!({"line": line, "reason": reason, "text": text});
-                Ok(Some(self.metadata_event(event.at, ("malformedLine", told))))
+                let details = json!({"line": line, "reason": reason, "text": text});
+                Ok(Some(self.metadata_event(event.at, ("malformedLine", details))))
             }
             EventKind::Artifact { id, name, description, pieces, append, last } => {
                 let losses = ArtifactLosses::of(&pieces);
@@ -134,19 +134,19 @@ impl TaskUpdates {
         let record = self.api.reader.reread(&self.record).await?;
         if record.has_open_interactions() {
             let status = TaskView::read(&self.api, &record).await?.status().await?;
-            self.shown = status.state;
+            self.sent_state = status.state;
             return Ok(Some(self.status_event(status, false, Metadata::new())));
         }
-        if !is_interrupted(self.shown) || record.outcome.is_some() {
+        if !is_interrupted(self.sent_state) || record.outcome.is_some() {
             return Ok(None);
         }
-        self.shown = TaskState::Working;
+        self.sent_state = TaskState::Working;
         Ok(Some(self.working_event(at, None)))
     }
 
     /// Returns the state of a task whose agent acts: an agent can act while one of its tool calls waits for an answer.
     const fn current_state(&self) -> TaskState {
-        if is_interrupted(self.shown) { self.shown } else { TaskState::Working }
+        if is_interrupted(self.sent_state) { self.sent_state } else { TaskState::Working }
     }
 
     /// Returns the update with a piece of an answer that grows.
@@ -159,25 +159,25 @@ impl TaskUpdates {
     /// Returns the update with a piece of standard error, for clients that named the extension.
     pub fn stderr_event(&self, span: TextRange, text: &str) -> StreamEvent {
         let TextRange { attempt_id, from, to, .. } = span;
-        let told = json!({
+        let piece = json!({
             "turn": attempt_id.turn,
             "attempt": attempt_id.attempt,
             "from": from,
             "to": to,
             "text": text,
         });
-        self.metadata_event(self.api.reader.now(), (STDERR_KEY, told))
+        self.metadata_event(self.api.reader.now(), (STDERR_KEY, piece))
     }
 
     /// Returns the update with the current queue position.
     pub fn wait(&mut self, queued: Queued) -> StreamEvent {
-        if is_interrupted(self.shown) {
-            self.shown = TaskState::Working; // The question was answered.
+        if is_interrupted(self.sent_state) {
+            self.sent_state = TaskState::Working; // The question was answered.
         }
         self.is_queued = true;
         let message = Some(super::queue_message(&self.record, queued));
         let timestamp = self.api.reader.now();
-        let status = TaskStatus { state: self.shown, message, timestamp };
+        let status = TaskStatus { state: self.sent_state, message, timestamp };
         self.status_event(status, false, Metadata::new())
     }
 
@@ -188,8 +188,8 @@ impl TaskUpdates {
     pub async fn end(&mut self, view: &TaskView<'_>) -> Result<Option<StreamEvent>, Failure> {
         let status = view.status().await?;
         // A client that resumes after a question has seen it already.
-        let is_known = status.state == self.shown && is_interrupted(self.shown);
-        self.shown = status.state;
+        let is_known = status.state == self.sent_state && is_interrupted(self.sent_state);
+        self.sent_state = status.state;
         Ok((!is_known).then(|| self.status_event(status, true, view.warnings())))
     }
 

@@ -141,8 +141,8 @@ impl<'r> DetailReader<'r> {
     }
 
     /// Reads the texts of the caller's latest message, of the agent's latest request and of the artifacts.
-    async fn read_event(&mut self, fact: &EventKind) -> Result<(), Failure> {
-        match fact {
+    async fn read_event(&mut self, event: &EventKind) -> Result<(), Failure> {
+        match event {
             EventKind::Message { speaker: MessageRole::User, pieces, .. } => {
                 self.input = self.append_pieces(TextStart::default(), pieces).await?;
                 // A message of the caller answers the request before it.
@@ -169,21 +169,21 @@ impl<'r> DetailReader<'r> {
 
     async fn append_pieces(
         &self,
-        mut shown: TextStart,
+        mut start: TextStart,
         pieces: &[StoredPart],
     ) -> Result<TextStart, Failure> {
         for piece in pieces {
-            shown.dropped += piece.dropped;
+            start.dropped += piece.dropped;
             let TextRange { from, to, .. } = piece.text;
-            let room = MAX_TEXT_BYTES.saturating_sub(shown.text.len() as u64);
-            let end = to.min(from.saturating_add(room));
-            shown.is_cut |= end < to;
+            let free_bytes = MAX_TEXT_BYTES.saturating_sub(start.text.len() as u64);
+            let end = to.min(from.saturating_add(free_bytes));
+            start.is_cut |= end < to;
             if end > from {
                 let span = TextRange { to: end, ..piece.text };
-                shown.text += &self.api.reader.text_range(self.record, span).await?.text;
+                start.text += &self.api.reader.text_range(self.record, span).await?.text;
             }
         }
-        Ok(shown)
+        Ok(start)
     }
 
     /// Reads the start of a stream of the last attempt.

@@ -75,9 +75,9 @@ pub async fn text(
     let (from, to) = (query.from, query.from.saturating_add(limit));
     // The length is read first: all bytes within that length are readable afterwards.
     let texts = app.api.reader.texts(&record).await?;
-    let is_it = |text: &&TextRange| (text.attempt_id, text.channel) == (attempt_id, channel);
+    let is_requested = |text: &&TextRange| (text.attempt_id, text.channel) == (attempt_id, channel);
     let none = TextRange { attempt_id, channel, from: 0, to: 0 };
-    let of = text_entry(texts.iter().find(is_it).copied().unwrap_or(none));
+    let of = text_entry(texts.iter().find(is_requested).copied().unwrap_or(none));
     let part = app.api.reader.text_range(&record, TextRange { from, to, ..none }).await?;
     Ok(ok(&to_json(&TextPart { of, from: part.from, to: part.to(), text: part.text })?))
 }

@@ -28,10 +28,10 @@ const EXPORT_PAGE_SIZE: u32 = 100;
 pub async fn stream(
     State(app): State<App>,
     caller: AuthenticatedCaller,
-    asked: QueryParameters,
+    parameters: QueryParameters,
 ) -> Result<Response, ProblemBody> {
     let caller = caller.require_right(Right::Read, None)?;
-    let (query, with_text) = query::read_export(asked)?;
+    let (query, with_text) = query::read_export(parameters)?;
     let filter = query.filter(&caller, app.api.reader.now())?;
     let left = query.limit.map_or(u64::MAX, u64::from);
     let (api, page) = (app.api.clone(), VecDeque::new());

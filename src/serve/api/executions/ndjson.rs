@@ -45,7 +45,7 @@ impl NdjsonLine {
         with_text: bool,
     ) -> Result<Option<(String, Self)>, Failure> {
         let record = match api.reader.reread(record).await {
-            Err(gone) if gone.code == Code::ExecutionUnknown => return Ok(None),
+            Err(failure) if failure.code == Code::ExecutionUnknown => return Ok(None),
             read => read?,
         };
         let texts = if with_text { api.reader.texts(&record).await? } else { Vec::new() };
@@ -78,20 +78,23 @@ impl NdjsonLine {
             return Ok(("]".to_owned(), Some(self)));
         };
         let events: Vec<_> = part.iter().map(to_json_text).collect();
-        let joins = if after == 0 { "" } else { "," };
+        let separator = if after == 0 { "" } else { "," };
         self.at = LinePosition::Events(last);
-        Ok((format!("{joins}{}", events.join(",")), Some(self)))
+        Ok((format!("{separator}{}", events.join(",")), Some(self)))
     }
 
     fn next_text(mut self, is_first: bool) -> (String, Option<Self>) {
-        let begins = if is_first && self.with_text { ",\"texts\":[" } else { "" };
+        let opening = if is_first && self.with_text { ",\"texts\":[" } else { "" };
         let Some(span) = self.texts.pop_front() else {
-            let ends = if self.with_text { "]" } else { "" };
-            return (format!("{begins}{ends}}}\n"), None);
+            let closing = if self.with_text { "]" } else { "" };
+            return (format!("{opening}{closing}}}\n"), None);
         };
-        let joins = if is_first { "" } else { "," };
+        let separator = if is_first { "" } else { "," };
         self.at = LinePosition::Text(span);
-        (format!("{begins}{joins}{},\"text\":\"", to_open_object(&text_entry(span))), Some(self))
+        (
+            format!("{opening}{separator}{},\"text\":\"", to_open_object(&text_entry(span))),
+            Some(self),
+        )
     }
 
     async fn read_range(

@@ -130,9 +130,9 @@ pub type QueryParameters = Result<Query<ListQuery>, QueryRejection>;
 ///
 /// # Errors
 /// `invalid-params`.
-pub fn read(asked: QueryParameters) -> Result<ListQuery, Failure> {
+pub fn read(parameters: QueryParameters) -> Result<ListQuery, Failure> {
     // One structure reads both queries; `text` is known to an export only.
-    let query = asked.map(|Query(query)| query).ok().filter(|query| !query.text);
+    let query = parameters.map(|Query(query)| query).ok().filter(|query| !query.text);
     query.ok_or_else(|| invalid_params(PARAMETERS_HINT))
 }
 
@@ -140,8 +140,8 @@ pub fn read(asked: QueryParameters) -> Result<ListQuery, Failure> {
 ///
 /// # Errors
 /// `invalid-params`.
-pub fn read_export(asked: QueryParameters) -> Result<(ListQuery, bool), Failure> {
-    let query = asked.map(|Query(query)| query);
+pub fn read_export(parameters: QueryParameters) -> Result<(ListQuery, bool), Failure> {
+    let query = parameters.map(|Query(query)| query);
     let query = query.map_err(|_rejected| {
         invalid_params(&format!("{PARAMETERS_HINT}; an export takes `text` too"))
     })?;
@@ -212,27 +212,28 @@ fn trigger(word: &str) -> Option<String> {
 
 fn keyword<T>(
     name: &str,
-    given: Option<&str>,
+    text: Option<&str>,
     parse: impl Fn(&str) -> Option<T>,
 ) -> Result<Option<T>, Failure> {
     let read =
         |word| parse(word).ok_or_else(|| invalid_params(&format!("`{name}` is not a known word")));
-    given.map(read).transpose()
+    text.map(read).transpose()
 }
 
 fn parse_time(
     name: &str,
-    given: Option<&str>,
+    value: Option<&str>,
     now: DateTime<Utc>,
 ) -> Result<Option<DateTime<Utc>>, Failure> {
     let read = |text| {
         let time = DateTime::parse_from_rfc3339(text).ok().map(|time| time.to_utc());
-        let told = || format!("`{name}` must be a time of RFC 3339, or how long ago, such as 2h");
+        let message =
+            || format!("`{name}` must be a time of RFC 3339, or how long ago, such as 2h");
         // A duration that exceeds the calendar selects everything since the Unix epoch.
         let ago = |span| now.checked_sub_signed(span).unwrap_or(DateTime::UNIX_EPOCH);
-        time.or_else(|| parse_duration(text).map(ago)).ok_or_else(|| invalid_params(&told()))
+        time.or_else(|| parse_duration(text).map(ago)).ok_or_else(|| invalid_params(&message()))
     };
-    given.map(read).transpose()
+    value.map(read).transpose()
 }
 
 /// Maximum number of digits of a duration.
@@ -262,11 +263,11 @@ mod tests {
     fn a_cursor_is_read_back_and_other_text_is_refused() {
         let id = ExecutionId::fresh();
         assert_eq!(parse_cursor(&cursor(id)), Ok(id));
-        for strange in ["", "x", "!", &id.to_string(), &format!("{}A", cursor(id))] {
+        for invalid in ["", "x", "!", &id.to_string(), &format!("{}A", cursor(id))] {
             assert_eq!(
-                parse_cursor(strange).map_err(|it| it.code),
+                parse_cursor(invalid).map_err(|it| it.code),
                 Err(Code::InvalidParams),
-                "{strange}"
+                "{invalid}"
             );
         }
     }
@@ -280,8 +281,8 @@ mod tests {
         }
         assert_eq!(read("999999999d"), Ok(Some(DateTime::UNIX_EPOCH)));
         assert_eq!(read("1970-01-01T01:00:00+01:00"), Ok(Some(DateTime::UNIX_EPOCH)));
-        for strange in ["", "h", "1", "1w", "-1h", "99999999999d", "soon", "4294967295d"] {
-            assert_eq!(read(strange), Err(Code::InvalidParams), "{strange}");
+        for invalid in ["", "h", "1", "1w", "-1h", "99999999999d", "soon", "4294967295d"] {
+            assert_eq!(read(invalid), Err(Code::InvalidParams), "{invalid}");
         }
     }
 }

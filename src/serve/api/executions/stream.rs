@@ -25,30 +25,30 @@ pub(super) fn response(
     after: &EventId,
     channels: &[TextChannel],
 ) -> Response {
-    let follow =
+    let subscription =
         Subscription::new(api.reader.clone(), record.clone(), after.event, None).past_questions();
-    let follow = if channels.is_empty() { follow } else { follow.with_text() };
+    let subscription = if channels.is_empty() { subscription } else { subscription.with_text() };
     // A stream from the start contains all attempts; a later one starts with the present attempt.
     let attempt_id = if after.event == 0 { AttemptId::FIRST } else { record.attempt_id };
     let texts = TextProgress::new(attempt_id, channels);
     let texts = after.texts.as_ref().map_or(texts.clone(), |known| texts.after(known));
     let has_text = !channels.is_empty();
     let event = after.event;
-    let feed = ExecutionStream {
+    let execution_stream = ExecutionStream {
         api,
         record,
-        follow,
+        subscription,
         texts,
         has_text,
         event,
         next: None,
         has_grown: false,
     };
-    sse::stream(futures_util::stream::unfold(Some(feed), async |feed| {
-        let mut feed = feed?;
-        match feed.next().await {
+    sse::stream(futures_util::stream::unfold(Some(execution_stream), async |execution_stream| {
+        let mut execution_stream = execution_stream?;
+        match execution_stream.next().await {
             Ok(None) => None,
-            Ok(Some(line)) => Some((Ok::<_, Infallible>(line), Some(feed))),
+            Ok(Some(line)) => Some((Ok::<_, Infallible>(line), Some(execution_stream))),
             // The status was sent with the first bytes, so a failure can only be an event.
             Err(failure) => Some((Ok(error_event(&failure)), None)),
         }
@@ -59,7 +59,7 @@ pub(super) fn response(
 struct ExecutionStream {
     api: Api,
     record: Record,
-    follow: Subscription,
+    subscription: Subscription,
     texts: TextProgress,
     has_text: bool,
     /// Number of the last event that was sent.
@@ -82,7 +82,7 @@ impl ExecutionStream {
             if let Some(next) = self.next.take() {
                 return Ok(self.line(next));
             }
-            match self.follow.next().await? {
+            match self.subscription.next().await? {
                 None => return Ok(None),
                 Some(SubscriptionItem::TextAvailable(_)) => self.has_grown = true,
                 Some(next) => {
@@ -103,8 +103,8 @@ impl ExecutionStream {
                 Event::default().id(self.cursor()).event("event").data(to_json_text(&event))
             }
             SubscriptionItem::Queued(queued) => {
-                let told = WaitingPosition { queue: queued, message: queued.to_string() };
-                Event::default().event("queued").data(to_json_text(&told))
+                let position = WaitingPosition { queue: queued, message: queued.to_string() };
+                Event::default().event("queued").data(to_json_text(&position))
             }
             SubscriptionItem::EndOrQuestion(record) => {
                 let entry = ExecutionEntry::from(&*record);
@@ -117,8 +117,8 @@ impl ExecutionStream {
 
     fn text_event(&self, span: TextRange, text: String) -> Event {
         let TextRange { attempt_id, channel, from, to } = span;
-        let told = TextUpdate { attempt_id, channel, from, to, text };
-        Event::default().id(self.cursor()).event("text").data(to_json_text(&told))
+        let update = TextUpdate { attempt_id, channel, from, to, text };
+        Event::default().id(self.cursor()).event("text").data(to_json_text(&update))
     }
 
     fn cursor(&self) -> String {

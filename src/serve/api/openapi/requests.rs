@@ -34,8 +34,8 @@ pub(super) fn parameters(operation: &ApiEndpoint, shapes: &mut Components) -> Ve
 
 /// Describes a member of a query, which is present or absent and never null.
 fn query_parameter(name: String, mut schema: Value) -> Value {
-    let says = schema.as_object_mut().and_then(|schema| schema.remove("description"));
-    json!({"name": name, "in": "query", "description": says, "schema": without_null(schema)})
+    let description = schema.as_object_mut().and_then(|schema| schema.remove("description"));
+    json!({"name": name, "in": "query", "description": description, "schema": without_null(schema)})
 }
 
 /// Returns the schema without the type null.

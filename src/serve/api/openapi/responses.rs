@@ -20,7 +20,7 @@ const AUTHENTICATE_HEADER: (&str, &str) = ("WWW-Authenticate", "Authenticate");
 
 /// Returns the descriptions of the headers by name.
 pub(super) fn headers() -> Value {
-    let header = |says: &str, schema: Value| json!({"description": says, "required": true, "schema": schema});
+    let header = |description: &str, schema: Value| json!({"description": description, "required": true, "schema": schema});
     json!({
         REQUEST_ID_HEADER.1: header(
             "The id of the request, also in the log: the caller's own where it sent one.",
@@ -42,11 +42,11 @@ pub(super) fn all(operation: &ApiEndpoint, shapes: &mut Components) -> Value {
     }
     for (status, codes) in by_status(&operation.errors.codes) {
         // A status has one response, so the code with additional members describes all codes of its status.
-        let richer =
+        let extended =
             operation.errors.with_body.iter().find(|(code, _)| codes.contains(code.as_str()));
-        let response = match richer {
-            Some((_, of)) => {
-                let schema = of(&mut shapes.responses).to_value();
+        let response = match extended {
+            Some((_, schema_fn)) => {
+                let schema = schema_fn(&mut shapes.responses).to_value();
                 error_response(status, &codes, schema)
             }
             None => shared_error_response(status, &codes, shapes),
@@ -103,15 +103,15 @@ fn shared_error_response(
     // Most operations have the same errors; written out at each, they would make up most of the document.
     if !shapes.error_responses.contains_key(&name) {
         let mut schema = schema_of::<Problem>()(&mut shapes.responses).to_value();
-        let narrower = json!({"status": {"const": status}, "code": {"enum": codes}});
-        insert_member(&mut schema, "properties", narrower);
+        let restriction = json!({"status": {"const": status}, "code": {"enum": codes}});
+        insert_member(&mut schema, "properties", restriction);
         shapes.error_responses.insert(name.clone(), error_response(status, codes, schema));
     }
     json!({"$ref": format!("#/components/responses/{name}")})
 }
 
 fn error_response(status: u16, codes: &BTreeSet<&'static str>, schema: Value) -> Value {
-    let says =
+    let hints =
         codes.iter().filter_map(|word| Some(format!("`{word}`: {}.", Code::parse(word)?.hint())));
     let headers = match status {
         401 => header_references(&[REQUEST_ID_HEADER, AUTHENTICATE_HEADER]),
@@ -119,7 +119,7 @@ fn error_response(status: u16, codes: &BTreeSet<&'static str>, schema: Value) ->
         _ => header_references(&[REQUEST_ID_HEADER]),
     };
     json!({
-        "description": says.collect::<Vec<_>>().join("\n\n"),
+        "description": hints.collect::<Vec<_>>().join("\n\n"),
         "headers": headers,
         "content": {"application/problem+json": {"schema": schema}},
     })

@@ -25,13 +25,13 @@ fn descendants(value: &Value) -> Vec<&Value> {
 #[test]
 fn the_stored_openapi_document_equals_the_generated_one() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/openapi.json");
-    let told = serde_json::to_string_pretty(&document()).expect("JSON") + "\n";
+    let generated = serde_json::to_string_pretty(&document()).expect("JSON") + "\n";
     if std::env::var_os(REWRITE_VARIABLE).is_some() {
-        std::fs::write(file, &told).expect("a file");
+        std::fs::write(file, &generated).expect("a file");
     }
-    let kept = std::fs::read_to_string(file).unwrap_or_default();
+    let stored = std::fs::read_to_string(file).unwrap_or_default();
     assert!(
-        kept == told,
+        stored == generated,
         "docs/openapi.json is of other operations; {REWRITE_VARIABLE}=1 writes it anew"
     );
 }
@@ -43,8 +43,8 @@ fn every_schema_reference_resolves() {
     let refs: BTreeSet<_> = all.iter().filter_map(|value| value.get("$ref")?.as_str()).collect();
     assert!(refs.len() > 50, "{refs:?}");
     for name in refs {
-        let place = name.strip_prefix('#').expect("a place in this document");
-        assert!(document.pointer(place).is_some(), "{name}");
+        let pointer = name.strip_prefix('#').expect("a place in this document");
+        assert!(document.pointer(pointer).is_some(), "{name}");
     }
 }
 
@@ -53,8 +53,8 @@ fn every_schema_reference_resolves() {
 fn every_schema_has_a_unique_name() {
     let document = document();
     let schemas = document["components"]["schemas"].as_object().expect("schemas");
-    let numbered = |name: &&String| name.ends_with(|last: char| last.is_ascii_digit());
-    assert_eq!(schemas.keys().find(numbered), None);
+    let ends_with_digit = |name: &&String| name.ends_with(|last: char| last.is_ascii_digit());
+    assert_eq!(schemas.keys().find(ends_with_digit), None);
 }
 
 /// A name denotes the same schema in requests and in responses.
@@ -64,10 +64,10 @@ fn requests_and_responses_share_one_schema_per_name() {
     for operation in operations() {
         operation_object(&operation, &mut shapes);
     }
-    let asked = shapes.requests.take_definitions(true);
-    let told = shapes.responses.take_definitions(true);
-    for (name, schema) in asked {
-        let other = told.get(&name).unwrap_or(&schema);
+    let request_schemas = shapes.requests.take_definitions(true);
+    let response_schemas = shapes.responses.take_definitions(true);
+    for (name, schema) in request_schemas {
+        let other = response_schemas.get(&name).unwrap_or(&schema);
         assert_eq!(other, &schema, "{name}");
     }
 }
@@ -78,10 +78,10 @@ fn every_operation_has_an_id_and_its_path_parameters() {
     let ids: BTreeSet<_> = operations.iter().map(|operation| operation.id).collect();
     assert_eq!(ids.len(), operations.len(), "two have one name");
     for operation in &operations {
-        let places =
+        let parameters =
             operation.path.split('/').filter_map(|word| word.strip_prefix('{')?.strip_suffix('}'));
         let names: Vec<_> = operation.input.path.iter().map(|name| name.name).collect();
-        assert_eq!(places.collect::<Vec<_>>(), names, "{}", operation.path);
+        assert_eq!(parameters.collect::<Vec<_>>(), names, "{}", operation.path);
         assert!(operation.summary.ends_with('.') && !operation.id.is_empty(), "{}", operation.path);
         assert!(!operation.responses.is_empty(), "{}", operation.path);
     }
@@ -91,11 +91,13 @@ fn every_operation_has_an_id_and_its_path_parameters() {
 #[test]
 fn success_and_error_statuses_do_not_overlap() {
     for operation in operations() {
-        let good: Vec<_> = operation.responses.iter().map(|answer| answer.status).collect();
-        let refused =
+        let success_statuses: Vec<_> =
+            operation.responses.iter().map(|answer| answer.status).collect();
+        let error_statuses =
             operation.errors.codes.iter().map(|code| algonius_a2a::problem::wire_codes(*code).http);
-        let twice: Vec<_> = refused.filter(|status| good.contains(status)).collect();
-        assert!(twice.is_empty(), "{}: {twice:?}", operation.path);
+        let shared: Vec<_> =
+            error_statuses.filter(|status| success_statuses.contains(status)).collect();
+        assert!(shared.is_empty(), "{}: {shared:?}", operation.path);
     }
 }
 

@@ -143,11 +143,11 @@ fn spec(app: &App, body: ScheduleRequest) -> Result<ScheduleSpec, Failure> {
     }
     let spans = [Some(body.jitter), body.deadline, body.missed_window];
     let name = body.name.unwrap_or_else(|| body.id.clone());
-    let is_fit = spans.into_iter().flatten().all(|span| span <= MAX_SPAN_SECONDS)
+    let is_valid = spans.into_iter().flatten().all(|span| span <= MAX_SPAN_SECONDS)
         && body.missed_max.is_none_or(|max| (1..=MAX_MISSED).contains(&max))
         && (1..=200).contains(&name.chars().count())
         && !body.input.trim().is_empty();
-    if !is_fit {
+    if !is_valid {
         let bounds = "spans are at most a week, `missedMax` is 1 to 1000, `name` has 1 to 200 \
                       characters, and `input` is not blank";
         return Err(invalid_params(bounds));

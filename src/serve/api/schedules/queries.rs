@@ -124,8 +124,8 @@ pub async fn preview(
     let table = timetable(&app, &body.cron, body.timezone.as_deref())?;
     let from = body.from.unwrap_or_else(|| app.api.reader.now());
     // An expression alone has no id, from which the delay of a schedule is derived.
-    let plain = |planned| upcoming_occurrence(&table, planned, planned);
-    let upcoming = table.after(from).take(occurrence_count(body.count)?).map(plain).collect();
+    let to_upcoming = |planned| upcoming_occurrence(&table, planned, planned);
+    let upcoming = table.after(from).take(occurrence_count(body.count)?).map(to_upcoming).collect();
     Ok(ok(&to_json(&Preview { description: table.description(), upcoming })?))
 }
 
@@ -156,10 +156,10 @@ pub async fn occurrences(
     query: Result<Query<OccurrencesQuery>, QueryRejection>,
 ) -> Result<Response, ProblemBody> {
     let caller = caller.require_right(Right::Read, None)?;
-    let unread = "the query takes `status`, `since`, `before` (RFC 3339) and `limit`";
-    let Query(query) = query.map_err(|_unread| invalid_params(unread))?;
+    let message = "the query takes `status`, `since`, `before` (RFC 3339) and `limit`";
+    let Query(query) = query.map_err(|_unread| invalid_params(message))?;
     let (id, limit) = (schedule_id(&id)?, page_size(query.limit)?);
-    let verdict = query.status.map(|word| {
+    let status = query.status.map(|word| {
         OccurrenceStatus::parse(&word)
             .ok_or_else(|| invalid_params("`status` is not a known status"))
     });
@@ -167,7 +167,7 @@ pub async fn occurrences(
         schedule: Some(id.clone()),
         owner: None,
         agents: None,
-        verdict: verdict.transpose()?,
+        status: status.transpose()?,
         since: query.since,
         before: query.before.map(|before| (before, id)),
         limit: limit + 1, // One more tells whether there is a next page.
@@ -194,20 +194,20 @@ fn upcoming_occurrence(
     planned: DateTime<Utc>,
     due: DateTime<Utc>,
 ) -> Upcoming {
-    let here = planned.with_timezone(&table.zone());
-    Upcoming { planned, local: here.to_rfc3339_opts(SecondsFormat::Secs, true), due }
+    let local = planned.with_timezone(&table.zone());
+    Upcoming { planned, local: local.to_rfc3339_opts(SecondsFormat::Secs, true), due }
 }
 
-fn page_size(given: Option<u32>) -> Result<u32, Failure> {
-    let limit = given.unwrap_or(DEFAULT_AND_MAX_PAGE_SIZE.0);
+fn page_size(requested: Option<u32>) -> Result<u32, Failure> {
+    let limit = requested.unwrap_or(DEFAULT_AND_MAX_PAGE_SIZE.0);
     (1..=DEFAULT_AND_MAX_PAGE_SIZE.1)
         .contains(&limit)
         .then_some(limit)
         .ok_or_else(|| invalid_params("`limit` must be 1 to 1000"))
 }
 
-fn occurrence_count(given: Option<u32>) -> Result<usize, Failure> {
-    let count = given.unwrap_or(10);
-    let is_fit = (1..=MAX_TIMES).contains(&count);
-    is_fit.then_some(count as usize).ok_or_else(|| invalid_params("`count` must be 1 to 1000"))
+fn occurrence_count(requested: Option<u32>) -> Result<usize, Failure> {
+    let count = requested.unwrap_or(10);
+    let is_valid = (1..=MAX_TIMES).contains(&count);
+    is_valid.then_some(count as usize).ok_or_else(|| invalid_params("`count` must be 1 to 1000"))
 }

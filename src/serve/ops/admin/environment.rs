@@ -62,8 +62,8 @@ pub async fn environment(
 }
 
 fn invalid_query() -> Failure {
-    let why = "the query takes `names`, up to 200 names of variables with commas, and `file`";
-    Failure::new(Code::InvalidParams, why)
+    let message = "the query takes `names`, up to 200 names of variables with commas, and `file`";
+    Failure::new(Code::InvalidParams, message)
 }
 
 fn is_name(text: &str) -> bool {

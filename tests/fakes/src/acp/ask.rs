@@ -99,8 +99,9 @@ impl AcpAgent {
             fields.insert("sessionUpdate".to_owned(), "tool_call".into());
         }
         session.update(&call)?;
-        let asks = self.setup.ask_modes.contains(&session.mode) && !instruction.has("unasked");
-        if asks {
+        let needs_permission =
+            self.setup.ask_modes.contains(&session.mode) && !instruction.has("unasked");
+        if needs_permission {
             return self.request_permission(native, AskEffect::RunTool(tool)).map(drop);
         }
         tool.run(native)?;
@@ -123,7 +124,7 @@ impl AcpAgent {
         let call = match &effect {
             AskEffect::RunTool(tool) => tool.json("pending"),
             AskEffect::SendText(_) | AskEffect::Nothing => ToolUse {
-                id: format!("call-without-effect-{}", self.next_ask),
+                id: format!("call-without-effect-{}", self.next_request_id),
                 name: "Nothing".to_owned(),
                 kind: "other".to_owned(),
                 ..ToolUse::default()
@@ -164,22 +165,26 @@ impl AcpAgent {
         params: &Value,
         effect: AskEffect,
     ) -> Result<i64, Box<dyn Error>> {
-        let id = self.next_ask;
-        self.next_ask += 1;
+        let id = self.next_request_id;
+        self.next_request_id += 1;
         let turn = self.sessions.get_mut(native).and_then(|session| session.turns.front_mut());
         if let (Some(turn), false) = (turn, matches!(effect, AskEffect::Nothing)) {
             turn.wait_for_answer();
         }
-        self.asks.insert(id, (native.to_owned(), effect));
+        self.pending_requests.insert(id, (native.to_owned(), effect));
         write(&json!({"id": id, "method": method, "params": params}))?;
         Ok(id)
     }
 
     /// Handles an answer of the client.
-    pub(super) fn answered(&mut self, id: &Value, message: &Value) -> Result<(), Box<dyn Error>> {
-        let ask = id.as_i64().and_then(|id| self.asks.remove(&id));
+    pub(super) fn handle_answer(
+        &mut self,
+        id: &Value,
+        message: &Value,
+    ) -> Result<(), Box<dyn Error>> {
+        let ask = id.as_i64().and_then(|id| self.pending_requests.remove(&id));
         let Some((native, effect)) = ask else { return log_unexpected(id) };
-        let waits = !matches!(effect, AskEffect::Nothing);
+        let is_awaited = !matches!(effect, AskEffect::Nothing);
         let outcome = at(message, "/result/outcome/outcome");
         match effect {
             AskEffect::Nothing => {}
@@ -210,13 +215,13 @@ impl AcpAgent {
         if outcome == "cancelled" && self.setup.cancel == "wait" && self.is_cancelled(&native) {
             return self.end_turn(&native, "cancelled");
         }
-        if waits
+        if is_awaited
             && let Some(turn) =
                 self.sessions.get_mut(&native).and_then(|session| session.turns.front_mut())
-            && let TurnWait::Answers(left) = &mut turn.wait
+            && let TurnWait::Answers(remaining) = &mut turn.wait
         {
-            *left = left.saturating_sub(1);
-            if *left == 0 {
+            *remaining = remaining.saturating_sub(1);
+            if *remaining == 0 {
                 turn.wait = TurnWait::Nothing;
             }
         }

@@ -32,12 +32,12 @@ impl FakeSession {
     /// Reads a session from the folder; `None` if there is none with this id.
     pub(super) fn read(id: &str) -> Result<Option<Self>, Box<dyn Error>> {
         let Some(file) = file(id).filter(|file| file.is_file()) else { return Ok(None) };
-        let kept: Value = serde_json::from_str(&fs::read_to_string(file)?)?;
+        let stored: Value = serde_json::from_str(&fs::read_to_string(file)?)?;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let prompts = at(&kept, "/prompts").as_array().cloned().unwrap_or_default();
+        let prompts = at(&stored, "/prompts").as_array().cloned().unwrap_or_default();
         Ok(Some(Self {
             id: id.to_owned(),
-            mode: text(at(&kept, "/mode")),
+            mode: text(at(&stored, "/mode")),
             prompts: prompts.iter().map(text).collect(),
             turns: VecDeque::new(),
         }))

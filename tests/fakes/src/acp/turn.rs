@@ -27,21 +27,21 @@ pub(super) enum TurnWait {
 pub(super) struct Turn {
     request: Value,
     prompt: String,
-    left: VecDeque<Instruction>,
+    remaining: VecDeque<Instruction>,
     pub(super) wait: TurnWait,
     pub(super) message: u32,
     calls: usize,
     usage: Map<String, Value>,
     ignores_cancel: bool,
     is_cancelled: bool,
-    asks_late: bool,
+    requests_after_end: bool,
 }
 
 impl Turn {
     fn new(request: Value, prompt: String) -> Self {
         Self {
             request,
-            left: instructions(&prompt).into(),
+            remaining: instructions(&prompt).into(),
             prompt,
             wait: TurnWait::Nothing,
             message: 0,
@@ -49,13 +49,13 @@ impl Turn {
             usage: Map::new(),
             ignores_cancel: false,
             is_cancelled: false,
-            asks_late: false,
+            requests_after_end: false,
         }
     }
 
     pub(super) fn wait_for_answer(&mut self) {
-        let open = if let TurnWait::Answers(open) = self.wait { open } else { 0 };
-        self.wait = TurnWait::Answers(open + 1);
+        let count = if let TurnWait::Answers(count) = self.wait { count } else { 0 };
+        self.wait = TurnWait::Answers(count + 1);
     }
 }
 
@@ -81,8 +81,8 @@ impl AcpAgent {
             if turn.wait != TurnWait::Nothing {
                 return Ok(());
             }
-            match turn.left.pop_front() {
-                Some(instruction) => self.follow(native, &instruction)?,
+            match turn.remaining.pop_front() {
+                Some(instruction) => self.execute(native, &instruction)?,
                 None => self.finish(native, &json!({"stopReason": "end_turn"}))?,
             }
         }
@@ -101,7 +101,9 @@ impl AcpAgent {
         session.prompts.push(turn.prompt);
         session.save()?;
         // The client still answers the requests that are open.
-        for (_, effect) in self.asks.values_mut().filter(|(session, _)| session == native) {
+        for (_, effect) in
+            self.pending_requests.values_mut().filter(|(session, _)| session == native)
+        {
             *effect = AskEffect::Nothing;
         }
         let mut result = result.clone();
@@ -112,7 +114,7 @@ impl AcpAgent {
             Some(error) => write(&json!({"id": turn.request, "error": error}))?,
             None => write(&json!({"id": turn.request, "result": result}))?,
         }
-        if turn.asks_late {
+        if turn.requests_after_end {
             self.request_permission(native, AskEffect::Nothing)?;
         }
         Ok(())
@@ -139,14 +141,16 @@ impl AcpAgent {
             return Ok(());
         }
         if self.setup.cancel == "notify" {
-            for (id, _) in self.asks.iter().filter(|(_, (session, _))| session == native) {
+            for (id, _) in
+                self.pending_requests.iter().filter(|(_, (session, _))| session == native)
+            {
                 write(&json!({"method": "$/cancel_request", "params": {"requestId": id}}))?;
             }
         }
         self.end_turn(native, "cancelled")
     }
 
-    fn follow(&mut self, native: &str, it: &Instruction) -> Result<(), Box<dyn Error>> {
+    fn execute(&mut self, native: &str, it: &Instruction) -> Result<(), Box<dyn Error>> {
         match it.name.as_str() {
             "say" => self.send_text(native, "agent_message_chunk", &it.text()),
             "think" => self.send_text(native, "agent_thought_chunk", &it.text()),
@@ -172,7 +176,7 @@ impl AcpAgent {
             }
             "reuse-id" => {
                 let id = self.request_permission(native, AskEffect::Nothing)?;
-                self.next_ask = id;
+                self.next_request_id = id;
                 self.request_permission(native, AskEffect::Nothing).map(drop)
             }
             "foreign-session" => {
@@ -213,10 +217,10 @@ impl AcpAgent {
             "edit" => vec![ToolUse::edit(it, number())],
             _ => {
                 let command = |word: &String| {
-                    let mut one =
+                    let mut instruction =
                         Instruction { words: vec!["Bash".to_owned()], ..Instruction::default() };
-                    one.settings.insert("command".to_owned(), word.clone());
-                    ToolUse::read(&one, number())
+                    instruction.settings.insert("command".to_owned(), word.clone());
+                    ToolUse::read(&instruction, number())
                 };
                 it.words.iter().map(command).collect()
             }
@@ -257,7 +261,7 @@ impl AcpAgent {
             "message" => turn.message += 1,
             "hang" => turn.wait = TurnWait::Forever,
             "ignore-cancel" => turn.ignores_cancel = true,
-            "late-ask" => turn.asks_late = true,
+            "late-ask" => turn.requests_after_end = true,
             "wait" => {
                 turn.wait = TurnWait::Timer;
                 let time = Duration::try_from_secs_f64(it.word(0).parse()?)?;
@@ -271,7 +275,7 @@ impl AcpAgent {
             other => {
                 let text = format!("no instruction `{other}`");
                 let request = turn.request.clone();
-                turn.left.clear();
+                turn.remaining.clear();
                 self.sessions.get_mut(native).and_then(|session| session.turns.pop_front());
                 return fail(&request, -32_602, &text);
             }

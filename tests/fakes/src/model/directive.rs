@@ -16,15 +16,15 @@ impl Directive {
     }
 
     /// Removes the directives from a text; returns the rest of the text, and the last directive.
-    pub(crate) fn taken_from(text: &str) -> (String, Option<Self>) {
-        let (mut left, mut last, mut rest) = (String::new(), None, text);
+    pub(crate) fn extract_from(text: &str) -> (String, Option<Self>) {
+        let (mut remaining, mut last, mut rest) = (String::new(), None, text);
         while let Some((before, after)) = rest.split_once(OPENING) {
             let (settings, after) = settings(after);
-            left.push_str(before);
+            remaining.push_str(before);
             (last, rest) = (Some(Self(settings)), after);
         }
-        left.push_str(rest);
-        (left.trim().to_owned(), last)
+        remaining.push_str(rest);
+        (remaining.trim().to_owned(), last)
     }
 
     /// Returns true if a text has a directive.
@@ -56,7 +56,7 @@ impl Directive {
 
     /// Returns the canonical text of the directive: equal directives share their counters. `id=WORD` distinguishes a
     /// directive from the others.
-    pub(crate) fn shown(&self) -> String {
+    pub(crate) fn canonical_text(&self) -> String {
         Value::Object(self.0.clone()).to_string()
     }
 }
@@ -75,9 +75,9 @@ fn settings(text: &str) -> (Map<String, Value>, &str) {
             None => (Value::Bool(true), after),
         };
         if name.is_empty() {
-            let mut left = after.chars();
-            left.next(); // What is no name is passed over, or this would never end.
-            rest = left.as_str().trim_start();
+            let mut remaining = after.chars();
+            remaining.next(); // What is no name is passed over, or this would never end.
+            rest = remaining.as_str().trim_start();
             continue;
         }
         settings.insert(name.to_owned(), setting);
@@ -108,9 +108,9 @@ mod tests {
     #[test]
     fn a_directive_is_removed_from_its_text() {
         let text = r#"before [[mock tool=Bash args={"command":"a [[ b ]] c"} steps=2]] after"#;
-        let (left, directive) = Directive::taken_from(text);
+        let (remaining, directive) = Directive::extract_from(text);
         let directive = directive.unwrap_or_default();
-        assert_eq!(left, "before  after");
+        assert_eq!(remaining, "before  after");
         assert_eq!(directive.text("tool").as_deref(), Some("Bash"));
         assert_eq!(directive.value("args"), Some(&json!({"command": "a [[ b ]] c"})));
         assert_eq!(directive.number("steps"), Some(2));
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn the_last_of_several_directives_counts() {
-        let (_, directive) = Directive::taken_from("[[mock hang]] [[mock delay=0.5]]");
+        let (_, directive) = Directive::extract_from("[[mock hang]] [[mock delay=0.5]]");
         let directive = directive.unwrap_or_default();
         assert_eq!((directive.has("hang"), directive.seconds("delay")), (false, Some(0.5)));
     }
@@ -128,7 +128,7 @@ mod tests {
         for text in
             ["[[mock", "[[mock =", "[[mock ]", "[[mock a={", "[[mock ] = ] x=\"", "[[mock é=]]é"]
         {
-            assert!(Directive::taken_from(text).1.is_some(), "{text}");
+            assert!(Directive::extract_from(text).1.is_some(), "{text}");
         }
     }
 }

@@ -38,7 +38,7 @@ const MAX_LOGGED_CHARS: usize = 400;
 #[derive(Default)]
 pub(crate) struct ModelServer {
     key: Option<String>,
-    memory: Mutex<ModelState>,
+    state: Mutex<ModelState>,
     /// Notifies of a new line in the log.
     logged: Notify,
 }
@@ -64,31 +64,33 @@ impl ModelServer {
     }
 
     /// Records the lookup of a name.
-    pub(crate) async fn looked_up(&self, name: String) {
-        *self.memory.lock().await.names.entry(name).or_default() += 1;
+    pub(crate) async fn record_lookup(&self, name: String) {
+        *self.state.lock().await.names.entry(name).or_default() += 1;
     }
 
     /// Returns the first line of the log whose prompt has this text, as soon as there is one.
-    async fn asked_for(&self, text: &str) -> Value {
-        let has = |line: &&Value| line["text"].as_str().is_some_and(|said| said.contains(text));
-        self.once(|memory| memory.log.iter().find(has).cloned()).await
+    async fn wait_for_request(&self, text: &str) -> Value {
+        let has = |line: &&Value| {
+            line["text"].as_str().is_some_and(|logged_text| logged_text.contains(text))
+        };
+        self.wait_until_found(|state| state.log.iter().find(has).cloned()).await
     }
 
     /// Returns when this many different prompts with this directive have arrived.
-    async fn gathered(&self, directive: &Directive, many: u64) {
-        let directive = directive.shown();
-        let here =
-            |memory: &ModelState| memory.gathered.get(&directive).map_or(0, BTreeSet::len) as u64;
-        self.once(|memory| (here(memory) >= many).then_some(())).await;
+    async fn wait_for_prompts(&self, directive: &Directive, count: u64) {
+        let directive = directive.canonical_text();
+        let arrived =
+            |state: &ModelState| state.gathered.get(&directive).map_or(0, BTreeSet::len) as u64;
+        self.wait_until_found(|state| (arrived(state) >= count).then_some(())).await;
     }
 
-    /// Waits until a value is found in the memory, and returns it.
-    async fn once<T>(&self, find: impl Fn(&ModelState) -> Option<T>) -> T {
+    /// Waits until a value is found in the state, and returns it.
+    async fn wait_until_found<T>(&self, find: impl Fn(&ModelState) -> Option<T>) -> T {
         loop {
             let logged = self.logged.notified();
             let mut logged = std::pin::pin!(logged);
             logged.as_mut().enable(); // Registered before the check, so that no line is missed in between.
-            if let Some(found) = find(&*self.memory.lock().await) {
+            if let Some(found) = find(&*self.state.lock().await) {
                 return found;
             }
             logged.await;
@@ -101,7 +103,7 @@ impl ModelState {
     fn refusal(&mut self, directive: &Directive) -> Option<u16> {
         let status = u16::try_from(directive.number("status")?).ok()?;
         let times = directive.number("times").unwrap_or(u64::MAX);
-        let refused = self.refused.entry(directive.shown()).or_default();
+        let refused = self.refused.entry(directive.canonical_text()).or_default();
         *refused += 1;
         (*refused <= times).then_some(status)
     }
@@ -112,13 +114,13 @@ pub(crate) fn routes(server: Arc<ModelServer>) -> Router {
         .route(
             "/_mock/log",
             get(async |State(server): ModelServerState| {
-                Json(server.memory.lock().await.log.clone())
+                Json(server.state.lock().await.log.clone())
             }),
         )
         .route(
             "/_mock/names",
             get(async |State(server): ModelServerState| {
-                Json(server.memory.lock().await.names.clone())
+                Json(server.state.lock().await.names.clone())
             }),
         )
         .route("/_mock/wait", post(wait))
@@ -130,15 +132,15 @@ pub(crate) fn routes(server: Arc<ModelServer>) -> Router {
 }
 
 async fn wait(State(server): ModelServerState, text: String) -> Json<Value> {
-    Json(server.asked_for(&text).await)
+    Json(server.wait_for_request(&text).await)
 }
 
 async fn set_script(State(server): ModelServerState, words: String) {
-    server.memory.lock().await.script = Directive::read(&words);
+    server.state.lock().await.script = Directive::read(&words);
 }
 
 async fn reset(State(server): ModelServerState) {
-    *server.memory.lock().await = ModelState::default();
+    *server.state.lock().await = ModelState::default();
 }
 
 /// Handles every request that is not about the mock itself.
@@ -158,24 +160,28 @@ async fn model(
     let (Some(dialect), Ok(body), Method::POST) = (dialect, body, method) else {
         let response = answer_without_prompt(path);
         line["status"] = json!(response.status().as_u16());
-        server.memory.lock().await.log.push(line);
+        server.state.lock().await.log.push(line);
         return response;
     };
     let request = ModelRequest::read(dialect, path, &body);
     log_request(&mut line, dialect, &request);
-    let directive = Directive::taken_from(&request.text).1;
+    let directive = Directive::extract_from(&request.text).1;
     let (number, directive, refused) = {
-        let mut memory = server.memory.lock().await;
-        let directive = directive.unwrap_or_else(|| memory.script.clone());
-        let is_let_in = server.key.as_deref().is_none_or(|key| key_of(&headers) == Some(key));
-        let refused = if is_let_in { memory.refusal(&directive) } else { Some(401) };
+        let mut state = server.state.lock().await;
+        let directive = directive.unwrap_or_else(|| state.script.clone());
+        let is_authorized = server.key.as_deref().is_none_or(|key| key_of(&headers) == Some(key));
+        let refused = if is_authorized { state.refusal(&directive) } else { Some(401) };
         line["status"] = json!(refused.unwrap_or(200));
-        memory.answers += 1;
+        state.answers += 1;
         if directive.number("together").is_some() {
-            memory.gathered.entry(directive.shown()).or_default().insert(request.text.clone());
+            state
+                .gathered
+                .entry(directive.canonical_text())
+                .or_default()
+                .insert(request.text.clone());
         }
-        memory.log.push(line);
-        (memory.answers, directive, refused)
+        state.log.push(line);
+        (state.answers, directive, refused)
     };
     server.logged.notify_waiters();
     if let Some(status) = refused {
@@ -183,8 +189,8 @@ async fn model(
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         return (status, headers, Json(body)).into_response();
     }
-    if let Some(many) = directive.number("together") {
-        server.gathered(&directive, many).await;
+    if let Some(count) = directive.number("together") {
+        server.wait_for_prompts(&directive, count).await;
     }
     answer(dialect, &request, &directive, number).await
 }
@@ -239,13 +245,13 @@ fn answer_without_prompt(path: &str) -> Response {
 }
 
 fn log_request(line: &mut Value, dialect: ApiDialect, request: &ModelRequest) {
-    let shown = |text: &str| text.chars().take(MAX_LOGGED_CHARS).collect::<String>();
-    let results: Vec<_> = request.results.iter().map(|result| shown(result)).collect();
+    let shortened = |text: &str| text.chars().take(MAX_LOGGED_CHARS).collect::<String>();
+    let results: Vec<_> = request.results.iter().map(|result| shortened(result)).collect();
     line["dialect"] = json!(dialect.name());
     line["model"] = json!(request.model);
     line["stream"] = json!(request.is_streamed);
     line["tools"] = json!(request.tools);
-    line["text"] = json!(shown(&request.text));
+    line["text"] = json!(shortened(&request.text));
     line["turns"] = json!(request.turns);
     line["results"] = json!(results);
     line["schema"] = json!(request.schema.is_some());

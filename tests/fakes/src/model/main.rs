@@ -46,14 +46,14 @@ struct CommandLineOptions {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let wanted = parse_options(std::env::args().skip(1))?;
-    let server = Arc::new(ModelServer::new(wanted.key));
-    if let Some(address) = wanted.names {
+    let options = parse_options(std::env::args().skip(1))?;
+    let server = Arc::new(ModelServer::new(options.key));
+    if let Some(address) = options.names {
         let socket = UdpSocket::bind(address).await?;
         writeln!(stdout(), "names on {}", socket.local_addr()?)?;
         tokio::spawn(name_server::serve(socket, Arc::clone(&server)));
     }
-    let listener = TcpListener::bind(wanted.listen).await?;
+    let listener = TcpListener::bind(options.listen).await?;
     writeln!(stdout(), "listening on {}", listener.local_addr()?)?;
     axum::serve(listener, http::routes(server)).await?;
     Ok(())
@@ -62,7 +62,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 fn parse_options(
     mut words: impl Iterator<Item = String>,
 ) -> Result<CommandLineOptions, Box<dyn Error>> {
-    let mut wanted = CommandLineOptions {
+    let mut options = CommandLineOptions {
         listen: SocketAddr::from(([127, 0, 0, 1], 4010)),
         key: None,
         names: None,
@@ -70,9 +70,9 @@ fn parse_options(
     while let Some(word) = words.next() {
         let value = words.next().ok_or_else(|| format!("`{word}` needs a value"))?;
         match word.as_str() {
-            "--listen" => wanted.listen = value.parse()?,
-            "--key" => wanted.key = Some(value),
-            "--names" => wanted.names = Some(value.parse()?),
+            "--listen" => options.listen = value.parse()?,
+            "--key" => options.key = Some(value),
+            "--names" => options.names = Some(value.parse()?),
             _ => {
                 return Err(
                     format!("no option `{word}`; there are --listen, --key, --names").into()
@@ -80,5 +80,5 @@ fn parse_options(
             }
         }
     }
-    Ok(wanted)
+    Ok(options)
 }

@@ -38,17 +38,17 @@ pub(crate) struct ModelRequest {
 impl ModelRequest {
     /// Reads the body of a request; `path` names the model if the body does not.
     pub(crate) fn read(dialect: ApiDialect, path: &str, body: &Value) -> Self {
-        let mut read = Self { tools: tools(&body["tools"]), ..Self::default() };
-        read.model = body["model"].as_str().map_or_else(|| model_of(path), str::to_owned);
-        read.is_streamed = body["stream"] == true || path.ends_with(":streamGenerateContent");
-        read.schema = schema(dialect, body).filter(|schema| !schema.is_null()).cloned();
+        let mut request = Self { tools: tools(&body["tools"]), ..Self::default() };
+        request.model = body["model"].as_str().map_or_else(|| model_of(path), str::to_owned);
+        request.is_streamed = body["stream"] == true || path.ends_with(":streamGenerateContent");
+        request.schema = schema(dialect, body).filter(|schema| !schema.is_null()).cloned();
         match dialect {
-            ApiDialect::Anthropic => read.anthropic(body),
-            ApiDialect::Chat => read.chat(body),
-            ApiDialect::Responses => read.responses(body),
-            ApiDialect::Gemini => read.gemini(body),
+            ApiDialect::Anthropic => request.anthropic(body),
+            ApiDialect::Chat => request.chat(body),
+            ApiDialect::Responses => request.responses(body),
+            ApiDialect::Gemini => request.gemini(body),
         }
-        read
+        request
     }
 
     fn anthropic(&mut self, body: &Value) {
@@ -101,9 +101,9 @@ impl ModelRequest {
         }
         let texts = texts.into_iter().map(strip_wrappers).filter(|text| !text.is_empty());
         let texts: Vec<_> = texts.collect();
-        let told = texts.iter().rev().find(|text| Directive::is_in(text)).or(texts.last());
-        if let Some(told) = told {
-            (*told).clone_into(&mut self.text);
+        let prompt = texts.iter().rev().find(|text| Directive::is_in(text)).or(texts.last());
+        if let Some(prompt) = prompt {
+            (*prompt).clone_into(&mut self.text);
             self.turns += 1;
             self.results.clear();
         }
@@ -116,15 +116,15 @@ fn tools(tools: &Value) -> Vec<String> {
         let names = [&tool["name"], &tool["function"]["name"], &tool["type"]];
         names.into_iter().find_map(Value::as_str).unwrap_or("?").to_owned()
     };
-    let each = |tool: &Value| match tool.get("functionDeclarations") {
+    let tool_names = |tool: &Value| match tool.get("functionDeclarations") {
         Some(declared) => list(declared).map(name).collect(),
         None => vec![name(tool)],
     };
-    list(tools).flat_map(each).collect()
+    list(tools).flat_map(tool_names).collect()
 }
 
 fn schema(dialect: ApiDialect, body: &Value) -> Option<&Value> {
-    let places: &[&str] = match dialect {
+    let pointers: &[&str] = match dialect {
         ApiDialect::Anthropic => &["/output_config/format/schema", "/output_format/schema"],
         ApiDialect::Chat => &["/response_format/json_schema/schema"],
         ApiDialect::Responses => &["/text/format/schema"],
@@ -132,7 +132,7 @@ fn schema(dialect: ApiDialect, body: &Value) -> Option<&Value> {
             &["/generationConfig/responseJsonSchema", "/generationConfig/responseSchema"]
         }
     };
-    places.iter().find_map(|place| body.pointer(place))
+    pointers.iter().find_map(|pointer| body.pointer(pointer))
 }
 
 /// Returns `gemini-2.5-flash` for `/v1beta/models/gemini-2.5-flash:generateContent`.
@@ -147,8 +147,8 @@ fn list(value: &Value) -> impl DoubleEndedIterator<Item = &Value> {
 
 /// Returns the texts of a message's content.
 fn texts(content: &Value) -> Vec<&str> {
-    let whole = content.as_str().into_iter();
-    whole.chain(list(content).filter_map(|part| part["text"].as_str())).collect()
+    let plain_text = content.as_str().into_iter();
+    plain_text.chain(list(content).filter_map(|part| part["text"].as_str())).collect()
 }
 
 /// Returns a tool result as one text.
@@ -165,11 +165,11 @@ fn result_text(value: &Value) -> String {
 
 /// Returns a text without the elements before and after it.
 fn strip_wrappers(text: &str) -> &str {
-    let mut left = text.trim();
-    while let Some(shorter) = without_first(left).or_else(|| without_last(left)) {
-        left = shorter.trim();
+    let mut remaining = text.trim();
+    while let Some(shorter) = without_first(remaining).or_else(|| without_last(remaining)) {
+        remaining = shorter.trim();
     }
-    left
+    remaining
 }
 
 fn without_first(text: &str) -> Option<&str> {

@@ -20,7 +20,7 @@ pub(crate) async fn serve(socket: UdpSocket, server: Arc<ModelServer>) {
         let Ok((length, client)) = socket.recv_from(&mut buffer).await else { continue };
         let query = buffer.get(..length).unwrap_or_default();
         if let Some((name, answer)) = answer_query(query) {
-            server.looked_up(name).await;
+            server.record_lookup(name).await;
             _ = socket.send_to(&answer, client).await;
         }
     }

@@ -43,8 +43,8 @@ pub(crate) fn refusal(
 }
 
 fn body(dialect: ApiDialect, status: u16, reset: Option<i64>) -> Value {
-    let (kind, google, said) = status_names(status);
-    let message = format!("mock: {said}");
+    let (kind, google_status, description) = status_names(status);
+    let message = format!("mock: {description}");
     match dialect {
         ApiDialect::Anthropic => {
             json!({"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_mock"})
@@ -58,7 +58,7 @@ fn body(dialect: ApiDialect, status: u16, reset: Option<i64>) -> Value {
             json!({"error": {"message": message, "type": kind, "code": code, "param": null}})
         }
         ApiDialect::Gemini => {
-            let mut error = json!({"code": status, "message": message, "status": google});
+            let mut error = json!({"code": status, "message": message, "status": google_status});
             if let Some(seconds) = reset {
                 let kind = "type.googleapis.com/google.rpc.RetryInfo";
                 error["details"] = json!([{"@type": kind, "retryDelay": format!("{seconds}s")}]);

@@ -20,19 +20,19 @@ pub(crate) fn full_document(answer: &ModelAnswer) -> Value {
 }
 
 pub(crate) fn events(answer: &ModelAnswer) -> Vec<Event> {
-    let mut begun = full_document(answer);
-    begun["status"] = json!("in_progress");
-    begun["output"] = json!([]);
-    begun["usage"] = Value::Null;
-    let mut said = vec![("response.created", json!({"response": begun}))];
-    said.extend(match &answer.reply {
+    let mut created = full_document(answer);
+    created["status"] = json!("in_progress");
+    created["output"] = json!([]);
+    created["usage"] = Value::Null;
+    let mut events = vec![("response.created", json!({"response": created}))];
+    events.extend(match &answer.reply {
         ModelReply::Text(text) => text_events(answer, text),
         ModelReply::Call { .. } => call_events(answer),
     });
     let item = item(answer);
-    said.push(("response.output_item.done", json!({"output_index": 0, "item": item})));
-    said.push(("response.completed", json!({"response": full_document(answer)})));
-    let numbered = said.into_iter().enumerate().map(|(number, (name, mut data))| {
+    events.push(("response.output_item.done", json!({"output_index": 0, "item": item})));
+    events.push(("response.completed", json!({"response": full_document(answer)})));
+    let numbered = events.into_iter().enumerate().map(|(number, (name, mut data))| {
         data["type"] = json!(name);
         data["sequence_number"] = json!(number);
         Event::named(name, &data)
@@ -44,21 +44,21 @@ fn text_events(answer: &ModelAnswer, text: &str) -> Vec<(&'static str, Value)> {
     let mut opened = item(answer);
     opened["status"] = json!("in_progress");
     opened["content"] = json!([]);
-    let place = json!({"item_id": opened["id"], "output_index": 0, "content_index": 0});
-    let with = |name: &str, value: Value| {
-        let mut data = place.clone();
+    let location = json!({"item_id": opened["id"], "output_index": 0, "content_index": 0});
+    let event_data = |name: &str, value: Value| {
+        let mut data = location.clone();
         data[name] = value;
         data
     };
     let part = |text: &str| json!({"type": "output_text", "text": text, "annotations": []});
     let mut events = vec![
         ("response.output_item.added", json!({"output_index": 0, "item": opened})),
-        ("response.content_part.added", with("part", part(""))),
+        ("response.content_part.added", event_data("part", part(""))),
     ];
-    let delta = |piece: String| ("response.output_text.delta", with("delta", json!(piece)));
+    let delta = |piece: String| ("response.output_text.delta", event_data("delta", json!(piece)));
     events.extend(answer.pieces().into_iter().map(delta));
-    events.push(("response.output_text.done", with("text", json!(text))));
-    events.push(("response.content_part.done", with("part", part(text))));
+    events.push(("response.output_text.done", event_data("text", json!(text))));
+    events.push(("response.content_part.done", event_data("part", part(text))));
     events
 }
 
@@ -66,12 +66,12 @@ fn call_events(answer: &ModelAnswer) -> Vec<(&'static str, Value)> {
     let mut opened = item(answer);
     opened["status"] = json!("in_progress");
     opened["arguments"] = json!("");
-    let (id, said) = (opened["id"].clone(), answer.reply_text());
-    let told = |name: &str| json!({"item_id": id, "output_index": 0, name: said});
+    let (id, arguments) = (opened["id"].clone(), answer.reply_text());
+    let event_data = |name: &str| json!({"item_id": id, "output_index": 0, name: arguments});
     vec![
         ("response.output_item.added", json!({"output_index": 0, "item": opened})),
-        ("response.function_call_arguments.delta", told("delta")),
-        ("response.function_call_arguments.done", told("arguments")),
+        ("response.function_call_arguments.delta", event_data("delta")),
+        ("response.function_call_arguments.done", event_data("arguments")),
     ]
 }
 

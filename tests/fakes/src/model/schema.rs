@@ -6,9 +6,9 @@ pub(crate) fn instance(schema: &Value) -> Value {
     if let Some(only) = schema.get("const").or_else(|| schema.pointer("/enum/0")) {
         return only.clone();
     }
-    let ways = ["/anyOf/0", "/oneOf/0", "/allOf/0"];
-    if let Some(way) = ways.iter().find_map(|way| schema.pointer(way)) {
-        return instance(way);
+    let pointers = ["/anyOf/0", "/oneOf/0", "/allOf/0"];
+    if let Some(alternative) = pointers.iter().find_map(|pointer| schema.pointer(pointer)) {
+        return instance(alternative);
     }
     let kind = schema["type"].as_str().or_else(|| schema.pointer("/type/0")?.as_str());
     match kind.unwrap_or("object").to_ascii_lowercase().as_str() {

@@ -37,15 +37,15 @@ const DEFAULT_PIECE_BYTES: usize = 4096;
 /// Returns the answer with this number within the process.
 pub(crate) fn answer(request: &ModelRequest, directive: &Directive, number: u64) -> ModelAnswer {
     let reply = reply(request, directive);
-    let said = match &reply {
+    let length = match &reply {
         ModelReply::Text(text) => text.len(),
         ModelReply::Call { arguments, .. } => arguments.to_string().len(),
     };
     let (input_tokens, output_tokens) =
-        usage(directive).unwrap_or_else(|| (tokens(request.text.len()), tokens(said)));
+        usage(directive).unwrap_or_else(|| (tokens(request.text.len()), tokens(length)));
     // A stream that should break must break before its text ends.
     let is_broken = ["drop", "stall", "cut"].iter().any(|name| directive.has(name));
-    let piece = if is_broken { said.div_ceil(4) } else { DEFAULT_PIECE_BYTES };
+    let piece = if is_broken { length.div_ceil(4) } else { DEFAULT_PIECE_BYTES };
     let piece =
         directive.number("piece").and_then(|piece| usize::try_from(piece).ok()).unwrap_or(piece);
     let (model, now) = (request.model.clone(), now().timestamp());
@@ -83,7 +83,7 @@ fn text(request: &ModelRequest, directive: &Directive) -> String {
     }
     match request.results.last() {
         Some(result) => format!("TOOL: {result}"),
-        None => format!("ECHO: {}", Directive::taken_from(&request.text).0),
+        None => format!("ECHO: {}", Directive::extract_from(&request.text).0),
     }
 }
 

@@ -48,23 +48,23 @@ fn body(mut pieces: Vec<Bytes>, directive: &Directive) -> Body {
         });
         return Body::from_stream(stream::iter(pieces.into_iter().map(Ok)).chain(broken));
     }
-    let end = if directive.has("stall") { pieces.split_off(half) } else { Vec::new() };
+    let unsent = if directive.has("stall") { pieces.split_off(half) } else { Vec::new() };
     if directive.has("cut") {
         pieces.truncate(half);
     }
     let drip = directive.seconds("drip").and_then(|drip| Duration::try_from_secs_f64(drip).ok());
     let drip = drip.unwrap_or_default();
-    let begun = stream::iter(pieces).enumerate().then(move |(number, piece)| async move {
+    let sent = stream::iter(pieces).enumerate().then(move |(number, piece)| async move {
         // Without a pause the pieces are sent together, as they were created.
         if number > 0 && !drip.is_zero() {
             tokio::time::sleep(drip).await;
         }
         Ok::<_, Infallible>(piece)
     });
-    if end.is_empty() {
-        Body::from_stream(begun)
+    if unsent.is_empty() {
+        Body::from_stream(sent)
     } else {
-        Body::from_stream(begun.chain(stream::pending()))
+        Body::from_stream(sent.chain(stream::pending()))
     }
 }
 

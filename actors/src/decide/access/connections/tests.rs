@@ -28,31 +28,31 @@ impl TestConnections {
 
     /// Admits connections of a network. Returns the displaced ones by their index in the order of admission.
     fn admit_from(&mut self, from: u8, count: usize) -> Vec<usize> {
-        let mut gone = Vec::new();
+        let mut displaced = Vec::new();
         for _ in 0..count {
             match self.connections.admit(network(from), |_| false) {
                 ConnectionAdmission::Admitted(id) => self.admitted.push(id),
                 ConnectionAdmission::Displaces(id, other) => {
-                    gone.extend(self.admitted.iter().position(|known| *known == other));
+                    displaced.extend(self.admitted.iter().position(|known| *known == other));
                     self.connections.closed(other);
                     self.admitted.push(id);
                 }
-                ConnectionAdmission::Refused => gone.push(usize::MAX),
+                ConnectionAdmission::Refused => displaced.push(usize::MAX),
             }
         }
-        gone
+        displaced
     }
 
     /// Admits connections that authenticate at once.
-    fn admit_authenticated(&mut self, of: u8, count: usize) -> Vec<usize> {
-        let mut gone = Vec::new();
+    fn admit_authenticated(&mut self, number: u8, count: usize) -> Vec<usize> {
+        let mut displaced = Vec::new();
         for _ in 0..count {
-            gone.extend(self.admit_from(of, 1));
+            displaced.extend(self.admit_from(number, 1));
             if let Some(id) = self.admitted.last() {
-                self.connections.assign_principal(*id, principal(of));
+                self.connections.assign_principal(*id, principal(number));
             }
         }
-        gone
+        displaced
     }
 }
 
@@ -73,8 +73,8 @@ fn a_full_table_evicts_from_the_largest_network() {
     assert_eq!(table.admit_from(3, 5), NONE);
     assert_eq!(table.admit_from(4, 2), [3, 4]);
     let mut many = TestConnections::new(4);
-    let gone: Vec<_> = (1..=9).flat_map(|from| many.admit_from(from, 1)).collect();
-    assert_eq!(gone, [0, 1, 2, 3, 4]);
+    let displaced: Vec<_> = (1..=9).flat_map(|from| many.admit_from(from, 1)).collect();
+    assert_eq!(displaced, [0, 1, 2, 3, 4]);
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn anonymous_connections_never_displace_authenticated_ones() {
     assert_eq!(table.admit_authenticated(1, 8), NONE);
     assert_eq!(table.admit_from(2, 8), NONE);
     assert_eq!(table.admit_from(3, 3), [8, 9, 10]);
-    assert_eq!(table.admit_from(2, 100).iter().filter(|gone| **gone < 8).count(), 0);
+    assert_eq!(table.admit_from(2, 100).iter().filter(|displaced| **displaced < 8).count(), 0);
 }
 
 #[test]
@@ -110,8 +110,8 @@ fn connections_of_principals_within_their_shares_are_not_closed() {
 #[test]
 fn evicted_connections_that_stay_open_are_bounded() {
     let mut connections = ConnectionTable::new(16);
-    let come = |number: u8| connections.admit(network(number % 2), |_| false);
-    let refused = (0..100).map(come).filter(|it| *it == ConnectionAdmission::Refused).count();
+    let admit = |number: u8| connections.admit(network(number % 2), |_| false);
+    let refused = (0..100).map(admit).filter(|it| *it == ConnectionAdmission::Refused).count();
     assert_eq!(connections.open() + connections.closing.len(), 16 + ConnectionTable::slack(16));
     assert_eq!(refused, 100 - 16 - ConnectionTable::slack(16));
 }
@@ -119,20 +119,20 @@ fn evicted_connections_that_stay_open_are_bounded() {
 #[test]
 fn a_connection_with_a_waiting_request_is_not_evicted() {
     let mut connections = ConnectionTable::new(16);
-    let mut come = |waits: &dyn Fn(ConnectionId) -> bool| connections.admit(network(1), waits);
-    let ids = [(); 8].map(|()| match come(&|_| false) {
+    let mut admit = |waits: &dyn Fn(ConnectionId) -> bool| connections.admit(network(1), waits);
+    let ids = [(); 8].map(|()| match admit(&|_| false) {
         ConnectionAdmission::Admitted(id) => id,
         other => panic!("{other:?}"),
     });
-    let third = come(&|id| id == ids[0] || id == ids[1]);
+    let third = admit(&|id| id == ids[0] || id == ids[1]);
     assert!(
-        matches!(third, ConnectionAdmission::Displaces(_, gone) if gone == ids[2]),
+        matches!(third, ConnectionAdmission::Displaces(_, displaced) if displaced == ids[2]),
         "{third:?}"
     );
     for _ in 0..15 {
-        assert!(matches!(come(&|_| true), ConnectionAdmission::Admitted(_)));
+        assert!(matches!(admit(&|_| true), ConnectionAdmission::Admitted(_)));
     }
-    assert_eq!(come(&|_| true), ConnectionAdmission::Refused);
+    assert_eq!(admit(&|_| true), ConnectionAdmission::Refused);
     assert_eq!(connections.open() + 1, 16 + ConnectionTable::slack(16));
 }
 
@@ -146,7 +146,7 @@ enum ConnectionStep {
 fn steps() -> impl Strategy<Value = Vec<ConnectionStep>> {
     let step = prop_oneof![
         4 => (0u8..5).prop_map(ConnectionStep::Admit),
-        2 => (0usize..400, 0u8..3).prop_map(|(at, who)| ConnectionStep::Authenticate(at, who)),
+        2 => (0usize..400, 0u8..3).prop_map(|(at, owner)| ConnectionStep::Authenticate(at, owner)),
         1 => (0usize..400).prop_map(ConnectionStep::Close),
     ];
     proptest::collection::vec(step, 1..400)
@@ -173,11 +173,11 @@ proptest! {
                         }
                         ConnectionAdmission::Displaces(id, other) => {
                             prop_assert!(full || own >= share);
-                            let gone = open.remove(&other);
-                            prop_assert!(gone.is_some());
-                            if let Some((_, Some(who))) = gone {
-                                let his = open.values().filter(|it| it.1 == Some(who)).count();
-                                prop_assert!(his >= share);
+                            let removed = open.remove(&other);
+                            prop_assert!(removed.is_some());
+                            if let Some((_, Some(owner))) = removed {
+                                let owned = open.values().filter(|it| it.1 == Some(owner)).count();
+                                prop_assert!(owned >= share);
                             }
                             connections.closed(other);
                             open.insert(id, (from, None));
@@ -188,11 +188,11 @@ proptest! {
                         }
                     }
                 }
-                ConnectionStep::Authenticate(at, who) => {
+                ConnectionStep::Authenticate(at, owner) => {
                     let Some(id) = all.get(at % all.len().max(1)) else { continue };
-                    connections.assign_principal(*id, principal(who));
-                    if let Some((_, of @ None)) = open.get_mut(id) {
-                        *of = Some(who);
+                    connections.assign_principal(*id, principal(owner));
+                    if let Some((_, current_owner @ None)) = open.get_mut(id) {
+                        *current_owner = Some(owner);
                     }
                 }
                 ConnectionStep::Close(at) => {

@@ -66,17 +66,17 @@ fn failures_older_than_the_window_do_not_count() {
 #[test]
 fn a_blocked_credential_counts_towards_its_address() {
     let repeated: Vec<_> = (0..5).map(|at| (1, at)).collect();
-    let others = [(2, 700), (3, 701), (4, 702), (5, 703)];
-    let seen = decisions(&[repeated, others.to_vec()].concat());
+    let other_failures = [(2, 700), (3, 701), (4, 702), (5, 703)];
+    let seen = decisions(&[repeated, other_failures.to_vec()].concat());
     assert_eq!((seen[4], seen[8]), (CredentialBlocked, AddressBlocked));
 }
 
 #[test]
 fn the_count_restarts_after_a_block() {
     let end = 4 + 15 * MINUTE;
-    let again: Vec<_> = (0..5).chain(end..end + 5).map(|at| (1, at)).collect();
+    let repeated: Vec<_> = (0..5).chain(end..end + 5).map(|at| (1, at)).collect();
     let once = [Counted, Counted, Counted, Counted, CredentialBlocked];
-    assert_eq!(decisions(&again), [once, once].concat());
+    assert_eq!(decisions(&repeated), [once, once].concat());
 }
 
 #[test]
@@ -114,9 +114,12 @@ fn the_table_is_bounded_for_a_high_failure_limit() {
             lockout.record_failure(origin(number), token(attempt), seconds(1));
         }
     }
-    let kept: usize = lockout.histories.values().map(FailureHistory::weight).sum();
-    assert_eq!(kept, lockout.weight);
-    assert!(kept <= MAX_STORED_FAILURES && lockout.address_count() >= 1000, "{kept}");
+    let stored_weight: usize = lockout.histories.values().map(FailureHistory::weight).sum();
+    assert_eq!(stored_weight, lockout.weight);
+    assert!(
+        stored_weight <= MAX_STORED_FAILURES && lockout.address_count() >= 1000,
+        "{stored_weight}"
+    );
     assert_eq!(lockout.histories.len(), lockout.order.len());
 }
 
@@ -128,35 +131,39 @@ proptest! {
         events in proptest::collection::vec((0u8..2, 0u8..7, 0u64..200), 1..300)
     ) {
         let spec = LockoutSpec::default();
-        let (most, window) = (usize::try_from(spec.failures).unwrap(), spec.window.as_secs());
+        let (max_failures, window) = (usize::try_from(spec.failures).unwrap(), spec.window.as_secs());
         let mut lockout = Lockout::new(spec);
         let (mut now, mut tries) = (0, BTreeMap::<u8, Vec<(u8, u64)>>::new());
-        let (mut blocks, mut shut) = (BTreeMap::<(u8, u8), u64>::new(), BTreeMap::<u8, u64>::new());
-        for (who, what, gap) in events {
+        let mut credential_blocks = BTreeMap::<(u8, u8), u64>::new();
+        let mut address_blocks = BTreeMap::<u8, u64>::new();
+        for (address, token_number, gap) in events {
             now += gap;
-            let (origin, credential) = (ClientOrigin::V4([10, 0, 0, who]), token(what));
-            let ends = blocks.get(&(who, what)).into_iter().chain(shut.get(&who));
+            let (origin, credential) = (ClientOrigin::V4([10, 0, 0, address]), token(token_number));
+            let ends = credential_blocks
+                .get(&(address, token_number))
+                .into_iter()
+                .chain(address_blocks.get(&address));
             let left = ends.max().and_then(|end| end.checked_sub(now)).filter(|left| *left > 0);
             prop_assert_eq!(lockout.remaining_block(origin, credential, seconds(now)), left.map(seconds));
             if left.is_none() {
-                tries.entry(who).or_default().push((what, now));
+                tries.entry(address).or_default().push((token_number, now));
             }
             let end = now + spec.block.as_secs();
             match lockout.record_failure(origin, credential, seconds(now)) {
                 Counted => {}
-                CredentialBlocked => _ = blocks.insert((who, what), end),
-                AddressBlocked => _ = shut.insert(who, end),
+                CredentialBlocked => _ = credential_blocks.insert((address, token_number), end),
+                AddressBlocked => _ = address_blocks.insert(address, end),
             }
         }
-        for tried in tries.values() {
-            for (at, (_, from)) in tried.iter().enumerate() {
-                let within = tried[at..].iter().take_while(|(_, when)| when - from < window);
-                let within: Vec<u8> = within.map(|(what, _)| *what).collect();
+        for attempts in tries.values() {
+            for (at, (_, from)) in attempts.iter().enumerate() {
+                let within = attempts[at..].iter().take_while(|(_, when)| when - from < window);
+                let within: Vec<u8> = within.map(|(token_number, _)| *token_number).collect();
                 let different: BTreeSet<u8> = within.iter().copied().collect();
-                prop_assert!(different.len() <= most, "{within:?}");
-                for what in &different {
-                    let same = within.iter().filter(|other| *other == what).count();
-                    prop_assert!(same <= most, "{within:?}");
+                prop_assert!(different.len() <= max_failures, "{within:?}");
+                for token_number in &different {
+                    let same = within.iter().filter(|other| *other == token_number).count();
+                    prop_assert!(same <= max_failures, "{within:?}");
                 }
             }
         }

@@ -29,11 +29,11 @@ fn native() -> ProgramSpec {
     program
 }
 
-fn classified(exit: i32, stderr: &str, told: ReportedResult) -> Failure {
+fn classified(exit: i32, stderr: &str, reported_result: ReportedResult) -> Failure {
     let now: DateTime<Utc> = "2026-11-22T14:00:00Z".parse().unwrap();
     let (exit, answer) = (Exit::Code(exit), Some(""));
     let attempt_outcome =
-        AttemptOutcome { exit, answer, has_more: false, stdout: "", stderr, told, now };
+        AttemptOutcome { exit, answer, has_more: false, stdout: "", stderr, reported_result, now };
     evaluate_attempt(&native(), &attempt_outcome).unwrap_err()
 }
 
@@ -49,7 +49,7 @@ fn reported_status(status: u16) -> ReportedResult {
 #[test]
 fn certain_signals_win_over_guesses() {
     let none = ReportedResult::default;
-    for (case, exit, stderr, told, code) in [
+    for (case, exit, stderr, reported_result, code) in [
         (
             "credentials, whatever else matches",
             75,
@@ -101,7 +101,7 @@ fn certain_signals_win_over_guesses() {
         ("an event alone", 3, "", reported_failure(Code::Reported), Code::Reported),
         ("an event in spite of the exit", 0, "", reported_failure(Code::Reported), Code::Reported),
     ] {
-        assert_eq!(classified(exit, stderr, told).code, code, "{case}");
+        assert_eq!(classified(exit, stderr, reported_result).code, code, "{case}");
     }
 }
 
@@ -110,8 +110,9 @@ fn a_quota_failure_states_its_end() {
     let failure = classified(3, "used up. Try again in 1h 20m", ReportedResult::default());
     assert_eq!(failure.until, Some("2026-11-22T15:20:00Z".parse().unwrap()));
     assert!(failure.message.ends_with("(until 2026-11-22T15:20:00Z)"), "{failure}");
-    let told = ReportedResult { status: Some(429), ..reported_failure(Code::QuotaExceeded) };
-    let failure = classified(3, "", told);
+    let reported_result =
+        ReportedResult { status: Some(429), ..reported_failure(Code::QuotaExceeded) };
+    let failure = classified(3, "", reported_result);
     assert_eq!((failure.code, failure.until), (Code::QuotaExceeded, None));
     assert_eq!(failure.message, "the agent reported: so it is");
     assert_eq!(classified(3, "busy, Retry-After: 9", ReportedResult::default()).until, None);
@@ -127,9 +128,16 @@ fn failure_rules_with_429_classifies_short_waits_as_rate_limits() {
         ("retry-after: 20", Code::AgentRateLimited, Some(20)),
         ("resets in 4 hours", Code::QuotaExceeded, Some(4 * 3600)),
     ] {
-        let (exit, answer, told) = (Exit::Code(1), Some(""), reported_status(429));
-        let attempt_outcome =
-            AttemptOutcome { exit, answer, has_more: false, stdout: "", stderr, told, now };
+        let (exit, answer, reported_result) = (Exit::Code(1), Some(""), reported_status(429));
+        let attempt_outcome = AttemptOutcome {
+            exit,
+            answer,
+            has_more: false,
+            stdout: "",
+            stderr,
+            reported_result,
+            now,
+        };
         let failure = evaluate_attempt(&program, &attempt_outcome).unwrap_err();
         let until = failure.until.map(|until| (until - now).num_seconds());
         assert_eq!((failure.code, until), (code, retry_after), "{stderr}");

@@ -31,10 +31,10 @@ fn parse_durations(text: &str) -> Vec<TimeDelta> {
 
 /// Parses a duration; a number without a unit is in seconds, as in a header.
 fn parse_duration(found: &Captures<'_>) -> Option<TimeDelta> {
-    let Some(plain) = found.name("plain") else {
+    let Some(bare_number) = found.name("plain") else {
         return sum_quantities(found.name("pieces")?.as_str());
     };
-    parse_quantity(plain.as_str(), if found.name("milli").is_some() { "ms" } else { "s" })
+    parse_quantity(bare_number.as_str(), if found.name("milli").is_some() { "ms" } else { "s" })
 }
 
 /// Returns the sum of pieces such as `1h 20m`.

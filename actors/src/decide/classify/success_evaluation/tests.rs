@@ -63,7 +63,7 @@ pub(in crate::decide) fn program() -> ProgramSpec {
         usage: UsageRules::default(),
         session: None,
         dialogue: None,
-        keeping: None,
+        pool: None,
     }
 }
 
@@ -72,19 +72,20 @@ fn reported_failure() -> Option<Failure> {
 }
 
 fn outcome_with<'t>(exit: Exit, answer: Option<&'t str>, stderr: &'t str) -> AttemptOutcome<'t> {
-    let (told, now) = (ReportedResult::default(), DateTime::UNIX_EPOCH);
-    AttemptOutcome { exit, answer, has_more: false, stdout: "", stderr, told, now }
+    let (reported_result, now) = (ReportedResult::default(), DateTime::UNIX_EPOCH);
+    AttemptOutcome { exit, answer, has_more: false, stdout: "", stderr, reported_result, now }
 }
 
 fn failure_code(
     exit: Exit,
     answer: Option<&str>,
     stderr: &str,
-    told: Option<Failure>,
+    reported: Option<Failure>,
 ) -> Option<Code> {
     let stdout = answer.unwrap_or_default();
-    let told = ReportedResult { failure: told, ..ReportedResult::default() };
-    let attempt_outcome = AttemptOutcome { stdout, told, ..outcome_with(exit, answer, stderr) };
+    let reported_result = ReportedResult { failure: reported, ..ReportedResult::default() };
+    let attempt_outcome =
+        AttemptOutcome { stdout, reported_result, ..outcome_with(exit, answer, stderr) };
     evaluate_attempt(&program(), &attempt_outcome).err().map(|failure| failure.code)
 }
 
@@ -120,8 +121,8 @@ fn the_first_failed_criterion_is_the_failure() {
         ("white space", C(0), Some(" \n\t"), "", None, Some(Code::EmptyAnswer)),
         ("a transient code of success, empty", C(4), Some(""), "", None, Some(Code::EmptyAnswer)),
     ];
-    for (case, exit, answer, stderr, told, expected) in table {
-        assert_eq!(failure_code(exit, answer, stderr, told), expected, "{case}");
+    for (case, exit, answer, stderr, reported, expected) in table {
+        assert_eq!(failure_code(exit, answer, stderr, reported), expected, "{case}");
     }
 }
 
@@ -135,10 +136,11 @@ fn an_empty_answer_succeeds_if_no_output_is_required() {
 
 #[test]
 fn output_besides_the_answer_is_searched_for_transient_errors() {
-    let besides = |stdout| AttemptOutcome { stdout, ..outcome_with(Exit::Code(0), Some("  "), "") };
-    let code = |stdout| evaluate_attempt(&program(), &besides(stdout)).unwrap_err().code;
-    let made = AttemptOutcome { has_more: true, ..besides("") };
-    assert_eq!(evaluate_attempt(&program(), &made), Ok(()));
+    let with_stdout =
+        |stdout| AttemptOutcome { stdout, ..outcome_with(Exit::Code(0), Some("  "), "") };
+    let code = |stdout| evaluate_attempt(&program(), &with_stdout(stdout)).unwrap_err().code;
+    let with_artifact = AttemptOutcome { has_more: true, ..with_stdout("") };
+    assert_eq!(evaluate_attempt(&program(), &with_artifact), Ok(()));
     assert_eq!(code("broken"), Code::EmptyAnswer);
     assert_eq!(code("busy"), Code::TransientFailure);
 }
@@ -170,14 +172,14 @@ proptest! {
         exit in exits(),
         answer in proptest::option::of(texts()),
         stderr in texts(),
-        told in any::<bool>(),
+        has_reported_failure in any::<bool>(),
     ) {
-        let told = if told { reported_failure() } else { None };
+        let reported = if has_reported_failure { reported_failure() } else { None };
         let wrong = !matches!(exit, Exit::Code(0 | 4))
-            || told.is_some()
+            || reported.is_some()
             || stderr.contains("broken")
             || answer.as_ref().is_none_or(|text| text.trim().is_empty() || text.contains("broken"));
-        prop_assert_eq!(failure_code(exit, answer.as_deref(), &stderr, told).is_some(), wrong);
+        prop_assert_eq!(failure_code(exit, answer.as_deref(), &stderr, reported).is_some(), wrong);
     }
 
     #[test]

@@ -85,8 +85,8 @@ fn requests_at_the_limit_raise_no_alert_per_endpoint() {
 #[test]
 fn a_failure_streak_alert_lasts_until_a_success() {
     let mut scenario = AlertScenario::default();
-    for good in [false, false, true, false, false, false, false, true, false] {
-        scenario.apply(1, AlertInput::Ended(agent(), good));
+    for succeeded in [false, false, true, false, false, false, false, true, false] {
+        scenario.apply(1, AlertInput::Ended(agent(), succeeded));
     }
     assert_eq!(scenario.log, ["1 failure-streak one 3/3", "1 failure-streak one over"]);
 }
@@ -164,7 +164,7 @@ fn a_limit_of_zero_disables_its_alert() {
 fn alert_inputs() -> impl Strategy<Value = AlertInput> {
     prop_oneof![
         6 => Just(one_request()),
-        1 => any::<bool>().prop_map(|good| AlertInput::Ended(agent(), good)),
+        1 => any::<bool>().prop_map(|succeeded| AlertInput::Ended(agent(), succeeded)),
         1 => (0..200u64).prop_map(AlertInput::Free),
         1 => Just(AlertInput::PushAbandoned(1)),
         1 => Just(AlertInput::Short(vec![Shortage::Cpu])),

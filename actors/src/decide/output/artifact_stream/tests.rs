@@ -47,19 +47,24 @@ fn data_part() -> Part {
 
 /// Returns the visible pieces of all events, including the end.
 fn visible_pieces(events: impl IntoIterator<Item = ArtifactPiece<Part>>) -> Vec<VisiblePiece> {
-    let mut growth = artifact_stream();
-    let mut shown: Vec<_> = events.into_iter().flat_map(|made| growth.take(made)).collect();
-    shown.extend(growth.end());
-    let visible = shown.into_iter().map(|ArtifactPiece { id, parts, append, last, .. }| {
+    let mut stream = artifact_stream();
+    let mut pieces: Vec<_> = events.into_iter().flat_map(|piece| stream.take(piece)).collect();
+    pieces.extend(stream.end());
+    let visible = pieces.into_iter().map(|ArtifactPiece { id, parts, append, last, .. }| {
         let attempt_id = AttemptId::FIRST;
-        let kept = assign_ranges(
+        let stored = assign_ranges(
             parts,
             TextRange { attempt_id, channel: TextChannel::Parts, from: 0, to: 0 },
         );
         let index = |at| usize::try_from(at).unwrap();
         let text =
-            |span: TextRange| kept.text.get(index(span.from)..index(span.to)).unwrap().to_owned();
-        (id, kept.pieces.iter().map(|piece| (piece.kind, text(piece.text))).collect(), append, last)
+            |span: TextRange| stored.text.get(index(span.from)..index(span.to)).unwrap().to_owned();
+        (
+            id,
+            stored.pieces.iter().map(|piece| (piece.kind, text(piece.text))).collect(),
+            append,
+            last,
+        )
     });
     visible.collect()
 }
@@ -163,15 +168,15 @@ fn a_replaced_artifact_releases_its_held_back_text() {
 
 #[test]
 fn too_many_open_texts_release_the_least_recently_used() {
-    let mut growth = artifact_stream();
+    let mut stream = artifact_stream();
     for number in 0..MAX_OPEN_TEXTS {
-        assert_eq!(growth.take(first_piece(&number.to_string(), "held")).len(), 1);
+        assert_eq!(stream.take(first_piece(&number.to_string(), "held")).len(), 1);
     }
-    growth.take(next_piece("0", " on"));
-    let shown = growth.take(first_piece("new", "held"));
-    let ids: Vec<_> = shown.iter().map(|made| (made.id.as_str(), made.last)).collect();
+    stream.take(next_piece("0", " on"));
+    let released = stream.take(first_piece("new", "held"));
+    let ids: Vec<_> = released.iter().map(|piece| (piece.id.as_str(), piece.last)).collect();
     assert_eq!(ids, [("new", false), ("1", false)]);
-    assert_eq!(growth.end().len(), MAX_OPEN_TEXTS);
+    assert_eq!(stream.end().len(), MAX_OPEN_TEXTS);
 }
 
 proptest! {
@@ -182,15 +187,15 @@ proptest! {
         ]), 1..12),
         cuts in prop::collection::vec(0_usize..200, 0..6),
     ) {
-        let whole = words.concat();
-        let mut places: Vec<_> = cuts.into_iter().map(|cut| cut.min(whole.len())).collect();
-        places.extend([0, whole.len()]);
+        let text = words.concat();
+        let mut places: Vec<_> = cuts.into_iter().map(|cut| cut.min(text.len())).collect();
+        places.extend([0, text.len()]);
         places.sort_unstable();
-        let pieces = places.windows(2).map(|two| whole.get(two[0]..two[1]).unwrap());
+        let pieces = places.windows(2).map(|two| text.get(two[0]..two[1]).unwrap());
         let mut events: Vec<_> = pieces.map(|piece| next_piece("a", piece)).collect();
         events[0].append = false;
-        let shown = visible_pieces(events).into_iter().flat_map(|visible| visible.1);
-        let shown: String = shown.map(|part| part.1).collect();
-        prop_assert_eq!(shown, REDACTOR.redact(&whole).into_owned());
+        let visible = visible_pieces(events).into_iter().flat_map(|visible| visible.1);
+        let visible: String = visible.map(|part| part.1).collect();
+        prop_assert_eq!(visible, REDACTOR.redact(&text).into_owned());
     }
 }

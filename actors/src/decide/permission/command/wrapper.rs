@@ -165,10 +165,11 @@ const WRAPPERS: &[&str] = &[
 pub(super) fn is_wrapper(program: &str) -> bool {
     let name = program.rsplit('/').next().unwrap_or_default();
     // Versions such as `bash-5.2` and `zsh5` are the same program.
-    let plain = name.trim_end_matches(|it: char| it.is_ascii_digit() || it == '.' || it == '-');
+    let unversioned =
+        name.trim_end_matches(|it: char| it.is_ascii_digit() || it == '.' || it == '-');
     name.is_empty()
         || name.starts_with("ld-linux")
-        || [name, plain].iter().any(|it| WRAPPERS.contains(it))
+        || [name, unversioned].iter().any(|it| WRAPPERS.contains(it))
 }
 
 #[cfg(test)]

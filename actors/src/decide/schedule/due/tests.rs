@@ -30,11 +30,11 @@ fn at(text: &str) -> DateTime<Utc> {
 }
 
 /// Formats the result of an evaluation: the fires and the missed ones, as `12:00 due` and `10:00+2 missed`.
-fn format_evaluation(look: &DueEvaluation) -> Vec<String> {
-    let passed = look.passed.iter().map(|it| {
-        (it.first, format!("{}+{} {}", it.first.format("%H:%M"), it.times, it.verdict.as_str()))
+fn format_evaluation(evaluation: &DueEvaluation) -> Vec<String> {
+    let passed = evaluation.passed.iter().map(|it| {
+        (it.first, format!("{}+{} {}", it.first.format("%H:%M"), it.times, it.status.as_str()))
     });
-    let fires = look.fires.iter();
+    let fires = evaluation.fires.iter();
     let fires =
         fires.map(|(it, _, cause)| (*it, format!("{} {}", it.format("%H:%M"), cause.as_str())));
     let mut all: Vec<_> = passed.chain(fires).collect();
@@ -107,8 +107,8 @@ fn jitter_is_stable_per_occurrence_and_bounded() {
         .map(|hour| at(&format!("{hour:02}:00:00")))
         .map(|planned| due_at(&jittered.id, jittered.jitter, planned) - planned)
         .collect();
-    let most = TimeDelta::from_std(jittered.jitter).unwrap();
-    assert!(delays.iter().all(|delay| *delay >= TimeDelta::zero() && *delay <= most));
+    let max_delay = TimeDelta::from_std(jittered.jitter).unwrap();
+    assert!(delays.iter().all(|delay| *delay >= TimeDelta::zero() && *delay <= max_delay));
     delays.dedup();
     assert!(delays.len() > 15, "{delays:?}");
     let due = due_at(&jittered.id, jittered.jitter, at("12:00:00"));

@@ -88,11 +88,11 @@ pub fn message(read: pb::Message) -> Result<Message, Failure> {
 pub fn part(read: pb::Part) -> Result<A2aPart, Failure> {
     let empty = || invalid("a part must have a text, a file or data");
     let metadata = metadata(read.metadata)?;
-    let plain = |content| A2aPart { content, filename: None, media_type: None, metadata };
+    let part_of = |content| A2aPart { content, filename: None, media_type: None, metadata };
     Ok(match read.part.ok_or_else(empty)? {
-        pb::part::Part::Text(text) => plain(PartContent::Text(text)),
+        pb::part::Part::Text(text) => part_of(PartContent::Text(text)),
         pb::part::Part::Data(data) => {
-            plain(PartContent::Data(object(data.data.unwrap_or_default())?.into()))
+            part_of(PartContent::Data(object(data.data.unwrap_or_default())?.into()))
         }
         pb::part::Part::File(file) => {
             let content = match file.file {
@@ -103,7 +103,7 @@ pub fn part(read: pb::Part) -> Result<A2aPart, Failure> {
                 None => return Err(invalid("a file must have its bytes or its address")),
             };
             let (filename, media_type) = (optional_text(file.name), optional_text(file.mime_type));
-            A2aPart { filename, media_type, ..plain(content) }
+            A2aPart { filename, media_type, ..part_of(content) }
         }
     })
 }

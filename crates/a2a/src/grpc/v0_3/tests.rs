@@ -24,7 +24,7 @@ fn read_event(event: pb::StreamResponse) -> Result<StreamEvent, Failure> {
             history: task.history.into_iter().map(read::message).collect::<Result<_, _>>()?,
             metadata: value::metadata(task.metadata)?,
         }),
-        Payload::Msg(said) => StreamEvent::Message(read::message(said)?),
+        Payload::Msg(message) => StreamEvent::Message(read::message(message)?),
         Payload::StatusUpdate(update) => StreamEvent::Status(StatusUpdate {
             task_id: update.task_id,
             context_id: update.context_id,
@@ -83,31 +83,31 @@ fn artifact(artifact: pb::Artifact) -> Result<Artifact, Failure> {
 
 proptest! {
     #[test]
-    fn events_survive_a_round_trip(went in event(ProtocolVersion::V0_3)) {
-        let bytes = write::event(went.clone()).expect("written").encode_to_vec();
+    fn events_survive_a_round_trip(original in event(ProtocolVersion::V0_3)) {
+        let bytes = write::event(original.clone()).expect("written").encode_to_vec();
         let event = pb::StreamResponse::decode(&*bytes).expect("decoded");
-        prop_assert_eq!(read_event(event), Ok(went));
+        prop_assert_eq!(read_event(event), Ok(original));
     }
 
     #[test]
-    fn messages_survive_a_round_trip(went in message(ProtocolVersion::V0_3)) {
-        let said = write::message(went.clone()).expect("written");
-        prop_assert_eq!(read::message(said), Ok(went));
+    fn messages_survive_a_round_trip(original in message(ProtocolVersion::V0_3)) {
+        let encoded = write::message(original.clone()).expect("written");
+        prop_assert_eq!(read::message(encoded), Ok(original));
     }
 
     #[test]
-    fn registrations_survive_a_round_trip(went in push()) {
-        let told = write::registration(went.clone());
-        let (task, config) = read::config_name(&told.name).expect("a name");
-        prop_assert_eq!((Some(task), config), (went.task_id.as_deref(), went.id.as_deref()));
-        let config = told.push_notification_config.expect("a registration");
-        prop_assert_eq!(read::push(Some(task.to_owned()), config), Ok(went));
+    fn registrations_survive_a_round_trip(original in push()) {
+        let registration = write::registration(original.clone());
+        let (task, config) = read::config_name(&registration.name).expect("a name");
+        prop_assert_eq!((Some(task), config), (original.task_id.as_deref(), original.id.as_deref()));
+        let config = registration.push_notification_config.expect("a registration");
+        prop_assert_eq!(read::push(Some(task.to_owned()), config), Ok(original));
     }
 
     #[test]
     fn no_bytes_make_the_0_3_reader_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-        if let Ok(asked) = pb::SendMessageRequest::decode(&*bytes) {
-            _ = read::send_request(asked);
+        if let Ok(request) = pb::SendMessageRequest::decode(&*bytes) {
+            _ = read::send_request(request);
         }
     }
 }

@@ -34,7 +34,7 @@ pub fn reply(reply: SendResponse) -> Result<pb::SendMessageResponse, Failure> {
 pub fn event(event: StreamEvent) -> Result<pb::StreamResponse, Failure> {
     use pb::stream_response::Payload;
     let payload = match event {
-        StreamEvent::Task(whole) => Payload::Task(task(whole)?),
+        StreamEvent::Task(full_task) => Payload::Task(task(full_task)?),
         StreamEvent::Message(answer) => Payload::Msg(message(answer)?),
         StreamEvent::Status(update) => Payload::StatusUpdate(status_update(update)?),
         StreamEvent::Artifact(update) => Payload::ArtifactUpdate(artifact_update(update)?),
@@ -54,12 +54,12 @@ fn status_update(update: StatusUpdate) -> Result<pb::TaskStatusUpdateEvent, Fail
 }
 
 fn artifact_update(update: ArtifactUpdate) -> Result<pb::TaskArtifactUpdateEvent, Failure> {
-    let ArtifactUpdate { task_id, context_id, artifact: made, append, last_chunk, metadata } =
+    let ArtifactUpdate { task_id, context_id, artifact: content, append, last_chunk, metadata } =
         update;
     Ok(pb::TaskArtifactUpdateEvent {
         task_id,
         context_id,
-        artifact: Some(artifact(made)?),
+        artifact: Some(artifact(content)?),
         append,
         last_chunk,
         metadata: optional_struct(metadata),
@@ -178,9 +178,9 @@ pub fn registration(config: PushConfig) -> pb::TaskPushNotificationConfig {
     let PushConfig { id, task_id, url, token, authentication } = config;
     let task = task_id.unwrap_or_default();
     let id = id.unwrap_or_else(|| task.clone());
-    let authentication = authentication.map(|given| pb::AuthenticationInfo {
-        schemes: vec![given.scheme],
-        credentials: given.credentials.unwrap_or_default(),
+    let authentication = authentication.map(|auth| pb::AuthenticationInfo {
+        schemes: vec![auth.scheme],
+        credentials: auth.credentials.unwrap_or_default(),
     });
     pb::TaskPushNotificationConfig {
         name: resource_name::push(&task, &id),

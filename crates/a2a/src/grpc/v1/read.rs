@@ -17,7 +17,8 @@ use crate::v1::{
 /// # Errors
 /// Fails with `invalid-params` if a field is missing or invalid.
 pub fn send_request(read: pb::SendMessageRequest) -> Result<SendRequest, Failure> {
-    let pb::SendMessageRequest { tenant: _, message: said, configuration, metadata: data } = read;
+    let pb::SendMessageRequest { tenant: _, message: proto_message, configuration, metadata: data } =
+        read;
     let pb::SendMessageConfiguration {
         accepted_output_modes,
         task_push_notification_config,
@@ -26,7 +27,7 @@ pub fn send_request(read: pb::SendMessageRequest) -> Result<SendRequest, Failure
         // All defaults of 1.0 are the zero values of protobuf, so an absent configuration needs no case of its own.
     } = configuration.unwrap_or_default();
     Ok(SendRequest {
-        message: message(required(said, "message")?)?,
+        message: message(required(proto_message, "message")?)?,
         wait: if return_immediately { SendMode::NonBlocking } else { SendMode::Blocking },
         history: history(history_length)?,
         accepted_output_modes,
@@ -149,12 +150,12 @@ pub fn part(read: pb::Part) -> Result<A2aPart, Failure> {
 pub fn push(read: pb::TaskPushNotificationConfig) -> Result<PushConfig, Failure> {
     let pb::TaskPushNotificationConfig { tenant: _, id, task_id, url, token, authentication } =
         read;
-    let authentication = authentication.map(|given| {
+    let authentication = authentication.map(|auth| {
         // A message of protobuf is present even if all its fields are empty.
-        let scheme = required_text(given.scheme, "authentication.scheme")?;
+        let scheme = required_text(auth.scheme, "authentication.scheme")?;
         Ok::<_, Failure>(PushAuthentication {
             scheme,
-            credentials: optional_text(given.credentials),
+            credentials: optional_text(auth.credentials),
         })
     });
     Ok(PushConfig {

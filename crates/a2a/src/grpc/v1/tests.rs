@@ -26,7 +26,7 @@ fn read_event(event: pb::StreamResponse) -> Result<StreamEvent, Failure> {
             history: task.history.into_iter().map(read::message).collect::<Result<_, _>>()?,
             metadata: value::metadata(task.metadata)?,
         }),
-        Payload::Message(said) => StreamEvent::Message(read::message(said)?),
+        Payload::Message(message) => StreamEvent::Message(read::message(message)?),
         Payload::StatusUpdate(update) => StreamEvent::Status(StatusUpdate {
             task_id: update.task_id,
             context_id: update.context_id,
@@ -47,9 +47,9 @@ fn read_event(event: pb::StreamResponse) -> Result<StreamEvent, Failure> {
 
 fn status(status: Option<pb::TaskStatus>) -> Result<TaskStatus, Failure> {
     let status = status.expect("a status");
-    let asked = pb::ListTasksRequest { status: status.state, ..pb::ListTasksRequest::default() };
+    let request = pb::ListTasksRequest { status: status.state, ..pb::ListTasksRequest::default() };
     Ok(TaskStatus {
-        state: read::list_request(asked)?.state.expect("a state"),
+        state: read::list_request(request)?.state.expect("a state"),
         message: status.message.map(read::message).transpose()?,
         timestamp: value::time(status.timestamp.expect("a time"), "timestamp")?,
     })
@@ -68,35 +68,35 @@ fn artifact(artifact: pb::Artifact) -> Result<Artifact, Failure> {
 
 proptest! {
     #[test]
-    fn events_survive_a_round_trip(went in event(ProtocolVersion::V1_0)) {
-        let bytes = write::event(went.clone()).expect("written").encode_to_vec();
+    fn events_survive_a_round_trip(original in event(ProtocolVersion::V1_0)) {
+        let bytes = write::event(original.clone()).expect("written").encode_to_vec();
         let event = pb::StreamResponse::decode(&*bytes).expect("decoded");
-        prop_assert_eq!(read_event(event), Ok(went));
+        prop_assert_eq!(read_event(event), Ok(original));
     }
 
     #[test]
-    fn messages_survive_a_round_trip(went in message(ProtocolVersion::V1_0)) {
-        let said = write::message(went.clone()).expect("written");
-        prop_assert_eq!(read::message(said), Ok(went));
+    fn messages_survive_a_round_trip(original in message(ProtocolVersion::V1_0)) {
+        let encoded = write::message(original.clone()).expect("written");
+        prop_assert_eq!(read::message(encoded), Ok(original));
     }
 
     #[test]
-    fn registrations_survive_a_round_trip(went in push()) {
-        prop_assert_eq!(read::push(write::registration(went.clone())), Ok(went));
+    fn registrations_survive_a_round_trip(original in push()) {
+        prop_assert_eq!(read::push(write::registration(original.clone())), Ok(original));
     }
 
     #[test]
     fn no_bytes_make_the_1_0_reader_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-        if let Ok(asked) = pb::SendMessageRequest::decode(&*bytes) {
-            _ = read::send_request(asked);
+        if let Ok(request) = pb::SendMessageRequest::decode(&*bytes) {
+            _ = read::send_request(request);
         }
     }
 }
 
 #[test]
 fn absent_grpc_fields_have_no_assumed_value() {
-    let asked = pb::ListTasksRequest::default();
-    assert_eq!(read::list_request(asked), Ok(ListRequest::default()));
+    let request = pb::ListTasksRequest::default();
+    assert_eq!(read::list_request(request), Ok(ListRequest::default()));
     assert_eq!(read::history(None), Ok(HistoryLength::All));
     assert_eq!(read::history(Some(0)), Ok(HistoryLength::Last(0)));
     assert!(read::history(Some(-1)).is_err());

@@ -110,7 +110,7 @@ pub fn push_set(body: Value) -> Result<PushConfig, Failure> {
     let mut fields = ObjectFields::of(body)?;
     let task_id = fields.required("taskId")?;
     let outer = check_names(&mut fields, &task_id)?;
-    let told = fields.string("configId")?;
+    let config_id = fields.string("configId")?;
     let mut fields = match fields.object("config")? {
         Some(config) => config,
         None => fields,
@@ -118,7 +118,7 @@ pub fn push_set(body: Value) -> Result<PushConfig, Failure> {
     let inner = check_names(&mut fields, &task_id)?;
     let config = dialect::push(fields.required_object("pushNotificationConfig")?)?;
     // Clients put the id in any of these places; the innermost one is the most specific.
-    let id = config.id.or(told).or(inner).or(outer);
+    let id = config.id.or(config_id).or(inner).or(outer);
     Ok(PushConfig { id, task_id: Some(task_id), ..config })
 }
 
@@ -130,7 +130,10 @@ fn check_names(fields: &mut ObjectFields, task: &str) -> Result<Option<String>, 
     let parent = parent.as_deref().map(|parent| resource_name::task_id(parent).unwrap_or_default());
     let named = ids.map(|(task, _)| task);
     if [parent, named].into_iter().flatten().any(|named| named != task) {
-        return Err(invalid(format!("`{}` must name the task of the path", fields.place("name"))));
+        return Err(invalid(format!(
+            "`{}` must name the task of the path",
+            fields.field_path("name")
+        )));
     }
     // A client without an id for its configuration sends one of these words as the id.
     let id = ids.and_then(|(_, id)| id).filter(|id| !["None", "undefined", "null"].contains(id));

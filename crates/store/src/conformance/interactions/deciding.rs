@@ -10,30 +10,30 @@ use algonius_actors::model::permission::{DecisionFilter, PermissionDecision, Per
 use algonius_actors::ports::interactions::CloseOutcome;
 use uuid::Uuid;
 
-use super::{InteractionPorts, answered, by_ann, question, said, unanswered};
+use super::{InteractionPorts, answer_text, answered, by_ann, question, unanswered};
 use crate::conformance::State::Completed;
 use crate::conformance::{agent, record, second, settlement};
 
 pub(crate) async fn each_end_of_a_permission_question_is_a_decision(ports: InteractionPorts) {
     let deny = AnswerValue::Deny { reason: Some("not now".to_owned()) };
     let answer = |value| answered(value, 9);
-    let without = |state, by| unanswered(state, by, 9);
+    let without_answer = |state, by| unanswered(state, by, 9);
     let (allowed, denied) = (Some(PermissionVerdict::Allow), Some(PermissionVerdict::Deny));
     for (end, verdict) in [
         (answer(AnswerValue::Allow), allowed),
         (answer(deny), denied),
-        (without(InteractionState::Expired, AnswerSource::Timeout), denied),
-        (without(InteractionState::Withdrawn, AnswerSource::Agent), denied),
-        (without(InteractionState::Lost, AnswerSource::ProcessEnd), denied),
+        (without_answer(InteractionState::Expired, AnswerSource::Timeout), denied),
+        (without_answer(InteractionState::Withdrawn, AnswerSource::Agent), denied),
+        (without_answer(InteractionState::Lost, AnswerSource::ProcessEnd), denied),
         (answer(AnswerValue::Decline), None),
-        (answer(said("why?")), None),
+        (answer(answer_text("why?")), None),
     ] {
         for kind in InteractionKind::ALL.iter().copied() {
             let (id, fence) = ports.running().await;
-            let mut asked = question(id, "1", 5);
-            asked.question.kind = kind;
-            let asked = ports.opened(asked, fence).await;
-            ports.close(asked.id, &end).await;
+            let mut interaction = question(id, "1", 5);
+            interaction.question.kind = kind;
+            let interaction = ports.opened(interaction, fence).await;
+            ports.close(interaction.id, &end).await;
             let expected =
                 verdict.filter(|_| kind.is_permission()).map(|verdict| PermissionDecision {
                     at: second(9),
@@ -41,7 +41,7 @@ pub(crate) async fn each_end_of_a_permission_question_is_a_decision(ports: Inter
                     owner: PrincipalId(Uuid::nil()),
                     execution: id,
                     attempt: AttemptId::FIRST,
-                    interaction: Some(asked.id),
+                    interaction: Some(interaction.id),
                     tool: "Bash".to_owned(),
                     digest: "d1".to_owned(),
                     verdict,
@@ -52,13 +52,13 @@ pub(crate) async fn each_end_of_a_permission_question_is_a_decision(ports: Inter
         }
     }
     // An end before its question comes from a clock that was set back.
-    let (asked, _) = ports.asked().await;
-    ports.close(asked.id, &answered(AnswerValue::Allow, 0)).await;
-    assert_eq!(ports.decided(asked.place.execution).await[0].waited_ms, 0);
+    let (interaction, _) = ports.open_interaction().await;
+    ports.close(interaction.id, &answered(AnswerValue::Allow, 0)).await;
+    assert_eq!(ports.decided(interaction.request_key.execution).await[0].waited_ms, 0);
 }
 
 pub(crate) async fn decisions_are_listed_by_number(ports: InteractionPorts) {
-    let (asked, _) = ports.asked().await;
+    let (interaction, _) = ports.open_interaction().await;
     let by_rule = |number: u128| PermissionDecision {
         at: second(5),
         agent: AgentId::new(format!("agent-{}", number % 2)).unwrap(),
@@ -77,41 +77,45 @@ pub(crate) async fn decisions_are_listed_by_number(ports: InteractionPorts) {
     for decision in &rules[..4] {
         ports.interactions.decide(decision.clone()).await.unwrap();
     }
-    ports.close(asked.id, &answered(AnswerValue::Allow, 6)).await;
+    ports.close(interaction.id, &answered(AnswerValue::Allow, 6)).await;
     ports.interactions.decide(rules[4].clone()).await.unwrap();
     let listed = async |filter| ports.interactions.decisions(filter).await.unwrap();
-    let whole = listed(DecisionFilter::default()).await;
-    assert_eq!(whole.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
-    let (_, answered) = &whole[4];
-    assert_eq!((answered.interaction, &answered.source), (Some(asked.id), &by_ann()));
-    let rows = [0, 1, 2, 3, 5].map(|index: usize| whole[index].1.clone());
+    let numbered_decisions = listed(DecisionFilter::default()).await;
+    assert_eq!(
+        numbered_decisions.iter().map(|(number, _)| *number).collect::<Vec<_>>(),
+        [1, 2, 3, 4, 5, 6]
+    );
+    let (_, answered) = &numbered_decisions[4];
+    assert_eq!((answered.interaction, &answered.source), (Some(interaction.id), &by_ann()));
+    let rows = [0, 1, 2, 3, 5].map(|index: usize| numbered_decisions[index].1.clone());
     assert_eq!(rows[..], rules);
-    let at =
-        |indexes: &[usize]| indexes.iter().map(|index| whole[*index].clone()).collect::<Vec<_>>();
+    let at = |indexes: &[usize]| {
+        indexes.iter().map(|index| numbered_decisions[*index].clone()).collect::<Vec<_>>()
+    };
     let odd = Some(AgentId::new("agent-1").unwrap());
     let page = DecisionFilter { after: 2, limit: 3, ..DecisionFilter::default() };
     assert_eq!(listed(page).await, at(&[2, 3, 4]));
     let filter = DecisionFilter { agent: odd.clone(), ..DecisionFilter::default() };
     assert_eq!(listed(filter.clone()).await, at(&[0, 2, 5]));
     assert_eq!(listed(DecisionFilter { after: 1, limit: 1, ..filter }).await, at(&[2]));
-    let execution = Some(asked.place.execution);
+    let execution = Some(interaction.request_key.execution);
     let filter = DecisionFilter { execution, ..DecisionFilter::default() };
     assert_eq!(listed(filter.clone()).await, at(&[4]));
     assert_eq!(listed(DecisionFilter { agent: odd, ..filter }).await, []);
 }
 
 pub(crate) async fn a_removed_execution_leaves_its_decisions(ports: InteractionPorts) {
-    let (asked, fence) = ports.asked().await;
-    let (other, _) = ports.asked().await;
-    let id = asked.place.execution;
+    let (interaction, fence) = ports.open_interaction().await;
+    let (other, _) = ports.open_interaction().await;
+    let id = interaction.request_key.execution;
     assert!(ports.ledger.settle(settlement(id, fence, Outcome::Completed)).await.unwrap());
     let decisions = ports.decided(id).await;
     assert_eq!(decisions.len(), 1);
     assert_eq!(record(&ports.ledger, id).await.state, Completed);
     assert_eq!(ports.history.remove(id).await.unwrap(), Deletion::Removed);
-    assert_eq!(ports.interactions.interaction(asked.id).await.unwrap(), None);
+    assert_eq!(ports.interactions.interaction(interaction.id).await.unwrap(), None);
     assert_eq!(ports.listed(InteractionFilter::default()).await, [other.id]);
     let late = answered(AnswerValue::Allow, 10);
-    assert_eq!(ports.close(asked.id, &late).await, CloseOutcome::Unknown);
+    assert_eq!(ports.close(interaction.id, &late).await, CloseOutcome::Unknown);
     assert_eq!(ports.decided(id).await, decisions);
 }

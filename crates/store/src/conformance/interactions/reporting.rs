@@ -20,10 +20,10 @@ pub(crate) async fn events_about_interactions_leave_no_gap(ports: InteractionPor
     for number in 0..30 {
         let ports = Arc::clone(&ports);
         tasks.spawn(async move {
-            let asked = ports.opened(question(id, &number.to_string(), 5), fence).await;
+            let interaction = ports.opened(question(id, &number.to_string(), 5), fence).await;
             assert!(ports.ledger.record(id, fence, vec![warning("meanwhile")]).await.unwrap());
             if number % 3 > 0 {
-                let closing = ports.close(asked.id, &answered(AnswerValue::Allow, 6)).await;
+                let closing = ports.close(interaction.id, &answered(AnswerValue::Allow, 6)).await;
                 assert!(matches!(closing, CloseOutcome::Closed(_)));
             }
         });
@@ -31,7 +31,7 @@ pub(crate) async fn events_about_interactions_leave_no_gap(ports: InteractionPor
     tasks.join_all().await;
     // Three events precede the tasks: the message, the start and the run.
     assert_eq!(numbers(&ports.ledger, id).await, (1..=83).collect::<Vec<_>>());
-    assert_eq!(ports.shown(id).await, (10, PublicState::InputRequired));
+    assert_eq!(ports.open_count_and_state(id).await, (10, PublicState::InputRequired));
     assert!(ports.ledger.settle(settlement(id, fence, Outcome::Cancelled)).await.unwrap());
     let cleaned = EventKind::StateChanged(moved(crate::conformance::State::Cancelled, Cleanup, 10));
     assert!(ports.ledger.record(id, fence, vec![(second(10), cleaned)]).await.unwrap());
@@ -50,8 +50,8 @@ pub(crate) async fn repeated_polls_see_each_interaction(ports: InteractionPorts)
         last
     };
     assert_eq!(polled().await, (0, 3));
-    let asked = ports.opened(question(id, "1", 5), fence).await;
+    let interaction = ports.opened(question(id, "1", 5), fence).await;
     assert_eq!(polled().await, (1, 4));
-    ports.close(asked.id, &answered(AnswerValue::Allow, 6)).await;
+    ports.close(interaction.id, &answered(AnswerValue::Allow, 6)).await;
     assert_eq!(polled().await, (0, 5));
 }

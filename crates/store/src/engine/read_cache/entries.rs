@@ -69,8 +69,10 @@ impl CachedValue {
                 BASE_RECORD_BYTES + lengths(&record.params) + lengths(&record.overrides.env)
             }
             Self::Events(events) => {
-                let told = events.iter().map(|event| serde_json::to_string(&event.data));
-                told.map(|text| text.map_or(0, |text| BASE_RECORD_BYTES / 2 + text.len())).sum()
+                let serialized = events.iter().map(|event| serde_json::to_string(&event.data));
+                serialized
+                    .map(|text| text.map_or(0, |text| BASE_RECORD_BYTES / 2 + text.len()))
+                    .sum()
             }
             Self::Text(text) => text.len(),
         }

@@ -68,10 +68,10 @@ impl ReaderPool {
     /// Runs a function with a connection on a thread where nothing else waits.
     async fn with<T: Send + 'static>(
         &self,
-        act: impl FnOnce(&mut DatabaseConnection) -> T + Send + 'static,
+        operation: impl FnOnce(&mut DatabaseConnection) -> T + Send + 'static,
     ) -> Result<T> {
         let mut free = self.acquire().await?;
-        let done = tokio::task::spawn_blocking(move || free.as_mut().map(act)).await;
+        let done = tokio::task::spawn_blocking(move || free.as_mut().map(operation)).await;
         done.ok().flatten().ok_or(Error::Unavailable("the store is closed"))
     }
 
@@ -79,10 +79,10 @@ impl ReaderPool {
     pub(in crate::engine::sql) async fn for_each_row(
         &self,
         query: &Query,
-        take: impl FnMut(RowRef<'_>) -> Result<()>,
+        visit: impl FnMut(RowRef<'_>) -> Result<()>,
     ) -> Result<()> {
         let mut free = self.acquire().await?;
-        free.as_mut().ok_or(Error::Unavailable("the store is closed"))?.run(query, take)
+        free.as_mut().ok_or(Error::Unavailable("the store is closed"))?.run(query, visit)
     }
 
     /// Returns a free connection.

@@ -13,13 +13,13 @@ pub(crate) struct RowRef<'row>(pub(in crate::engine::sql) &'row rusqlite::Row<'r
 
 impl RowRef<'_> {
     /// Returns the integer at this position, from 0.
-    pub(crate) fn integer(&self, place: usize) -> Result<i64> {
-        Ok(self.0.get(place)?)
+    pub(crate) fn integer(&self, index: usize) -> Result<i64> {
+        Ok(self.0.get(index)?)
     }
 
     /// Returns the text at this position as bytes, without a check of its encoding: a damaged text may not be UTF-8.
-    pub(crate) fn text(&self, place: usize) -> Result<&[u8]> {
-        match self.0.get_ref(place)? {
+    pub(crate) fn text(&self, index: usize) -> Result<&[u8]> {
+        match self.0.get_ref(index)? {
             ValueRef::Text(text) => Ok(text),
             _ => Err(Error::Decode("a text is of another kind".into())),
         }
@@ -36,15 +36,15 @@ pub(crate) struct SqlRow {
 impl SqlRow {
     /// Returns the column with this name.
     pub(crate) fn get<'row, T: FromColumn<'row>>(&'row self, name: &str) -> Result<T> {
-        let place = self.names.iter().position(|known| **known == *name);
-        let place = place.ok_or_else(|| Error::Decode(format!("there is no `{name}`").into()))?;
-        self.at(place)
+        let index = self.names.iter().position(|known| **known == *name);
+        let index = index.ok_or_else(|| Error::Decode(format!("there is no `{name}`").into()))?;
+        self.at(index)
     }
 
     /// Returns the column at this position, from 0.
-    pub(crate) fn at<'row, T: FromColumn<'row>>(&'row self, place: usize) -> Result<T> {
-        let name = || self.names.get(place).map_or("?", |name| name);
-        let value = self.values.get(place).unwrap_or(&ColumnValue::Null);
+    pub(crate) fn at<'row, T: FromColumn<'row>>(&'row self, index: usize) -> Result<T> {
+        let name = || self.names.get(index).map_or("?", |name| name);
+        let value = self.values.get(index).unwrap_or(&ColumnValue::Null);
         T::read(value)
             .ok_or_else(|| Error::Decode(format!("`{}` is of another kind", name()).into()))
     }

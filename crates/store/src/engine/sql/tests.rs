@@ -55,9 +55,9 @@ fn a_column_of_another_type_cannot_be_decoded() {
 fn a_statement_is_prepared_once_for_all_parameters() {
     let (_folder, mut connection) = opened();
     let text = "SELECT word FROM words WHERE id > $2 ORDER BY id LIMIT $1";
-    for most in [1, 2, 3, 1] {
-        let rows = connection.read(&query(text).bind(most).bind(0)).unwrap();
-        assert_eq!(rows.len() as i64, most);
+    for limit in [1, 2, 3, 1] {
+        let rows = connection.read(&query(text).bind(limit).bind(0)).unwrap();
+        assert_eq!(rows.len() as i64, limit);
     }
     let statement = connection.inner.prepare_cached(text).unwrap();
     assert_eq!(statement.get_status(StatementStatus::RePrepare), 0);
@@ -80,7 +80,7 @@ async fn readers_work_in_parallel_and_are_gone_after_the_close() {
     assert_eq!(words(&first), words(&second));
     readers.close().await;
     for query in [all(), all().blocking()] {
-        let gone = query.fetch_all(&readers).await.unwrap_err();
-        assert!(matches!(gone, Error::Unavailable(_)), "{gone}");
+        let error = query.fetch_all(&readers).await.unwrap_err();
+        assert!(matches!(error, Error::Unavailable(_)), "{error}");
     }
 }

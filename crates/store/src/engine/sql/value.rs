@@ -54,8 +54,8 @@ impl From<i64> for ColumnValue {
 }
 
 impl From<bool> for ColumnValue {
-    fn from(is_so: bool) -> Self {
-        Self::Integer(is_so.into())
+    fn from(value: bool) -> Self {
+        Self::Integer(value.into())
     }
 }
 

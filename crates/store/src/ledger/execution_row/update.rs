@@ -31,7 +31,7 @@ const UPDATE_ALL: &str = "
 
 /// Columns that have an index.
 pub(in crate::ledger::execution_row) struct IndexedColumns {
-    pub(in crate::ledger::execution_row) place: StateAndTime,
+    pub(in crate::ledger::execution_row) status: StateAndTime,
     pub(in crate::ledger::execution_row) end: EndColumns,
 }
 
@@ -56,11 +56,11 @@ pub(in crate::ledger::execution_row) struct EndColumns {
 impl ExecutionRow {
     /// Saves the changed columns.
     pub(crate) async fn save(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
-        let IndexedColumns { place, end } = self.indexed_columns();
+        let IndexedColumns { status, end } = self.indexed_columns();
         let query = if end != self.indexed.end {
-            self.bind_all(UPDATE_ALL, &place, end)?
-        } else if place != self.indexed.place {
-            self.bind_state(UPDATE_STATE, &place)?
+            self.bind_all(UPDATE_ALL, &status, end)?
+        } else if status != self.indexed.status {
+            self.bind_state(UPDATE_STATE, &status)?
         } else {
             self.bind_progress(UPDATE_PROGRESS)?
         };
@@ -69,7 +69,7 @@ impl ExecutionRow {
     }
 
     fn indexed_columns(&self) -> IndexedColumns {
-        let place = StateAndTime { state: self.state, changed_at: self.changed_at };
+        let status = StateAndTime { state: self.state, changed_at: self.changed_at };
         let end = EndColumns {
             outcome: self.outcome,
             failure: self.failure.clone(),
@@ -78,16 +78,16 @@ impl ExecutionRow {
             workspace: self.workspace.clone(),
             ended_at: self.ended_at,
         };
-        IndexedColumns { place, end }
+        IndexedColumns { status, end }
     }
 
     fn bind_all(
         &self,
         text: &'static str,
-        place: &StateAndTime,
+        status: &StateAndTime,
         end: EndColumns,
     ) -> sql::Result<Query> {
-        let query = self.bind_state(text, place)?;
+        let query = self.bind_state(text, status)?;
         Ok(query
             .bind(end.outcome.map(|outcome| outcome.state().as_str()))
             .bind(end.failure)
@@ -97,9 +97,9 @@ impl ExecutionRow {
             .bind(end.interruption.map(Interruption::as_str)))
     }
 
-    fn bind_state(&self, text: &'static str, place: &StateAndTime) -> sql::Result<Query> {
+    fn bind_state(&self, text: &'static str, status: &StateAndTime) -> sql::Result<Query> {
         let query = self.bind_progress(text)?;
-        Ok(query.bind(place.state.as_str()).bind(micros(place.changed_at)))
+        Ok(query.bind(status.state.as_str()).bind(micros(status.changed_at)))
     }
 
     fn bind_progress(&self, text: &'static str) -> sql::Result<Query> {
@@ -115,13 +115,13 @@ impl ExecutionRow {
             .bind(integer(self.last_event))
             .bind(self.deferred.as_ref().map(json).transpose()?)
             .bind(spent)
-            .bind(i64::from(self.waits.asks)))
+            .bind(i64::from(self.waits.open_interactions)))
     }
 }
 
 impl IndexedColumns {
     pub(in crate::ledger::execution_row) fn read(columns: Columns<'_>) -> sql::Result<Self> {
-        let place = StateAndTime {
+        let status = StateAndTime {
             state: columns.keyword("state", State::parse)?,
             changed_at: columns.time("changed_at")?,
         };
@@ -133,6 +133,6 @@ impl IndexedColumns {
             workspace: columns.get("workspace")?,
             ended_at: columns.maybe_time("ended_at")?,
         };
-        Ok(Self { place, end })
+        Ok(Self { status, end })
     }
 }

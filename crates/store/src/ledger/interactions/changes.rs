@@ -31,10 +31,10 @@ pub(super) struct OpenInteraction {
 pub(super) enum InteractionOpening {
     /// The interaction is open.
     New,
-    /// Its place is taken.
+    /// An interaction has this request key already.
     Existing(Box<StoredInteraction>),
     /// The claim is no longer valid.
-    Gone,
+    Superseded,
 }
 
 /// End of an interaction.
@@ -42,7 +42,7 @@ pub(super) struct CloseInteraction {
     pub(super) id: InteractionId,
     pub(super) execution: ExecutionId,
     /// Redacted form of the end.
-    pub(super) shown: InteractionEnd,
+    pub(super) redacted_end: InteractionEnd,
     /// Sealed end with the raw answer, if redaction has changed it.
     pub(super) sealed: Option<Vec<u8>>,
 }
@@ -69,21 +69,21 @@ impl WriteCommand for OpenInteraction {
     type Answer = InteractionOpening;
 
     fn invalidation(&self) -> Invalidation {
-        Invalidation::One(self.interaction.place.execution)
+        Invalidation::One(self.interaction.request_key.execution)
     }
 
     async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<InteractionOpening> {
         let Self { interaction, fence } = self;
         let Some(mut execution_row) =
-            ExecutionRow::load(connection, interaction.place.execution).await?
+            ExecutionRow::load(connection, interaction.request_key.execution).await?
         else {
-            return Ok(InteractionOpening::Gone);
+            return Ok(InteractionOpening::Superseded);
         };
         let is_at_work = matches!(execution_row.state, State::Starting | State::Running);
         if execution_row.fence != *fence || execution_row.outcome.is_some() || !is_at_work {
-            return Ok(InteractionOpening::Gone);
+            return Ok(InteractionOpening::Superseded);
         }
-        if let Some(known) = row::load_by_place(connection, &interaction.place).await? {
+        if let Some(known) = row::load_by_request_key(connection, &interaction.request_key).await? {
             return Ok(InteractionOpening::Existing(Box::new(known)));
         }
         row::insert(connection, interaction).await?;
@@ -113,12 +113,18 @@ impl WriteCommand for CloseInteraction {
         let Some(mut execution_row) = ExecutionRow::load(connection, self.execution).await? else {
             return Ok(InteractionClosing::Unknown);
         };
-        let Self { shown, sealed, .. } = self;
+        let Self { redacted_end, sealed, .. } = self;
         let mut interaction = known.interaction;
-        ending::close(connection, &mut execution_row, &interaction, shown, sealed.as_deref())
-            .await?;
+        ending::close(
+            connection,
+            &mut execution_row,
+            &interaction,
+            redacted_end,
+            sealed.as_deref(),
+        )
+        .await?;
         execution_row.save(connection).await?;
-        interaction.state = shown.state;
+        interaction.state = redacted_end.state;
         Ok(InteractionClosing::Closed(Box::new(interaction)))
     }
 }

@@ -54,7 +54,7 @@ async fn end_others(
     end: &InteractionEnd,
 ) -> sql::Result<()> {
     if execution_row.has_open_interactions() {
-        for open in open_of(connection, execution_row.id(), except).await? {
+        for open in load_open(connection, execution_row.id(), except).await? {
             close(connection, execution_row, &open, end, None).await?;
         }
     }
@@ -62,7 +62,7 @@ async fn end_others(
     Ok(())
 }
 
-async fn open_of(
+async fn load_open(
     connection: &mut DatabaseConnection,
     id: ExecutionId,
     except: AttemptId,
@@ -81,18 +81,18 @@ pub(super) async fn close(
     connection: &mut DatabaseConnection,
     execution_row: &mut ExecutionRow,
     interaction: &Interaction,
-    shown: &InteractionEnd,
+    redacted_end: &InteractionEnd,
     sealed: Option<&[u8]>,
 ) -> sql::Result<()> {
     sql::query(UPDATE_CLOSED)
         .bind(interaction.id.0)
-        .bind(shown.state.as_str())
-        .bind(json(shown)?)
+        .bind(redacted_end.state.as_str())
+        .bind(json(redacted_end)?)
         .bind(sealed)
         .execute(connection)
         .await?;
-    if let Some(decision) = decision(interaction, shown) {
+    if let Some(decision) = decision(interaction, redacted_end) {
         decisions::insert(connection, &decision).await?;
     }
-    execution_row.append(connection, shown.at, closed(interaction.id, shown)).await
+    execution_row.append(connection, redacted_end.at, closed(interaction.id, redacted_end)).await
 }

@@ -15,7 +15,7 @@ use crate::ledger::execution_row::attempt_id;
 
 const SELECT_BY_ID: &str = "SELECT * FROM interactions WHERE id = $1";
 
-const SELECT_BY_PLACE: &str = "
+const SELECT_BY_REQUEST_KEY: &str = "
     SELECT * FROM interactions WHERE execution = $1 AND turn = $2 AND attempt = $3 AND wire = $4";
 
 const INSERT: &str = "
@@ -35,7 +35,7 @@ impl StoredInteraction {
     pub(super) fn read(columns: Columns<'_>) -> sql::Result<Self> {
         let interaction = Interaction {
             id: InteractionId(columns.uuid("id")?),
-            place: InteractionRequestKey {
+            request_key: InteractionRequestKey {
                 execution: ExecutionId(columns.uuid("execution")?),
                 attempt: attempt_id(columns)?,
                 wire: WireId(columns.get("wire")?),
@@ -61,7 +61,7 @@ impl StoredInteraction {
     pub(super) fn raw(self, cipher: &StoreCipher) -> sql::Result<Interaction> {
         let Self { mut interaction, sealed } = self;
         if let Some(sealed) = sealed {
-            let opened = cipher.open(interaction.id.0.as_bytes(), &sealed)?;
+            let opened = cipher.unseal(interaction.id.0.as_bytes(), &sealed)?;
             interaction.closed = Some(serde_json::from_slice(&opened).map_err(decode_error)?);
         }
         Ok(interaction)
@@ -77,17 +77,17 @@ pub(super) async fn load(
     row.map(|row| StoredInteraction::read(Columns(&row))).transpose()
 }
 
-/// Reads the interaction of a place.
-pub(super) async fn load_by_place(
+/// Reads the interaction with a request key.
+pub(super) async fn load_by_request_key(
     connection: &mut DatabaseConnection,
-    place: &InteractionRequestKey,
+    request_key: &InteractionRequestKey,
 ) -> sql::Result<Option<StoredInteraction>> {
-    let AttemptId { turn, attempt } = place.attempt;
-    let row = sql::query(SELECT_BY_PLACE)
-        .bind(place.execution.0)
+    let AttemptId { turn, attempt } = request_key.attempt;
+    let row = sql::query(SELECT_BY_REQUEST_KEY)
+        .bind(request_key.execution.0)
         .bind(i64::from(turn))
         .bind(i64::from(attempt))
-        .bind(place.wire.0.as_str())
+        .bind(request_key.wire.0.as_str())
         .fetch_optional(connection)
         .await?;
     row.map(|row| StoredInteraction::read(Columns(&row))).transpose()
@@ -98,7 +98,7 @@ pub(super) async fn insert(
     connection: &mut DatabaseConnection,
     interaction: &Interaction,
 ) -> sql::Result<()> {
-    let Interaction { place, owner, question, .. } = interaction;
+    let Interaction { request_key: place, owner, question, .. } = interaction;
     sql::query(INSERT)
         .bind(interaction.id.0)
         .bind(place.execution.0)

@@ -51,8 +51,8 @@ impl Layers {
         let mut hidden = hidden.collect::<Result<Vec<_>, _>>()?;
         hidden.extend(existing_paths(&view.service.unreadable));
         hidden.sort();
-        for place in hidden {
-            layers.insert(place, Layer::Hidden)?;
+        for path in hidden {
+            layers.insert(path, Layer::Hidden)?;
         }
         layers.show_workspace(workspace, view.changes_workspace)?;
         layers.show_program(program);
@@ -62,12 +62,12 @@ impl Layers {
         read_only.extend(existing_paths(&view.service.unwritable));
         // A program needs to change its working directory and its home, whatever else they contain.
         let home = view.home.canonicalize().unwrap_or_default();
-        let is_used = |place: &PathBuf| workspace.starts_with(place) || home.starts_with(place);
+        let is_used = |path: &PathBuf| workspace.starts_with(path) || home.starts_with(path);
         let folder = view.service.folder.as_ref().and_then(|folder| folder.canonicalize().ok());
         read_only.extend(folder.filter(|folder| !is_used(folder)));
         read_only.sort();
-        for place in read_only {
-            layers.insert(place, Layer::ReadOnly)?;
+        for path in read_only {
+            layers.insert(path, Layer::ReadOnly)?;
         }
         Ok(layers)
     }
@@ -89,8 +89,8 @@ impl Layers {
         if self.layer_of(program) != Layer::Hidden {
             return;
         }
-        let beside = program.parent().filter(|folder| !self.0.contains_key(*folder));
-        self.0.insert(beside.unwrap_or(program).to_owned(), Layer::ReadOnly);
+        let parent_folder = program.parent().filter(|folder| !self.0.contains_key(*folder));
+        self.0.insert(parent_folder.unwrap_or(program).to_owned(), Layer::ReadOnly);
     }
 
     /// Returns the writable paths on top of the read-only root. Missing paths are skipped.
@@ -98,10 +98,10 @@ impl Layers {
         let mut layers = BTreeMap::from([("/proc".into(), Layer::Processes)]);
         for path in view.writable.iter().chain(&view.own) {
             match path.canonicalize() {
-                Ok(place) if place != *path && view.writable.contains(path) => {
+                Ok(canonical) if canonical != *path && view.writable.contains(path) => {
                     return Err(ViewError::ReplacedByLink { path: path.clone() });
                 }
-                Ok(place) => _ = layers.insert(place, Layer::Writable),
+                Ok(canonical) => _ = layers.insert(canonical, Layer::Writable),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error.into()),
             }
@@ -122,23 +122,25 @@ impl Layers {
 
     /// Returns the layer that contains a path.
     fn layer_of(&self, path: &Path) -> Layer {
-        let found = path.ancestors().find_map(|above| self.0.get(above));
+        let found = path.ancestors().find_map(|ancestor| self.0.get(ancestor));
         found.copied().unwrap_or(Layer::ReadOnly)
     }
 
     /// Adds a layer if it has an effect, and mounts its writable parents so that the path cannot be moved away. Parents
     /// come before their children.
-    fn insert(&mut self, place: PathBuf, layer: Layer) -> Result<(), ViewError> {
+    fn insert(&mut self, path: PathBuf, layer: Layer) -> Result<(), ViewError> {
         let may_change = |path: &&Path| self.layer_of(path) == Layer::Writable;
-        let above: Vec<_> =
-            place.ancestors().skip(1).filter(may_change).map(Path::to_owned).collect();
-        match (self.layer_of(&place), layer) {
+        let writable_ancestors: Vec<_> =
+            path.ancestors().skip(1).filter(may_change).map(Path::to_owned).collect();
+        match (self.layer_of(&path), layer) {
             // Also within a hidden path: the workspace may lie between the two.
             (_, Layer::Hidden) | (Layer::Writable, _) => {
-                self.0.extend(above.into_iter().map(|above| (above, Layer::Writable)));
-                self.0.insert(place, layer);
+                self.0.extend(
+                    writable_ancestors.into_iter().map(|ancestor| (ancestor, Layer::Writable)),
+                );
+                self.0.insert(path, layer);
             }
-            (Layer::Processes, _) => return Err(ViewError::Missing { path: place }),
+            (Layer::Processes, _) => return Err(ViewError::Missing { path }),
             // The path is not writable there anyway.
             _ => {}
         }
@@ -148,7 +150,7 @@ impl Layers {
     /// Resolves a path to be protected, and refuses links that the program could change.
     fn resolve_protected(&self, mut path: PathBuf) -> Result<PathBuf, ViewError> {
         for _ in 0..MAX_LINKS {
-            let links = path.ancestors().filter(|above| above.is_symlink());
+            let links = path.ancestors().filter(|ancestor| ancestor.is_symlink());
             let Some(link) = links.last() else { return canonical_path(&path) };
             let folder = link.parent().unwrap_or(Path::new("/")).canonicalize()?;
             if self.layer_of(&folder) == Layer::Writable {
@@ -162,8 +164,8 @@ impl Layers {
 
     /// Returns true if a path is hidden or read-only, or is in a folder that is.
     fn is_covered(&self, path: &Path) -> bool {
-        let above = path.ancestors().filter(|above| *above != Path::new("/"));
-        let mut layers = above.filter_map(|above| self.0.get(above));
+        let ancestors = path.ancestors().filter(|ancestor| *ancestor != Path::new("/"));
+        let mut layers = ancestors.filter_map(|ancestor| self.0.get(ancestor));
         layers.any(|layer| matches!(layer, Layer::Hidden | Layer::ReadOnly))
     }
 
@@ -175,9 +177,9 @@ impl Layers {
         let mut args = Vec::new();
         // Bubblewrap follows links. If an agent replaces a writable folder now, another folder is mounted, and hidden
         // or protected paths cover it only if they are mounted later.
-        let (covers, others): (Vec<_>, Vec<_>) =
+        let (covered, uncovered): (Vec<_>, Vec<_>) =
             self.0.iter().partition(|(path, _)| self.is_covered(path));
-        for (path, layer) in others.into_iter().chain(covers) {
+        for (path, layer) in uncovered.into_iter().chain(covered) {
             let is_device = has_devices || path.starts_with("/dev");
             let words: &[&str] = match layer {
                 Layer::Writable if is_device => &["--dev-bind"],

@@ -56,18 +56,19 @@ impl ViewFixture {
     /// Returns the mounts below the folder, as `kind place`, in their order.
     fn mounted(&self) -> Result<Vec<String>, ViewError> {
         let layers = Layers::of(&self.view, &self.view.workspace, Path::new("/bin/sh"))?;
-        let words: Vec<_> = layers
+        let args: Vec<_> = layers
             .arguments(Path::new("/empty"))
             .into_iter()
             .map(|it| it.into_string().unwrap())
             .collect();
         let home = self.home().display().to_string();
-        let is_place = |word: &&String| word.starts_with(&home);
-        let kinds = words.iter().enumerate().filter(|(_, word)| word.starts_with("--"));
+        let is_below_home = |arg: &&String| arg.starts_with(&home);
+        let kinds = args.iter().enumerate().filter(|(_, arg)| arg.starts_with("--"));
         let mounts = kinds.filter_map(|(at, kind)| {
-            let rest = words[at + 1..].iter().take_while(|word| !word.starts_with("--"));
-            let place = rest.filter(is_place).last()?.strip_prefix(&home)?.trim_start_matches('/');
-            Some(format!("{} {place}", kind.trim_start_matches('-')))
+            let rest = args[at + 1..].iter().take_while(|arg| !arg.starts_with("--"));
+            let path =
+                rest.filter(is_below_home).last()?.strip_prefix(&home)?.trim_start_matches('/');
+            Some(format!("{} {path}", kind.trim_start_matches('-')))
         });
         Ok(mounts.collect())
     }
@@ -98,8 +99,8 @@ fn a_workspace_is_visible_in_a_hidden_folder_but_not_secrets() {
     );
     fixture.view.changes_workspace = false;
     assert_eq!(fixture.mounted().unwrap()[1], "ro-bind work");
-    let blind = ViewFixture::new().hidden(&["work"]).mounted();
-    assert!(matches!(blind, Err(ViewError::HiddenWorkspace)), "{blind:?}");
+    let hidden_workspace = ViewFixture::new().hidden(&["work"]).mounted();
+    assert!(matches!(hidden_workspace, Err(ViewError::HiddenWorkspace)), "{hidden_workspace:?}");
 }
 
 #[test]
@@ -178,8 +179,8 @@ fn a_program_in_a_hidden_folder_is_visible() {
         .into_iter()
         .map(|it| it.into_string().unwrap())
         .collect();
-    let shown = fixture.home().join("state/bin").display().to_string();
-    let at = args.iter().position(|arg| *arg == shown).unwrap();
+    let program_folder = fixture.home().join("state/bin").display().to_string();
+    let at = args.iter().position(|arg| *arg == program_folder).unwrap();
     assert_eq!(args[at - 1], "--ro-bind");
     assert!(!args.contains(&fixture.home().join("state/ledger").display().to_string()));
 }
@@ -192,8 +193,8 @@ fn missing_and_replaceable_paths_are_refused() {
     assert!(matches!(missing, Err(ViewError::Missing { .. })), "{missing:?}");
     let fixture = ViewFixture::new().writable(&["work"]).protected(&["way/hooks"]);
     symlink(".git", fixture.home().join("work/way")).unwrap();
-    let led = fixture.mounted();
-    let Err(ViewError::MutableLink { path }) = led else { panic!("{led:?}") };
+    let mutable_link = fixture.mounted();
+    let Err(ViewError::MutableLink { path }) = mutable_link else { panic!("{mutable_link:?}") };
     assert!(path.ends_with("work/way"));
 }
 

@@ -61,16 +61,16 @@ impl CgroupRoot {
     /// Prepares the place for groups, as far as that affects no other process; returns the limits of the groups, and
     /// true if anything was changed.
     pub(in crate::confinement::group) fn prepare(&self) -> (Controllers, bool) {
-        let (now, possible) =
+        let (enabled, available) =
             (parse_controllers(&self.read("cgroup.subtree_control")), self.controllers());
-        if now == possible {
-            return (now, false);
+        if enabled == available {
+            return (enabled, false);
         }
-        match self.move_processes().and_then(|()| self.set_controllers('+', possible)) {
-            Ok(()) => (possible, true),
+        match self.move_processes().and_then(|()| self.set_controllers('+', available)) {
+            Ok(()) => (available, true),
             Err(error) => {
                 tracing::warn!(%error, "control groups cannot hold limits here");
-                (now, false)
+                (enabled, false)
             }
         }
     }
@@ -110,11 +110,11 @@ impl CgroupRoot {
         Ok(())
     }
 
-    fn set_controllers(&self, sign: char, which: Controllers) -> io::Result<()> {
-        let named = [("memory", which.memory), ("pids", which.pids)];
-        let named = named.into_iter().filter(|(_, is_wanted)| *is_wanted);
-        let words: Vec<_> = named.map(|(name, _)| format!("{sign}{name}")).collect();
-        fs::write(self.0.join("cgroup.subtree_control"), words.join(" "))
+    fn set_controllers(&self, sign: char, controllers: Controllers) -> io::Result<()> {
+        let selected = [("memory", controllers.memory), ("pids", controllers.pids)];
+        let selected = selected.into_iter().filter(|(_, is_wanted)| *is_wanted);
+        let changes: Vec<_> = selected.map(|(name, _)| format!("{sign}{name}")).collect();
+        fs::write(self.0.join("cgroup.subtree_control"), changes.join(" "))
     }
 
     fn processes(&self) -> Vec<i32> {
@@ -141,19 +141,19 @@ fn parse_controllers(list: &str) -> Controllers {
 }
 
 /// Returns the folder in which a process creates groups, from its files in `/proc`.
-fn find(own: &str, mounts: &str) -> Option<PathBuf> {
-    let own = own.lines().find_map(|line| line.strip_prefix("0::"))?;
-    let (root, place) = mounts.lines().find_map(|line| {
+fn find(own_group: &str, mounts: &str) -> Option<PathBuf> {
+    let own_group = own_group.lines().find_map(|line| line.strip_prefix("0::"))?;
+    let (root, mount_point) = mounts.lines().find_map(|line| {
         let (before, after) = line.split_once(" - ")?;
         let mut fields = before.split(' ').skip(3);
         after.starts_with("cgroup2 ").then(|| Some((fields.next()?, fields.next()?)))?
     })?;
     // A group outside of the mounted part cannot be reached.
-    let below = Path::new(own).strip_prefix(root).ok()?;
-    if below.components().any(|part| part == Component::ParentDir) {
+    let relative = Path::new(own_group).strip_prefix(root).ok()?;
+    if relative.components().any(|part| part == Component::ParentDir) {
         return None;
     }
-    let folder = Path::new(place).join(below);
+    let folder = Path::new(mount_point).join(relative);
     Some(match folder.file_name() {
         Some(name) if name == SERVICE_GROUP => folder.parent()?.to_owned(),
         _ => folder,
@@ -173,16 +173,16 @@ mod tests {
 
     #[test]
     fn a_group_is_found_below_its_cgroup2_mount() {
-        let place = found("4:pids:/a\n0::/user/b\n", MOUNTS);
-        assert_eq!(place.as_deref(), Some("/sys/fs/cgroup/unified/user/b"));
+        let folder = found("4:pids:/a\n0::/user/b\n", MOUNTS);
+        assert_eq!(folder.as_deref(), Some("/sys/fs/cgroup/unified/user/b"));
         assert_eq!(found("4:pids:/a\n", MOUNTS), None);
         assert_eq!(found("0::/\n", ""), None);
     }
 
     #[test]
     fn a_service_in_its_own_group_places_others_next_to_it() {
-        let place = found("0::/unit.service/algonius-service\n", MOUNTS);
-        assert_eq!(place.as_deref(), Some("/sys/fs/cgroup/unified/unit.service"));
+        let folder = found("0::/unit.service/algonius-service\n", MOUNTS);
+        assert_eq!(folder.as_deref(), Some("/sys/fs/cgroup/unified/unit.service"));
     }
 
     #[test]

@@ -14,15 +14,15 @@ const ALL: Controllers = Controllers { memory: true, pids: true };
 
 fn delegated(processes: &[u32]) -> (tempfile::TempDir, CgroupRoot) {
     let folder = tempfile::tempdir().unwrap();
-    let place = simulated_group(folder.path(), processes).unwrap();
-    (folder, place)
+    let cgroup_root = simulated_group(folder.path(), processes).unwrap();
+    (folder, cgroup_root)
 }
 
 fn read(folder: &Path, name: &str) -> String {
     fs::read_to_string(folder.join(name)).unwrap_or_default()
 }
 
-fn both() -> ResourceLimits {
+fn memory_and_processes() -> ResourceLimits {
     ResourceLimits { memory: Some(1 << 30), processes: Some(20), grouping: CgroupMode::Auto }
 }
 
@@ -36,35 +36,35 @@ fn sleeper() -> Child {
 
 #[test]
 fn the_service_moves_to_its_own_group_to_enable_controllers() {
-    let me = std::process::id();
-    let (folder, place) = delegated(&[me]);
-    assert_eq!(place.controllers(), ALL, "to ask changes nothing");
+    let own_pid = std::process::id();
+    let (folder, cgroup_root) = delegated(&[own_pid]);
+    assert_eq!(cgroup_root.controllers(), ALL, "to ask changes nothing");
     assert_eq!(read(folder.path(), "cgroup.subtree_control"), "cpu\n");
-    let groups = ControlGroups::open(Some(place), Uuid::new_v4(), true).unwrap();
+    let groups = ControlGroups::open(Some(cgroup_root), Uuid::new_v4(), true).unwrap();
     assert_eq!(groups.controllers(), ALL);
-    assert_eq!(read(folder.path(), "algonius-service/cgroup.procs"), me.to_string());
+    assert_eq!(read(folder.path(), "algonius-service/cgroup.procs"), own_pid.to_string());
     assert_eq!(read(folder.path(), "cgroup.subtree_control"), "+memory +pids");
 }
 
 #[test]
 fn a_group_with_a_foreign_process_is_unchanged() {
-    let mut stranger = sleeper();
-    let (folder, place) = delegated(&[std::process::id(), stranger.id()]);
-    let groups = ControlGroups::open(Some(place), Uuid::new_v4(), true).unwrap();
+    let mut foreign_process = sleeper();
+    let (folder, cgroup_root) = delegated(&[std::process::id(), foreign_process.id()]);
+    let groups = ControlGroups::open(Some(cgroup_root), Uuid::new_v4(), true).unwrap();
     assert_eq!(groups.controllers(), Controllers::default());
     assert_eq!(read(folder.path(), "cgroup.subtree_control"), "cpu\n");
     // The service moves no foreign process, and leaves the root of all groups unchanged
     assert!(!folder.path().join("algonius-service").exists());
-    stranger.kill().unwrap();
-    stranger.wait().unwrap();
+    foreign_process.kill().unwrap();
+    foreign_process.wait().unwrap();
 }
 
 #[test]
 fn the_root_group_is_unchanged() {
-    let (folder, place) = delegated(&[]);
+    let (folder, cgroup_root) = delegated(&[]);
     fs::remove_file(folder.path().join("cgroup.type")).unwrap();
     fs::write(folder.path().join("cgroup.subtree_control"), "pids").unwrap();
-    let groups = ControlGroups::open(Some(place), Uuid::new_v4(), true).unwrap();
+    let groups = ControlGroups::open(Some(cgroup_root), Uuid::new_v4(), true).unwrap();
     assert_eq!(groups.controllers(), Controllers { memory: false, pids: true });
     // The service moves no foreign process, and leaves the root of all groups unchanged
     assert!(!folder.path().join("algonius-service").exists());
@@ -72,17 +72,17 @@ fn the_root_group_is_unchanged() {
 
 #[test]
 fn no_group_is_created_unless_one_is_required() {
-    let (folder, place) = delegated(&[std::process::id()]);
-    assert!(ControlGroups::open(Some(place), Uuid::new_v4(), false).is_none());
+    let (folder, cgroup_root) = delegated(&[std::process::id()]);
+    assert!(ControlGroups::open(Some(cgroup_root), Uuid::new_v4(), false).is_none());
     assert!(!folder.path().join("algonius-service").exists());
     assert!(ControlGroups::open(None, Uuid::new_v4(), true).is_none());
 }
 
 #[tokio::test]
 async fn a_group_gets_the_limits_that_its_controllers_enforce() {
-    let (_folder, place) = delegated(&[std::process::id()]);
-    let mut groups = ControlGroups::open(Some(place), Uuid::new_v4(), true).unwrap();
-    let group = groups.create(attempt(), &both()).unwrap();
+    let (_folder, cgroup_root) = delegated(&[std::process::id()]);
+    let mut groups = ControlGroups::open(Some(cgroup_root), Uuid::new_v4(), true).unwrap();
+    let group = groups.create(attempt(), &memory_and_processes()).unwrap();
     for (name, text) in [
         ("memory.max", "1073741824"),
         ("memory.swap.max", "0"),
@@ -93,12 +93,12 @@ async fn a_group_gets_the_limits_that_its_controllers_enforce() {
     }
     assert_eq!(group.enforced_controllers(), ALL);
     groups.controllers.memory = false;
-    let group = groups.create(attempt(), &both()).unwrap();
+    let group = groups.create(attempt(), &memory_and_processes()).unwrap();
     assert_eq!(
         (group.enforced_controllers().memory, group.enforced_controllers().pids),
         (false, true)
     );
-    let one = ResourceLimits { processes: None, ..both() };
+    let one = ResourceLimits { processes: None, ..memory_and_processes() };
     assert_eq!(
         groups.create(attempt(), &one).unwrap().enforced_controllers(),
         Controllers::default()
@@ -107,8 +107,8 @@ async fn a_group_gets_the_limits_that_its_controllers_enforce() {
 
 #[tokio::test]
 async fn refusals_are_known_after_the_group_is_gone() {
-    let (_folder, place) = delegated(&[std::process::id()]);
-    let groups = ControlGroups::open(Some(place), Uuid::new_v4(), true).unwrap();
+    let (_folder, cgroup_root) = delegated(&[std::process::id()]);
+    let groups = ControlGroups::open(Some(cgroup_root), Uuid::new_v4(), true).unwrap();
     let group = groups.create(attempt(), &ResourceLimits::default()).unwrap();
     assert_eq!(group.refusals(), CgroupRefusals::default());
     let events = "low 0\nhigh 0\nmax 9\noom 2\noom_kill 3\noom_group_kill 1\n";
@@ -123,28 +123,28 @@ async fn refusals_are_known_after_the_group_is_gone() {
 
 #[tokio::test]
 async fn groups_of_earlier_processes_end_unless_reattached() {
-    let (folder, place) = delegated(&[std::process::id()]);
+    let (folder, cgroup_root) = delegated(&[std::process::id()]);
     let instance = Uuid::new_v4();
-    let earlier = ControlGroups::open(Some(place.clone()), instance, true).unwrap();
-    let (kept, lost) = (attempt(), attempt());
-    let [kept_group, lost_group] =
-        [kept, lost].map(|it| earlier.create(it, &ResourceLimits::default()).unwrap());
-    let other = ControlGroups::open(Some(place.clone()), Uuid::new_v4(), true).unwrap();
+    let earlier = ControlGroups::open(Some(cgroup_root.clone()), instance, true).unwrap();
+    let (reattached, lost) = (attempt(), attempt());
+    let [reattached_group, lost_group] =
+        [reattached, lost].map(|it| earlier.create(it, &ResourceLimits::default()).unwrap());
+    let other = ControlGroups::open(Some(cgroup_root.clone()), Uuid::new_v4(), true).unwrap();
     let foreign = other.create(attempt(), &ResourceLimits::default()).unwrap();
     // A process instance that wants no groups still ends the existing ones.
-    let next = ControlGroups::open(Some(place), instance, false).unwrap();
-    assert_eq!(next.end_all_except(&HashSet::from([kept])).await, 1);
+    let next = ControlGroups::open(Some(cgroup_root), instance, false).unwrap();
+    assert_eq!(next.end_all_except(&HashSet::from([reattached])).await, 1);
     assert_eq!(read(&lost_group.folder, "cgroup.kill"), "1");
-    assert!(!kept_group.folder.join("cgroup.kill").exists());
+    assert!(!reattached_group.folder.join("cgroup.kill").exists());
     assert!(!foreign.folder.join("cgroup.kill").exists(), "it is another's");
-    assert!(next.find(kept).is_some() && next.find(attempt()).is_none());
+    assert!(next.find(reattached).is_some() && next.find(attempt()).is_none());
     assert!(folder.path().join("algonius-service").exists());
 }
 
 #[tokio::test]
 async fn a_group_is_removed_with_its_subgroups() {
-    let (_folder, place) = delegated(&[std::process::id()]);
-    let groups = ControlGroups::open(Some(place), Uuid::new_v4(), true).unwrap();
+    let (_folder, cgroup_root) = delegated(&[std::process::id()]);
+    let groups = ControlGroups::open(Some(cgroup_root), Uuid::new_v4(), true).unwrap();
     let group = groups.create(attempt(), &ResourceLimits::default()).unwrap();
     fs::create_dir_all(group.folder.join("inner/most")).unwrap();
     group.close().await;

@@ -47,9 +47,9 @@ struct FolderState {
 }
 
 impl FolderState {
-    fn of(facts: &Metadata) -> Self {
-        let changed = (facts.ctime(), facts.ctime_nsec());
-        Self { device: facts.dev(), inode: facts.ino(), changed }
+    fn of(metadata: &Metadata) -> Self {
+        let changed = (metadata.ctime(), metadata.ctime_nsec());
+        Self { device: metadata.dev(), inode: metadata.ino(), changed }
     }
 }
 
@@ -78,13 +78,13 @@ impl AllowList {
 
 impl ReadablePaths {
     fn without(hidden: &[PathBuf]) -> Self {
-        let (mut places, mut readable) = (BTreeSet::new(), Self::default());
+        let (mut resolved, mut readable) = (BTreeSet::new(), Self::default());
         for path in hidden {
             // A replaced link hides another file from then on, so its state is recorded before the link is read.
             link_folders(path).iter().for_each(|folder| readable.record_state(folder));
-            places.insert(resolve(path));
+            resolved.insert(resolve(path));
         }
-        readable.list(Path::new("/"), &places);
+        readable.list(Path::new("/"), &resolved);
         readable
     }
 
@@ -99,8 +99,8 @@ impl ReadablePaths {
             if kind.is_symlink() || hidden.contains(&path) {
                 continue;
             }
-            let leads_on = hidden.range(path.clone()..).next();
-            if leads_on.is_some_and(|place| place.starts_with(&path)) {
+            let next_hidden = hidden.range(path.clone()..).next();
+            if next_hidden.is_some_and(|hidden_path| hidden_path.starts_with(&path)) {
                 self.list(&path, hidden);
             } else if path == Path::new(DEVICES_FOLDER) && geteuid().is_root() {
                 self.list_devices(&path);
@@ -112,8 +112,8 @@ impl ReadablePaths {
 
     /// Records the state of a folder before its entries are read, so that a change in between is noticed.
     fn record_state(&mut self, folder: &Path) {
-        if let Ok(facts) = fs::symlink_metadata(folder) {
-            self.listed.push((folder.to_owned(), FolderState::of(&facts)));
+        if let Ok(metadata) = fs::symlink_metadata(folder) {
+            self.listed.push((folder.to_owned(), FolderState::of(&metadata)));
         }
     }
 
@@ -131,8 +131,9 @@ impl ReadablePaths {
 
     /// Returns true if no folder has changed since it was listed.
     fn is_current(&self) -> bool {
-        let is_same = |(folder, mark): &(PathBuf, FolderState)| {
-            fs::symlink_metadata(folder).is_ok_and(|facts| FolderState::of(&facts) == *mark)
+        let is_same = |(folder, recorded): &(PathBuf, FolderState)| {
+            fs::symlink_metadata(folder)
+                .is_ok_and(|metadata| FolderState::of(&metadata) == *recorded)
         };
         !self.listed.is_empty() && self.listed.iter().all(is_same)
     }
@@ -148,7 +149,9 @@ impl ReadablePaths {
 fn link_folders(path: &Path) -> Vec<PathBuf> {
     let (mut folders, mut next) = (Vec::new(), path.to_owned());
     for _ in 0..MAX_LINKS {
-        let Some(link) = next.ancestors().filter(|above| above.is_symlink()).last() else { break };
+        let Some(link) = next.ancestors().filter(|ancestor| ancestor.is_symlink()).last() else {
+            break;
+        };
         let Some(Ok(folder)) = link.parent().map(Path::canonicalize) else { break };
         let Ok(target) = link.read_link() else { break };
         let rest = next.strip_prefix(link).unwrap_or(Path::new("")).to_owned();
@@ -161,9 +164,10 @@ fn link_folders(path: &Path) -> Vec<PathBuf> {
 /// Resolves a path to one without links. A path that does not exist yet is resolved in
 /// its deepest existing folder.
 fn resolve(path: &Path) -> PathBuf {
-    let found = path.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)));
-    let resolved =
-        found.and_then(|(above, place)| Some(place.join(path.strip_prefix(above).ok()?)));
+    let found =
+        path.ancestors().find_map(|ancestor| Some((ancestor, ancestor.canonicalize().ok()?)));
+    let resolved = found
+        .and_then(|(ancestor, canonical)| Some(canonical.join(path.strip_prefix(ancestor).ok()?)));
     resolved.unwrap_or_else(|| path.to_owned())
 }
 
@@ -176,19 +180,19 @@ mod tests {
     /// Creates a folder with `state/ledger`, `state/homes/a`, `config/supervisor.toml` and files beside them.
     fn tree() -> (tempfile::TempDir, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
-        let here = folder.path().canonicalize().unwrap();
-        for made in ["state/homes/a", "config", "other/deep"] {
-            fs::create_dir_all(here.join(made)).unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        for name in ["state/homes/a", "config", "other/deep"] {
+            fs::create_dir_all(root.join(name)).unwrap();
         }
-        for made in ["state/ledger", "config/supervisor.toml", "config/beside", "file"] {
-            fs::write(here.join(made), "text").unwrap();
+        for name in ["state/ledger", "config/supervisor.toml", "config/beside", "file"] {
+            fs::write(root.join(name), "text").unwrap();
         }
-        (folder, here)
+        (folder, root)
     }
 
     /// Returns the entries below a folder, relative to it.
-    fn below(list: &ReadablePaths, here: &Path) -> Vec<String> {
-        let below = list.entries.iter().filter_map(|path| path.strip_prefix(here).ok());
+    fn below(list: &ReadablePaths, root: &Path) -> Vec<String> {
+        let below = list.entries.iter().filter_map(|path| path.strip_prefix(root).ok());
         let mut below: Vec<_> = below.map(|path| path.display().to_string()).collect();
         below.sort();
         below
@@ -196,48 +200,49 @@ mod tests {
 
     #[test]
     fn siblings_of_hidden_paths_are_allowed() {
-        let (_folder, here) = tree();
-        let hidden = ["state", "config/supervisor.toml"].map(|name| here.join(name)).to_vec();
+        let (_folder, root) = tree();
+        let hidden = ["state", "config/supervisor.toml"].map(|name| root.join(name)).to_vec();
         let list = AllowList::new(hidden).current();
-        assert_eq!(below(&list, &here), ["config/beside", "file", "other"]);
-        let above = here.ancestors().skip(1).any(|above| list.entries.iter().any(|it| it == above));
-        assert!(!above, "a folder above a hidden path is allowed as a whole");
+        assert_eq!(below(&list, &root), ["config/beside", "file", "other"]);
+        let is_parent_allowed =
+            root.ancestors().skip(1).any(|parent| list.entries.iter().any(|it| it == parent));
+        assert!(!is_parent_allowed, "a folder above a hidden path is allowed as a whole");
     }
 
     #[test]
     fn a_link_to_a_hidden_path_allows_nothing() {
-        let (_folder, here) = tree();
-        symlink(here.join("state"), here.join("way")).unwrap();
-        symlink(&here, here.join("other/up")).unwrap();
-        let list = AllowList::new(vec![here.join("way/ledger")]).current();
-        assert_eq!(below(&list, &here), ["config", "file", "other", "state/homes"]);
+        let (_folder, root) = tree();
+        symlink(root.join("state"), root.join("way")).unwrap();
+        symlink(&root, root.join("other/up")).unwrap();
+        let list = AllowList::new(vec![root.join("way/ledger")]).current();
+        assert_eq!(below(&list, &root), ["config", "file", "other", "state/homes"]);
     }
 
     #[test]
     fn a_missing_hidden_path_stays_hidden_when_it_is_created() {
-        let (_folder, here) = tree();
-        let mut list = AllowList::new(vec![here.join("config/token")]);
-        fs::write(here.join("config/token"), "secret").unwrap();
-        fs::write(here.join("config/new"), "text").unwrap();
-        let now = below(&list.current(), &here);
+        let (_folder, root) = tree();
+        let mut list = AllowList::new(vec![root.join("config/token")]);
+        fs::write(root.join("config/token"), "secret").unwrap();
+        fs::write(root.join("config/new"), "text").unwrap();
+        let now = below(&list.current(), &root);
         assert!(now.contains(&"config/new".to_owned()), "{now:?}");
         assert!(!now.contains(&"config/token".to_owned()), "{now:?}");
     }
 
     #[test]
     fn the_allow_list_is_rebuilt_only_after_a_change() {
-        let (_folder, here) = tree();
-        let secret = here.join("config/key");
+        let (_folder, root) = tree();
+        let secret = root.join("config/key");
         symlink("../state/ledger", &secret).unwrap();
         let mut list = AllowList::new(vec![secret.clone()]);
         let first = list.current();
         assert!(Arc::ptr_eq(&first, &list.current()));
         // As with a renewed certificate: first another file, then the link to it.
-        fs::write(here.join("other/deep/renewed"), "key").unwrap();
+        fs::write(root.join("other/deep/renewed"), "key").unwrap();
         fs::remove_file(&secret).unwrap();
         symlink("../other/deep/renewed", &secret).unwrap();
         let second = list.current();
-        assert!(!below(&second, &here).contains(&"other/deep/renewed".to_owned()));
-        assert!(!below(&second, &here).contains(&"other".to_owned()));
+        assert!(!below(&second, &root).contains(&"other/deep/renewed".to_owned()));
+        assert!(!below(&second, &root).contains(&"other".to_owned()));
     }
 }

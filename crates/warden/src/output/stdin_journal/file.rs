@@ -93,12 +93,12 @@ impl JournalFile {
     }
 
     /// Moves bytes from the offset into the pipe, without waiting and without SIGPIPE.
-    pub(super) fn move_to(&self, pipe: &OwnedFd, most: usize) -> Result<usize, Errno> {
+    pub(super) fn move_to(&self, pipe: &OwnedFd, limit: usize) -> Result<usize, Errno> {
         // An embedding program may have the default action of SIGPIPE, which ends the process.
         let mut broken_pipe = SigSet::empty();
         broken_pipe.add(Signal::SIGPIPE);
         let before = broken_pipe.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
-        let moved = splice(&self.0, None, pipe, None, most, SpliceFFlags::SPLICE_F_NONBLOCK);
+        let moved = splice(&self.0, None, pipe, None, limit, SpliceFFlags::SPLICE_F_NONBLOCK);
         if moved == Err(Errno::EPIPE) && !before.contains(Signal::SIGPIPE) {
             // Takes the signal before it is unblocked.
             let signals = SignalFd::with_flags(&broken_pipe, SfdFlags::SFD_NONBLOCK);
@@ -126,8 +126,8 @@ impl JournalFile {
     /// Fills the buffer from a position; returns fewer bytes if the file ends before.
     pub(super) fn read_at(&self, bytes: &mut [u8], from: u64) -> io::Result<usize> {
         let mut read = 0;
-        while let Some(room) = bytes.get_mut(read..).filter(|room| !room.is_empty()) {
-            match pread(&self.0, room, file_offset(from + read as u64)?)? {
+        while let Some(unfilled) = bytes.get_mut(read..).filter(|unfilled| !unfilled.is_empty()) {
+            match pread(&self.0, unfilled, file_offset(from + read as u64)?)? {
                 0 => break,
                 more => read += more,
             }

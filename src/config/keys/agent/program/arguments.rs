@@ -23,7 +23,7 @@ pub(crate) struct Arguments {
     key: &'static str,
     list: Vec<Argument>,
     /// Number of arguments at the end that hold the input.
-    of_input: usize,
+    input_count: usize,
     /// True if an argument could not be read, which disables some checks.
     is_broken: bool,
 }
@@ -36,32 +36,32 @@ impl Arguments {
         let before = reader.count();
         let mut texts = section.texts("args").unwrap_or_default();
         for (key, entry) in section.section("cli_args").entries() {
-            let entry = Spanned { place: entry.place.hidden(), ..entry };
+            let entry = Spanned { position: entry.position.hidden(), ..entry };
             match entry.value {
                 DeValue::Boolean(false) => {}
                 DeValue::Boolean(true) => texts.push(key),
                 _ => {
                     texts.push(key);
                     let value = value::scalar(reader, &entry).filter(|text| !text.is_empty());
-                    texts.extend(value.map(|value| Spanned { value, place: entry.place }));
+                    texts.extend(value.map(|value| Spanned { value, position: entry.position }));
                 }
             }
         }
         texts.extend(access_arguments(section.section("access_args"), access));
-        let of_model = section.texts("model_args").unwrap_or_default();
-        texts.extend(of_model.into_iter().filter(|_| has_model));
-        let of_input = section.texts("input_args").unwrap_or_default();
-        let read = |texts: Vec<_>| -> Vec<_> {
+        let model_texts = section.texts("model_args").unwrap_or_default();
+        texts.extend(model_texts.into_iter().filter(|_| has_model));
+        let input_texts = section.texts("input_args").unwrap_or_default();
+        let parse = |texts: Vec<_>| -> Vec<_> {
             texts.into_iter().filter_map(|template| argument(reader, template)).collect()
         };
-        let (mut list, of_input) = (read(texts), read(of_input));
-        let count = of_input.len();
-        list.extend(of_input);
+        let (mut list, input_arguments) = (parse(texts), parse(input_texts));
+        let input_count = input_arguments.len();
+        list.extend(input_arguments);
         let is_broken = reader.count() > before;
-        let read = Self { key: "args", list, of_input: count, is_broken };
-        read.forbid_name(section, "session_id", "in `[agents.<id>.session]` only");
-        read.forbid_name(section, "uuid", "in `session.new_args` only");
-        read
+        let arguments = Self { key: "args", list, input_count, is_broken };
+        arguments.forbid_name(section, "session_id", "in `[agents.<id>.session]` only");
+        arguments.forbid_name(section, "uuid", "in `session.new_args` only");
+        arguments
     }
 
     /// Reads the list of this key; `None` if there is none.
@@ -70,7 +70,7 @@ impl Arguments {
         let before = reader.count();
         let texts = section.texts(key)?;
         let list = texts.into_iter().filter_map(|template| argument(reader, template)).collect();
-        Some(Self { key, list, of_input: 0, is_broken: reader.count() > before })
+        Some(Self { key, list, input_count: 0, is_broken: reader.count() > before })
     }
 
     /// Returns true if an argument uses this name.
@@ -82,16 +82,16 @@ impl Arguments {
     pub(crate) fn require_name(&self, section: &Section<'_>, name: &str) {
         if !self.uses_name(name) && !self.is_broken {
             let message = format!("needs an argument with `{{{{ {name} }}}}`");
-            section.reader.error(&section.place.below(self.key).hidden(), message);
+            section.reader.error(&section.position.below(self.key).hidden(), message);
         }
     }
 
     /// Checks that no argument uses this name, which has a value elsewhere.
-    pub(crate) fn forbid_name(&self, section: &Section<'_>, name: &str, elsewhere: &str) {
+    pub(crate) fn forbid_name(&self, section: &Section<'_>, name: &str, condition: &str) {
         let uses = |argument: &&Argument| argument.names.iter().any(|used| used == name);
-        for user in self.list.iter().filter(uses) {
-            let message = format!("`{{{{ {name} }}}}` has a value {elsewhere}");
-            section.reader.error(&user.template.place.clone().hidden(), message);
+        for argument in self.list.iter().filter(uses) {
+            let message = format!("`{{{{ {name} }}}}` has a value {condition}");
+            section.reader.error(&argument.template.position.clone().hidden(), message);
         }
     }
 
@@ -103,24 +103,24 @@ impl Arguments {
     /// Returns the templates with others inserted before those that hold the input.
     pub(crate) fn templates_with(&self, added: Vec<String>) -> Vec<String> {
         let mut all = self.templates();
-        let place = all.len().saturating_sub(self.of_input);
-        all.splice(place..place, added);
+        let index = all.len().saturating_sub(self.input_count);
+        all.splice(index..index, added);
         all
     }
 
     /// Checks that a model is configured if and only if an argument uses it.
     pub(crate) fn check_model(&self, section: &Section<'_>, has_model: bool) {
         let uses = |argument: &&Argument| argument.names.iter().any(|used| used == "model");
-        let user = self.list.iter().find(uses);
-        let message = match user {
+        let argument = self.list.iter().find(uses);
+        let message = match argument {
             None if has_model && !self.is_broken => "needs `model_args` with `{{ model }}`",
-            Some(user) if !has_model => {
+            Some(argument) if !has_model => {
                 let message = "`{{ model }}` has a value where `model` is given only";
-                return section.reader.error(&user.template.place.clone().hidden(), message);
+                return section.reader.error(&argument.template.position.clone().hidden(), message);
             }
             _ => return,
         };
-        section.reader.error(&section.place.below("model").hidden(), message);
+        section.reader.error(&section.position.below("model").hidden(), message);
     }
 
     /// Returns the arguments as words, for a search for options.
@@ -141,14 +141,14 @@ impl Arguments {
     }
 
     /// Checks that an argument uses a name if and only if the pattern requires it.
-    fn check_name(&self, section: &Section<'_>, [name, word, key]: [&str; 3], is_wanted: bool) {
-        if !is_wanted {
-            let elsewhere = format!("with `{key} = \"{word}\"` only");
-            return self.forbid_name(section, name, &elsewhere);
+    fn check_name(&self, section: &Section<'_>, [name, word, key]: [&str; 3], is_expected: bool) {
+        if !is_expected {
+            let condition = format!("with `{key} = \"{word}\"` only");
+            return self.forbid_name(section, name, &condition);
         }
         if !self.uses_name(name) && !self.is_broken {
             let message = format!("`{key} = \"{word}\"` needs an argument with `{{{{ {name} }}}}`");
-            section.reader.error(&section.place.below(self.key).hidden(), message);
+            section.reader.error(&section.position.below(self.key).hidden(), message);
         }
     }
 }
@@ -164,7 +164,7 @@ fn access_arguments(mut section: Section<'_>, access: Access) -> Vec<Spanned<Str
 }
 
 fn argument(reader: &ConfigReader<'_>, template: Spanned<String>) -> Option<Argument> {
-    let names = template_names(reader, (&template.value, &template.place))?;
+    let names = template_names(reader, (&template.value, &template.position))?;
     Some(Argument { template, names })
 }
 
@@ -172,15 +172,15 @@ fn argument(reader: &ConfigReader<'_>, template: Spanned<String>) -> Option<Argu
 pub(crate) fn file_name(section: &mut Section<'_>, key: &'static str, default: &str) -> String {
     let reader = section.reader;
     let Some(text) = section.nonblank(key) else { return default.to_owned() };
-    let names = template_names(reader, (&text.value, &text.place)).unwrap_or_default();
+    let names = template_names(reader, (&text.value, &text.position)).unwrap_or_default();
     if let Some(name) = names.iter().find(|name| !FILE_NAME_VARIABLES.contains(&name.as_str())) {
         let known = format!("allowed: {}", FILE_NAME_VARIABLES.join(", "));
         let diagnostic =
             from_message(format!("`{name}` may not stand in the name of a file")).hint(known);
-        reader.error(&text.place, diagnostic);
+        reader.error(&text.position, diagnostic);
     }
     if text.value.contains('/') || text.value.contains("..") || text.value == "." {
-        reader.error(&text.place, "must be a file name alone, without `/` and `..`");
+        reader.error(&text.position, "must be a file name alone, without `/` and `..`");
     }
     text.value
 }
@@ -188,12 +188,12 @@ pub(crate) fn file_name(section: &mut Section<'_>, key: &'static str, default: &
 /// Returns the names that a template uses; an invalid template is a fault.
 pub(crate) fn template_names(
     reader: &ConfigReader<'_>,
-    (text, place): (&str, &SourcePosition),
+    (text, position): (&str, &SourcePosition),
 ) -> Option<Vec<String>> {
     match Template::new(text) {
         Ok(template) => Some(template.names().iter().cloned().collect()),
         Err(error) => {
-            reader.error(&place.clone().hidden(), template_diagnostic(&error));
+            reader.error(&position.clone().hidden(), template_diagnostic(&error));
             None
         }
     }

@@ -34,7 +34,7 @@ pub(crate) fn read(
     let reader = section.reader;
     if !section.has("command") {
         section.entry("command");
-        reader.error(&section.place.below("command").hidden(), "is needed");
+        reader.error(&section.position.below("command").hidden(), "is needed");
         return None;
     }
     let command = section.nonblank("command")?;
@@ -42,11 +42,11 @@ pub(crate) fn read(
     let found = search.find();
     if found.is_none() {
         let (severity, diagnostic) = missing_command(&command.value, missing_severity);
-        reader.record(severity, &command.place, diagnostic);
+        reader.record(severity, &command.position, diagnostic);
     }
     let is_missing = found.is_none();
     let value = found.unwrap_or_else(|| PathBuf::from(&command.value));
-    Some(ProgramCommand { file: Spanned { value, place: command.place }, search, is_missing })
+    Some(ProgramCommand { file: Spanned { value, position: command.position }, search, is_missing })
 }
 
 /// Returns the diagnostic about a command that was not found, and its severity.

@@ -20,8 +20,8 @@ pub(super) fn protocol(section: &mut Section<'_>) -> Option<ControlProtocol> {
     let protocol = section.keyword("protocol", &PROTOCOLS)?;
     for key in CONFLICTING_KEYS {
         if section.has(key) {
-            let place = section.place.below(key).hidden();
-            section.reader.error(&place, "has no meaning with `protocol`");
+            let position = section.position.below(key).hidden();
+            section.reader.error(&position, "has no meaning with `protocol`");
         }
     }
     Some(protocol.value)
@@ -39,16 +39,16 @@ impl SessionSettings {
     pub(super) fn read(section: &mut Section<'_>, is_interactive: bool) -> Self {
         let mode = section.nonblank("mode");
         if let Some(mode) = mode.as_ref().filter(|_| !is_interactive) {
-            section.reader.error(&mode.place, "has a meaning with `protocol` only");
+            section.reader.error(&mode.position, "has a meaning with `protocol` only");
         }
         if section.has("options") && !is_interactive {
-            let place = section.place.below("options").hidden();
-            section.reader.error(&place, "has a meaning with `protocol` only");
+            let position = section.position.below("options").hidden();
+            section.reader.error(&position, "has a meaning with `protocol` only");
         }
         let reader = section.reader;
         let mut options = BTreeMap::new();
         for (name, entry) in section.section("options").entries() {
-            let entry = Spanned { place: entry.place.hidden(), ..entry };
+            let entry = Spanned { position: entry.position.hidden(), ..entry };
             options.extend(value::scalar(reader, &entry).map(|text| (name.value, text)));
         }
         Self { mode: mode.map(|mode| mode.value), options }

@@ -25,18 +25,18 @@ pub(crate) fn read(
     variables.add_table(agent.section("env"));
     variables.add_access_table(agent.section("access_env"), access);
     for (name, entry) in agent.section("env_from").entries() {
-        let entry = Spanned { place: entry.place.hidden(), ..entry };
+        let entry = Spanned { position: entry.position.hidden(), ..entry };
         if let Some(from) = value::text(reader, &entry) {
             let found = reader.env(from);
-            variables.add_secret(&name, &entry.place, found.ok_or(VARIABLE_NOT_SET.to_owned()));
+            variables.add_secret(&name, &entry.position, found.ok_or(VARIABLE_NOT_SET.to_owned()));
         }
     }
     for (name, entry) in agent.section("env_file").entries() {
-        let entry = Spanned { place: entry.place.hidden(), ..entry };
+        let entry = Spanned { position: entry.position.hidden(), ..entry };
         if let Some(path) = value::text(reader, &entry) {
             let found = reader.secret_file(&reader.resolve(path));
             let found = found.map_err(|error| format!("cannot be read: {error}"));
-            variables.add_secret(&name, &entry.place, found);
+            variables.add_secret(&name, &entry.position, found);
         }
     }
     for name in agent.texts("env_allow").unwrap_or_default() {
@@ -56,11 +56,11 @@ impl Variables<'_> {
     /// Adds the values of a table.
     fn add_table(&mut self, section: Section<'_>) {
         for (name, entry) in section.entries() {
-            let place = entry.place.clone().hidden();
+            let position = entry.position.clone().hidden();
             if let Some(text) =
-                value::scalar(self.reader, &Spanned { place: place.clone(), ..entry })
+                value::scalar(self.reader, &Spanned { position: position.clone(), ..entry })
             {
-                self.add_expanded(&name, &Spanned { value: text, place });
+                self.add_expanded(&name, &Spanned { value: text, position });
             }
         }
     }
@@ -83,7 +83,7 @@ impl Variables<'_> {
     /// not have is skipped.
     fn add_inherited(&mut self, name: &Spanned<String>) {
         if !is_name(&name.value) {
-            return self.reader.error(&name.place, "is not the name of a variable");
+            return self.reader.error(&name.position, "is not the name of a variable");
         }
         if self.known.contains_key(&name.value) {
             return;
@@ -94,7 +94,7 @@ impl Variables<'_> {
         } else {
             VariableSecrecy::Plain
         };
-        self.set(name, Variable { value, secrecy }, &name.place);
+        self.set(name, Variable { value, secrecy }, &name.position);
     }
 
     /// Adds a value of the file with `${NAME}` expanded.
@@ -105,57 +105,59 @@ impl Variables<'_> {
                 let message = format!("`{name}` is not set in the service's environment");
                 return self.reader.record(
                     self.missing_severity,
-                    &text.place,
+                    &text.position,
                     from_message(message),
                 );
             }
-            Err(error) => return self.reader.error(&text.place, error.to_string()),
+            Err(error) => return self.reader.error(&text.position, error.to_string()),
         };
         let is_secret =
             is_secret_name(&name.value) || expanded.names.iter().any(|n| is_secret_name(n));
         let secrecy = if is_secret { VariableSecrecy::Secret } else { VariableSecrecy::Plain };
-        self.set(name, Variable { value: expanded.text, secrecy }, &text.place);
+        self.set(name, Variable { value: expanded.text, secrecy }, &text.position);
     }
 
     /// Adds a value from another source.
     fn add_secret(
         &mut self,
         name: &Spanned<String>,
-        place: &SourcePosition,
+        position: &SourcePosition,
         found: Result<String, String>,
     ) {
         match found {
             Ok(value) => {
-                self.set(name, Variable { value, secrecy: VariableSecrecy::Secret }, place);
+                self.set(name, Variable { value, secrecy: VariableSecrecy::Secret }, position);
             }
-            Err(lack) => self.reader.record(self.missing_severity, place, from_message(lack)),
+            Err(message) => {
+                self.reader.record(self.missing_severity, position, from_message(message));
+            }
         }
     }
 
     /// Sets a variable, once.
-    fn set(&mut self, name: &Spanned<String>, variable: Variable, place: &SourcePosition) {
+    fn set(&mut self, name: &Spanned<String>, variable: Variable, position: &SourcePosition) {
         let is_name = !name.value.is_empty() && !name.value.contains(['=', '\0']);
         if !is_name {
-            return self.reader.error(&name.place, "is not the name of a variable");
+            return self.reader.error(&name.position, "is not the name of a variable");
         }
         if variable.value.contains('\0') {
-            return self.reader.error(place, "must not hold a NUL character");
+            return self.reader.error(position, "must not hold a NUL character");
         }
         if variable.secrecy == VariableSecrecy::Secret {
-            self.register_for_redaction(&variable.value, place);
+            self.register_for_redaction(&variable.value, position);
         }
         if self.known.insert(name.value.clone(), variable).is_some() {
-            self.reader.error(&name.place, "this variable is set twice");
+            self.reader.error(&name.position, "this variable is set twice");
         }
     }
 
     /// Registers a secret for redaction, unless it is so short that everything would be redacted.
-    fn register_for_redaction(&self, value: &str, place: &SourcePosition) {
+    fn register_for_redaction(&self, value: &str, position: &SourcePosition) {
         if value.len() < MIN_REDACTED_BYTES {
             let message = format!(
                 "a secret of fewer than {MIN_REDACTED_BYTES} characters is not redacted in the output"
             );
-            return self.reader.warning(place, message);
+            return self.reader.warning(position, message);
         }
         self.reader.register_secret(value);
     }
@@ -211,7 +213,7 @@ pub(crate) fn expand(
 /// Returns true if the name of a variable marks it as a secret.
 pub(crate) fn is_secret_name(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
-    name.split('_').any(|part| SECRET_NAME_SUFFIXES.iter().any(|ending| part.ends_with(ending)))
+    name.split('_').any(|part| SECRET_NAME_SUFFIXES.iter().any(|suffix| part.ends_with(suffix)))
 }
 
 /// Returns true if a text can be a name of a variable or parameter.

@@ -61,7 +61,7 @@ pub(crate) fn warn(reader: &ConfigReader<'_>, command: &Spanned<PathBuf>, args: 
         | NonInteractiveRule::WithOrWords([])
         | NonInteractiveRule::Without([]) => diagnostic,
     };
-    reader.warning(&command.place, diagnostic);
+    reader.warning(&command.position, diagnostic);
 }
 
 impl NonInteractiveRule {

@@ -21,31 +21,31 @@ pub(crate) fn read(
         for key in ["keep_alive", "session_timeout", "max_sessions"] {
             if let Some(entry) = section.entry(key) {
                 let diagnostic = "has a meaning with `mode = \"interactive\"` only";
-                section.reader.error(&entry.place, diagnostic);
+                section.reader.error(&entry.position, diagnostic);
             }
         }
     }
-    let is_kept = section.flag("keep_alive", true);
+    let keep_alive = section.flag("keep_alive", true);
     let idle = section.seconds("session_timeout", limits.session_timeout);
     let running = capacity.running.map_or(0, |running| u64::from(running.get()));
-    let most = section.count("max_sessions", ValueBounds::new(1, 1000, running.max(1)));
+    let max_sessions = section.count("max_sessions", ValueBounds::new(1, 1000, running.max(1)));
     let Some(program) = program.filter(|_| is_interactive) else {
-        let needs = "needs `mode = \"interactive\"`: a turn is of a program that is kept";
+        let message = "needs `mode = \"interactive\"`: a turn is of a program that is kept";
         if section.has("turn") && !is_interactive {
-            section.reader.error(&section.place.below("turn").hidden(), needs);
+            section.reader.error(&section.position.below("turn").hidden(), message);
         }
         return;
     };
-    if running == 0 || most < running {
+    if running == 0 || max_sessions < running {
         let diagnostic =
             from_message("must not be less than `max_concurrent`, which must have an end");
-        let place = section.place.below("max_sessions").hidden();
-        section.reader.record(Severity::Error, &place, diagnostic);
+        let position = section.position.below("max_sessions").hidden();
+        section.reader.record(Severity::Error, &position, diagnostic);
     }
-    if is_kept {
+    if keep_alive {
         check_pooling(section, program);
-        let most = usize::try_from(most).unwrap_or(usize::MAX);
-        program.keeping = Some(PoolSettings { idle, most });
+        let max_sessions = usize::try_from(max_sessions).unwrap_or(usize::MAX);
+        program.pool = Some(PoolSettings { idle, max_sessions });
     } else if program.session.is_none() {
         let diagnostic = from_message(
             "needs `session`: a program that ends must be able to resume",
@@ -53,7 +53,7 @@ pub(crate) fn read(
         .hint("write `session = { resume_args = [\"--resume\", \"{{ session_id }}\"], ... }`");
         section.reader.record(
             Severity::Error,
-            &section.place.below("keep_alive").hidden(),
+            &section.position.below("keep_alive").hidden(),
             diagnostic,
         );
     }
@@ -61,7 +61,7 @@ pub(crate) fn read(
 
 /// Checks that the end of an answer can be detected.
 fn check_pooling(section: &Section<'_>, program: &ProgramSpec) {
-    let at = |key: &str| section.place.below(key).hidden();
+    let at = |key: &str| section.position.below(key).hidden();
     if program.dialogue.is_none() {
         let diagnostic =
             from_message("needs `turn`, which defines the end of an answer, or \"json-rpc\"")

@@ -22,14 +22,14 @@ pub(crate) fn read(section: &mut Section<'_>) -> PromptPatterns {
     let bounds = ValueBounds::new(0.1, 600.0, 2.0);
     let silence = section.seconds("prompt_silence", bounds);
     let patterns = match section.texts("interactive_prompts") {
-        None => section.reader.default_prompt_patterns(usual),
-        Some(given) => given.iter().filter_map(|text| regex_of(section.reader, text)).collect(),
+        None => section.reader.default_prompt_patterns(default_patterns),
+        Some(texts) => texts.iter().filter_map(|text| regex_of(section.reader, text)).collect(),
     };
     PromptPatterns { patterns, silence }
 }
 
 /// Returns the default patterns. Their compilation takes longer than the rest of an agent, so all agents share them.
-fn usual() -> Arc<[Regex]> {
+fn default_patterns() -> Arc<[Regex]> {
     DEFAULT_PROMPT_PATTERNS.iter().filter_map(|pattern| Regex::new(pattern).ok()).collect()
 }
 
@@ -39,9 +39,9 @@ mod tests {
 
     #[test]
     fn common_prompts_are_detected_and_other_lines_are_not() {
-        let usual: Vec<Regex> =
+        let patterns: Vec<Regex> =
             DEFAULT_PROMPT_PATTERNS.iter().map(|text| Regex::new(text).unwrap()).collect();
-        let asks = |line: &str| usual.iter().any(|pattern| pattern.is_match(line));
+        let is_prompt = |line: &str| patterns.iter().any(|pattern| pattern.is_match(line));
         for line in [
             "Overwrite? [y/N] ",
             "Proceed (Y/n)? ",
@@ -54,11 +54,11 @@ mod tests {
             "Press ENTER to continue",
             "What is your name? ",
         ] {
-            assert!(asks(line), "{line}");
+            assert!(is_prompt(line), "{line}");
         }
         for line in ["", "42", "Is it so?", "the password: hunter", "50% [=====>    ]", "a (y/n) b"]
         {
-            assert!(!asks(line), "{line}");
+            assert!(!is_prompt(line), "{line}");
         }
     }
 }

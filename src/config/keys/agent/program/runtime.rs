@@ -47,7 +47,7 @@ pub(crate) fn read(
 fn model(section: &mut Section<'_>) -> Option<String> {
     let model = section.nonblank("model")?;
     if model.value.starts_with('-') {
-        section.reader.error(&model.place, "must not begin with `-`");
+        section.reader.error(&model.position, "must not begin with `-`");
     }
     Some(model.value)
 }
@@ -61,27 +61,28 @@ pub(crate) fn own_home(
     is_needed: bool,
 ) -> Option<OwnHome> {
     let home = section.keyword("home", &HOMES);
-    let given = section.has("home_files");
+    let has_home_files = section.has("home_files");
     let files = home_files(section.section("home_files"));
     let is_private = home.as_ref().is_some_and(|home| home.value == HomeKind::PerAgent);
     if !is_private && !is_needed {
-        if given {
-            let place = section.place.below("home_files").hidden();
-            section.reader.error(&place, "has a meaning with `home = \"per-agent\"` only");
+        if has_home_files {
+            let position = section.position.below("home_files").hidden();
+            section.reader.error(&position, "has a meaning with `home = \"per-agent\"` only");
         }
         return None;
     }
     if let Some(home) = home.as_ref().filter(|_| !is_private) {
         let diagnostic = "must be \"per-agent\": a dynamic user has no other home";
-        section.reader.error(&home.place, diagnostic);
+        section.reader.error(&home.position, diagnostic);
     }
-    let place = home.map_or_else(|| section.place.below("user").hidden(), |home| home.place);
+    let position =
+        home.map_or_else(|| section.position.below("user").hidden(), |home| home.position);
     if data_dir.starts_with("/tmp") {
         let diagnostic = from_message(
             "the agent's home is below /tmp, where some programs cannot confine themselves",
         )
         .hint("set `server.data_dir` to a folder elsewhere");
-        section.reader.warning(&place, diagnostic);
+        section.reader.warning(&position, diagnostic);
     }
     Some(OwnHome { path: data_dir.join(HOMES_DIR).join(id.as_str()), files })
 }
@@ -91,12 +92,12 @@ fn home_files(section: Section<'_>) -> BTreeMap<String, String> {
     let reader = section.reader;
     let mut files = BTreeMap::new();
     for (name, entry) in section.entries() {
-        let entry = Spanned { place: entry.place.hidden(), ..entry };
+        let entry = Spanned { position: entry.position.hidden(), ..entry };
         let mut parts = Path::new(&name.value).components().peekable();
         let is_below =
             parts.peek().is_some() && parts.all(|part| matches!(part, Component::Normal(_)));
         if !is_below {
-            reader.error(&name.place, "must be a path in the home, without `..`");
+            reader.error(&name.position, "must be a path in the home, without `..`");
         }
         let text = value::text(reader, &entry).map(str::to_owned);
         files.extend(text.map(|text| (name.value, text)));
@@ -114,10 +115,10 @@ fn set_home(
         let value = own.path.display().to_string();
         let home = Variable { value, secrecy: VariableSecrecy::Plain };
         if env.insert("HOME".to_owned(), home).is_some() {
-            let place = section.place.below("env.HOME").hidden();
+            let position = section.position.below("env.HOME").hidden();
             let diagnostic = from_message("the agent has a home of its own already")
                 .hint("leave it out, or set `home = \"shared\"`");
-            section.reader.error(&place, diagnostic);
+            section.reader.error(&position, diagnostic);
         }
     }
     let home = env.get("HOME").map(|home| home.value.clone());
@@ -137,7 +138,7 @@ fn version(agent: &mut Section<'_>) -> Option<VersionSpec> {
         if range.is_none() {
             let diagnostic =
                 from_message("must be bounds with commas between them").hint("write `>=2.1, <3`");
-            agent.reader.error(&text.place, diagnostic);
+            agent.reader.error(&text.position, diagnostic);
         }
         range
     });

@@ -31,14 +31,15 @@ pub(crate) fn read(
     let is_given = agent.has("session");
     let mut from = agent.section("session");
     let section = &mut from;
-    let added = Arguments::read_list(section, "resume_args");
-    let whole = Arguments::read_list(section, "args");
+    let additional = Arguments::read_list(section, "resume_args");
+    let replacement = Arguments::read_list(section, "args");
     let new = Arguments::read_list(section, "new_args");
-    let templates = |of: &Option<Arguments>| of.as_ref().map(Arguments::templates);
-    let after = |of: Vec<String>| default.templates_with(of);
+    let templates = |arguments: &Option<Arguments>| arguments.as_ref().map(Arguments::templates);
+    let with_added = |added: Vec<String>| default.templates_with(added);
     let mut session_spec = SessionSpec {
-        begin: after(templates(&new).unwrap_or_default()),
-        resume: templates(&whole).unwrap_or_else(|| after(templates(&added).unwrap_or_default())),
+        begin: with_added(templates(&new).unwrap_or_default()),
+        resume: templates(&replacement)
+            .unwrap_or_else(|| with_added(templates(&additional).unwrap_or_default())),
         gives_id: new.as_ref().is_some_and(|new| new.uses_name("uuid")),
         ttl: ttl(section),
         regex: regex(section, "regex"),
@@ -55,10 +56,10 @@ pub(crate) fn read(
             resume_by_arguments(&mut session_spec, default);
         }
     } else if is_given {
-        if let (Some(whole), Some(input), Some(output)) = (&whole, input, output) {
-            whole.check_patterns(section, input, output);
+        if let (Some(replacement), Some(input), Some(output)) = (&replacement, input, output) {
+            replacement.check_patterns(section, input, output);
         }
-        check(section, [&added, &whole, &new], &session_spec, output);
+        check(section, [&additional, &replacement, &new], &session_spec, output);
     }
     from.finish();
     // An interactive agent names its sessions itself.
@@ -84,19 +85,21 @@ fn refuse_arguments(section: &Section<'_>) {
         "unknown_session_exit_codes",
     ];
     for key in keys.into_iter().filter(|key| section.has(key)) {
-        section.reader.error(&section.place.below(key).hidden(), "has no meaning with `protocol`");
+        section
+            .reader
+            .error(&section.position.below(key).hidden(), "has no meaning with `protocol`");
     }
 }
 
 /// Checks that the program can resume a session, and that a session id is available.
 fn check(
     section: &Section<'_>,
-    [added, whole, new]: [&Option<Arguments>; 3],
+    [additional, replacement, new]: [&Option<Arguments>; 3],
     session_spec: &SessionSpec,
     output: Option<OutputPattern>,
 ) {
-    let at = |key: &str| section.place.below(key).hidden();
-    match (added, whole) {
+    let at = |key: &str| section.position.below(key).hidden();
+    match (additional, replacement) {
         (Some(_), Some(_)) => {
             let diagnostic =
                 "give `args`, which are all, or `resume_args`, which are added: not both";
@@ -119,10 +122,10 @@ fn check(
     if let Some(new) = new {
         new.forbid_name(section, "session_id", "when a session is resumed only");
     }
-    let is_told = session_spec.regex.is_some() || session_spec.json_pointer.is_some();
-    let is_plain = matches!(output, Some(OutputPattern::Stdout | OutputPattern::File));
-    if is_plain && !is_told && !session_spec.gives_id {
-        section.reader.error(&section.place.clone().hidden(), MISSING_SESSION_ID);
+    let has_id_source = session_spec.regex.is_some() || session_spec.json_pointer.is_some();
+    let is_plain_output = matches!(output, Some(OutputPattern::Stdout | OutputPattern::File));
+    if is_plain_output && !has_id_source && !session_spec.gives_id {
+        section.reader.error(&section.position.clone().hidden(), MISSING_SESSION_ID);
     }
 }
 

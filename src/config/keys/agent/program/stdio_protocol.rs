@@ -42,7 +42,7 @@ pub(crate) fn read(
     }
     let (is_in, is_out) =
         (input == Some(InputPattern::JsonRpc), output == Some(OutputPattern::JsonRpc));
-    let at = |key: &str| agent.place.below(key).hidden();
+    let at = |key: &str| agent.position.below(key).hidden();
     if is_in != is_out && input.is_some() && output.is_some() {
         let diagnostic = "`input` and `output` are \"json-rpc\" together or not at all";
         agent.reader.error(&at(if is_in { "output" } else { "input" }), diagnostic);
@@ -76,7 +76,7 @@ fn rpc(mut from: Section<'_>, is_given: bool) -> Option<RpcSpec> {
     let method = section.nonblank("method").map(|text| text.value);
     let params = template(section, "params");
     if is_given && method.is_none() {
-        section.reader.error(&section.place.below("method").hidden(), "is needed");
+        section.reader.error(&section.position.below("method").hidden(), "is needed");
     }
     let spec = RpcSpec {
         framing,
@@ -100,7 +100,7 @@ fn call(section: &mut Section<'_>, key: &'static str) -> Option<RpcCall> {
     let mut from = section.section(key);
     let method = from.nonblank("method").map(|text| text.value);
     if is_given && method.is_none() {
-        from.reader.error(&from.place.below("method").hidden(), "is needed");
+        from.reader.error(&from.position.below("method").hidden(), "is needed");
     }
     let params = template(&mut from, "params").unwrap_or_default();
     from.finish();
@@ -114,7 +114,7 @@ fn notices(section: &mut Section<'_>) -> BTreeMap<String, NoticeMethod> {
         let kind = from.keyword("kind", &KINDS).map(|found| found.value);
         let pointer = pointer(&mut from, "pointer").unwrap_or_default();
         if kind.is_none() && !from.has("kind") {
-            from.reader.error(&from.place.below("kind").hidden(), "is needed");
+            from.reader.error(&from.position.below("kind").hidden(), "is needed");
         }
         from.finish();
         notices.extend(kind.map(|kind| (method.value, NoticeMethod { kind, pointer })));
@@ -130,7 +130,7 @@ fn codes(section: &mut Section<'_>) -> Vec<i64> {
         let code = item.value.as_integer().and_then(crate::config::table::value::parse_integer);
         let code = code.and_then(|code| i64::try_from(code).ok());
         if code.is_none() {
-            reader.error(&item.place, "must be a whole number");
+            reader.error(&item.position, "must be a whole number");
         }
         code
     };
@@ -149,7 +149,7 @@ fn turns(mut from: Section<'_>, is_given: bool) -> Option<TurnSpec> {
     let mut ends: Vec<_> = [line, regex, json, prompt].into_iter().flatten().collect();
     if is_given && ends.len() != 1 {
         let diagnostic = "needs one of `prompt`, `end_line`, `end_regex` and `end_json`";
-        section.reader.error(&section.place.clone().hidden(), diagnostic);
+        section.reader.error(&section.position.clone().hidden(), diagnostic);
     }
     from.finish();
     let message = message.unwrap_or_else(MessageTemplate::default_template);
@@ -159,16 +159,20 @@ fn turns(mut from: Section<'_>, is_given: bool) -> Option<TurnSpec> {
 /// Reads `prompt` and `prompt_at_start`.
 fn prompt(section: &mut Section<'_>) -> Option<Prompt> {
     let text = section.nonblank("prompt");
-    let at_start = section.entry("prompt_at_start").map(|entry| entry.place.clone());
+    let at_start = section.entry("prompt_at_start").map(|entry| entry.position.clone());
     let is_at_start = section.flag("prompt_at_start", true);
-    if let Some(place) = at_start.filter(|_| text.is_none()) {
-        section.reader.error(&place, "has a meaning with `prompt` only");
+    if let Some(position) = at_start.filter(|_| text.is_none()) {
+        section.reader.error(&position, "has a meaning with `prompt` only");
     }
     let text = text?;
     if text.value.contains(['\n', '\r']) {
         let diagnostic = from_message("must stand on one line")
             .hint("use `end_line` for an end with a line break");
-        section.reader.record(crate::config::diagnostics::Severity::Error, &text.place, diagnostic);
+        section.reader.record(
+            crate::config::diagnostics::Severity::Error,
+            &text.position,
+            diagnostic,
+        );
     }
     Some(Prompt { text: text.value, is_at_start })
 }
@@ -188,7 +192,7 @@ fn members(section: &mut Section<'_>, key: &'static str) -> Option<serde_json::M
     match json::from_toml(section.reader, &entry)? {
         Value::Object(members) => Some(members),
         _ => {
-            section.reader.error(&entry.place, "must be a table");
+            section.reader.error(&entry.position, "must be a table");
             None
         }
     }
@@ -206,10 +210,10 @@ fn template(section: &mut Section<'_>, key: &'static str) -> Option<Value> {
 fn check(reader: &ConfigReader<'_>, entry: &WrittenValue<'_>, document: &Value) {
     match document {
         Value::String(text) => {
-            let place = entry.place.clone().hidden();
-            let names = template_names(reader, (text, &place)).unwrap_or_default();
+            let position = entry.position.clone().hidden();
+            let names = template_names(reader, (text, &position)).unwrap_or_default();
             for name in names.iter().filter(|name| FILE_VARIABLES.contains(&name.as_str())) {
-                reader.error(&place, format!("`{{{{ {name} }}}}` has no value here"));
+                reader.error(&position, format!("`{{{{ {name} }}}}` has no value here"));
             }
         }
         Value::Array(items) => items.iter().for_each(|item| check(reader, entry, item)),

@@ -51,14 +51,14 @@ fn schema(section: &mut Section<'_>, missing_severity: Severity) -> Option<Value
             Ok(written) => written,
             Err(error) => {
                 let diagnostic = from_message(format!("could not be read: {}", error.kind()));
-                reader.record(missing_severity, &text.place, diagnostic);
+                reader.record(missing_severity, &text.position, diagnostic);
                 return None;
             }
         }
     };
     let read = serde_json::from_str(&written).map_err(|error| error.to_string());
     let read = read.and_then(|schema: Value| ParsedSchema::read(&schema).map(|_form| schema));
-    read.map_err(|error| reader.error(&text.place, format!("is no JSON Schema: {error}"))).ok()
+    read.map_err(|error| reader.error(&text.position, format!("is no JSON Schema: {error}"))).ok()
 }
 
 /// Reads the check command: its program, its arguments, and its time limit.
@@ -71,12 +71,12 @@ fn check(
     let limit = section.seconds("check_timeout", ValueBounds::new(0.1, 3600.0, 60.0));
     let mut words = section.texts("check")?.into_iter();
     let Some(name) = words.next().filter(|name| !name.value.trim().is_empty()) else {
-        let place = section.entry("check")?.place.hidden();
-        reader.error(&place, "must name a command, and may give its arguments after it");
+        let position = section.entry("check")?.position.hidden();
+        reader.error(&position, "must name a command, and may give its arguments after it");
         return None;
     };
     let command = search(reader, &name.value, path).unwrap_or_else(|| {
-        reader.record(missing_severity, &name.place, from_message("there is no such program"));
+        reader.record(missing_severity, &name.position, from_message("there is no such program"));
         PathBuf::from(&name.value)
     });
     let args = words.filter_map(|word| template(reader, word)).collect();
@@ -85,7 +85,7 @@ fn check(
 
 fn template(reader: &ConfigReader<'_>, text: Spanned<String>) -> Option<String> {
     if let Err(error) = Template::new(&text.value) {
-        reader.error(&text.place, format!("is not a template that is known: {error}"));
+        reader.error(&text.position, format!("is not a template that is known: {error}"));
         return None;
     }
     Some(text.value)
@@ -101,7 +101,7 @@ pub(crate) fn usage(agent: &mut Section<'_>) -> UsageRules {
     {
         let diagnostic =
             from_message("has no named group").hint("write `(?<input_tokens>\\d+) tokens`");
-        section.reader.record(Severity::Error, &text.place, diagnostic);
+        section.reader.record(Severity::Error, &text.position, diagnostic);
     }
     section.finish();
     UsageRules { regex }
@@ -109,7 +109,7 @@ pub(crate) fn usage(agent: &mut Section<'_>) -> UsageRules {
 
 /// Reads the meaning of failures. Two keys of the agent are short forms of two transient ones.
 pub(crate) fn failures(agent: &mut Section<'_>) -> FailureRules {
-    let short = FailureMatchers {
+    let short_form = FailureMatchers {
         status: Vec::new(),
         exit_codes: exit_codes(agent, "transient_exit_codes").unwrap_or_default(),
         regex: regex(agent, "transient_regex"),
@@ -117,20 +117,21 @@ pub(crate) fn failures(agent: &mut Section<'_>) -> FailureRules {
     let has_exit_codes = agent.has("transient_exit_codes");
     let mut section = agent.section("failures");
     let mut transient = section.section("transient");
-    for (key, whole) in [("transient_exit_codes", "exit_codes"), ("transient_regex", "regex")] {
-        if let Some(entry) = agent.entry(key).filter(|_| transient.has(whole)) {
-            let diagnostic = from_message(format!("says what `failures.transient.{whole}` says"));
-            agent.reader.error(&entry.place.hidden(), diagnostic.hint("write one of them"));
+    for (key, full_key) in [("transient_exit_codes", "exit_codes"), ("transient_regex", "regex")] {
+        if let Some(entry) = agent.entry(key).filter(|_| transient.has(full_key)) {
+            let diagnostic =
+                from_message(format!("says what `failures.transient.{full_key}` says"));
+            agent.reader.error(&entry.position.hidden(), diagnostic.hint("write one of them"));
         }
     }
     let has_exit_codes = has_exit_codes || transient.has("exit_codes");
     let mut read = failure_matchers(&mut transient, &AUTH_FAILURE_STATUSES);
     transient.finish();
-    read.exit_codes.extend(short.exit_codes);
+    read.exit_codes.extend(short_form.exit_codes);
     if !has_exit_codes {
         read.exit_codes.push(EX_TEMPFAIL);
     }
-    read.regex = read.regex.or(short.regex);
+    read.regex = read.regex.or(short_form.regex);
     let rules = FailureRules {
         transient: read,
         permanent: kind_matchers(&mut section, "permanent", &[]),
@@ -161,14 +162,14 @@ fn failure_matchers(section: &mut Section<'_>, refused: &[u16]) -> FailureMatche
     let reader = section.reader;
     let mut status = Vec::new();
     for item in section.list("status").unwrap_or_default() {
-        match whole(item.value).and_then(|number| u16::try_from(number).ok()) {
+        match integer(item.value).and_then(|number| u16::try_from(number).ok()) {
             Some(number) if refused.contains(&number) => {
                 let diagnostic =
                     from_message("means that credentials were refused, which is never tried again");
-                reader.error(&item.place, diagnostic.hint("leave it out"));
+                reader.error(&item.position, diagnostic.hint("leave it out"));
             }
             Some(number @ 400..=599) => status.push(number),
-            _ => reader.error(&item.place, "must be an HTTP status from 400 to 599"),
+            _ => reader.error(&item.position, "must be an HTTP status from 400 to 599"),
         }
     }
     FailureMatchers {
@@ -183,14 +184,14 @@ pub(crate) fn exit_codes(section: &mut Section<'_>, key: &'static str) -> Option
     let reader = section.reader;
     let mut codes = Vec::new();
     for item in section.list(key)? {
-        match whole(item.value).and_then(|code| u8::try_from(code).ok()) {
+        match integer(item.value).and_then(|code| u8::try_from(code).ok()) {
             Some(code) => codes.push(i32::from(code)),
-            None => reader.error(&item.place, "must be an exit code from 0 to 255"),
+            None => reader.error(&item.position, "must be an exit code from 0 to 255"),
         }
     }
     Some(codes)
 }
 
-fn whole(value: &DeValue<'_>) -> Option<i128> {
+fn integer(value: &DeValue<'_>) -> Option<i128> {
     value.as_integer().and_then(value::parse_integer)
 }

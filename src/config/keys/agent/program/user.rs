@@ -44,22 +44,22 @@ pub(crate) fn read(section: &mut Section<'_>, missing_severity: Severity) -> Run
         Ok(None) => {
             let diagnostic = from_message("there is no such user on this machine")
                 .hint("make it, as by `useradd --system --create-home NAME`, or write \"dynamic\"");
-            reader.record(missing_severity, &name.place, diagnostic);
+            reader.record(missing_severity, &name.position, diagnostic);
             return RunAs::Service;
         }
         Err(errno) => {
             reader.record(
                 missing_severity,
-                &name.place,
+                &name.position,
                 from_message(format!("cannot be looked up: {errno}")),
             );
             return RunAs::Service;
         }
     };
     if found.uid.is_root() {
-        reader.error(&name.place, "must not be root: root can do whatever the service can");
+        reader.error(&name.position, "must not be root: root can do whatever the service can");
     } else if found.uid == geteuid() {
-        reader.error(&name.place, "is the service's own user: leave it out");
+        reader.error(&name.position, "is the service's own user: leave it out");
     }
     RunAs::Named(SystemUser {
         name: name.value,
@@ -87,8 +87,9 @@ impl RunAs {
         let Self::Named(SystemUser { name, home, .. }) = self else { return };
         let home = home.display().to_string();
         for (variable, value) in [("HOME", &home), ("USER", name), ("LOGNAME", name)] {
-            let plain = || Variable { value: value.clone(), secrecy: VariableSecrecy::Plain };
-            env.entry(variable.to_owned()).or_insert_with(plain);
+            let new_variable =
+                || Variable { value: value.clone(), secrecy: VariableSecrecy::Plain };
+            env.entry(variable.to_owned()).or_insert_with(new_variable);
         }
     }
 }

@@ -58,9 +58,10 @@ fn a_write_outside_of_the_plan_folder_is_a_denial() {
     let lines = "{\"type\":\"tool_use\",\"tool_name\":\"write_file\",\"tool_id\":\"1\"}\n\
                  {\"type\":\"tool_result\",\"tool_id\":\"1\",\"status\":\"error\",\"error\":\
                  {\"type\":\"invalid_tool_params\",\"message\":\"WHY: plan path must be within\"}}\n";
-    let told = |why| event_text(Some(EventDialect::Gemini), [lines.replace("WHY", why).as_bytes()]);
-    assert!(told("Access denied").contains("PermissionDenied { tool: \"write_file\" }"));
-    assert!(!told("Broken").contains("PermissionDenied"));
+    let events_after =
+        |reason| event_text(Some(EventDialect::Gemini), [lines.replace("WHY", reason).as_bytes()]);
+    assert!(events_after("Access denied").contains("PermissionDenied { tool: \"write_file\" }"));
+    assert!(!events_after("Broken").contains("PermissionDenied"));
 }
 
 fn cases() -> impl Strategy<Value = (usize, &'static str)> {
@@ -76,7 +77,7 @@ fn cases() -> impl Strategy<Value = (usize, &'static str)> {
 }
 
 /// Strategy for a line of JSON with unexpected values.
-fn strange() -> impl Strategy<Value = String> {
+fn unexpected_line() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         Just("null".to_owned()),
         Just("true".to_owned()),
@@ -121,8 +122,8 @@ proptest! {
     ) {
         let (name, dialect) = KINDS[agent];
         let bytes = recorded(name, case);
-        let whole = event_text(Some(dialect), [bytes.as_slice()]);
-        prop_assert_eq!(event_text(Some(dialect), cut(&bytes, &places)), whole);
+        let unsplit = event_text(Some(dialect), [bytes.as_slice()]);
+        prop_assert_eq!(event_text(Some(dialect), cut(&bytes, &places)), unsplit);
     }
 
     #[test]
@@ -142,7 +143,7 @@ proptest! {
     }
 
     #[test]
-    fn lines_of_any_shape_never_panic(lines in proptest::collection::vec(strange(), 0..6)) {
+    fn lines_of_any_shape_never_panic(lines in proptest::collection::vec(unexpected_line(), 0..6)) {
         let bytes = lines.join("\n").into_bytes();
         for (_, dialect) in KINDS {
             event_text(Some(dialect), [bytes.as_slice()]);
@@ -167,11 +168,11 @@ proptest! {
             events.iter().filter(|(_, event)| matches!(event, ProgramEvent::Malformed(_))).count()
         };
         prop_assert_eq!(count(&with), count(&without) + 1);
-        let bare = |events: Vec<(u64, ProgramEvent)>| {
-            let sound = events.into_iter().map(|(_, event)| event);
-            let sound = sound.filter(|event| !matches!(event, ProgramEvent::Malformed(_)));
-            format!("{:?}", sound.collect::<Vec<_>>())
+        let valid_event_text = |events: Vec<(u64, ProgramEvent)>| {
+            let valid_events = events.into_iter().map(|(_, event)| event);
+            let valid_events = valid_events.filter(|event| !matches!(event, ProgramEvent::Malformed(_)));
+            format!("{:?}", valid_events.collect::<Vec<_>>())
         };
-        prop_assert_eq!(bare(with), bare(without));
+        prop_assert_eq!(valid_event_text(with), valid_event_text(without));
     }
 }

@@ -38,7 +38,7 @@ fn of(spec: &RpcSpec, number: u64) -> RpcExchange {
 }
 
 /// Returns each step as one word.
-fn heard(rpc: &mut RpcExchange, lines: &[Value]) -> Vec<String> {
+fn step_texts(rpc: &mut RpcExchange, lines: &[Value]) -> Vec<String> {
     let bytes: Vec<u8> = lines.iter().flat_map(|line| format!("{line}\n").into_bytes()).collect();
     let word = |step| match step {
         StdioStep::Write(bytes) => format!("write {}", String::from_utf8(bytes).unwrap().trim()),
@@ -47,8 +47,8 @@ fn heard(rpc: &mut RpcExchange, lines: &[Value]) -> Vec<String> {
         StdioStep::Event(ProgramEvent::Usage { fields, .. }) => {
             format!("usage {}", Value::Object(fields))
         }
-        StdioStep::Event(ProgramEvent::Failed(told)) => {
-            format!("failed {} {}", told.category, told.message)
+        StdioStep::Event(ProgramEvent::Failed(event)) => {
+            format!("failed {} {}", event.category, event.message)
         }
         StdioStep::Event(ProgramEvent::Status { .. }) => "status".to_owned(),
         StdioStep::Event(_) | StdioStep::Output(_) => "something".to_owned(),
@@ -62,31 +62,31 @@ fn heard(rpc: &mut RpcExchange, lines: &[Value]) -> Vec<String> {
 #[test]
 fn the_result_of_a_call_is_the_answer() {
     let mut rpc = of(&spec(), 0);
-    let asked: Value = serde_json::from_slice(&rpc.open()).unwrap();
+    let request: Value = serde_json::from_slice(&rpc.open()).unwrap();
     let params = json!({"text": "a \"b\""});
-    assert_eq!(asked, json!({"jsonrpc": "2.0", "id": 2, "method": "ask", "params": params}));
+    assert_eq!(request, json!({"jsonrpc": "2.0", "id": 2, "method": "ask", "params": params}));
     let result = json!({"answer": {"n": 1}, "session": "s1", "usage": {"input_tokens": 3}});
-    let told = heard(&mut rpc, &[json!({"id": 2, "result": result})]);
-    assert_eq!(told, ["session s1", "usage {\"input_tokens\":3}", "text {\"n\":1}", "end"]);
-    assert!(heard(&mut rpc, &[json!({"id": 2, "result": {"answer": "more"}})]).is_empty());
+    let steps = step_texts(&mut rpc, &[json!({"id": 2, "result": result})]);
+    assert_eq!(steps, ["session s1", "usage {\"input_tokens\":3}", "text {\"n\":1}", "end"]);
+    assert!(step_texts(&mut rpc, &[json!({"id": 2, "result": {"answer": "more"}})]).is_empty());
 }
 
 #[test]
 fn notifications_give_the_answer_without_repeating_the_result() {
     let mut rpc = of(&spec(), 0);
-    let said = |text: &str| json!({"method": "said", "params": {"text": text}});
-    let told = heard(
+    let notification = |text: &str| json!({"method": "said", "params": {"text": text}});
+    let steps = step_texts(
         &mut rpc,
         &[
-            said("one "),
+            notification("one "),
             json!({"method": "doing", "params": "things"}),
             json!({"method": "unknown", "params": 1}),
             json!({"method": "named", "params": {"id": "s2"}}),
-            said("two"),
+            notification("two"),
             json!({"id": "2", "result": {"answer": "one two"}}),
         ],
     );
-    assert_eq!(told, ["text one ", "status", "session s2", "text two", "end"]);
+    assert_eq!(steps, ["text one ", "status", "session s2", "text two", "end"]);
 }
 
 #[test]
@@ -96,10 +96,11 @@ fn a_program_is_initialized_once_before_its_calls() {
     let mut rpc = of(&ready, 0);
     let first: Value = serde_json::from_slice(&rpc.open()).unwrap();
     assert_eq!((&first["id"], &first["method"]), (&json!(1), &json!("initialize")));
-    let told = heard(&mut rpc, &[json!({"id": 2, "result": 1}), json!({"id": 1, "result": {}})]);
-    assert_eq!(told.len(), 2, "{told:?}");
-    assert!(told[0].contains("\"ready\"") && !told[0].contains("id"), "{told:?}");
-    assert!(told[1].contains("\"ask\"") && told[1].contains("\"id\":2"), "{told:?}");
+    let steps =
+        step_texts(&mut rpc, &[json!({"id": 2, "result": 1}), json!({"id": 1, "result": {}})]);
+    assert_eq!(steps.len(), 2, "{steps:?}");
+    assert!(steps[0].contains("\"ready\"") && !steps[0].contains("id"), "{steps:?}");
+    assert!(steps[1].contains("\"ask\"") && steps[1].contains("\"id\":2"), "{steps:?}");
     let later: Value = serde_json::from_slice(&of(&ready, 5).open()).unwrap();
     assert_eq!((&later["id"], &later["method"]), (&json!(7), &json!("ask")));
 }
@@ -108,36 +109,36 @@ fn a_program_is_initialized_once_before_its_calls() {
 fn error_responses_are_failures_with_transient_codes() {
     let error = |code: i64| json!({"id": 2, "error": {"code": code, "message": "no"}});
     for (code, category) in [(-32_000, "transient"), (7, "")] {
-        let told = heard(&mut of(&spec(), 0), &[error(code)]);
-        assert_eq!(told, [format!("failed {category} no (error {code})"), "end".to_owned()]);
+        let steps = step_texts(&mut of(&spec(), 0), &[error(code)]);
+        assert_eq!(steps, [format!("failed {category} no (error {code})"), "end".to_owned()]);
     }
-    let told = heard(&mut of(&spec(), 0), &[json!({"id": null, "error": {"code": -32_700}})]);
-    assert_eq!(told, ["failed   (error -32700)", "end"]);
-    let missing = heard(&mut of(&spec(), 0), &[json!({"id": 2, "result": {"other": 1}})]);
+    let steps = step_texts(&mut of(&spec(), 0), &[json!({"id": null, "error": {"code": -32_700}})]);
+    assert_eq!(steps, ["failed   (error -32700)", "end"]);
+    let missing = step_texts(&mut of(&spec(), 0), &[json!({"id": 2, "result": {"other": 1}})]);
     assert_eq!(missing, ["end answer-missing"]);
 }
 
 #[test]
 fn requests_of_the_program_are_refused_and_junk_is_noted() {
     let mut rpc = of(&spec(), 0);
-    let told = heard(
+    let steps = step_texts(
         &mut rpc,
         &[json!({"id": "x", "method": "fs/read", "params": {}}), json!("junk"), json!(7)],
     );
-    assert!(told[0].contains("-32601") && told[0].contains("\"id\":\"x\""), "{told:?}");
-    assert!(told[1].contains("`fs/read`") && told[2].contains("not JSON-RPC"), "{told:?}");
-    assert_eq!(told.len(), 3);
+    assert!(steps[0].contains("-32601") && steps[0].contains("\"id\":\"x\""), "{steps:?}");
+    assert!(steps[1].contains("`fs/read`") && steps[2].contains("not JSON-RPC"), "{steps:?}");
+    assert_eq!(steps.len(), 3);
 }
 
 #[test]
 fn a_call_is_cancelled_by_its_id_or_as_configured() {
     assert_eq!(of(&spec(), 0).interrupt(), None);
-    for (params, wanted) in
+    for (params, expected) in
         [(Value::Null, json!({"id": 5})), (json!({"s": "{{ input }}"}), json!({"s": "a \"b\""}))]
     {
         let spec = RpcSpec { cancel: Some(call("$/cancel", params)), ..spec() };
         let bytes = of(&spec, 3).interrupt().unwrap();
         let written: Value = serde_json::from_slice(&bytes).unwrap();
-        assert_eq!(written["params"], wanted);
+        assert_eq!(written["params"], expected);
     }
 }

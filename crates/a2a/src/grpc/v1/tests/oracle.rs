@@ -26,13 +26,14 @@ use crate::v1_json as json;
 use crate::{CardForm, card};
 
 /// Converts a message into the type of the other implementation.
-fn to_oracle<T: Message + Default>(ours: &impl Message) -> T {
-    T::decode(&*ours.encode_to_vec()).expect("the same message")
+fn to_oracle<T: Message + Default>(message: &impl Message) -> T {
+    T::decode(&*message.encode_to_vec()).expect("the same message")
 }
 
 /// Parses JSON of this service with the other implementation.
-fn parse_with_oracle<T: DeserializeOwned>(told: Value) -> T {
-    serde_json::from_value(told.clone()).unwrap_or_else(|fault| panic!("{fault}: {told}"))
+fn parse_with_oracle<T: DeserializeOwned>(json_value: Value) -> T {
+    serde_json::from_value(json_value.clone())
+        .unwrap_or_else(|fault| panic!("{fault}: {json_value}"))
 }
 
 /// Writes JSON with the other implementation.
@@ -96,8 +97,8 @@ fn page() -> impl Strategy<Value = ListPage> {
 }
 
 fn send() -> impl Strategy<Value = pb::SendMessageRequest> {
-    let said =
-        message(ProtocolVersion::V1_0).prop_map(|said| write::message(said).expect("written"));
+    let message = message(ProtocolVersion::V1_0)
+        .prop_map(|message| write::message(message).expect("written"));
     let push = option::of(push().prop_map(write::registration));
     let configuration = (words(), push, option::of(0..1000), any::<bool>()).prop_map(
         |(accepted_output_modes, task_push_notification_config, history_length, at_once)| {
@@ -109,10 +110,10 @@ fn send() -> impl Strategy<Value = pb::SendMessageRequest> {
             }
         },
     );
-    (word(), said, option::of(configuration), metadata()).prop_map(
-        |(tenant, said, configuration, data)| pb::SendMessageRequest {
+    (word(), message, option::of(configuration), metadata()).prop_map(
+        |(tenant, message, configuration, data)| pb::SendMessageRequest {
             tenant,
-            message: Some(said),
+            message: Some(message),
             configuration,
             metadata: value::optional_struct(data),
         },
@@ -176,10 +177,10 @@ fn any_card() -> impl Strategy<Value = Card> {
     ];
     let texts = (word(), word(), word());
     let lists = (vec((word(), word(), any::<bool>()), 0..3), words(), words());
-    let shown = (any::<[bool; 3]>(), details());
-    (texts, vec(interface, 0..7), shown, lists, vec(skill, 0..3), security).prop_map(
-        |(texts, interfaces, shown, lists, skills, security)| {
-            let ([streaming, push, extended], details) = shown;
+    let capabilities = (any::<[bool; 3]>(), details());
+    (texts, vec(interface, 0..7), capabilities, lists, vec(skill, 0..3), security).prop_map(
+        |(texts, interfaces, capabilities, lists, skills, security)| {
+            let ([streaming, push, extended], details) = capabilities;
             let (name, description, version) = texts;
             let (extensions, input_modes, output_modes) = lists;
             Card {
@@ -204,67 +205,67 @@ proptest! {
     #[test]
     fn an_event_is_equal_in_json_and_over_grpc(event in event(ProtocolVersion::V1_0)) {
         let event = truncate_to_milliseconds(event);
-        let ours = to_oracle(&write::event(event.clone()).expect("written"));
-        let heard: oracle::StreamResponse = parse_with_oracle(json::write::event(event));
-        prop_assert_eq!(heard, without_nulls(&ours));
+        let expected = to_oracle(&write::event(event.clone()).expect("written"));
+        let parsed: oracle::StreamResponse = parse_with_oracle(json::write::event(event));
+        prop_assert_eq!(parsed, without_nulls(&expected));
     }
 
     #[test]
     fn an_event_in_foreign_json_equals_the_grpc_event(event in event(ProtocolVersion::V1_0)) {
-        let theirs: oracle::StreamResponse = to_oracle(&write::event(event.clone()).expect("written"));
-        prop_assert_eq!(json::read::event(with_integers(write_with_oracle(&theirs))), Ok(mark_final(event)));
+        let oracle_event: oracle::StreamResponse = to_oracle(&write::event(event.clone()).expect("written"));
+        prop_assert_eq!(json::read::event(with_integers(write_with_oracle(&oracle_event))), Ok(mark_final(event)));
     }
 
     #[test]
     fn tasks_and_messages_are_equal_as_answers_and_alone(event in event(ProtocolVersion::V1_0)) {
         let reply = match truncate_to_milliseconds(event) {
             StreamEvent::Task(task) => {
-                let ours = to_oracle(&write::task(task.clone()).expect("written"));
-                let heard: oracle::Task = parse_with_oracle(json::write::task(task.clone()));
-                prop_assert_eq!(heard, without_nulls(&ours));
-                prop_assert_eq!(json::read::task(with_integers(write_with_oracle(&ours))), Ok(task.clone()));
+                let expected = to_oracle(&write::task(task.clone()).expect("written"));
+                let parsed: oracle::Task = parse_with_oracle(json::write::task(task.clone()));
+                prop_assert_eq!(parsed, without_nulls(&expected));
+                prop_assert_eq!(json::read::task(with_integers(write_with_oracle(&expected))), Ok(task.clone()));
                 SendResponse::Task(task)
             }
-            StreamEvent::Message(said) => SendResponse::Message(said),
+            StreamEvent::Message(message) => SendResponse::Message(message),
             StreamEvent::Status(_) | StreamEvent::Artifact(_) => return Ok(()),
         };
-        let ours = to_oracle(&write::reply(reply.clone()).expect("written"));
-        let heard: oracle::SendMessageResponse = parse_with_oracle(json::write::reply(reply.clone()));
-        prop_assert_eq!(heard, without_nulls(&ours));
-        prop_assert_eq!(json::read::reply(with_integers(write_with_oracle(&ours))), Ok(reply));
+        let expected = to_oracle(&write::reply(reply.clone()).expect("written"));
+        let parsed: oracle::SendMessageResponse = parse_with_oracle(json::write::reply(reply.clone()));
+        prop_assert_eq!(parsed, without_nulls(&expected));
+        prop_assert_eq!(json::read::reply(with_integers(write_with_oracle(&expected))), Ok(reply));
     }
 
     #[test]
     fn a_push_configuration_is_equal_in_json_and_over_grpc(config in push()) {
-        let ours = to_oracle(&write::registration(config.clone()));
-        let heard: oracle::TaskPushNotificationConfig = parse_with_oracle(json::write::push(config.clone()));
-        prop_assert_eq!(&heard, &ours);
-        prop_assert_eq!(json::read::push_set(write_with_oracle(&ours)), Ok(config));
+        let expected = to_oracle(&write::registration(config.clone()));
+        let parsed: oracle::TaskPushNotificationConfig = parse_with_oracle(json::write::push(config.clone()));
+        prop_assert_eq!(&parsed, &expected);
+        prop_assert_eq!(json::read::push_set(write_with_oracle(&expected)), Ok(config));
     }
 
     #[test]
     fn a_page_of_tasks_is_equal_in_json_and_over_grpc(page in page()) {
-        let ours = to_oracle(&write::page(page.clone()).expect("written"));
-        let heard: oracle::ListTasksResponse = parse_with_oracle(json::write::page(page));
-        prop_assert_eq!(heard, without_nulls(&ours));
+        let expected = to_oracle(&write::page(page.clone()).expect("written"));
+        let parsed: oracle::ListTasksResponse = parse_with_oracle(json::write::page(page));
+        prop_assert_eq!(parsed, without_nulls(&expected));
     }
 
     #[test]
-    fn a_card_is_equal_in_json_and_over_grpc(shown in any_card()) {
-        let ours = to_oracle(&write::card(shown.clone()));
-        let heard: oracle::AgentCard = parse_with_oracle(card(&shown, CardForm::Pure1_0));
-        prop_assert_eq!(heard, ours);
+    fn a_card_is_equal_in_json_and_over_grpc(any_card in any_card()) {
+        let expected = to_oracle(&write::card(any_card.clone()));
+        let parsed: oracle::AgentCard = parse_with_oracle(card(&any_card, CardForm::Pure1_0));
+        prop_assert_eq!(parsed, expected);
     }
 
     #[test]
-    fn a_send_request_is_equal_in_json_and_over_grpc(asked in send()) {
-        let theirs: oracle::SendMessageRequest = to_oracle(&asked);
-        prop_assert_eq!(json::read::send(with_integers(write_with_oracle(&theirs))), read::send_request(asked));
+    fn a_send_request_is_equal_in_json_and_over_grpc(request in send()) {
+        let oracle_request: oracle::SendMessageRequest = to_oracle(&request);
+        prop_assert_eq!(json::read::send(with_integers(write_with_oracle(&oracle_request))), read::send_request(request));
     }
 
     #[test]
-    fn a_list_request_is_equal_in_json_and_over_grpc(asked in list()) {
-        let theirs: oracle::ListTasksRequest = to_oracle(&asked);
-        prop_assert_eq!(json::read::list(write_with_oracle(&theirs)), read::list_request(asked));
+    fn a_list_request_is_equal_in_json_and_over_grpc(request in list()) {
+        let oracle_request: oracle::ListTasksRequest = to_oracle(&request);
+        prop_assert_eq!(json::read::list(write_with_oracle(&oracle_request)), read::list_request(request));
     }
 }

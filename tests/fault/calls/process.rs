@@ -1,4 +1,4 @@
-//! What makes processes, and the descriptors that are made for them.
+//! Wrappers of the calls that create processes and the descriptors for them.
 
 use std::ffi::CStr;
 use std::mem::transmute;
@@ -7,7 +7,7 @@ use std::ptr;
 use libc::{c_char, c_int, c_long, c_uint, c_void, pid_t};
 
 use super::super::plan::CallKind;
-use super::{as_int, make};
+use super::{as_int, perform};
 
 /// The variables that the warden needs to have this library too; its environment is empty else.
 const PASSED_VARIABLES: [&[u8]; 2] = [b"LD_PRELOAD=", b"ALGONIUS_FAULT_"];
@@ -42,18 +42,18 @@ unsafe extern "C" fn clone(
     enter: ChildEntry,
     stack: *mut c_void,
     flags: c_int,
-    told: *mut c_void,
+    argument: *mut c_void,
     parent: *mut c_void,
     local: *mut c_void,
     child: *mut c_void,
 ) -> c_int {
-    as_int(make(CallKind::Spawn, "clone", None, |_| {
+    as_int(perform(CallKind::Spawn, "clone", None, |_| {
         // SAFETY: the system's `clone` has this shape; the rest is the caller's promise.
-        let made = unsafe {
+        let result = unsafe {
             let real: Option<CloneFn> = transmute(next_symbol(c"clone"));
-            real.map_or(-1, |real| real(enter, stack, flags, told, parent, local, child))
+            real.map_or(-1, |real| real(enter, stack, flags, argument, parent, local, child))
         };
-        c_long::from(made)
+        c_long::from(result)
     }))
 }
 
@@ -65,7 +65,7 @@ unsafe extern "C" fn execve(
 ) -> c_int {
     // SAFETY: the caller's promise.
     let real = |_| unsafe { libc::syscall(libc::SYS_execve, path, args, env) };
-    as_int(make(CallKind::Spawn, "execve", None, real))
+    as_int(perform(CallKind::Spawn, "execve", None, real))
 }
 
 #[unsafe(no_mangle)]
@@ -77,19 +77,19 @@ unsafe extern "C" fn posix_spawnp(
     args: *const *const c_char,
     env: *const *const c_char,
 ) -> c_int {
-    let made = make(CallKind::Spawn, "posix_spawnp", None, |_| {
+    let result = perform(CallKind::Spawn, "posix_spawnp", None, |_| {
         // SAFETY: the system's function has this shape; the rest is the caller's promise, and what
         // is added to the environment stays until the call returns.
-        let made = unsafe {
-            let passed = with_preload(args, env);
+        let error = unsafe {
+            let child_env = with_preload(args, env);
             let real: Option<SpawnFn> = transmute(next_symbol(c"posix_spawnp"));
-            let env = passed.as_ref().map_or(env, Vec::as_ptr);
+            let env = child_env.as_ref().map_or(env, Vec::as_ptr);
             real.map_or(libc::ENOSYS, |real| real(pid, file, actions, attributes, args, env))
         };
-        c_long::from(made)
+        c_long::from(error)
     });
     // SAFETY: the place of this thread's error number. This one call gives the number itself.
-    if made < 0 { unsafe { *libc::__errno_location() } } else { as_int(made) }
+    if result < 0 { unsafe { *libc::__errno_location() } } else { as_int(result) }
 }
 
 /// The environment of a warden with what it needs to have this library; `None` for any other.
@@ -99,14 +99,14 @@ unsafe fn with_preload(
 ) -> Option<Vec<*const c_char>> {
     // SAFETY: lists of strings of C that end in a null, by the caller's promise and by the system's.
     unsafe {
-        let word = list(args).into_iter().nth(1)?;
-        let is_ours = |entry: &*const c_char| {
+        let first_argument = list(args).into_iter().nth(1)?;
+        let is_passed = |entry: &*const c_char| {
             let entry = CStr::from_ptr(*entry).to_bytes();
             PASSED_VARIABLES.iter().any(|start| entry.starts_with(start))
         };
-        let ours = list(environ.cast()).into_iter().filter(is_ours);
-        let all = list(env).into_iter().chain(ours).chain([ptr::null()]);
-        (CStr::from_ptr(word) == c"warden").then(|| all.collect())
+        let fault_variables = list(environ.cast()).into_iter().filter(is_passed);
+        let all = list(env).into_iter().chain(fault_variables).chain([ptr::null()]);
+        (CStr::from_ptr(first_argument) == c"warden").then(|| all.collect())
     }
 }
 
@@ -130,14 +130,14 @@ unsafe fn list(mut at: *const *const c_char) -> Vec<*const c_char> {
 unsafe extern "C" fn pipe2(ends: *mut c_int, flags: c_int) -> c_int {
     // SAFETY: the caller's promise.
     let real = |_| unsafe { libc::syscall(libc::SYS_pipe2, ends, flags) };
-    as_int(make(CallKind::Spawn, "pipe2", None, real))
+    as_int(perform(CallKind::Spawn, "pipe2", None, real))
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn memfd_create(name: *const c_char, flags: c_uint) -> c_int {
     // SAFETY: the caller's promise.
     let real = |_| unsafe { libc::syscall(libc::SYS_memfd_create, name, flags) };
-    as_int(make(CallKind::Spawn, "memfd_create", None, real))
+    as_int(perform(CallKind::Spawn, "memfd_create", None, real))
 }
 
 #[unsafe(no_mangle)]
@@ -150,5 +150,5 @@ unsafe extern "C" fn socketpair(
     let call = libc::SYS_socketpair;
     // SAFETY: the caller's promise.
     let real = |_| unsafe { libc::syscall(call, family, kind, protocol, ends) };
-    as_int(make(CallKind::Spawn, "socketpair", None, real))
+    as_int(perform(CallKind::Spawn, "socketpair", None, real))
 }

@@ -22,11 +22,11 @@ impl ModelProcess {
         command.args(["--listen", "127.0.0.1:0", "--names", "127.0.0.1:0"]).args(words);
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let mut told = |mark: &str| {
+        let mut value_after = |mark: &str| {
             let line = lines.next().unwrap().unwrap();
             line.strip_prefix(mark).unwrap_or_else(|| panic!("{line}")).to_owned()
         };
-        let (names, address) = (told("names on "), told("listening on "));
+        let (names, address) = (value_after("names on "), value_after("listening on "));
         Self { child, address, names }
     }
 
@@ -78,7 +78,7 @@ impl ModelProcess {
         self.broken(dialect.streamed, &body)
     }
 
-    pub(crate) fn begin_whole(&self, dialect: &DialectCase, text: &str) -> ModelResponse {
+    pub(crate) fn begin_full(&self, dialect: &DialectCase, text: &str) -> ModelResponse {
         self.broken(dialect.path, &(dialect.body)(text))
     }
 
@@ -101,7 +101,7 @@ pub(crate) struct ModelResponse {
     pub(crate) head: String,
     pub(crate) body: String,
     /// True if a chunked body was complete.
-    pub(crate) is_whole: bool,
+    pub(crate) is_complete: bool,
 }
 
 impl ModelResponse {
@@ -110,17 +110,17 @@ impl ModelResponse {
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
         let (head, chunked) = (head.to_lowercase(), head.contains("chunked"));
-        let is_whole = !chunked || body.ends_with("0\r\n\r\n");
+        let is_complete = !chunked || body.ends_with("0\r\n\r\n");
         let body = if chunked { unchunked(body) } else { body.to_owned() };
-        Self { status, head, body, is_whole }
+        Self { status, head, body, is_complete }
     }
 
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("no JSON: {self:?}"))
     }
 
-    pub(crate) fn at(&self, place: &str) -> Value {
-        self.json().pointer(place).cloned().unwrap_or_else(|| panic!("no {place} in {self:?}"))
+    pub(crate) fn at(&self, pointer: &str) -> Value {
+        self.json().pointer(pointer).cloned().unwrap_or_else(|| panic!("no {pointer} in {self:?}"))
     }
 
     /// Returns the documents of a stream.
@@ -137,12 +137,12 @@ impl ModelResponse {
 }
 
 fn unchunked(mut text: &str) -> String {
-    let mut whole = String::new();
+    let mut decoded = String::new();
     while let Some((size, rest)) = text.split_once("\r\n") {
         let size = usize::from_str_radix(size, 16).unwrap();
         let Some(chunk) = rest.get(..size).filter(|_| size > 0) else { break };
-        whole.push_str(chunk);
+        decoded.push_str(chunk);
         text = rest.get(size + 2..).unwrap_or_default();
     }
-    whole
+    decoded
 }

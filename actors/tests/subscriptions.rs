@@ -1,4 +1,4 @@
-//! Those who follow and those who wait hear in time, in virtual time.
+//! Followers and waiting callers are notified in time, in virtual time.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Who may come in, and what an agent advertises: a real service on loopback, spoken to by hand.
+//! Access rules and advertised features of a service that this process starts on loopback.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a helper that cannot help fails the test")]
 
 use std::net::SocketAddr;
@@ -47,8 +47,8 @@ impl RawResponse {
     /// The code of a refusal, in whichever format its path has.
     fn code(&self) -> String {
         let document = self.json();
-        let places = ["/code", "/error/data/0/metadata/code", "/error/details/0/metadata/code"];
-        let found = places.iter().find_map(|place| document.pointer(place)?.as_str());
+        let pointers = ["/code", "/error/data/0/metadata/code", "/error/details/0/metadata/code"];
+        let found = pointers.iter().find_map(|pointer| document.pointer(pointer)?.as_str());
         found.unwrap_or_default().to_owned()
     }
 }
@@ -220,8 +220,8 @@ async fn an_agent_key_works_for_its_agent_only() {
     let both = [key.as_str(), &bearer(&service.token)];
     assert_eq!(service.call("/agents/a/v1", send, &both).await.status, 401);
     let as_bearer = bearer(AGENT_KEY);
-    let elsewhere = service.call("/agents/b/v1", send, &[&as_bearer]).await;
-    assert_eq!(elsewhere.json()["error"]["data"][0]["metadata"]["code"], "forbidden");
+    let other_agent = service.call("/agents/b/v1", send, &[&as_bearer]).await;
+    assert_eq!(other_agent.json()["error"]["data"][0]["metadata"]["code"], "forbidden");
     assert_eq!(state(&service.call("/agents/c/v1", send, &[]).await), "completed");
     assert_eq!(service.call("/agents/c/v1", send, &["X-Forwarded-For: ::1"]).await.status, 401);
     assert_eq!(service.call("/agents/c/v1", send, &[&bearer(WRONG_TOKEN)]).await.status, 401);
@@ -243,16 +243,16 @@ async fn unknown_hosts_and_origins_are_refused_first() {
                   public_url = \"https://agents.example.org\"";
     let service = start(server, AGENT_CONFIG).await;
     let token = bearer(&service.token);
-    let of = async |headers: &[&str]| {
+    let status_with = async |headers: &[&str]| {
         service.request_with("/status", &[headers, &[token.as_str()]].concat()).await.status
     };
     for host in ["localhost:9", "127.0.0.1", "agents.lan:80", "agents.example.org"] {
-        assert_eq!(of(&[&format!("Host: {host}")]).await, 200, "{host}");
+        assert_eq!(status_with(&[&format!("Host: {host}")]).await, 200, "{host}");
     }
-    assert_eq!(of(&["Host: evil.example"]).await, 421);
-    assert_eq!(of(&["Origin: https://c.example"]).await, 200);
-    assert_eq!(of(&["Origin: http://localhost"]).await, 200);
-    assert_eq!(of(&["Origin: https://evil.example"]).await, 403);
+    assert_eq!(status_with(&["Host: evil.example"]).await, 421);
+    assert_eq!(status_with(&["Origin: https://c.example"]).await, 200);
+    assert_eq!(status_with(&["Origin: http://localhost"]).await, 200);
+    assert_eq!(status_with(&["Origin: https://evil.example"]).await, 403);
     assert_eq!(service.request_with("/health", &["Host: 10.1.2.3:80"]).await.status, 200);
     assert_eq!(
         service.request_with(CARD_PATH, &["Host: evil.example"]).await.code(),
@@ -344,8 +344,11 @@ async fn a_card_is_cacheable_and_not_sent_twice() {
     assert_eq!(card.header("cache-control"), Some("public, max-age=300"));
     assert_eq!(card.header("vary"), Some("A2A-Version"));
     let tag = card.header("etag").unwrap();
-    let again = service.request_with(CARD_PATH, &[&format!("If-None-Match: {tag}")]).await;
-    assert_eq!((again.status, again.body.as_str(), again.header("etag")), (304, "", Some(tag)));
+    let revalidated = service.request_with(CARD_PATH, &[&format!("If-None-Match: {tag}")]).await;
+    assert_eq!(
+        (revalidated.status, revalidated.body.as_str(), revalidated.header("etag")),
+        (304, "", Some(tag))
+    );
     let head = service.send(&format!("HEAD {CARD_PATH}"), &[], "").await;
     assert_eq!((head.status, head.body.as_str(), head.header("etag")), (200, "", Some(tag)));
     assert_eq!(head.header("content-length"), card.header("content-length"));

@@ -78,10 +78,10 @@ async fn queued_requests_use_the_new_queue_timeout() {
     tree.submit("a").await.unwrap();
     tree.at(5).await;
     let b = tree.submit("b").await.unwrap();
-    let mut hasty = spec(DEFAULT_AGENT);
-    hasty.limits.capacity.queue_timeout = Duration::from_secs(60);
+    let mut short_timeout = spec(DEFAULT_AGENT);
+    short_timeout.limits.capacity.queue_timeout = Duration::from_secs(60);
     tree.at(10).await;
-    tree.register(hasty).await;
+    tree.register(short_timeout).await;
     let end = format!("{} at {}", tree.wait(b).await, tree.second());
     assert_eq!(end, "failed: queue-timeout at 65");
     tree.end().await;
@@ -95,21 +95,22 @@ async fn a_removed_agent_finishes_its_work_and_is_gone() {
         tree.script(text, [ScriptedAttempt::ok(10)]);
         ids.push(tree.submit_to("one", text).await.unwrap());
     }
-    let gone = tree.unregister("one");
+    let removal = tree.unregister("one");
     tree.status().await; // The root answers after it has handled the removal.
     let refused = tree.submit_to("one", "c").await;
     assert_eq!(
         (refused, tree.agent("one").await.health),
         (Err(Code::AgentRemoved), Health::Draining)
     );
-    assert!(gone.await);
+    assert!(removal.await);
     assert_eq!(tree.second(), 20);
     for id in ids {
         assert_eq!(tree.end_of(id).await, "completed");
     }
     assert_eq!(tree.submit_to("one", "d").await, Err(Code::AgentUnknown));
-    let left: Vec<_> = tree.status().await.agents.into_iter().map(|it| it.id.to_string()).collect();
-    assert_eq!(left, ["two"]);
+    let remaining: Vec<_> =
+        tree.status().await.agents.into_iter().map(|it| it.id.to_string()).collect();
+    assert_eq!(remaining, ["two"]);
     tree.end().await;
 }
 
@@ -123,10 +124,10 @@ async fn a_removed_agent_finishes_though_its_actor_fails() {
         tree.submit_to("one", text).await.unwrap();
     }
     let last = tree.submit_to("one", "last").await.unwrap();
-    let gone = tree.unregister("one");
+    let removal = tree.unregister("one");
     tree.at(6).await;
     assert_eq!(tree.agent("one").await.starts.restarts, 1);
-    assert!(gone.await);
+    assert!(removal.await);
     // A removed agent finishes its work even if its actor fails meanwhile, and an agent that
     // is added again before that keeps its queue
     assert_eq!((tree.end_of(last).await.as_str(), tree.second()), ("completed", 15));
@@ -143,9 +144,9 @@ async fn an_agent_added_again_before_its_removal_keeps_its_queue() {
         ids.push(tree.submit(text).await.unwrap());
     }
     tree.at(5).await;
-    let gone = tree.unregister(DEFAULT_AGENT);
+    let removal = tree.unregister(DEFAULT_AGENT);
     tree.register(worker_with_deadline(50)).await;
-    assert!(!gone.await);
+    assert!(!removal.await);
     tree.script("c", [ScriptedAttempt::ok(10)]);
     ids.push(tree.submit("c").await.unwrap());
     for id in ids {
@@ -184,15 +185,15 @@ async fn requests_during_reconfiguration_end_once_or_are_refused() {
         let text = format!("text {round}");
         tree.script(&text, [ScriptedAttempt::ok(round % 3)]);
         let agent = if round % 2 == 0 { DEFAULT_AGENT } else { "guest" };
-        let asking = tree.submit_to(agent, &text);
-        let changing = async {
+        let submission = tree.submit_to(agent, &text);
+        let reconfiguration = async {
             match round % 4 {
                 0 => tree.register(worker_with_slots(1 + u32::try_from(round).unwrap() % 5)).await,
                 1 => drop(tree.unregister("guest")),
                 _ => tree.register(spec("guest")).await,
             }
         };
-        match tokio::join!(asking, changing).0 {
+        match tokio::join!(submission, reconfiguration).0 {
             Ok(id) => ends.push(id),
             Err(code) => refused.push(code),
         }
@@ -200,8 +201,8 @@ async fn requests_during_reconfiguration_end_once_or_are_refused() {
     for id in ends {
         assert_eq!(tree.wait(id).await, "completed");
     }
-    let is_true =
+    let is_justified =
         |code: &Code| matches!(code, Code::AgentRemoved | Code::AgentUnknown | Code::QueueFull);
-    assert!(refused.iter().all(is_true), "{refused:?}");
+    assert!(refused.iter().all(is_justified), "{refused:?}");
     tree.end().await;
 }

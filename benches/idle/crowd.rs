@@ -30,14 +30,14 @@ const AGENTS: &str = "[limits]\nqueue_depth_max = 20000\nmax_input_bytes_max = 8
 
 /// Measures row 9.
 pub(crate) async fn measure(descriptors: usize, report: &mut BenchReport) {
-    let most = descriptors.saturating_sub(SPARE_DESCRIPTORS).min(10_000);
-    let steps = [most / 100, most / 10, most];
+    let max_connections = descriptors.saturating_sub(SPARE_DESCRIPTORS).min(10_000);
+    let steps = [max_connections / 100, max_connections / 10, max_connections];
     let bytes = if is_quick() { 128 << 20 } else { 2_usize << 30 };
     let alone = Service::start(PROGRAM, SERVER, AGENTS).await;
     let crowded = Service::start(PROGRAM, SERVER, AGENTS).await;
     let heavy = Service::start(PROGRAM, SERVER, AGENTS).await;
     queue_large_requests(&heavy, bytes).await;
-    let held = heavy.processes().map(resident).iter().sum::<f64>();
+    let resident_bytes = heavy.processes().map(resident).iter().sum::<f64>();
     let (mut rounds, mut crowd, mut points) = (Rounds::default(), Vec::new(), Vec::new());
     for step in steps {
         while crowd.len() < step {
@@ -51,28 +51,28 @@ pub(crate) async fn measure(descriptors: usize, report: &mut BenchReport) {
         rounds.take("crowded", measure_requests(&crowded).await);
         rounds.take("heavy", measure_requests(&heavy).await);
     }
-    let mut still = 0;
+    let mut alive = 0;
     for client in &mut crowd {
-        still += usize::from(client.ask(standing(&crowded).as_bytes()).await.status == 200);
+        alive += usize::from(client.ask(probe_request(&crowded).as_bytes()).await.status == 200);
     }
-    assert_eq!(still, crowd.len(), "connections were cut while they stood around");
+    assert_eq!(alive, crowd.len(), "connections were cut while they stood around");
     let median = |run: &RunTimes| run.at(500);
-    let mut tell = |what: String, kind: &str| {
+    let mut add_row = |description: String, kind: &str| {
         report.row(ResultRow {
             number: 9,
-            what,
+            description,
             value: rounds.ratio(kind, "alone", median),
             unit: "×".to_owned(),
             goal: Goal::AtMost(1.2, 1.05),
             behind: format!(
                 "{}; alone: {}",
-                rounds.whole(kind).summary(),
-                rounds.whole("alone").summary()
+                rounds.merged(kind).summary(),
+                rounds.merged("alone").summary()
             ),
         });
     };
-    tell(format!("p50 with {most} idle connections, against none"), "crowded");
-    tell(format!("p50 with {:.1} GB resident, against little", held / 1e9), "heavy");
+    add_row(format!("p50 with {max_connections} idle connections, against none"), "crowded");
+    add_row(format!("p50 with {:.1} GB resident, against little", resident_bytes / 1e9), "heavy");
     report.curve(Curve {
         name: "connections".to_owned(),
         across: "idle connections".to_owned(),
@@ -82,18 +82,18 @@ pub(crate) async fn measure(descriptors: usize, report: &mut BenchReport) {
 }
 
 async fn measure_requests(service: &Service) -> RunTimes {
-    let asked = service.rpc("cat", 64);
-    run(service.address, &asked, 1, StopCondition::Elapsed(Rounds::lasting())).await
+    let load_request = service.rpc("cat", 64);
+    run(service.address, &load_request, 1, StopCondition::Elapsed(Rounds::run_duration())).await
 }
 
-fn standing(service: &Service) -> String {
+fn probe_request(service: &Service) -> String {
     service.request("GET /api/v1/agents/cat", "", "")
 }
 
 /// Returns a connection with one completed request.
 async fn connect(service: &Service) -> KeepAliveClient {
     let mut client = KeepAliveClient::to(service.address).await;
-    assert_eq!(client.ask(standing(service).as_bytes()).await.status, 200);
+    assert_eq!(client.ask(probe_request(service).as_bytes()).await.status, 200);
     client
 }
 
@@ -113,6 +113,9 @@ async fn queue_large_requests(service: &Service, bytes: usize) {
         let answer = client.ask(call.as_bytes()).await;
         assert!(answer.holds("\"result\""), "{:.300}", String::from_utf8_lossy(answer.body));
     }
-    let held: f64 = service.processes().map(resident).iter().sum();
-    assert!(held > bytes as f64 * 0.9, "{held} bytes are resident, not {bytes}");
+    let resident_bytes: f64 = service.processes().map(resident).iter().sum();
+    assert!(
+        resident_bytes > bytes as f64 * 0.9,
+        "{resident_bytes} bytes are resident, not {bytes}"
+    );
 }

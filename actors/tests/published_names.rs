@@ -1,4 +1,4 @@
-//! The published words are read back as what they mean, and no two mean the same.
+//! Published names are parsed back to the same value, and no two values share a name.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeSet;
@@ -40,8 +40,8 @@ fn every_code_has_a_hint_that_is_a_clause() {
         let hint = code.hint();
         assert!(hint.starts_with(|first: char| first.is_lowercase()), "{code}: {hint}");
         assert!(!hint.ends_with('.'), "{code}: {hint}");
-        let plain = |byte: u8| byte.is_ascii_lowercase() || byte == b'-';
-        assert!(code.as_str().bytes().all(plain), "{code}");
+        let is_allowed = |byte: u8| byte.is_ascii_lowercase() || byte == b'-';
+        assert!(code.as_str().bytes().all(is_allowed), "{code}");
     }
 }
 
@@ -70,8 +70,8 @@ fn every_state_leads_to_an_end() {
 proptest! {
     #[test]
     fn an_agent_id_is_64_plain_characters_at_most(text in "\\PC{0,70}|[A-Za-z0-9_-]{0,70}") {
-        let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-        let expected = (1..=64).contains(&text.len()) && text.chars().all(plain);
+        let is_allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        let expected = (1..=64).contains(&text.len()) && text.chars().all(is_allowed);
         prop_assert_eq!(AgentId::new(text).is_ok(), expected);
     }
 

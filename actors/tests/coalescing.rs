@@ -38,8 +38,8 @@ async fn equal_requests_in_progress_run_once() {
     let other = tree.submit("coffee").await.unwrap();
     assert_ne!(first, second);
     let queued = tree.agent(DEFAULT_AGENT).await.work.queued;
-    let places: Vec<_> = queued.iter().map(|one| (one.id, one.position, one.reason)).collect();
-    assert_eq!(places, [(second, 1, QueueReason::DuplicateInProgress)]);
+    let positions: Vec<_> = queued.iter().map(|one| (one.id, one.position, one.reason)).collect();
+    assert_eq!(positions, [(second, 1, QueueReason::DuplicateInProgress)]);
     assert_eq!(outcomes(&tree, &[first, second]).await, ["completed green", "completed green"]);
     assert_eq!(outcomes(&tree, &[other]).await, ["completed "]);
     assert_eq!(tree.driver.probe().started, ["tea#1@0", "coffee#1@0"]);

@@ -21,7 +21,7 @@ fn main() {
     let descriptors = process::raise_descriptor_limit();
     // One thread: the client leaves the processors to the service.
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let mut report = BenchReport::of("standing");
+    let mut report = BenchReport::of("idle");
     runtime.block_on(async {
         rest::measure(&mut report).await;
         agents::measure(&mut report).await;

@@ -25,17 +25,17 @@ fn a_prompt_without_instructions_is_echoed() {
 fn a_tool_runs_once_after_permission() {
     let mut client = ProtocolClient::open(&[]);
     client.prompt("[[tool Bash command=\"git status\"]] [[say done]]");
-    let ask = client.next_ask();
-    let AgentRequestKind::Permission { call, .. } = &ask.kind else { panic!("{ask:?}") };
+    let request = client.next_request();
+    let AgentRequestKind::Permission { call, .. } = &request.kind else { panic!("{request:?}") };
     assert_eq!(call.command.as_deref(), Some("git status"));
-    assert_eq!(client.ran(), Vec::<String>::new());
-    client.answer(&ask, RequestAnswer::Allow);
+    assert_eq!(client.executed_tools(), Vec::<String>::new());
+    client.answer(&request, RequestAnswer::Allow);
     client.finish();
     client.prompt("[[tool Bash command=other id=second]]");
-    let ask = client.next_ask();
-    client.answer(&ask, RequestAnswer::Deny { message: None });
+    let request = client.next_request();
+    client.answer(&request, RequestAnswer::Deny { message: None });
     client.finish();
-    assert_eq!(client.ran(), ["call-1\tgit status"]);
+    assert_eq!(client.executed_tools(), ["call-1\tgit status"]);
     assert_eq!(client.unexpected(), 0);
 }
 
@@ -45,21 +45,21 @@ fn tools_run_unasked_outside_of_the_asking_modes() {
     client.turn("[[tool Bash command=a]]");
     client.command(Command::SetMode { session: KEY, mode: "ask".to_owned() });
     client.prompt("[[tool Bash command=b unasked]] [[tool Bash command=c]]");
-    let ask = client.next_ask();
-    client.answer(&ask, RequestAnswer::Cancelled);
+    let request = client.next_request();
+    client.answer(&request, RequestAnswer::Cancelled);
     client.finish();
-    assert_eq!(client.ran(), ["call-1\ta", "call-1\tb"]);
+    assert_eq!(client.executed_tools(), ["call-1\ta", "call-1\tb"]);
 }
 
 #[test]
 fn two_requests_are_open_at_once() {
     let mut client = ProtocolClient::open(&[]);
     client.prompt("[[ask-twice one two]] [[say done]]");
-    let (first, second) = (client.next_ask(), client.next_ask());
+    let (first, second) = (client.next_request(), client.next_request());
     client.answer(&second, RequestAnswer::Allow);
     client.answer(&first, RequestAnswer::Allow);
     client.finish();
-    assert_eq!(client.ran(), ["call-2\ttwo", "call-1\tone"]);
+    assert_eq!(client.executed_tools(), ["call-2\ttwo", "call-1\tone"]);
     assert_eq!(client.text, "done");
 }
 
@@ -69,10 +69,10 @@ fn an_edit_changes_the_file_after_permission() {
     let file = client.folder.path().join("a.txt");
     fs::write(&file, "one two").unwrap();
     client.prompt(&format!("[[edit {} two 2]]", file.display()));
-    let ask = client.next_ask();
-    let AgentRequestKind::Permission { call, .. } = &ask.kind else { panic!("{ask:?}") };
+    let request = client.next_request();
+    let AgentRequestKind::Permission { call, .. } = &request.kind else { panic!("{request:?}") };
     assert_eq!(call.diffs.first().unwrap().new, "2");
-    client.answer(&ask, RequestAnswer::Allow);
+    client.answer(&request, RequestAnswer::Allow);
     client.finish();
     assert_eq!(fs::read_to_string(&file).unwrap(), "one 2");
 }
@@ -81,9 +81,9 @@ fn an_edit_changes_the_file_after_permission() {
 fn a_form_returns_its_values() {
     let mut client = ProtocolClient::open(&[]);
     client.prompt("[[form \"Which one?\" colour=string]]");
-    let ask = client.next_ask();
+    let request = client.next_request();
     let accept = FormAction::Accept(json!({"colour": "red"}));
-    client.answer(&ask, RequestAnswer::Form { action: accept });
+    client.answer(&request, RequestAnswer::Form { action: accept });
     client.finish();
     assert_eq!(client.text, "FORM: {\"colour\":\"red\"}");
     assert_eq!(client.turn("[[method fs/read_text_file]]"), "METHOD: -32601");
@@ -115,7 +115,7 @@ fn a_cancellation_ends_the_turn_unless_it_is_ignored() {
     for setting in ["end", "notify", "wait"] {
         let mut client = ProtocolClient::open(&[("FAKE_ACP_CANCEL", setting)]);
         client.prompt("[[tool Bash command=a]]");
-        _ = client.next_ask();
+        _ = client.next_request();
         client.command(Command::Cancel { session: KEY });
         client.finish();
         assert_eq!(client.ends, [TurnOutcome::Cancelled], "{setting}");
@@ -141,8 +141,8 @@ fn a_rejection_has_the_effect_of_the_setting() {
     ] {
         let mut client = ProtocolClient::open(&[("FAKE_ACP_AFTER_REJECTION", setting)]);
         client.prompt("[[tool Bash command=a]] [[say after]]");
-        let ask = client.next_ask();
-        client.answer(&ask, RequestAnswer::Deny { message: None });
+        let request = client.next_request();
+        client.answer(&request, RequestAnswer::Deny { message: None });
         client.finish();
         assert_eq!((client.text.as_str(), &client.ends), (text, &vec![end]), "{setting}");
     }
@@ -150,11 +150,11 @@ fn a_rejection_has_the_effect_of_the_setting() {
 
 #[test]
 fn a_second_process_knows_the_first_turn() {
-    for how in ["resume", "load"] {
-        let mut client = ProtocolClient::open(&[("FAKE_ACP_RESUME", how)]);
+    for method in ["resume", "load"] {
+        let mut client = ProtocolClient::open(&[("FAKE_ACP_RESUME", method)]);
         client.turn("remember heron");
         let mut next = client.restart();
-        assert_eq!(next.turn("[[recall]]"), "remember heron", "{how}");
+        assert_eq!(next.turn("[[recall]]"), "remember heron", "{method}");
     }
     let client = ProtocolClient::open(&[("FAKE_ACP_RESUME", "none")]);
     assert_eq!(client.reopen("x").err(), Some(OpenFault::Other));
@@ -168,8 +168,8 @@ fn a_second_process_knows_the_first_turn() {
 fn an_unconfirmed_mode_fails_the_opening() {
     for confirm in ["no", "silent"] {
         let settings = [("FAKE_ACP_CONFIRM", confirm), ("FAKE_ACP_MODES", "auto,ask")];
-        let fault = ProtocolClient::start(&settings).opened(None, Some("ask")).err().unwrap();
-        assert_eq!(fault, OpenFault::ModeNotConfirmed { wanted: "ask".to_owned() });
+        let fault = ProtocolClient::start(&settings).open_session(None, Some("ask")).err().unwrap();
+        assert_eq!(fault, OpenFault::ModeNotConfirmed { requested: "ask".to_owned() });
     }
 }
 
@@ -197,14 +197,14 @@ fn the_other_protocols_follow_the_same_instructions() {
         assert_eq!(client.turn("hello"), "ECHO: hello", "{role}");
         assert_eq!(client.turn("[[think x]] [[burst 2]] [[recall]]"), "1 2 hello", "{role}");
         client.prompt("[[tool Bash command=one]] [[tool Bash command=two]] [[tool Bash command=three unasked]]");
-        let ask = client.next_ask();
-        client.answer(&ask, RequestAnswer::Allow);
-        let ask = client.next_ask();
-        client.answer(&ask, RequestAnswer::Deny { message: None });
+        let request = client.next_request();
+        client.answer(&request, RequestAnswer::Allow);
+        let request = client.next_request();
+        client.answer(&request, RequestAnswer::Deny { message: None });
         client.finish();
-        assert_eq!(client.ran(), ["call-1\tone", "call-3\tthree"], "{role}");
+        assert_eq!(client.executed_tools(), ["call-1\tone", "call-3\tthree"], "{role}");
         client.prompt("[[malformed]] [[tool Bash command=four]]");
-        _ = client.next_ask();
+        _ = client.next_request();
         client.command(Command::Cancel { session: KEY });
         client.finish();
         client.prompt("[[say waits]] [[hang]]");
@@ -221,6 +221,10 @@ fn the_other_protocols_follow_the_same_instructions() {
             (&TurnOutcome::Cancelled, &TurnOutcome::Cancelled, &TurnOutcome::Lost)
         );
         assert!(failed(failure), "{role}: {failure:?}");
-        assert_eq!((client.errors, client.unexpected(), client.ran().len()), (1, 0, 2), "{role}");
+        assert_eq!(
+            (client.errors, client.unexpected(), client.executed_tools().len()),
+            (1, 0, 2),
+            "{role}"
+        );
     }
 }

@@ -1,19 +1,19 @@
-//! What puts bytes somewhere: into files, pipes, standard error, and packets.
+//! Wrappers of the calls that write bytes to files, pipes, standard error and sockets.
 
 use libc::{c_int, c_long, c_void, iovec, msghdr, off_t, size_t, ssize_t};
 
 use super::super::plan::CallKind;
-use super::{CallExtent, as_int, make};
+use super::{CallExtent, as_int, perform};
 
 /// What bytes to this descriptor are; `None` for what wakes threads, and for what goes to callers.
 fn kind_of(fd: c_int) -> Option<CallKind> {
     // SAFETY: all zero is a place for the answer, which is as long as the system expects.
     let mode = unsafe {
-        let mut about: libc::stat = std::mem::zeroed();
-        if libc::fstat(fd, &raw mut about) < 0 {
+        let mut stat: libc::stat = std::mem::zeroed();
+        if libc::fstat(fd, &raw mut stat) < 0 {
             return None;
         }
-        about.st_mode & libc::S_IFMT
+        stat.st_mode & libc::S_IFMT
     };
     match mode {
         libc::S_IFREG | libc::S_IFIFO if fd == libc::STDERR_FILENO => Some(CallKind::Log),
@@ -23,15 +23,15 @@ fn kind_of(fd: c_int) -> Option<CallKind> {
 }
 
 fn write_bytes(fd: c_int, name: &str, real: impl FnOnce(CallExtent) -> c_long) -> ssize_t {
-    let made = match kind_of(fd) {
-        Some(kind) => make(kind, name, Some(fd), real),
+    let result = match kind_of(fd) {
+        Some(kind) => perform(kind, name, Some(fd), real),
         None => real(CallExtent::Whole),
     };
-    ssize_t::try_from(made).unwrap_or(-1)
+    ssize_t::try_from(result).unwrap_or(-1)
 }
 
-const fn partial_count(of: CallExtent, count: size_t) -> size_t {
-    match of {
+const fn partial_count(extent: CallExtent, count: size_t) -> size_t {
+    match extent {
         CallExtent::Whole => count,
         CallExtent::Half => count / 2,
     }
@@ -40,8 +40,8 @@ const fn partial_count(of: CallExtent, count: size_t) -> size_t {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn write(fd: c_int, bytes: *const c_void, count: size_t) -> ssize_t {
     // SAFETY: the caller's promise, of no more bytes.
-    write_bytes(fd, "write", |of| unsafe {
-        libc::syscall(libc::SYS_write, fd, bytes, partial_count(of, count))
+    write_bytes(fd, "write", |extent| unsafe {
+        libc::syscall(libc::SYS_write, fd, bytes, partial_count(extent, count))
     })
 }
 
@@ -60,8 +60,8 @@ unsafe extern "C" fn pwrite64(
 ) -> ssize_t {
     let call = libc::SYS_pwrite64;
     // SAFETY: the caller's promise, of no more bytes.
-    write_bytes(fd, "pwrite64", |of| unsafe {
-        libc::syscall(call, fd, bytes, partial_count(of, count), at)
+    write_bytes(fd, "pwrite64", |extent| unsafe {
+        libc::syscall(call, fd, bytes, partial_count(extent, count), at)
     })
 }
 
@@ -69,7 +69,7 @@ unsafe extern "C" fn pwrite64(
 unsafe extern "C" fn ftruncate64(fd: c_int, length: off_t) -> c_int {
     let call = libc::SYS_ftruncate;
     // SAFETY: plain numbers.
-    as_int(make(CallKind::Write, "ftruncate64", Some(fd), |_| unsafe {
+    as_int(perform(CallKind::Write, "ftruncate64", Some(fd), |_| unsafe {
         libc::syscall(call, fd, length)
     }))
 }
@@ -77,7 +77,7 @@ unsafe extern "C" fn ftruncate64(fd: c_int, length: off_t) -> c_int {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn fsync(fd: c_int) -> c_int {
     // SAFETY: a plain number.
-    as_int(make(CallKind::Write, "fsync", Some(fd), |_| unsafe {
+    as_int(perform(CallKind::Write, "fsync", Some(fd), |_| unsafe {
         libc::syscall(libc::SYS_fsync, fd)
     }))
 }
@@ -86,7 +86,7 @@ unsafe extern "C" fn fsync(fd: c_int) -> c_int {
 unsafe extern "C" fn fdatasync(fd: c_int) -> c_int {
     let call = libc::SYS_fdatasync;
     // SAFETY: a plain number.
-    as_int(make(CallKind::Write, "fdatasync", Some(fd), |_| unsafe { libc::syscall(call, fd) }))
+    as_int(perform(CallKind::Write, "fdatasync", Some(fd), |_| unsafe { libc::syscall(call, fd) }))
 }
 
 #[unsafe(no_mangle)]
@@ -94,5 +94,5 @@ unsafe extern "C" fn sendmsg(socket: c_int, message: *const msghdr, flags: c_int
     let call = libc::SYS_sendmsg;
     // SAFETY: the caller's promise.
     let real = |_| unsafe { libc::syscall(call, socket, message, flags) };
-    ssize_t::try_from(make(CallKind::Send, "sendmsg", Some(socket), real)).unwrap_or(-1)
+    ssize_t::try_from(perform(CallKind::Send, "sendmsg", Some(socket), real)).unwrap_or(-1)
 }

@@ -46,7 +46,7 @@ impl ProtocolClient {
     /// Starts another role of the fake agent and opens a session.
     pub(crate) fn open_role(arguments: &[&str], kind: ProtocolKind) -> Self {
         let folder = Rc::new(TempDir::new().unwrap());
-        Self::start_in(arguments, kind, folder, Vec::new()).opened(None, None).unwrap()
+        Self::start_in(arguments, kind, folder, Vec::new()).open_session(None, None).unwrap()
     }
 
     fn start_in(
@@ -93,18 +93,18 @@ impl ProtocolClient {
 
     /// Starts the agent and opens a session in its initial mode.
     pub(crate) fn open(settings: &[(&str, &str)]) -> Self {
-        Self::start(settings).opened(None, None).unwrap()
+        Self::start(settings).open_session(None, None).unwrap()
     }
 
-    pub(crate) fn opened(
+    pub(crate) fn open_session(
         mut self,
         id: Option<&str>,
         mode: Option<&str>,
     ) -> Result<Self, OpenFault> {
-        let how = id.map_or(SessionStart::New, |id| SessionStart::Resume { id: id.to_owned() });
+        let start = id.map_or(SessionStart::New, |id| SessionStart::Resume { id: id.to_owned() });
         let (cwd, mode) = ("/".to_owned(), mode.map(str::to_owned));
         let options = Vec::new();
-        self.command(Command::Open { session: KEY, how, cwd, mode, model: None, options });
+        self.command(Command::Open { session: KEY, start, cwd, mode, model: None, options });
         match self.until(|it| matches!(it, Step::Opened { .. } | Step::OpenFailed { .. })) {
             Step::OpenFailed { fault, .. } => Err(fault),
             Step::Opened { id, .. } => {
@@ -125,7 +125,8 @@ impl ProtocolClient {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
         let (folder, settings) = (Rc::clone(&self.folder), self.settings.clone());
-        Self::start_in(&["acp"], ProtocolKind::Acp, folder, settings).opened(Some(native), None)
+        Self::start_in(&["acp"], ProtocolKind::Acp, folder, settings)
+            .open_session(Some(native), None)
     }
 
     pub(crate) fn command(&mut self, command: Command) {
@@ -144,7 +145,7 @@ impl ProtocolClient {
     }
 
     /// Returns the next step that fits.
-    pub(crate) fn until(&mut self, fits: impl Fn(&Step) -> bool) -> Step {
+    pub(crate) fn until(&mut self, is_match: impl Fn(&Step) -> bool) -> Step {
         loop {
             while let Some(step) = self.steps.pop_front() {
                 match &step {
@@ -155,7 +156,7 @@ impl ProtocolClient {
                     Step::ProtocolError { .. } => self.errors += 1,
                     _ => {}
                 }
-                if fits(&step) {
+                if is_match(&step) {
                     return step;
                 }
             }
@@ -185,19 +186,19 @@ impl ProtocolClient {
         self.text.clone()
     }
 
-    pub(crate) fn next_ask(&mut self) -> AgentRequest {
+    pub(crate) fn next_request(&mut self) -> AgentRequest {
         match self.until(|step| matches!(step, Step::Request { .. })) {
             Step::Request { request, .. } => *request,
             other => panic!("{other:?}"),
         }
     }
 
-    pub(crate) fn answer(&mut self, ask: &AgentRequest, answer: RequestAnswer) {
-        self.command(Command::Answer { session: KEY, request: ask.request.clone(), answer });
+    pub(crate) fn answer(&mut self, request: &AgentRequest, answer: RequestAnswer) {
+        self.command(Command::Answer { session: KEY, request: request.request.clone(), answer });
     }
 
     /// Returns call and subject of each executed tool.
-    pub(crate) fn ran(&self) -> Vec<String> {
+    pub(crate) fn executed_tools(&self) -> Vec<String> {
         let text = fs::read_to_string(self.folder.path().join("ran")).unwrap_or_default();
         text.lines().map(|line| line.splitn(3, '\t').last().unwrap().to_owned()).collect()
     }

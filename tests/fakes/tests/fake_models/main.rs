@@ -27,12 +27,11 @@ fn object(value: Value) -> Value {
 fn a_prompt_is_echoed_as_a_whole_and_as_a_stream() {
     let model = ModelProcess::start(&[]);
     for dialect in &DIALECTS {
-        let whole =
-            model.ask(dialect, "<env_context>x</env_context> häl-lo [[mock usage=1000,50]]");
-        assert_eq!(whole.at(dialect.text), "ECHO: häl-lo");
-        assert_eq!(dialect.usage.map(|place| whole.at(place)), [json!(1000), json!(50)]);
+        let full = model.ask(dialect, "<env_context>x</env_context> häl-lo [[mock usage=1000,50]]");
+        assert_eq!(full.at(dialect.text), "ECHO: häl-lo");
+        assert_eq!(dialect.usage.map(|pointer| full.at(pointer)), [json!(1000), json!(50)]);
         let stream = model.stream(dialect, "häl-lo [[mock piece=2]]");
-        assert!(stream.head.contains("text/event-stream") && stream.is_whole, "{stream:?}");
+        assert!(stream.head.contains("text/event-stream") && stream.is_complete, "{stream:?}");
         assert_eq!(stream.streamed(dialect), "ECHO: häl-lo");
     }
 }
@@ -62,8 +61,8 @@ fn a_tool_is_called_until_it_returns_a_result() {
     let model = ModelProcess::start(&[]);
     for dialect in &DIALECTS {
         let text = r#"do [[mock tool=Bash args={"command":"ls"}]]"#;
-        let asked = model.ask(dialect, text);
-        let [name, arguments] = dialect.call.map(|place| asked.at(place));
+        let response = model.ask(dialect, text);
+        let [name, arguments] = dialect.call.map(|place| response.at(place));
         assert_eq!((name, object(arguments)), (json!("Bash"), json!({"command": "ls"})));
         let events = model.stream(dialect, text).body;
         assert!(events.contains("Bash") && events.contains("command"), "{events}");
@@ -86,11 +85,11 @@ fn the_model_refuses_as_often_as_the_directive_requires() {
         assert_eq!(refused.at(dialect.message), "mock: rate limit exceeded");
         assert!(refused.head.contains("retry-after: 7\r\n"), "{refused:?}");
     }
-    let told = |dialect| model.ask(dialect, "x [[mock status=429 reset=30]]");
-    assert!(told(&CHAT).head.contains("x-ratelimit-reset-requests: 30s"));
-    assert!(told(&ANTHROPIC).head.contains("anthropic-ratelimit-requests-reset: 2"));
-    assert_eq!(told(&GEMINI).at("/error/details/0/retryDelay"), "30s");
-    assert_eq!(told(&ANTHROPIC).at("/error/type"), "rate_limit_error");
+    let limited = |dialect| model.ask(dialect, "x [[mock status=429 reset=30]]");
+    assert!(limited(&CHAT).head.contains("x-ratelimit-reset-requests: 30s"));
+    assert!(limited(&ANTHROPIC).head.contains("anthropic-ratelimit-requests-reset: 2"));
+    assert_eq!(limited(&GEMINI).at("/error/details/0/retryDelay"), "30s");
+    assert_eq!(limited(&ANTHROPIC).at("/error/type"), "rate_limit_error");
 }
 
 #[test]
@@ -98,9 +97,12 @@ fn the_model_breaks_as_the_directive_requires() {
     let model = ModelProcess::start(&[]);
     for dialect in &DIALECTS {
         let dropped = model.begin_stream(dialect, "some words to break [[mock drop]]");
-        assert!(!dropped.is_whole && dropped.streamed(dialect).starts_with("ECHO"), "{dropped:?}");
-        let half = model.begin_whole(dialect, "some words [[mock drop]]");
-        assert!(!half.is_whole && half.body.starts_with('{'), "{half:?}");
+        assert!(
+            !dropped.is_complete && dropped.streamed(dialect).starts_with("ECHO"),
+            "{dropped:?}"
+        );
+        let half = model.begin_full(dialect, "some words [[mock drop]]");
+        assert!(!half.is_complete && half.body.starts_with('{'), "{half:?}");
         let garbage = model.stream(dialect, "x [[mock garbage]]");
         assert!(garbage.status == 200 && garbage.body.starts_with("<html>"), "{garbage:?}");
         assert_eq!(model.ask(dialect, "x [[mock empty]]").at(dialect.text), "");
@@ -122,10 +124,10 @@ fn requests_answered_together_wait_for_each_other() {
     let line = format!("POST {}", CHAT.path);
     let begin = |text: &str| model.begin(&line, "", &(CHAT.body)(text).to_string());
     let mut first = begin("one [[mock together=2]]");
-    let mut again = begin("one [[mock together=2]]");
-    assert!(is_silent(&mut first) && is_silent(&mut again), "the same prompt twice is one");
+    let mut second = begin("one [[mock together=2]]");
+    assert!(is_silent(&mut first) && is_silent(&mut second), "the same prompt twice is one");
     assert_eq!(model.ask(&CHAT, "two [[mock together=2]]").at(CHAT.text), "ECHO: two");
-    assert!(!is_silent(&mut first) && !is_silent(&mut again));
+    assert!(!is_silent(&mut first) && !is_silent(&mut second));
 }
 
 #[test]
@@ -159,14 +161,17 @@ fn the_log_shows_the_requests_of_the_agents() {
     assert_eq!(answer.at(CHAT.text), "as told");
     model.request("GET http://elsewhere.test/metrics", "", "");
     let log = model.log();
-    let asked = json!({
+    let expected = json!({
         "method": "POST", "path": CHAT.path, "host": "model.test", "agent": "an agent",
         "dialect": "openai-chat", "model": "m", "stream": false, "tools": ["Read"],
         "text": "a question", "turns": 1, "results": [], "schema": false, "status": 200,
     });
-    assert_eq!(log.first(), Some(&asked));
-    let elsewhere = log.get(1).unwrap();
-    assert_eq!((&elsewhere["host"], &elsewhere["status"]), (&json!("elsewhere.test"), &json!(404)));
+    assert_eq!(log.first(), Some(&expected));
+    let other_host = log.get(1).unwrap();
+    assert_eq!(
+        (&other_host["host"], &other_host["status"]),
+        (&json!("elsewhere.test"), &json!(404))
+    );
     model.request("POST /_mock/reset", "", "");
     assert_eq!(model.log(), Vec::<Value>::new());
     assert_eq!(model.ask(&CHAT, "a question").at(CHAT.text), "ECHO: a question");
@@ -181,9 +186,9 @@ fn a_wait_for_a_prompt_ends_with_its_arrival() {
     assert!(is_silent(&mut early));
     model.ask(&CHAT, "has a word in it");
     early.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    let mut told = String::new();
-    early.read_to_string(&mut told).unwrap();
-    assert!(told.contains("has a word in it"), "{told}");
+    let mut response = String::new();
+    early.read_to_string(&mut response).unwrap();
+    assert!(response.contains("has a word in it"), "{response}");
     let late = model.request("POST /_mock/wait", "", "a word");
     assert_eq!(late.at("/text"), "has a word in it");
 }
@@ -224,6 +229,6 @@ fn an_answer_with_a_schema_matches_it() {
     let mut body = (GEMINI.body)("x");
     body["generationConfig"] = json!({"responseJsonSchema": schema});
     let answer = model.request(&format!("POST {}", GEMINI.path), "", &body.to_string());
-    let made = object(answer.at(GEMINI.text));
-    assert_eq!(made, json!({"why": "mock", "n": 1, "which": "a"}));
+    let instance = object(answer.at(GEMINI.text));
+    assert_eq!(instance, json!({"why": "mock", "n": 1, "which": "a"}));
 }

@@ -30,9 +30,9 @@ pub(crate) async fn measure(report: &mut BenchReport) {
     let of = |count: usize| {
         points.iter().find(|(agents, _)| *agents == count as f64).map_or(f64::NAN, |(_, it)| *it)
     };
-    let row = |what: String, value, unit: &str, goal, behind| ResultRow {
+    let row = |description: String, value, unit: &str, goal, behind| ResultRow {
         number: 14,
-        what,
+        description,
         value,
         unit: unit.to_owned(),
         goal,
@@ -52,8 +52,8 @@ pub(crate) async fn measure(report: &mut BenchReport) {
     }
     let behind = format!("{} starts, from the call of the program on", times.len());
     let aim = Goal::AtMost(500.0, 300.0);
-    let what = format!("{MAX_AGENTS} agents: start to first answer");
-    report.row(row(what, median(times), "ms", aim, behind));
+    let description = format!("{MAX_AGENTS} agents: start to first answer");
+    report.row(row(description, median(times), "ms", aim, behind));
     report.curve(Curve {
         name: "agents".to_owned(),
         across: "agents".to_owned(),
@@ -88,8 +88,8 @@ async fn start(agents: usize) -> f64 {
     let begin = Instant::now();
     let service = Service::on(PROGRAM, &text).await;
     let mut client = KeepAliveClient::to(service.address).await;
-    let asked = service.request(&format!("GET /api/v1/agents/agent-{}", agents - 1), "", "");
-    let answer = client.ask(asked.as_bytes()).await;
+    let request = service.request(&format!("GET /api/v1/agents/agent-{}", agents - 1), "", "");
+    let answer = client.ask(request.as_bytes()).await;
     assert_eq!(answer.status, 200);
     begin.elapsed().as_secs_f64() * 1e3
 }

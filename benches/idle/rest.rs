@@ -25,9 +25,9 @@ pub(crate) async fn measure(report: &mut BenchReport) {
     let (woken, spent) =
         (service.sum(context_switches) - woken, service.sum(thread_cpu_time_ms) - spent);
     let seconds = seconds as f64;
-    let row = |what: &str, value, unit: &str, goal, behind| ResultRow {
+    let row = |description: &str, value, unit: &str, goal, behind| ResultRow {
         number: 15,
-        what: what.to_owned(),
+        description: description.to_owned(),
         value,
         unit: unit.to_owned(),
         goal,

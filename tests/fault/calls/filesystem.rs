@@ -1,9 +1,9 @@
-//! What makes and removes files and folders.
+//! Wrappers of the calls that create, rename and remove files and folders.
 
 use libc::{AT_FDCWD, c_char, c_int, c_long, mode_t};
 
 use super::super::plan::CallKind;
-use super::{CallExtent, as_int, make};
+use super::{CallExtent, as_int, perform};
 
 /// Opens a file; counted when that may make it.
 unsafe fn open_file(folder: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> c_int {
@@ -13,7 +13,7 @@ unsafe fn open_file(folder: c_int, path: *const c_char, flags: c_int, mode: mode
     as_int(if flags & libc::O_CREAT == 0 {
         real(CallExtent::Whole)
     } else {
-        make(CallKind::File, "open", None, real)
+        perform(CallKind::File, "open", None, real)
     })
 }
 
@@ -41,7 +41,7 @@ unsafe extern "C" fn openat64(
 }
 
 fn count_file_call(name: &str, real: impl FnOnce() -> c_long) -> c_int {
-    as_int(make(CallKind::File, name, None, |_| real()))
+    as_int(perform(CallKind::File, name, None, |_| real()))
 }
 
 #[unsafe(no_mangle)]
